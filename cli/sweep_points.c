@@ -1,6 +1,7 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
 #include "cli/sweep_points.h"
 
+#include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
@@ -397,6 +398,7 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     out->pins = choice.pins;
     out->n_ranks = varied.option[FR_OPT_RANKS].count;
     out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
+    out->fit_confidence = fr_cli_fit_confidence(cli);
     return FR_OK;
 }
 

@@ -1,6 +1,7 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
 #include "cli/sweep_trials.h"
 
+#include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
@@ -89,6 +90,7 @@ static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
         .plan = choice.plan,
         .pins = choice.pins,
         .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
+        .fit_confidence = fr_cli_fit_confidence(cli),
         .why = part->costs == NULL ? part->why : NULL,
     };
     if (n_parts > n_nodes)

@@ -72,6 +72,15 @@ static char *as_margin(char *out, size_t n, double value)
     return out;
 }
 
+static char *as_likely(char *out, size_t n, double value)
+{
+    if (value > 0.995)
+        snprintf(out, n, ">99 %%");
+    else
+        as_margin(out, n, value);
+    return out;
+}
+
 static char *as_duration(char *out, size_t n, double seconds)
 {
     if (seconds < 86400)
@@ -105,6 +114,7 @@ static const column columns[] = {
      IS_COUNT | IS_MEMORY},
     {NULL, "capacity_bytes", AT(capacity_bytes), fr_format_bytes,
      IS_COUNT | IS_UNKNOWN_AT_0 | IS_MEMORY},
+    {"fits", "p_fits", AT(p_fits), as_likely, IS_UNKNOWN_AT_0},
     {NULL, "usd_per_hour", AT(usd_per_h), as_digits, IS_UNKNOWN_AT_0},
     {"USD/1e9", "usd_per_1e9_tokens", AT(usd_per_1e9_tokens), as_digits,
      IS_UNKNOWN_AT_0},

@@ -11,11 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a goal that counts things shows of a value: the count alone. */
+static double shown_value(const fr_tuning_goal *goal, double value)
+{
+    return goal->is_whole ? floor(value) : value;
+}
+
 static const fr_field tuned_fields[] = {
     {"ranks", FR_MEMBER(fr_tuned, n_ranks)},
     {"nodes", FR_MEMBER(fr_tuned, n_nodes)},
     FR_FIELD(fr_tuned, global_batch),
-    FR_FIELD(fr_tuned, value),
+};
+
+static const fr_field run_fields[] = {
+    {"seconds", FR_MEMBER(fr_tuned, run_s)},
+    {"usd", FR_MEMBER(fr_tuned, run_usd)},
+    {"kwh", FR_MEMBER(fr_tuned, run_kwh)},
 };
 
 static const fr_field loser_fields[] = {
@@ -30,41 +41,49 @@ static void put_plan(const fr_tuned *tuned, fr_json_writer *json)
     fr_plan_json_write(tuned->plan, json);
 }
 
-static void put_members(const fr_tuned *tuned, fr_json_writer *json)
+static void put_members(const fr_tuning_goal *goal, const fr_tuned *tuned,
+                        fr_json_writer *json)
 {
     put_plan(tuned, json);
     fr_fields_put(FR_FIELDS(tuned_fields), tuned, json);
+    fr_json_put_double(json, "value", shown_value(goal, tuned->value));
+    if (tuned->run_s > 0) {
+        fr_json_key(json, "run");
+        fr_fields_write(FR_FIELDS(run_fields), tuned, json);
+    }
     fr_json_open_object(json, "prediction");
     fr_report_prediction_json(&tuned->prediction, json);
     fr_json_end_object(json);
 }
 
-static void put_tuned(const fr_tuned *tuned, bool is_best, fr_json_writer *json)
+static void put_tuned(const fr_tuning_goal *goal, const fr_tuned *tuned,
+                      bool is_best, fr_json_writer *json)
 {
     fr_json_begin_object(json);
-    put_members(tuned, json);
+    put_members(goal, tuned, json);
     if (!is_best)
         fr_fields_put(FR_FIELDS(loser_fields), tuned, json);
     fr_json_end_object(json);
 }
 
 /* null: there is none. */
-static void put_or_null(const char *key, const fr_tuned *tuned, bool is_best,
+static void put_or_null(const fr_tuning_goal *goal, const char *key,
+                        const fr_tuned *tuned, bool is_best,
                         fr_json_writer *json)
 {
     fr_json_key(json, key);
     if (tuned != NULL && tuned->plan != NULL)
-        put_tuned(tuned, is_best, json);
+        put_tuned(goal, tuned, is_best, json);
     else
         fr_json_null(json);
 }
 
-static void put_list(const char *key, const fr_tuned_list *list,
-                     fr_json_writer *json)
+static void put_list(const fr_tuning_goal *goal, const char *key,
+                     const fr_tuned_list *list, fr_json_writer *json)
 {
     fr_json_open_array(json, key);
     for (size_t i = 0; i < list->n; i++)
-        put_tuned(&list->at[i], false, json);
+        put_tuned(goal, &list->at[i], false, json);
     fr_json_end_array(json);
 }
 
@@ -97,9 +116,14 @@ static void put_goal(const fr_tuning *t, fr_json_writer *json)
     fr_json_put_string(json, "name", t->goal.name);
     fr_json_put_string(json, "unit", t->goal.unit);
     fr_json_put_string(json, "summary", t->goal.summary);
-    fr_json_put_double(json, "value", has_best ? t->best.value : HUGE_VAL);
+    fr_json_put_double(json, "value",
+                       has_best ? shown_value(&t->goal, t->best.value)
+                                : HUGE_VAL);
     fr_json_put_double(json, "bound",
-                       has_best ? t->certificate.bound : HUGE_VAL);
+                       has_best ? shown_value(&t->goal, t->certificate.bound)
+                                : HUGE_VAL);
+    if (t->fit_confidence > 0)
+        fr_json_put_double(json, "fit_confidence", t->fit_confidence);
     if (t->goal.lr_rule[0] != '\0')
         fr_json_put_string(json, "lr_rule", t->goal.lr_rule);
     fr_json_end_object(json);
@@ -114,8 +138,8 @@ static const fr_field distribute_fields[] = {
 static void put_baselines(const fr_tuning *t, fr_json_writer *json)
 {
     const fr_tuning_baseline *alone = &t->baselines[FR_BASELINE_DEVICE];
-    put_or_null("baseline", alone->why_not[0] == '\0' ? &alone->tuned : NULL,
-                false, json);
+    put_or_null(&t->goal, "baseline",
+                alone->why_not[0] == '\0' ? &alone->tuned : NULL, false, json);
     fr_json_open_array(json, "baselines");
     for (int i = 0; i < FR_BASELINE_N; i++) {
         const fr_tuning_baseline *b = &t->baselines[i];
@@ -123,7 +147,7 @@ static void put_baselines(const fr_tuning *t, fr_json_writer *json)
         fr_json_put_string(json, "what", fr_baseline_name((fr_baseline)i));
         fr_json_put_string(json, "why_not", b->why_not);
         if (b->tuned.plan != NULL) {
-            put_members(&b->tuned, json);
+            put_members(&t->goal, &b->tuned, json);
             fr_fields_put(FR_FIELDS(loser_fields), &b->tuned, json);
         }
         fr_json_end_object(json);
@@ -206,12 +230,12 @@ static void put_certificate(const fr_tuning *t, fr_json_writer *json)
 void fr_report_tuning_json(const fr_tuning *t, fr_json_writer *json)
 {
     put_goal(t, json);
-    put_or_null("best", &t->best, true, json);
-    put_or_null("robust", &t->robust, false, json);
-    put_list("alternatives", &t->alternatives, json);
-    put_list("layouts", &t->layouts, json);
+    put_or_null(&t->goal, "best", &t->best, true, json);
+    put_or_null(&t->goal, "robust", &t->robust, false, json);
+    put_list(&t->goal, "alternatives", &t->alternatives, json);
+    put_list(&t->goal, "layouts", &t->layouts, json);
     put_baselines(t, json);
-    put_list("pareto", &t->pareto, json);
+    put_list(&t->goal, "pareto", &t->pareto, json);
     put_nearest(t, json);
     put_space(t, json);
     put_certificate(t, json);
@@ -229,19 +253,31 @@ static void value_cell(const fr_tuning *t, double value, fr_table *table)
         fr_table_text(table, "-");
     else if (strcmp(unit, "s") == 0)
         fr_table_s(table, value);
+    else if (t->goal.is_whole)
+        fr_table_cell(table, "%.0f", shown_value(&t->goal, value));
     else
         fr_table_cell(table, "%.4g", value);
+}
+
+/* A probability of fitting: two digits, and no certainty. */
+static void fits_cell(const fr_prediction *p, fr_table *table)
+{
+    if (p->memory.p_fits > 0.995)
+        fr_table_text(table, ">99 %");
+    else
+        fr_table_cell(table, "%.0f %%", 100 * p->memory.p_fits);
 }
 
 /* Of the value against the best: "+3.1 %". */
 static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
                       fr_table *table)
 {
-    double best = t->best.value;
+    double best = shown_value(&t->goal, t->best.value);
     if (tuned == &t->best || !(best > 0) || !isfinite(tuned->value))
         fr_table_blank(table, 1);
     else
-        fr_table_cell(table, "%+.1f %%", 100 * (tuned->value / best - 1));
+        fr_table_cell(table, "%+.1f %%",
+                      100 * (shown_value(&t->goal, tuned->value) / best - 1));
 }
 
 static void add_row(const fr_tuning *t, const char *label,
@@ -261,6 +297,7 @@ static void add_row(const fr_tuning *t, const char *label,
     if (!t->goal.is_step)
         fr_table_s(table, p->step_s);
     fr_table_bytes(table, (double)p->memory.peak_bytes);
+    fits_cell(p, table);
     fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
                   has_both ? ": " : "", why);
 }
@@ -269,7 +306,7 @@ static void empty_row(const fr_tuning *t, const char *label, const char *why,
                       fr_table *table)
 {
     int n_between =
-        4 + (t->goal.is_step ? 0 : 1) + (t->goal.lr_rule[0] != '\0' ? 1 : 0);
+        5 + (t->goal.is_step ? 0 : 1) + (t->goal.lr_rule[0] != '\0' ? 1 : 0);
     fr_table_text(table, label);
     fr_table_blank(table, n_between);
     fr_table_text(table, why);
@@ -280,7 +317,7 @@ static void empty_row(const fr_tuning *t, const char *label, const char *why,
 static void begin_table(const fr_tuning *t, const char *what, char *value,
                         size_t n_value, fr_table *table)
 {
-    const char *headings[9];
+    const char *headings[10];
     int n = 0;
     snprintf(value, n_value, ">%s", t->goal.unit);
     headings[n++] = "";
@@ -295,6 +332,7 @@ static void begin_table(const fr_tuning *t, const char *what, char *value,
     if (!t->goal.is_step)
         headings[n++] = ">step";
     headings[n++] = ">memory";
+    headings[n++] = ">fits";
     headings[n++] = "why it loses";
     headings[n] = NULL;
     fr_table_init(table, headings);
@@ -326,6 +364,47 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
     }
     add_baselines(t, &table);
     return fr_table_finish(&table, out, err);
+}
+
+static void run_row(const char *label, const fr_tuned *tuned, fr_table *table)
+{
+    fr_table_text(table, label);
+    fr_table_cell(table, "%lld", (long long)tuned->n_nodes);
+    fr_table_cell(table, "%lld", (long long)tuned->n_ranks);
+    fr_table_cell(table, "%.3g", tuned->run_s / 86400);
+    if (tuned->run_usd > 0)
+        fr_table_cell(table, "%.4g", tuned->run_usd);
+    else
+        fr_table_text(table, "-");
+    if (tuned->run_kwh > 0)
+        fr_table_cell(table, "%.4g", tuned->run_kwh);
+    else
+        fr_table_text(table, "-");
+}
+
+/* What a whole run takes, in the order of the first table. */
+static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "the run", ">nodes", ">devices", ">days", ">USD", ">kWh", NULL};
+    fr_table table;
+    char label[24];
+    if (!(t->best.run_s > 0))
+        return FR_OK;
+    fr_table_init(&table, headings);
+    run_row("best", &t->best, &table);
+    for (size_t i = 0; i < t->alternatives.n; i++) {
+        snprintf(label, sizeof label, "%zu", i + 2);
+        run_row(label, &t->alternatives.at[i], &table);
+    }
+    for (int i = 0; i < FR_BASELINE_N; i++)
+        if (t->baselines[i].tuned.plan != NULL)
+            run_row(fr_baseline_name((fr_baseline)i), &t->baselines[i].tuned,
+                    &table);
+    fr_buffer_putc(out, '\n');
+    FR_TRY(fr_table_finish(&table, out, err));
+    fr_buffer_puts(out, "without failures, restarts, evaluation\n");
+    return FR_OK;
 }
 
 static fr_status print_layouts(const fr_tuning *t, fr_buffer *out, fr_err *err)
@@ -443,9 +522,18 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
                          t->reasons[i].text);
 }
 
+/* " with 90 %", or nothing; returns buf. */
+static char *with_confidence(const fr_tuning *t, char *buf, size_t n_buf)
+{
+    buf[0] = '\0';
+    if (t->fit_confidence > 0)
+        snprintf(buf, n_buf, " with %.4g %%", 100 * t->fit_confidence);
+    return buf;
+}
+
 static void print_nothing(const fr_tuning *t, fr_buffer *out)
 {
-    char bytes[FR_FORMAT_MAX];
+    char bytes[FR_FORMAT_MAX], confidence[24];
     const char *which =
         isinf(t->certificate.bound) ? "" : " that was looked at";
     if (t->broken[0] != '\0')
@@ -453,8 +541,8 @@ static void print_nothing(const fr_tuning *t, fr_buffer *out)
                          which, t->nearest.name, t->broken);
     else if (t->nearest.plan != NULL)
         fr_buffer_printf(
-            out, "nothing%s fits; nearest: %s, %s too large\n", which,
-            t->nearest.name,
+            out, "nothing%s fits%s; nearest: %s, %s too large\n", which,
+            with_confidence(t, confidence, sizeof confidence), t->nearest.name,
             fr_format_bytes(bytes, sizeof bytes, (double)t->short_by_bytes));
 }
 
@@ -466,6 +554,7 @@ fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
         return fr_buffer_check(out, err);
     }
     FR_TRY(print_losers(t, out, err));
+    FR_TRY(print_runs(t, out, err));
     if (t->layouts.n > 1)
         FR_TRY(print_layouts(t, out, err));
     FR_TRY(print_measured(t, out, err));

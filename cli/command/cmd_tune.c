@@ -8,14 +8,18 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/units.h"
+#include "report/prediction_report.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
 
 #include <math.h>
 
-static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
-                              fr_err *err)
+static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
+                              const fr_plan_choice *choice,
+                              const fr_tuning *tuning, fr_err *err)
 {
+    fr_job job = choice->job;
+    const fr_plan *plan = tuning->best.plan;
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
@@ -24,6 +28,14 @@ static fr_status print_answer(const fr_cli *cli, const fr_tuning *tuning,
     }
     fr_buffer text;
     fr_buffer_init(&text);
+    fr_buffer_printf(&text, "%s on %s\n", choice->model.name,
+                     cli->positional[1]);
+    if (plan != NULL) {
+        job.global_batch = tuning->best.global_batch;
+        fr_report_setup setup = {&choice->model, &job, plan, &inputs->cluster};
+        fr_report_setup_text(&setup, &text);
+    }
+    fr_buffer_putc(&text, '\n');
     fr_status status = fr_report_tuning_text(tuning, &text, err);
     return fr_answer_text(status, &text, cli, err);
 }
@@ -32,9 +44,10 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                          fr_plan_choice *choice, const fr_tuning *tuning,
                          fr_err *err)
 {
+    char lack[FR_FORMAT_MAX];
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const bool is_sure = isinf(tuning->certificate.bound);
-    FR_TRY(print_answer(cli, tuning, err));
+    FR_TRY(print_answer(cli, inputs, choice, tuning, err));
     if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
         return fr_fail(err, FR_INFEASIBLE,
                        "no plan %s the limits: %s, with the nearest, %s",
@@ -44,13 +57,14 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
         return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",
                        tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
     if (tuning->best.plan == NULL)
-        return fr_fail(err, FR_INFEASIBLE,
-                       "no plan %s: the nearest, %s, lacks %llu bytes on a "
-                       "rank; more ranks, a smaller --global-batch or --seq "
-                       "need less",
-                       is_sure ? "fits" : "was found that fits",
-                       tuning->nearest.name,
-                       (unsigned long long)tuning->short_by_bytes);
+        return fr_fail(
+            err, FR_INFEASIBLE,
+            "no plan %s with %.4g %%: the nearest, %s, lacks %s on "
+            "a rank; more ranks, a smaller --global-batch or --seq "
+            "need less",
+            is_sure ? "fits" : "was found that fits",
+            100 * fr_cli_fit_confidence(cli), tuning->nearest.name,
+            fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
     if (output == NULL)
         return FR_OK;
     choice->plan = *tuning->best.plan;
@@ -102,7 +116,8 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .framework = framework != NULL
                                    ? fr_framework_rules_find(framework)
                                    : NULL,
-                  .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW)},
+                  .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
+                  .fit_confidence = fr_cli_fit_confidence(cli)},
         .goal = goal,
         .is_batch_free =
             goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),

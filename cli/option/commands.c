@@ -7,7 +7,7 @@
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
-        FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
+        FR_OPT_FIT_CONFIDENCE, FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option calibrate_options[] = {
@@ -59,9 +59,9 @@ static const fr_option collective_options[] = {
 static const char *const import_words[] = {
     "simgrid",    "nccl",  "nccl-graph", "hwloc",
     "nccl-tests", "slurm", "topo-m",     NULL};
-static const char *const collective_words[] = {
-    "all_reduce", "reduce_scatter", "all_gather",
-    "all_to_all", "broadcast",      NULL};
+static const char *const collective_words[] = {"all_reduce", "reduce_scatter",
+                                               "all_gather", "all_to_all",
+                                               "broadcast",  NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 #define IS(kind) FR_POSITIONAL_##kind

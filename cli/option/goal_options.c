@@ -19,6 +19,16 @@ static fr_status read_amount(const fr_cli *cli, fr_option option,
     return FR_OK;
 }
 
+/* One plan of ten that are called best may not fit. */
+static const double usual_confidence = 0.9;
+
+double fr_cli_fit_confidence(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_FIT_CONFIDENCE)
+               ? cli->option[FR_OPT_FIT_CONFIDENCE].real
+               : usual_confidence;
+}
+
 fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
 {
     const fr_option_value *v = cli->option;

@@ -59,7 +59,7 @@ extern const fr_names fr_backend_names;
       "default: as many as a node has cores for; more share them")             \
     X(BACKEND, "backend", 0, CHOICE, "NAME", MACHINE, &fr_backend_names, 0, 0, \
       "what computes")                                                         \
-    X(ALGORITHM, "algorithm", 0, TEXT, "NAME,..", MACHINE, 0, 0, 0,           \
+    X(ALGORITHM, "algorithm", 0, TEXT, "NAME,..", MACHINE, 0, 0, 0,            \
       "of the collective: ring, double-tree, nvls ...")                        \
     X(HOSTFILE, "hostfile", 0, PATH, "FILE", MACHINE, 0, 0, 0,                 \
       "hosts, as mpirun reads them")                                           \
@@ -117,6 +117,8 @@ extern const fr_names fr_backend_names;
       "the run may have")                                                      \
     X(MIN_HEADROOM, "min-headroom", 0, REAL, "SHARE", GOAL, 0, 0, 1,           \
       "of the memory stays free")                                              \
+    X(FIT_CONFIDENCE, "fit-confidence", 0, REAL, "SHARE", GOAL, 0, 0, 0.9999,  \
+      "how likely a plan has to fit the memory (0.9)")                         \
     X(CRITICAL_BATCH, "critical-batch", 0, TEXT, "TOKENS", GOAL, 0, 0, 0,      \
       "larger batches take more tokens: 1 + batch / critical batch times")     \
     X(SPOT, "spot", 0, FLAG, 0, GOAL, 0, 0, 0, "at spot prices")               \

@@ -20,6 +20,36 @@ static const double baseline_rel_err = 0.1;
  */
 static const double tensor_rel_err = 0.1;
 
+double fr_memory_rel_err(void)
+{
+    return tensor_rel_err;
+}
+
+/* By halving: the probability grows with the errors that are free. */
+double fr_memory_errors_of(double confidence)
+{
+    double low = 0, high = 8;
+    if (!(confidence > 0.5))
+        return 0;
+    for (int i = 0; i < 60; i++) {
+        double middle = 0.5 * (low + high);
+        if (0.5 * erfc(-middle / sqrt(2.0)) < confidence)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+uint64_t fr_memory_short_by(const fr_prediction *prediction, double confidence)
+{
+    double needed_bytes =
+        (double)prediction->memory.peak_bytes +
+        fr_memory_errors_of(confidence) * prediction->memory.error_bytes;
+    double lack = needed_bytes - (double)prediction->memory.capacity_bytes;
+    return lack > 0 ? (uint64_t)ceil(lack) : 0;
+}
+
 /* Ranks of the node that holds a rank. */
 static int64_t ranks_beside(const fr_rank_layout *layout, int32_t rank)
 {
@@ -58,6 +88,7 @@ static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
     double headroom = (double)capacity_bytes - (double)out->memory.peak_bytes;
     out->memory.capacity_bytes = capacity_bytes;
     out->memory.fits = out->memory.peak_bytes <= capacity_bytes;
+    out->memory.error_bytes = sigma_bytes;
     out->memory.p_fits = 0.5 * erfc(-headroom / sigma_bytes / sqrt(2.0));
 }
 

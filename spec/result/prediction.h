@@ -54,6 +54,7 @@ typedef struct fr_prediction {
     struct {
         bool fits;
         double p_fits;
+        double error_bytes; /* one standard error of the peak; 0: not known */
         uint64_t peak_bytes, capacity_bytes;
         uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
         uint64_t activations_bytes, buffers_bytes;

@@ -32,6 +32,7 @@ typedef struct fr_sweep_point {
     double tokens_per_s, tokens_per_s_per_rank; /* lists of layers: samples */
     double mfu;
     uint64_t peak_bytes, capacity_bytes;
+    double p_fits; /* how likely they do; 0: not known */
     double usd_per_h, usd_per_1e9_tokens, kwh_per_1e9_tokens;
     double run_s, run_usd, run_kwh; /* of the goal's tokens, 0: none given */
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */

@@ -21,8 +21,9 @@ typedef struct fr_tuned {
     int64_t global_batch;     /* sequences per step */
     int64_t n_ranks, n_nodes; /* that it occupies */
     double value;             /* of the goal; HUGE_VAL where a limit breaks */
-    bool is_tie;              /* the model's error hides the difference */
-    char why[160];            /* why it loses: "+12 % exposed dp" */
+    double run_s, run_usd, run_kwh; /* the goal's run; 0: not known */
+    bool is_tie;                    /* the model's error hides the difference */
+    char why[160];                  /* why it loses: "+12 % exposed dp" */
 } fr_tuned;
 
 /* Laid out as an fr_vec. */
@@ -59,6 +60,7 @@ typedef struct fr_tuning_goal {
     char name[16], unit[16], summary[96];
     char lr_rule[64]; /* what a free batch asks for; "" where it is given */
     bool is_step;     /* the value is that of step_s */
+    bool is_whole;    /* the value is a count, and what it adds orders equals */
 } fr_tuning_goal;
 
 /* A plan that was run for some steps. */
@@ -87,7 +89,8 @@ typedef struct fr_tuning {
     fr_tuned nearest; /* only when nothing is good: least memory missing, or,
                          where plans fit, the limits exceeded least */
     uint64_t short_by_bytes;
-    char broken[160]; /* which limit `nearest` breaks; "": memory */
+    double fit_confidence; /* with which a plan fits; 0: none was asked for */
+    char broken[160];      /* which limit `nearest` breaks; "": memory */
     fr_tuning_baseline baselines[FR_BASELINE_N];
     int64_t n_slots;       /* ranks that the cluster has places for */
     int64_t advised_ranks; /* the fewest that the model cannot tell from the

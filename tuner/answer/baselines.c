@@ -1,6 +1,7 @@
 /* baselines.c: smaller searches than the one that was asked for. */
 #include "tuner/answer/baselines.h"
 
+#include "core/base/clock.h"
 #include "core/base/units.h"
 #include "tuner/study/advice.h"
 
@@ -11,6 +12,14 @@
 /* Of the work of a search without a budget: what was not asked for may take
  * less time than the answer. */
 static const double side_search_frac = 0.25;
+
+/* What is left of the budget, in so many parts; at least a hundredth of it. */
+static void share_budget(fr_tune_options *options, int n_parts)
+{
+    if (options->budget_s > 0)
+        options->budget_s = fmax((options->until_s - fr_clock_s()) / n_parts,
+                                 0.01 * options->budget_s);
+}
 
 static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
                      const fr_tuned *tuned, char *buf, size_t n_buf)
@@ -59,12 +68,13 @@ static fr_status find_nearest(const fr_tune_options *options,
     fr_tuning counts;
     fr_goal nearest = *goal;
     nearest.is_nearest = true;
+    fr_tune_options side = *options;
     if (run->is_complete)
         return first_of_trials(&nearest, run, out, err);
+    share_budget(&side, 3);
     fr_tuning_init(&counts);
-    fr_status status =
-        fr_search_run_create(options, space, &nearest, side_search_frac, costs,
-                             &other, &counts, err);
+    fr_status status = fr_search_run_create(
+        &side, space, &nearest, side_search_frac, costs, &other, &counts, err);
     if (status == FR_OK)
         status = fr_rank_first(&nearest, &other->trials, out, err);
     fr_search_run_destroy(other);
@@ -171,6 +181,7 @@ static fr_status search_baseline(const fr_tune_options *options,
     fr_tune_options side = *options;
     side.search = NULL;
     side.is_exact = false;
+    share_budget(&side, 2);
     fr_tuning_init(&counts);
     fr_status status = fr_search_run_create(
         &side, space, goal, side_search_frac, costs, &run, &counts, err);

@@ -4,6 +4,7 @@
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
+#include "sim/predict/predict_memory.h"
 #include "sim/predict/simulate.h"
 
 #include <stdio.h>
@@ -87,13 +88,13 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
                        &(fr_simulate_options){.stops_without_room = true},
                        &out->prediction, err));
     out->outcome = FR_OUTCOME_SIMULATED;
-    if (out->prediction.memory.fits)
+    if (out->prediction.memory.fits &&
+        out->prediction.memory.p_fits >= request->fit_confidence)
         return FR_OK;
-    uint64_t peak_bytes = out->prediction.memory.peak_bytes;
-    uint64_t capacity_bytes = out->prediction.memory.capacity_bytes;
+    uint64_t lack =
+        fr_memory_short_by(&out->prediction, request->fit_confidence);
     out->outcome = FR_OUTCOME_TOO_LARGE;
-    out->short_by_bytes =
-        peak_bytes > capacity_bytes ? peak_bytes - capacity_bytes : 1;
+    out->short_by_bytes = lack > 0 ? lack : 1;
     return FR_OK;
 }
 

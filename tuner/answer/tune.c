@@ -27,6 +27,7 @@ static void name_goal(const fr_tune_options *options, const fr_goal *goal,
     fr_text_copy_cut(out->unit, sizeof out->unit, row->unit);
     fr_text_copy_cut(out->summary, sizeof out->summary, row->summary);
     out->is_step = goal->kind == FR_GOAL_STEP;
+    out->is_whole = goal->kind == FR_GOAL_DEVICES;
     if (goal->critical_batch > 0)
         fr_goal_lr_rule(options->space.job, out->lr_rule, sizeof out->lr_rule);
 }
@@ -43,14 +44,20 @@ static fr_status check_legal(const fr_tuning *t, fr_err *err)
                          "--ranks");
 }
 
+/* Of a budget, where baselines are looked for too. */
+static const double main_search_frac = 0.7;
+
 static fr_status tune(const fr_tune_options *options, const fr_goal *goal,
                       const fr_cost_model *costs, fr_tuning *out, fr_err *err)
 {
     fr_search_run *run = NULL;
     fr_plan_space_request space = options->space;
+    fr_tune_options first = *options;
+    if (!options->is_best_only)
+        first.budget_s *= main_search_frac;
     space.is_any_nodes = space.is_any_nodes || fr_goal_weighs_devices(goal);
     FR_TRY(
-        fr_search_run_create(options, &space, goal, 1, costs, &run, out, err));
+        fr_search_run_create(&first, &space, goal, 1, costs, &run, out, err));
     fr_status status = check_legal(out, err);
     if (status == FR_OK)
         status = fr_rank_plans(goal, &run->trials, options->n_alternatives, out,
@@ -89,12 +96,15 @@ fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
     fr_goal_init(&goal);
     if (options->goal != NULL)
         goal = *options->goal;
+    if (with.budget_s > 0)
+        with.until_s = begin_s + with.budget_s;
     if (with.n_threads <= 0)
         with.n_threads = omp_get_max_threads();
     FR_TRY(fr_goal_check(&goal, err));
     FR_TRY(fr_goal_check_cluster(&goal, options->space.cluster, err));
     fr_tuning_init(&tuning);
     name_goal(options, &goal, &tuning.goal);
+    tuning.fit_confidence = options->space.fit_confidence;
     fr_status status = tune_balanced(&with, &goal, costs, &tuning, err);
     if (status != FR_OK) {
         fr_tuning_release(&tuning);

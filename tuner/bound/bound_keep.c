@@ -110,3 +110,10 @@ void fr_bound_keep_release(fr_bound_keep *keep)
     keep->at = NULL;
     keep->n = 0;
 }
+
+void fr_walk_result_release(fr_walk_result *result)
+{
+    fr_vec_release(&result->by_bound);
+    fr_vec_release(&result->by_estimate);
+    fr_vec_release(&result->nearest);
+}

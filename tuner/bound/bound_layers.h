@@ -8,6 +8,8 @@
 #include "sim/bound/estimate.h"
 #include "tuner/space/decision_lists.h"
 
+#include <math.h>
+
 typedef struct fr_bound_layers {
     fr_estimate_headroom headroom;
     fr_vec(uint64_t) state_bytes; /* of each group of gradients, at least */
@@ -29,6 +31,16 @@ FR_CHECKED fr_status fr_bound_layers_find(fr_estimator *estimator,
                                           const fr_decision_list *pipelines,
                                           const fr_decision_list *gradients,
                                           fr_bound_layers *out, fr_err *err);
+
+/* Bytes that a plan lacks at least, where so much of what it needs has to stay
+ * free beside it for it to be sure enough to fit; 0: it may do. */
+static inline uint64_t fr_bound_lack(const fr_estimate *estimate,
+                                     double free_frac)
+{
+    double lack = (double)estimate->least_bytes * (1 + free_frac) -
+                  (double)estimate->capacity_bytes;
+    return lack > 0 ? (uint64_t)ceil(lack) : 0;
+}
 
 /* What the first rank's device lacks at least; 0: it may do. */
 static inline uint64_t fr_bound_layers_lack(const fr_bound_layers *layers,

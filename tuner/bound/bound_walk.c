@@ -1,7 +1,10 @@
 /* bound_walk.c: workers, each with an estimator and what it found. */
 #include "tuner/bound/bound_walk.h"
 
+#include "core/base/clock.h"
+#include "cost_models/gpu/gpu_memory.h"
 #include "sim/bound/estimate.h"
+#include "sim/predict/predict_memory.h"
 #include "tuner/bound/bound_keep.h"
 #include "tuner/bound/bound_layers.h"
 #include "tuner/partition/balance_layers.h"
@@ -40,6 +43,8 @@ struct fr_bound_walk {
     double *least; /* [layers.n]: the lowest bound of a group that may fit,
                       once a run has seen all of them */
     bool has_least;
+    double
+        free_frac;   /* of what a plan needs, that has to stay free beside it */
     worker *workers; /* [n_workers] */
     int n_workers;
 };
@@ -131,10 +136,7 @@ static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
     d->found.n_steps = estimate.n_steps;
     d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
     d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
-    d->found.short_by_bytes =
-        estimate.least_bytes > estimate.capacity_bytes
-            ? estimate.least_bytes - estimate.capacity_bytes
-            : 0;
+    d->found.short_by_bytes = fr_bound_lack(&estimate, r->walk->free_frac);
     return FR_OK;
 }
 
@@ -203,8 +205,9 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
     }
     FR_TRY(fr_estimate_least(w->estimator, plan, &group->variants, d->limit_s,
                              &least, err));
-    if (least.least_bytes > least.capacity_bytes) {
-        d->found.short_by_bytes = least.least_bytes - least.capacity_bytes;
+    const uint64_t lack = fr_bound_lack(&least, r->walk->free_frac);
+    if (lack > 0) {
+        d->found.short_by_bytes = lack;
         join(d, group->first, &d->found.candidate);
         fr_bound_keep_offer(&w->nearest, &d->found);
         w->n_too_large += group->n;
@@ -418,11 +421,9 @@ static fr_status lower_limit(run *r, fr_err *err)
     return FR_OK;
 }
 
-/*
- * In rounds, between which the limit falls: what is passed over does not
- * depend on who is how fast.  A round takes blocks from all over the space, so
- * that the first one finds a good limit.
- */
+/* In rounds, between which the limit falls or the time ends: what is passed
+ * over does not depend on who is how fast.  A round takes blocks from all over
+ * the space, so that the first one finds a good limit. */
 enum { BLOCK = 8, N_ROUNDS = 32 };
 
 static void walk_block(const run *r, size_t i_block)
@@ -440,17 +441,28 @@ static void walk_block(const run *r, size_t i_block)
     }
 }
 
-static fr_status walk_all(run *r, fr_err *err)
+static bool is_over(const run *r)
+{
+    size_t n_found = 0;
+    const double until_s = r->options->until_s;
+    for (int i = 0; i < r->walk->n_workers; i++)
+        n_found += (size_t)r->walk->workers[i].by_estimate.n;
+    return n_found > 0 && until_s > 0 && fr_clock_s() >= until_s;
+}
+
+static fr_status walk_all(run *r, bool *is_cut, fr_err *err)
 {
     const size_t n = (r->walk->layers.n + BLOCK - 1) / BLOCK;
-    /* Without a limit that falls there is nothing to wait for. */
-    const size_t n_rounds = r->options->is_best_only ? N_ROUNDS : 1;
-    for (size_t round = 0; round < n_rounds; round++) {
+    const size_t n_rounds =
+        r->options->is_best_only || r->options->until_s > 0 ? N_ROUNDS : 1;
+    *is_cut = false;
+    for (size_t round = 0; round < n_rounds && !*is_cut; round++) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(r->walk->n_workers)
         for (size_t i = round; i < n; i += n_rounds)
             walk_block(r, i);
         if (r->options->is_best_only)
             FR_TRY(lower_limit(r, err));
+        *is_cut = round + 1 < n_rounds && is_over(r);
     }
     return FR_OK;
 }
@@ -483,9 +495,9 @@ fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
     run r = {walk, options, options->limit};
     fr_walk_result result = {0};
     FR_TRY(reset(walk, err));
-    FR_TRY(walk_all(&r, err));
+    FR_TRY(walk_all(&r, &result.is_cut, err));
     FR_TRY(first_error(walk, err));
-    walk->has_least = walk->has_least || !options->is_whole;
+    walk->has_least = walk->has_least || (!options->is_whole && !result.is_cut);
     fr_status status = collect(walk, &result, err);
     if (status != FR_OK) {
         fr_walk_result_release(&result);
@@ -493,13 +505,6 @@ fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
     }
     *out = result;
     return FR_OK;
-}
-
-void fr_walk_result_release(fr_walk_result *result)
-{
-    fr_vec_release(&result->by_bound);
-    fr_vec_release(&result->by_estimate);
-    fr_vec_release(&result->nearest);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -533,6 +538,11 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     fr_goal_init(&walk->goal);
     if (in->goal != NULL)
         walk->goal = *in->goal;
+    /* forerun's own runtime has less to be unsure of. */
+    if (fr_gpu_is_by_framework(&in->request->base,
+                               fr_cluster_device(in->request->cluster, 0)))
+        walk->free_frac = fr_memory_rel_err() *
+                          fr_memory_errors_of(in->request->fit_confidence);
     walk->job = fr_goal_job(in->request->model, in->request->job);
     walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
     if (walk->workers == NULL) {

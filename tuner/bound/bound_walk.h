@@ -32,6 +32,7 @@ typedef struct fr_walk_result {
                                     each group */
     fr_bounded_list nearest;     /* the same, of those too large, by bytes */
     bool is_all;                 /* by_bound holds all that was asked for */
+    bool is_cut; /* the time was over: not all plans were passed */
 } fr_walk_result;
 
 void fr_walk_result_release(fr_walk_result *result);
@@ -51,6 +52,8 @@ typedef struct fr_walk_options {
     bool is_whole;           /* every plan is estimated, whatever its group */
     double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
+    double until_s; /* of fr_clock_s(): then, once a plan that may fit is
+                       known, the walk ends; 0: when it has seen all */
 } fr_walk_options;
 
 /* Layers that were priced in an earlier run stay priced. */

@@ -28,8 +28,9 @@ typedef struct search {
     double begin_s, best;
     int64_t work;
     bool has_walked, has_seeds, has_nearest, has_fit;
-    int64_t best_layout;        /* layout_of() the best; -1: there is none */
-    size_t next_seed;           /* of seeds */
+    bool is_cut;         /* the time was over before all plans were bounded */
+    int64_t best_layout; /* layout_of() the best; -1: there is none */
+    size_t next_seed;    /* of seeds */
     fr_vec(uint64_t) too_large; /* memory_key_of() what was too large */
     fr_bounded_list seeds;
 } search;
@@ -240,9 +241,18 @@ static fr_status order_seeds(search *s, fr_err *err)
     return status;
 }
 
+/* When so much of the budget is spent; 0: there is no end. */
+static double end_of(const search *s, double share)
+{
+    return s->in.budget_s > 0 && !s->in.is_exact
+               ? s->begin_s + share * s->in.budget_s
+               : 0;
+}
+
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true, .limit = s->best};
+    const fr_walk_options options = {
+        .is_best_only = true, .limit = s->best, .until_s = end_of(s, 0.4)};
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
@@ -262,10 +272,17 @@ static fr_status walk_on(search *s, fr_err *err)
         s->found.by_bound.n > 0
             ? &s->found.by_bound.items[s->found.by_bound.n - 1]
             : NULL;
-    const fr_walk_options options = {.limit = s->best, .after = last};
+    const fr_walk_options options = {
+        .limit = s->best, .after = last, .until_s = end_of(s, 0.9)};
+    if (s->best < HUGE_VAL && options.until_s > 0 &&
+        fr_clock_s() >= options.until_s) {
+        s->is_cut = true;
+        return FR_OK;
+    }
     FR_TRY(fr_bound_walk_run(s->walk, &options, &found, err));
     fr_walk_result_release(&s->found);
     s->found = found;
+    s->is_cut = found.is_cut;
     s->next = 0;
     s->has_walked = true;
     return FR_OK;
@@ -275,6 +292,8 @@ static fr_status walk_on(search *s, fr_err *err)
 static double bound_left(const search *s)
 {
     const fr_bounded_list *list = &s->found.by_bound;
+    if (s->is_cut)
+        return 0;
     if (s->next < list->n)
         return list->items[s->next].bound;
     if (!s->found.is_all && list->n > 0)
@@ -301,14 +320,24 @@ static bool is_over(const search *s)
 typedef struct batch_size {
     size_t n, n_max;
     int64_t work, most; /* of all, of the longest */
+    int64_t usual;      /* that it is made for */
 } batch_size;
 
 /* Is there space for one more?  Beside a long one there is as much of others.
  */
 static bool has_space(const batch_size *b)
 {
-    const int64_t least = b->most > batch_work ? b->most : batch_work;
+    const int64_t least = b->most > b->usual ? b->most : b->usual;
     return b->n < b->n_max && (b->n < LEAST_BATCH || b->work - b->most < least);
+}
+
+/* A batch is not stopped: it is a tenth of a budget at most. */
+static batch_size empty_batch(const search *s, size_t n_max)
+{
+    double share = 0.1 * s->in.budget_s * (double)most_work;
+    bool is_short = s->in.budget_s > 0 && share < (double)batch_work;
+    return (batch_size){.n_max = n_max,
+                        .usual = is_short ? (int64_t)share : batch_work};
 }
 
 static void take_space(batch_size *b, const fr_bounded *entry)
@@ -355,7 +384,7 @@ static const fr_bounded *next_seed(search *s, bool is_near_best)
 static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
                            size_t *n, fr_err *err)
 {
-    batch_size size = {.n_max = n_max};
+    batch_size size = empty_batch(s, n_max);
     while (has_space(&size)) {
         bool is_near_best = s->best_layout >= 0 && size.n % 2 == 0;
         const fr_bounded *seed = is_near_best ? next_seed(s, true) : NULL;
@@ -386,8 +415,8 @@ static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
                               size_t *n, fr_err *err)
 {
-    batch_size size = {.n_max = n_max};
-    while (has_space(&size) && bound_left(s) < s->best) {
+    batch_size size = empty_batch(s, n_max);
+    while (has_space(&size) && !s->is_cut && bound_left(s) < s->best) {
         const fr_bounded_list *list = &s->found.by_bound;
         if (s->next == list->n) {
             if (size.n > 0)
@@ -430,7 +459,7 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
         FR_TRY(ask_seeds(s, n_max, candidates, n, err));
     if (*n > 0)
         return FR_OK;
-    if (!s->has_walked)
+    if (!s->has_walked && !s->is_cut)
         FR_TRY(walk_on(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));

@@ -84,12 +84,14 @@ typedef struct fr_plan_space_request {
     const fr_model *model;
     const fr_job *job;
     const fr_cluster *cluster;
-    fr_plan base;       /* has the pinned fields and all that is no axis */
-    uint64_t pins;      /* FR_PIN() */
-    int64_t world;      /* 0: every divisor of the cluster's slots */
-    int64_t most_nodes; /* only so many first nodes are used; 0: all */
-    bool is_any_nodes;  /* world 0: also other numbers of whole nodes */
-    bool allow_lossy;   /* compressors, precision */
+    fr_plan base;          /* has the pinned fields and all that is no axis */
+    uint64_t pins;         /* FR_PIN() */
+    int64_t world;         /* 0: every divisor of the cluster's slots */
+    int64_t most_nodes;    /* only so many first nodes are used; 0: all */
+    bool is_any_nodes;     /* world 0: also other numbers of whole nodes */
+    bool allow_lossy;      /* compressors, precision */
+    double fit_confidence; /* plans that are less likely to fit do not; 0: those
+                              that are more likely not to */
     const fr_axis_range *ranges;         /* [FR_SPACE_AXIS_N]; NULL: none */
     const fr_framework_rules *framework; /* that hold too; NULL: none */
     /* Finds balanced splits (balance_layers.h), which are then values; NULL:

@@ -91,6 +91,12 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     tuned.n_ranks = scale.n_devices;
     tuned.n_nodes = scale.n_nodes;
     tuned.value = trial->value;
+    if (goal->kind != FR_GOAL_STEP || goal->tokens > 0) {
+        double hours = scale.n_steps * tuned.prediction.step_s / 3600;
+        tuned.run_s = 3600 * hours;
+        tuned.run_usd = scale.usd_per_h * hours;
+        tuned.run_kwh = scale.kw * hours;
+    }
     *out = tuned;
     return FR_OK;
 }
@@ -129,6 +135,24 @@ static bool has_layout(const fr_tuned_list *list, const fr_plan *plan)
     return false;
 }
 
+/* Does one that is listed differ in the size of its buckets alone, by less than
+ * the model can tell? */
+static bool has_twin(const ranking *of, const fr_tuning *t, const fr_plan *plan,
+                     double value)
+{
+    const fr_goal_scale scale = scale_of(of->goal, at(of, 0), t->best.plan);
+    const fr_tuned one = {.value = value};
+    for (size_t i = 0; i <= t->alternatives.n; i++) {
+        const fr_tuned *listed = i == 0 ? &t->best : &t->alternatives.at[i - 1];
+        fr_plan like = *plan;
+        like.bucket_bytes = listed->plan->bucket_bytes;
+        if (fr_plan_is_same(&like, listed->plan) &&
+            fr_is_tie(of->goal, &scale, listed, &one))
+            return true;
+    }
+    return false;
+}
+
 static fr_status fill_lists(const ranking *of, size_t n_alternatives,
                             fr_tuning *t, fr_err *err)
 {
@@ -137,7 +161,8 @@ static fr_status fill_lists(const ranking *of, size_t n_alternatives,
         const fr_prediction *p = &at(of, k)->evaluation.prediction;
         fr_plan plan;
         plan_of(at(of, k), &plan);
-        if (k > 0 && k <= n_alternatives)
+        if (k > 0 && t->alternatives.n < n_alternatives &&
+            !has_twin(of, t, &plan, at(of, k)->value))
             FR_TRY(add_loser(of, k, t, &t->alternatives, err));
         if (!has_layout(&t->layouts, &plan))
             FR_TRY(add_loser(of, k, t, &t->layouts, err));

@@ -122,6 +122,7 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
         .pins = at->pins,
         .world = at->n_ranks > 0 ? at->n_ranks : all,
         .allow_lossy = at->allow_lossy,
+        .fit_confidence = at->fit_confidence,
     };
 }
 
@@ -200,6 +201,7 @@ static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
     point->mfu = prediction->mfu;
     point->peak_bytes = prediction->memory.peak_bytes;
     point->capacity_bytes = prediction->memory.capacity_bytes;
+    point->p_fits = prediction->memory.p_fits;
     fill_costs(at, plan, goal, prediction, point);
 }
 
@@ -209,6 +211,7 @@ static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
     fr_evaluation found;
     fr_err why;
     fr_plan_space_request request = request_of(at);
+    request.fit_confidence = 0; /* the plan is as it is asked for */
     fr_plan_describe(&at->plan, point->plan, sizeof point->plan);
     fr_status status = fr_plan_check(&at->plan, at->model, &at->job, &why);
     if (status == FR_OK)

@@ -22,7 +22,8 @@ typedef struct fr_sweep_case {
     int64_t n_ranks;  /* 0: all that the cluster has places for; CPUs, tuned:
                          any number */
     bool allow_lossy; /* tuned */
-    const char *why;  /* it cannot be; NULL: it can */
+    double fit_confidence; /* tuned: how likely the plan has to fit */
+    const char *why;       /* it cannot be; NULL: it can */
 } fr_sweep_case;
 
 typedef struct fr_sweep_options {
