@@ -106,17 +106,39 @@ static void widen_tree(fr_fabric *net, int64_t n_nodes)
         top->n_down = n_down;
 }
 
+static bool has_equal_groups(const fr_cluster *cluster)
+{
+    for (size_t i = 1; i < cluster->n_groups; i++)
+        if (cluster->groups[i].i_node_type != cluster->groups[0].i_node_type)
+            return false;
+    return true;
+}
+
+/* Groups of equal nodes are counted through: fewer nodes are those of the
+ * first groups, more join the last one. */
+static void resize_groups(fr_cluster *cluster, int64_t n_nodes)
+{
+    int64_t n_left = n_nodes;
+    size_t n = 0;
+    for (; n < cluster->n_groups && n_left > 0; n++) {
+        fr_node_group *group = &cluster->groups[n];
+        if (group->n_nodes > n_left || n + 1 == cluster->n_groups)
+            group->n_nodes = n_left;
+        n_left -= group->n_nodes;
+    }
+    cluster->n_groups = n;
+}
+
 static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
 {
     fr_fabric *net = &cluster->fabric;
     const fr_catalog_node *listed;
-    fr_node_group *group = &cluster->groups[0];
     int64_t n_nodes, n_old = fr_cluster_n_nodes(cluster);
     FR_TRY(turned_count("nodes", n_old, 1000000, to, &n_nodes, err));
-    if (cluster->n_groups != 1)
+    if (!has_equal_groups(cluster))
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s' has %zu groups of nodes: which of them "
-                       "should change?  Describe each in a file",
+                       "cluster '%s' has %zu groups of different nodes: which "
+                       "of them should change?  Describe each in a file",
                        cluster->name, cluster->n_groups);
     bool is_drawn = net->kind == FR_FABRIC_TORUS ||
                     net->kind == FR_FABRIC_DRAGONFLY ||
@@ -130,7 +152,7 @@ static fr_status turn_nodes(fr_cluster *cluster, fr_knob_value to, fr_err *err)
                                            : fr_fabric_kind_name(net->kind));
     if (n_nodes == n_old)
         return FR_OK;
-    group->n_nodes = n_nodes;
+    resize_groups(cluster, n_nodes);
     if (net->kind == FR_FABRIC_NONE && n_nodes > 1) {
         /* One node of the catalogue: its usual network. */
         listed = fr_catalog_node_find(node_at(cluster, 0)->id);

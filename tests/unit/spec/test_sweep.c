@@ -240,6 +240,32 @@ static void test_knobs(void)
     fr_cluster_release(&base);
 }
 
+/* Two racks of equal nodes are counted through. */
+static void test_equal_groups(void)
+{
+    static const char text[] =
+        "<cluster name=\"racks\">"
+        "<group id=\"a\" node-type=\"dgx-h100\" count=\"5\"/>"
+        "<group id=\"b\" node-type=\"dgx-h100\" count=\"3\"/>"
+        "<fabric kind=\"fat-tree\"><level down=\"4\"/><level down=\"2\"/>"
+        "</fabric></cluster>";
+    fr_cluster c;
+    fr_err err;
+    CHECK_OK(fr_cluster_parse("racks", text, strlen(text), &c, &err), &err);
+    CHECK_OK(turn(&c, "nodes", "19", &err), &err);
+    CHECK_INT(c.n_groups, 2);
+    CHECK_INT(c.groups[0].n_nodes, 5);
+    CHECK_INT(c.groups[1].n_nodes, 14);
+    CHECK_OK(fr_cluster_check(&c, &err), &err);
+    CHECK_OK(turn(&c, "nodes", "7", &err), &err);
+    CHECK_INT(c.groups[1].n_nodes, 2);
+    CHECK_OK(turn(&c, "nodes", "4", &err), &err);
+    CHECK_INT(c.n_groups, 1);
+    CHECK_INT(fr_cluster_n_nodes(&c), 4);
+    CHECK_OK(fr_cluster_check(&c, &err), &err);
+    fr_cluster_release(&c);
+}
+
 static void test_knobs_that_cannot(void)
 {
     static const struct {
@@ -508,8 +534,8 @@ static void test_keys_without_effect(void)
 CHECK_MAIN({"ranges", test_ranges}, {"keys", test_keys},
            {"curve_by_hand", test_curve_by_hand}, {"front", test_front},
            {"knobs", test_knobs}, {"knobs_that_cannot", test_knobs_that_cannot},
-           {"fixed", test_fixed}, {"weak", test_weak},
-           {"tp_does_not_divide", test_tp_does_not_divide},
+           {"equal_groups", test_equal_groups}, {"fixed", test_fixed},
+           {"weak", test_weak}, {"tp_does_not_divide", test_tp_does_not_divide},
            {"threads", test_threads},
            {"oversubscription", test_oversubscription},
            {"keys_without_effect", test_keys_without_effect},
