@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILE_BYTES = 64 << 20 };
-
 /* A file, of what kind, and what came out of it. */
 typedef struct source {
     const char *word; /* KIND, NULL: to be guessed */
@@ -44,7 +42,7 @@ static fr_status fail_kind(const source *from, fr_err *err)
 
 static fr_status load_source(source *from, fr_err *err)
 {
-    FR_TRY(fr_as_input(fr_file_read(from->path, MAX_FILE_BYTES, &from->text,
+    FR_TRY(fr_as_input(fr_file_read(from->path, FR_FILE_BYTES_MAX, &from->text,
                                     &from->n_text, err),
                        err));
     from->kind = from->word != NULL ? fr_import_kind_find(from->word)

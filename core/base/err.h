@@ -45,7 +45,7 @@ typedef struct fr_err {
 #define FR_PRINTF(format_index, first_index)                                   \
     __attribute__((format(printf, format_index, first_index)))
 
-/* Writes the message (cut to fit, control characters made blanks); err may be
+/* Writes the message (cut to fit, what cannot be printed as \\xNN); err may be
  * NULL.  Mostly called through fr_fail. */
 void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
     FR_PRINTF(3, 4);

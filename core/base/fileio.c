@@ -6,15 +6,56 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static fr_status fail_errno(fr_err *err, const char *path)
 {
     return fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));
+}
+
+/*
+ * A pipe may be a file for people (<(...)), so it is read; opening one waits
+ * for nobody, and who says nothing for so long has nothing to say.  A device
+ * has no end.
+ */
+enum { PIPE_WAIT_MS = 10000 };
+
+static fr_status open_to_read(const char *path, int *out, fr_err *err)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail_errno(err, path);
+    bool is_null = false, is_known = fstat(fd, &info) == 0;
+    if (is_known && S_ISCHR(info.st_mode))
+        is_null = major(info.st_rdev) == 1 && minor(info.st_rdev) == 3;
+    if (is_known && !is_null && !isatty(fd) &&
+        (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))) {
+        close(fd);
+        return fr_fail(err, FR_INPUT, "%s: is a device, not a file", path);
+    }
+    *out = fd;
+    return FR_OK;
+}
+
+/* Waits until there is something to read. */
+static fr_status wait_for(int fd, const char *path, fr_err *err)
+{
+    struct pollfd at = {.fd = fd, .events = POLLIN};
+    int n;
+    do {
+        n = poll(&at, 1, PIPE_WAIT_MS);
+    } while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return fr_fail(err, FR_INPUT, "%s: nobody wrote to it for %d s", path,
+                       PIPE_WAIT_MS / 1000);
+    return n < 0 ? fail_errno(err, path) : FR_OK;
 }
 
 /* The rest of fd into a growing block; pipes and /proc have no size. */
@@ -41,6 +82,10 @@ static fr_status read_all(int fd, const char *path, size_t max_bytes,
         n_got = read(fd, data + n, n_capacity - n - 1);
         if (n_got < 0 && errno == EINTR)
             continue;
+        if (n_got < 0 && errno == EAGAIN) {
+            FR_TRY_GOTO(status, wait_for(fd, path, err), out_free);
+            continue;
+        }
         if (n_got < 0) {
             status = fail_errno(err, path);
             goto out_free;
@@ -49,8 +94,9 @@ static fr_status read_all(int fd, const char *path, size_t max_bytes,
             break;
         n += (size_t)n_got;
         if (max_bytes && n > max_bytes) {
-            status = fr_fail(err, FR_INPUT, "%s: larger than %zu bytes", path,
-                             max_bytes);
+            status = fr_fail(err, FR_INPUT, "%s: larger than %zu %s", path,
+                             max_bytes >= 1 << 20 ? max_bytes >> 20 : max_bytes,
+                             max_bytes >= 1 << 20 ? "MiB" : "bytes");
             goto out_free;
         }
     }
@@ -67,11 +113,10 @@ out_free:
 fr_status fr_file_read(const char *path, size_t max_bytes, char **out,
                        size_t *n_out, fr_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
     fr_status status;
 
-    if (fd < 0)
-        return fail_errno(err, path);
+    FR_TRY(open_to_read(path, &fd, err));
     status = read_all(fd, path, max_bytes, out, n_out, err);
     close(fd);
     return status;

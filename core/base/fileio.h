@@ -8,10 +8,14 @@
 #include "core/base/buffer.h"
 #include "core/base/err.h"
 
+/* What a document may have: what people and programs write is far smaller.
+ * Traces alone have their own limit. */
+#define FR_FILE_BYTES_MAX ((size_t)64 << 20)
+
 /*
  * The whole file, with a NUL after it; free() it.  FR_IO "path: No such
- * file", FR_INPUT when it is larger than max_bytes (0: no limit).  *n_out may
- * be NULL.
+ * file", FR_INPUT when it is larger than max_bytes (0: no limit) or a device.
+ * A pipe is read, but not waited for when nobody writes.  *n_out may be NULL.
  */
 FR_CHECKED fr_status fr_file_read(const char *path, size_t max_bytes,
                                   char **out, size_t *n_out, fr_err *err);

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A model, plan or trace is far smaller; a wrong file may be anything. */
-static const size_t file_bytes_max = (size_t)1 << 30;
+/* Of traces; models and plans have FR_FILE_BYTES_MAX, and so many values, each
+ * of which takes some hundred bytes for a moment. */
+static const size_t trace_bytes_max = (size_t)1 << 30;
+static const size_t values_max = (size_t)1 << 21;
 
 typedef struct builder {
     fr_json *json;
@@ -23,7 +25,7 @@ typedef struct builder {
     fr_err *err;
 } builder;
 
-static fr_status build_value(builder *b, const cJSON *from, const char *key,
+static fr_status build_value(builder *b, cJSON *from, const char *key,
                              fr_json_value *out);
 
 static int compare_keys(const void *a, const void *b)
@@ -62,9 +64,10 @@ static fr_status check_duplicates(const fr_json_value *object, fr_err *err)
     return status;
 }
 
-static fr_status build_items(builder *b, const cJSON *from, fr_json_value *out)
+/* What is built leaves cJSON's tree, so that both never stand side by side. */
+static fr_status build_items(builder *b, cJSON *from, fr_json_value *out)
 {
-    const cJSON *child;
+    cJSON *child;
     size_t i = 0;
 
     for (child = from->child; child != NULL; child = child->next)
@@ -72,7 +75,7 @@ static fr_status build_items(builder *b, const cJSON *from, fr_json_value *out)
     out->items = fr_arena_array(&b->json->arena, out->n, sizeof *out->items);
     if (out->items == NULL)
         return fr_fail_no_memory(b->err);
-    for (child = from->child; child != NULL; child = child->next, i++) {
+    for (child = from->child; child != NULL; child = from->child, i++) {
         const char *key = NULL;
         if (out->kind == FR_JSON_OBJECT) {
             key = fr_arena_strdup(&b->json->arena, child->string);
@@ -80,11 +83,12 @@ static fr_status build_items(builder *b, const cJSON *from, fr_json_value *out)
                 return fr_fail_no_memory(b->err);
         }
         FR_TRY(build_value(b, child, key, &out->items[i]));
+        cJSON_Delete(cJSON_DetachItemViaPointer(from, child));
     }
     return out->kind == FR_JSON_OBJECT ? check_duplicates(out, b->err) : FR_OK;
 }
 
-static fr_status build_value(builder *b, const cJSON *from, const char *key,
+static fr_status build_value(builder *b, cJSON *from, const char *key,
                              fr_json_value *out)
 {
     const fr_json_place *place = &b->places[b->i_place++];
@@ -141,14 +145,15 @@ static fr_status build(fr_json *json, const char *text, size_t n,
     return status;
 }
 
-fr_status fr_json_parse(const char *name, const char *text, size_t n,
-                        fr_json **out, fr_err *err)
+static fr_status parse(const char *name, const char *text, size_t n,
+                       size_t n_values_max, fr_json **out, fr_err *err)
 {
     fr_json_places places = {0};
     fr_json *json = NULL;
     fr_status status;
 
-    FR_TRY_GOTO(status, fr_json_scan(name, text, n, &places, err), out_places);
+    FR_TRY_GOTO(status, fr_json_scan(name, text, n, n_values_max, &places, err),
+                out_places);
     json = calloc(1, sizeof *json);
     if (json != NULL) {
         fr_arena_init(&json->arena);
@@ -168,16 +173,35 @@ out_places:
     return status;
 }
 
-fr_status fr_json_load(const char *path, fr_json **out, fr_err *err)
+fr_status fr_json_parse(const char *name, const char *text, size_t n,
+                        fr_json **out, fr_err *err)
+{
+    return parse(name, text, n, values_max, out, err);
+}
+
+static fr_status load(const char *path, size_t n_bytes_max, size_t n_values_max,
+                      fr_json **out, fr_err *err)
 {
     char *text;
     size_t n;
     fr_status status;
 
-    FR_TRY(fr_file_read(path, file_bytes_max, &text, &n, err));
-    status = fr_json_parse(path, text, n, out, err);
+    FR_TRY(fr_file_read(path, n_bytes_max, &text, &n, err));
+    status = parse(path, text, n, n_values_max, out, err);
     free(text);
+    if (status == FR_NO_MEMORY)
+        fr_err_prefix(err, "%s", path);
     return status;
+}
+
+fr_status fr_json_load(const char *path, fr_json **out, fr_err *err)
+{
+    return load(path, FR_FILE_BYTES_MAX, values_max, out, err);
+}
+
+fr_status fr_json_load_trace(const char *path, fr_json **out, fr_err *err)
+{
+    return load(path, trace_bytes_max, SIZE_MAX, out, err);
 }
 
 void fr_json_destroy(fr_json *json)

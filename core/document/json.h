@@ -3,9 +3,9 @@
  *
  * The reader refuses what RFC 8259 does not allow and what would be guessed
  * at: trailing text, duplicate keys, `01`, comments, NaN, numbers that do not
- * fit a double, broken UTF-8, NUL, nesting deeper than 64.  Keys are case
- * sensitive.  Every value knows its line.  Whole numbers up to 64 bits are
- * exact.  A document owns all its values and strings.
+ * fit a double, broken UTF-8, NUL, nesting deeper than 64, more than 64 MiB.
+ * Keys are case sensitive.  Every value knows its line.  Whole numbers up to 64
+ * bits are exact.  A document owns all its values and strings.
  */
 #ifndef FR_CORE_DOCUMENT_JSON_H
 #define FR_CORE_DOCUMENT_JSON_H
@@ -27,6 +27,9 @@ typedef enum fr_json_kind {
 
 /* FR_IO when unreadable, FR_INPUT "path:line: what" when not strict JSON. */
 FR_CHECKED fr_status fr_json_load(const char *path, fr_json **out, fr_err *err);
+/* The same up to 1 GiB, and any number of values. */
+FR_CHECKED fr_status fr_json_load_trace(const char *path, fr_json **out,
+                                        fr_err *err);
 /* The same from text (n bytes, no NUL needed); `name` stands in messages. */
 FR_CHECKED fr_status fr_json_parse(const char *name, const char *text, size_t n,
                                    fr_json **out, fr_err *err);

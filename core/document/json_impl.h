@@ -40,6 +40,7 @@ typedef fr_vec(fr_json_place) fr_json_places;
 enum { FR_JSON_READ_DEPTH_MAX = 64, FR_JSON_NUMBER_MAX = 63 };
 
 FR_CHECKED fr_status fr_json_scan(const char *name, const char *text, size_t n,
-                                  fr_json_places *out, fr_err *err);
+                                  size_t n_values_max, fr_json_places *out,
+                                  fr_err *err);
 
 #endif

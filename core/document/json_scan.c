@@ -13,6 +13,7 @@ typedef struct scanner {
     size_t n, at;
     int line;
     int depth;
+    size_t n_values_max;
     fr_json_places *places;
     fr_err *err;
 } scanner;
@@ -234,6 +235,8 @@ static fr_status scan_value(scanner *s)
     size_t i_place = s->places->n;
     char c = peek(s);
 
+    if (i_place >= s->n_values_max)
+        return scan_fail(s, "more than 2,097,152 values: is this a trace?");
     if (fr_vec_push(s->places, place) != FR_OK)
         return fr_fail_no_memory(s->err);
     if (c == '{') {
@@ -272,12 +275,13 @@ static int line_of(const char *text, size_t at)
 }
 
 fr_status fr_json_scan(const char *name, const char *text, size_t n,
-                       fr_json_places *out, fr_err *err)
+                       size_t n_values_max, fr_json_places *out, fr_err *err)
 {
     scanner s = {.name = name,
                  .text = text,
                  .n = n,
                  .line = 1,
+                 .n_values_max = n_values_max,
                  .places = out,
                  .err = err};
     const char *nul = n ? memchr(text, '\0', n) : NULL;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t xml_bytes_max = (size_t)64 << 20;
-
 struct fr_xml {
     xmlDocPtr doc; /* doc->_private points back here */
     char *path;
@@ -165,7 +163,7 @@ fr_status fr_xml_parse(const char *name, const char *text, size_t n,
     fr_xml *xml;
     fr_status status;
 
-    if (n > xml_bytes_max)
+    if (n > FR_FILE_BYTES_MAX)
         return fr_fail(err, FR_INPUT, "%s: larger than 64 MiB", name);
     if (n == 0)
         return fr_fail(err, FR_INPUT, "%s:1: is empty", name);
@@ -196,7 +194,7 @@ fr_status fr_xml_load(const char *path, fr_xml **out, fr_err *err)
     size_t n;
     fr_status status;
 
-    FR_TRY(fr_file_read(path, xml_bytes_max, &text, &n, err));
+    FR_TRY(fr_file_read(path, FR_FILE_BYTES_MAX, &text, &n, err));
     status = fr_xml_parse(path, text, n, out, err);
     free(text);
     return status;
@@ -269,7 +267,7 @@ fr_status fr_xml_validate(const fr_xml *xml, const char *xsd, size_t n_xsd,
     xmlSchemaPtr schema = NULL;
     fr_status status = FR_INPUT;
 
-    if (n_xsd <= xml_bytes_max)
+    if (n_xsd <= FR_FILE_BYTES_MAX)
         status = read_doc("schema", xsd, n_xsd, &doc, err);
     else
         fr_fail(err, FR_INPUT, "schema: larger than 64 MiB");

@@ -81,7 +81,7 @@ fr_status fr_trace_check(const char *path, size_t *n_events, fr_err *err)
 {
     fr_json *json;
     const fr_json_value *list;
-    FR_TRY(fr_json_load(path, &json, err));
+    FR_TRY(fr_json_load_trace(path, &json, err));
     event *events = NULL;
     int64_t *ends_ps = NULL;
     fr_status status;

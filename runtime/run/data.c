@@ -119,7 +119,7 @@ static fr_status open_file(fr_data *data, fr_err *err)
 {
     struct stat info;
 
-    data->fd = open(data->path, O_RDONLY | O_CLOEXEC);
+    data->fd = open(data->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (data->fd < 0 || fstat(data->fd, &info) != 0)
         return fr_fail(err, FR_IO, "%s: %s", data->path, strerror(errno));
     if (!S_ISREG(info.st_mode))
@@ -184,7 +184,7 @@ fr_status fr_data_identity(const char *path, uint64_t *out, fr_err *err)
     if (path[0] == '\0')
         return FR_OK;
     fr_text_copy_cut(data.path, sizeof data.path, path);
-    data.fd = open(path, O_RDONLY | O_CLOEXEC);
+    data.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     unsigned char *piece = malloc(IDENTITY_BYTES);
     if (piece == NULL)
         status = fr_fail_no_memory(err);

@@ -571,7 +571,7 @@ fr_status fr_flows_run(const char *platform_path, const char *csv_path,
 
     FR_TRY(fr_platform_load(platform_path, &platform, err));
     fr_status status =
-        fr_file_read(csv_path, (size_t)1 << 30, &csv, &n_csv, err);
+        fr_file_read(csv_path, FR_FILE_BYTES_MAX, &csv, &n_csv, err);
     if (status == FR_OK)
         status = fr_flows_run_text(platform, csv_path, csv, n_csv, out, err);
     free(csv);

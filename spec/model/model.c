@@ -84,6 +84,8 @@ static fr_status check_ranges(const range *ranges, size_t n, fr_err *err)
     return FR_OK;
 }
 
+enum { MOST_LAYERS = 100000 };
+
 /* Of one sample: a thousand times what any device has. */
 #define MOST_LAYER_BYTES UINT64_C(1000000000000000)
 
@@ -95,10 +97,10 @@ static fr_status check_layer_list(const fr_model *model, fr_err *err)
         return fr_fail(err, FR_INPUT, "layers is empty; list at least one");
     for (size_t i = 0; i < model->n_layer_entries; i++) {
         const fr_model_layer *layer = &model->layers[i];
-        if (layer->repeat < 1 || layer->repeat > 1000000)
+        if (layer->repeat < 1 || layer->repeat > MOST_LAYERS)
             return fr_fail(err, FR_INPUT,
-                           "layer '%s': repeat is %lld; give 1 to 1000000",
-                           layer->name, (long long)layer->repeat);
+                           "layer '%s': repeat is %lld; give 1 to %d",
+                           layer->name, (long long)layer->repeat, MOST_LAYERS);
         if (!(layer->forward_flop >= 0.0 && layer->forward_flop < 1e24))
             return fr_fail(err, FR_INPUT,
                            "layer '%s': forward_flop is %g; give 0 or more",
@@ -112,6 +114,9 @@ static fr_status check_layer_list(const fr_model *model, fr_err *err)
         n_layers += layer->repeat;
         n_parameters += (double)layer->n_parameters * (double)layer->repeat;
     }
+    if (n_layers > MOST_LAYERS)
+        return fr_fail(err, FR_INPUT, "%lld layers; give at most %d",
+                       (long long)n_layers, MOST_LAYERS);
     if (n_layers != model->n_layers)
         return fr_fail(err, FR_INPUT, "n_layers is %lld but the list has %lld",
                        (long long)model->n_layers, (long long)n_layers);
@@ -211,7 +216,7 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
         return check_layer_list(model, err);
     bool is_image = model->n_channels > 0;
     const range ranges[] = {
-        {"n_layers", model->n_layers, 1, 100000},
+        {"n_layers", model->n_layers, 1, MOST_LAYERS},
         {"hidden", model->hidden, 1, 1 << 24},
         {"n_heads", model->n_heads, 1, 1 << 20},
         {"n_kv_heads", model->n_kv_heads, 1, 1 << 20},

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 256, MAX_FILE_BYTES = 256 << 20 };
+enum { MAX_COLUMNS = 256 };
 
 static const char *const column_names[FR_CASE_COLUMN_N] = {
 #define COLUMN_NAME(symbol, name) [FR_CASE_##symbol] = (name),
@@ -214,7 +214,7 @@ fr_status fr_cases_load(const char *path, fr_cases *out, fr_err *err)
 {
     char *text;
     size_t n_text;
-    FR_TRY(fr_file_read(path, MAX_FILE_BYTES, &text, &n_text, err));
+    FR_TRY(fr_file_read(path, FR_FILE_BYTES_MAX, &text, &n_text, err));
     fr_status status = fr_cases_parse(path, text, n_text, out, err);
     free(text);
     return status;

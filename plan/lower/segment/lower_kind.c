@@ -113,11 +113,15 @@ lower_kind *lower_kind_of(const lower_context *context, int32_t layer)
 {
     const fr_model *model = context->model;
     if (model->kind == FR_MODEL_LAYERS) {
-        size_t i = 0;
-        int64_t end = model->layers[0].repeat;
-        while (layer >= end && i + 1 < model->n_layer_entries)
-            end += model->layers[++i].repeat;
-        return &context->kinds[i];
+        uint32_t low = 0, high = context->n_kinds - 1;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (layer < context->kinds[middle].end_layer)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        return &context->kinds[low];
     }
     if (layer >= model->n_layers)
         return &context->kinds[KIND_MTP];
@@ -143,10 +147,12 @@ static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
 static void init_entries(lower_context *context)
 {
     const fr_model *model = context->model;
+    int64_t end_layer = 0;
     for (uint32_t i = 0; i < context->n_kinds; i++) {
         const fr_model_layer *entry = &model->layers[i];
         lower_kind *kind = &context->kinds[i];
         kind->entry = entry;
+        kind->end_layer = end_layer += entry->repeat;
         kind->out_bytes = entry_bytes(context, entry->output_bytes);
         /* What the first gets, the list does not say. */
         kind->in_bytes = i == 0 ? lower_bytes(context, 16, 1)

@@ -88,6 +88,7 @@ typedef struct lower_layer_segments {
 struct lower_kind {
     bool is_moe, is_mtp;
     const fr_model_layer *entry;  /* of a list of layers; else NULL */
+    int64_t end_layer;            /* after the last that the entry stands for */
     uint64_t in_bytes, out_bytes; /* of a micro-batch */
     lower_layer_layout layout;
     lower_saved saved;

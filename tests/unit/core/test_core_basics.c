@@ -24,6 +24,9 @@ static void test_err(void)
     /* The text may be an argument of its successor. */
     CHECK(fr_fail(&err, FR_IO, "<%s>", err.text) == FR_IO);
     CHECK_STR(err.text, "<loading it: a.json:17: no break>");
+    /* Escapes of a terminal, broken UTF-8, turned directions. */
+    CHECK(fr_fail(&err, FR_IO, "\x1b[31m \xff \xe2\x80\xae \xc3\xa9") == FR_IO);
+    CHECK_STR(err.text, "\\x1b[31m \\xff \\xe2\\x80\\xae \xc3\xa9");
     memset(longer, 'y', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     CHECK(fr_fail(&err, FR_CHECK, "%s", longer) == FR_CHECK);

@@ -59,6 +59,25 @@ static void write_and_read(const char *dir)
     CHECK(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
 }
 
+/* What has no end is refused, what nobody writes to is not waited for. */
+static void read_special(const char *dir)
+{
+    char path[CHECK_PATH_BYTES + 8], *text;
+    size_t n;
+    fr_err err;
+
+    CHECK_FAILS(fr_file_read("/dev/zero", 0, &text, &n, &err), FR_INPUT, &err);
+    CHECK_STR(err.text, "/dev/zero: is a device, not a file");
+    CHECK_OK(fr_file_read("/dev/null", 0, &text, &n, &err), &err);
+    CHECK_INT(n, 0);
+    free(text);
+    snprintf(path, sizeof path, "%s/fifo", dir);
+    CHECK_INT(mkfifo(path, 0600), 0);
+    CHECK_OK(fr_file_read(path, 0, &text, &n, &err), &err);
+    CHECK_INT(n, 0);
+    free(text);
+}
+
 static void test_files(void)
 {
     char dir[CHECK_PATH_BYTES], line[300];
@@ -67,6 +86,7 @@ static void test_files(void)
     if (!mkdtemp(dir))
         SKIP("no temporary folder");
     write_and_read(dir);
+    read_special(dir);
     snprintf(line, sizeof line, "rm -rf '%s'", dir);
     CHECK_INT(system(line), 0);
 }
