@@ -277,7 +277,7 @@ gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 
 check-now: test-programs
 	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) $(EMULATED_BIN) golden \
-	    $(FUZZ_BIN)
+	    usability $(FUZZ_BIN)
 
 # Whole stacks: the plugins of MPI are gone when leaks are looked for, so that
 # only their callers can be named.

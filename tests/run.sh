@@ -2,7 +2,7 @@
 # run.sh: runs tests, two at a time, and closes with
 #     N passed, N failed, N skipped
 # alone on its line; fails when something failed.
-#   run.sh lint | golden | PROGRAM ...
+#   run.sh lint | golden | usability | PROGRAM ...
 # A program tells its counts in a line "# N passed, N failed, N skipped"; one
 # without it counts as one test by its exit status (77: skipped).
 #   BUILD=dir  TEST_TIMEOUT=seconds  WRAP="valgrind ..."  TEST_JOBS=2
@@ -77,6 +77,12 @@ for what in "$@"; do
         done
         ;;
     golden) add golden tests/golden/run.sh ;;
+    usability)
+        for script in tests/usability/role_*.sh; do
+            base=${script##*/role_}
+            add "usability/${base%.sh}" "$script"
+        done
+        ;;
     */tests/fuzz/fuzz_*)
         base=${what##*/fuzz_}
         add "fuzz/$base" "${WRAP:-} $what tests/fuzz/corpus/$base"

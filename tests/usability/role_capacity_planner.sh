@@ -1,0 +1,43 @@
+#!/bin/bash
+# role_capacity_planner.sh: what to buy, what it costs, until when it is done.
+. "$(dirname "$0")/expect.sh"
+
+# A tree that is oversubscribed, and one that is not: other rows; back to 1 is
+# faster than what the file says.
+forerun catalog --template two-tier |
+    sed 's/oversubscription="2"/oversubscription="64"/' >"$work/racks.xml"
+sweep="forerun sweep llama-3-8b $work/racks.xml --fixed --zero 1 --tp 8
+    --global-batch 64 --seq 4096 -q"
+ask $sweep --vary oversubscription=1,64 --csv
+ends_with 0
+at_1=$(awk -F, '$1 == 1' "$work/.out" | cut -d, -f2- | head -n 1)
+at_64=$(awk -F, '$1 == 64' "$work/.out" | cut -d, -f2- | head -n 1)
+[ -n "$at_1" ] && [ "$at_1" != "$at_64" ]
+verdict $? "the same row at 1 and 64: $at_1"
+ask $sweep --vary oversubscription.1=1,64
+ends_with 0
+# What changes nothing says so; what is not there is named.
+ask forerun sweep llama-3-8b dgx-h100:1 --fixed --zero 1 --global-batch 64 \
+    --seq 4096 --vary nic=100Gb/s,400Gb/s
+says 'nic has no effect here|has no effect here: nic'
+ask forerun sweep llama-3-8b dgx-h100:2 --fixed --zero 1 --global-batch 64 \
+    --seq 4096 --vary oversubscription=1,2
+ends_with 3
+says 'no switches above others'
+
+# More nodes for one run, from a file with two equal racks.
+ask $sweep --vary nodes=4,8,16
+ends_with 0
+says '^ *4 +32 ' '^ *16 +128 ' 'fits'
+
+# The best plan under a deadline says how long the run is, and what it takes.
+ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
+    --tokens 1T --goal deadline --deadline 60d -q
+ends_with 0
+says '^best' 'USD|usd'
+
+# The peak of the data type that is used.
+ask forerun simulate llama-3-8b "$work/racks.xml" --zero 1 --seq 4096 -q --json
+mfu=$(value mfu)
+holds "$mfu > 0 && $mfu < 1"
+summary

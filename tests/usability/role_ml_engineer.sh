@@ -1,0 +1,69 @@
+#!/bin/bash
+# role_ml_engineer.sh: two configurations of Hugging Face and four DGX H100:
+# will it fit, how fast is it, what should be changed?
+. "$(dirname "$0")/expect.sh"
+llama=$fixtures/llama-3.1-8b/config.json
+qwen=$fixtures/qwen2.5-7b
+
+# Nothing else said: the whole cluster, the length that was asked for, and a
+# header that tells what was assumed.
+ask forerun simulate "$llama" dgx-h100:4 --seq 8192 -q
+ends_with 0
+says 'batch 32, sequence 8192, 32 of 32 GPUs, bf16, .*jitter' \
+    '^step .*\(90 % between' 'does not fit'
+# Which attention an MFU counts stands beside it.
+says 'MFU .*attention counted in full, .*causal half'
+is_narrow
+
+# One option makes it fit; it is the header's plan, and the parts add up.
+ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full -q
+ends_with 0
+says 'zero1' 'fits with probability'
+never_says 'does not fit'
+is_narrow
+ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full \
+    -q --json
+step_s=$(value step_s)
+plain_mfu=$(value mfu)
+sum=$(sed -n '/"breakdown_s"/,/}/p' "$work/.out" | grep -oE ': *[0-9.e+-]+' |
+    tr -d ': ' | paste -sd+)
+holds "($sum) / $step_s > 0.999 && ($sum) / $step_s < 1.001"
+holds "$plain_mfu > 0.2 && $plain_mfu < 0.8"
+says '"stragglers"' '"host"'
+
+# Beyond the positions of the model: said, and answered.
+ask forerun simulate "$qwen" dgx-h100:4 --seq 65536
+ends_with 0
+warns '65536 is beyond the 32768 positions'
+
+# What the devices cannot do is refused with what they can.
+ask forerun simulate "$llama" dgx-a100:4 --seq 8192 --collective nvls
+ends_with 5
+warns 'no nvls' 'ring'
+ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --collective ring \
+    -q --json
+ring_s=$(value step_s)
+holds "$ring_s > 0"
+
+# A collective by itself: what NCCL takes is marked, larger is never slower.
+ask forerun collective all_reduce 1MB..1GB dgx-h100:4 -q
+ends_with 0
+says 'algbw' 'busbw' '\*[0-9.]+ [mu]s' 'nvls' 'ring'
+is_narrow
+ask forerun collective all_reduce 256MB dgx-h100:4 -q --json
+ends_with 0
+big=$(value time_s)
+ask forerun collective all_reduce 1MB dgx-h100:4 -q --json
+small=$(value time_s)
+holds "$big > $small && $small > 0"
+
+# The best plan: it fits, and its probability of fitting is a column.
+ask forerun tune "$llama" dgx-h100:4 --global-batch 128 --seq 8192 -q \
+    -o "$work/plan.json"
+ends_with 0
+says 'fits' '^best .* (9[0-9]|>99) %'
+never_says '^best .* [0-8][0-9] %'
+ask forerun explain "$work/plan.json" dgx-h100:4 -q
+ends_with 0
+says '^bound by' 'one change'
+summary

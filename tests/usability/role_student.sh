@@ -1,0 +1,63 @@
+#!/bin/bash
+# role_student.sh: a laptop, a course on distributed training, no GPU.
+. "$(dirname "$0")/expect.sh"
+cp "$root/tests/golden/fixtures/two-cores.xml" "$work"
+cpu=./two-cores.xml
+
+# Terms of the field, one screen each; a slip of the pen finds them, too.
+for term in bubble 1f1b zero mfu busbw; do
+    ask forerun help $term
+    ends_with 0
+    is_narrow
+    [ "$(wc -l <"$work/.out")" -le 24 ]
+    verdict $? "'$term' takes more than a screen"
+done
+ask forerun help bubble
+says 'pipeline' 'micro-batch'
+ask forerun help bubbel
+ends_with 2
+warns "did you mean 'bubble'"
+ask forerun help terms
+ends_with 0
+says 'bubble' 'ZeRO|zero'
+
+# A pipeline as a picture: waiting is told from communicating.
+ask forerun simulate gpt2-tiny "$cpu" --seq 64 --pp 2 --micro-batch 1 --gantt -q
+ends_with 0
+says 'waiting for another rank' 'idle' '^ +0 recv .*╌' 'bubble'
+is_narrow
+# More micro-batches: a smaller bubble.
+ask forerun simulate gpt2-tiny "$cpu" --seq 64 --pp 2 --micro-batch 4 \
+    --global-batch 8 -q --json
+few=$(value bubble)
+step_few=$(value step_s)
+ask forerun simulate gpt2-tiny "$cpu" --seq 64 --pp 2 --micro-batch 1 \
+    --global-batch 8 -q --json
+many=$(value bubble)
+step_many=$(value step_s)
+holds "$many / $step_many < $few / $step_few"
+
+# The collectives of CPUs.
+ask forerun collective all_reduce 64kB..4MB "$cpu" -q
+ends_with 0
+says 'ring' 'busbw'
+is_narrow
+
+# Words that are nearly right.
+ask forerun simualte gpt2-tiny "$cpu"
+ends_with 2
+warns "did you mean 'simulate'"
+ask forerun simulate gpt2-tiny "$cpu" --mirco-batch 2
+ends_with 2
+warns 'micro-batch'
+ask forerun simulate gpt2-tinny "$cpu"
+ends_with 5
+warns "did you mean 'gpt2-tiny'"
+
+# What cannot be executed here is said before anything is started.
+ask forerun simulate gpt2-tiny "$cpu" --seq 64 --dp 2 -q -o "$work/plan.json"
+ends_with 0
+ask forerun run "$work/plan.json" --checkpoint-every 2
+ends_with 2
+warns 'checkpoint'
+summary
