@@ -20,8 +20,14 @@ fr_json_writer *fr_answer_begin(fr_answer *answer, const char *schema);
 FR_CHECKED fr_status fr_answer_print(fr_answer *answer, const fr_cli *cli,
                                      fr_err *err);
 
+/* A buffer for people to read: tables in it are as wide as the terminal, and
+ * show what --columns asks for. */
+void fr_answer_open(const fr_cli *cli, fr_buffer *out);
+
 /* Prints the text of a buffer where `status`, with which it was made, is
- * FR_OK, and releases it; returns that status or its own. */
+ * FR_OK, and releases it; returns that status or its own.  Lines that are too
+ * long are wrapped where fr_answer_open() opened it; FR_USAGE: none of its
+ * tables has a column of --columns. */
 FR_CHECKED fr_status fr_answer_text(fr_status status, fr_buffer *buffer,
                                     const fr_cli *cli, fr_err *err);
 

@@ -1,10 +1,15 @@
 /* cli.c: from the words of the command line to an exit code. */
 #include "cli/command.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+
+enum { LEAST_COLUMNS = 40 };
 
 const fr_command *fr_command_find(const fr_command *commands, const char *name)
 {
@@ -71,6 +76,44 @@ fr_status fr_command_get(const fr_command *commands, const char *word,
     return FR_OK;
 }
 
+/* COLUMNS, the terminal, else FR_LAYOUT_WIDE: a pipe has no width. */
+static int terminal_columns(FILE *out)
+{
+    struct winsize size = {0};
+    const char *columns = getenv("COLUMNS");
+    int64_t n = 0;
+    fr_err unused;
+    if (columns == NULL || fr_parse_i64(columns, &n, &unused) != FR_OK)
+        n = 0;
+    if (n <= 0 && ioctl(fileno(out), TIOCGWINSZ, &size) == 0)
+        n = size.ws_col;
+    if (n <= 0)
+        n = FR_LAYOUT_WIDE;
+    return n < LEAST_COLUMNS ? LEAST_COLUMNS : n > 1000 ? 1000 : (int)n;
+}
+
+/* --columns 120 or --columns step,memory. */
+static fr_status apply_columns(const fr_cli *cli, fr_err *err)
+{
+    const char *text = fr_cli_text(cli, FR_OPT_COLUMNS);
+    int64_t n;
+    fr_err unused;
+    if (text == NULL)
+        return FR_OK;
+    if (fr_cli_on(cli, FR_OPT_JSON))
+        fr_cli_note(cli, "forerun: --columns has no effect with --json");
+    if (fr_parse_i64(text, &n, &unused) != FR_OK) {
+        cli->layout->columns = text;
+        return FR_OK;
+    }
+    if (n < LEAST_COLUMNS || n > 1000)
+        return fr_fail(err, FR_USAGE,
+                       "--columns %.40s: a width must be %d to 1000", text,
+                       LEAST_COLUMNS);
+    cli->layout->n_wide = (int)n;
+    return FR_OK;
+}
+
 static fr_status run_command(fr_cli *cli, fr_err *err)
 {
     if (cli->argc < 2)
@@ -81,6 +124,8 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
         fr_help_print(cli, cli->command);
         return FR_OK;
     }
+    *cli->layout = (fr_layout){.n_wide = terminal_columns(cli->out)};
+    FR_TRY(apply_columns(cli, err));
     return cli->command->run(cli, err);
 }
 
@@ -97,7 +142,9 @@ static fr_status flush_answer(FILE *out, fr_err *err)
 int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
                 FILE *chatter)
 {
-    fr_cli cli = {.commands = commands,
+    fr_layout layout = {0};
+    fr_cli cli = {.layout = &layout,
+                  .commands = commands,
                   .argc = argc,
                   .argv = argv,
                   .out = out,

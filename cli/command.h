@@ -10,6 +10,7 @@
 
 #include "cli/option/options.h"
 #include "core/base/err.h"
+#include "core/base/layout.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,6 +60,7 @@ typedef struct fr_cli {
     int argc; /* as main got them: run starts itself again under mpirun */
     char **argv;
     FILE *out, *chatter;
+    fr_layout *layout; /* of the answer as text; NULL: the usual one */
 } fr_cli;
 
 typedef struct fr_command {

@@ -14,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 fr_status fr_as_input(fr_status status, fr_err *err)
@@ -208,22 +207,6 @@ fr_status fr_forecast_write_trace(const fr_forecast *forecast, const char *path,
     return status;
 }
 
-/* COLUMNS, the terminal, else 80. */
-static int terminal_columns(void)
-{
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-    int64_t n = 0;
-    fr_err unused;
-    if (columns == NULL || fr_parse_i64(columns, &n, &unused) != FR_OK)
-        n = 0;
-    if (n == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        n = size.ws_col;
-    if (n == 0)
-        n = 80;
-    return n < 40 ? 40 : n > 240 ? 240 : (int)n;
-}
-
 bool fr_is_utf8_terminal(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -238,10 +221,11 @@ bool fr_is_utf8_terminal(void)
 fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
                             fr_err *err)
 {
-    fr_gantt_options options = {.n_columns = terminal_columns(),
-                                .n_ranks_max = 16,
-                                .is_unicode = fr_is_utf8_terminal(),
-                                .step = 0};
+    fr_gantt_options options = {
+        .n_columns = out->layout != NULL ? out->layout->n_wide : FR_LAYOUT_WIDE,
+        .n_ranks_max = 16,
+        .is_unicode = fr_is_utf8_terminal(),
+        .step = 0};
     return fr_gantt_text(forecast->program, &forecast->timeline, &options, out,
                          err);
 }

@@ -131,7 +131,7 @@ static fr_status print_report(const fr_cli *cli, const fr_run_report *report,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_status status = fr_report_run_text(report, &text, err);
     return fr_answer_text(status, &text, cli, err);
 }

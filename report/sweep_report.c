@@ -116,19 +116,19 @@ static const column columns[] = {
      IS_COUNT | IS_UNKNOWN_AT_0 | IS_MEMORY},
     {"fits", "p_fits", AT(p_fits), as_likely, IS_UNKNOWN_AT_0},
     {NULL, "usd_per_hour", AT(usd_per_h), as_digits, IS_UNKNOWN_AT_0},
-    {"USD/1e9", "usd_per_1e9_tokens", AT(usd_per_1e9_tokens), as_digits,
+    {"cost/1e9", "usd_per_1e9_tokens", AT(usd_per_1e9_tokens), fr_format_usd,
      IS_UNKNOWN_AT_0},
-    {"kWh/1e9", "kwh_per_1e9_tokens", AT(kwh_per_1e9_tokens), as_digits,
+    {"energy/1e9", "kwh_per_1e9_tokens", AT(kwh_per_1e9_tokens), fr_format_kwh,
      IS_UNKNOWN_AT_0},
     {"run", "run_s", AT(run_s), as_duration, IS_UNKNOWN_AT_0},
-    {"USD", "run_usd", AT(run_usd), as_digits, IS_UNKNOWN_AT_0},
-    {"kWh", "run_kwh", AT(run_kwh), as_digits, IS_UNKNOWN_AT_0},
+    {"run cost", "run_usd", AT(run_usd), fr_format_usd, IS_UNKNOWN_AT_0},
+    {"run energy", "run_kwh", AT(run_kwh), fr_format_kwh, IS_UNKNOWN_AT_0},
     {NULL, "goal", AT(goal), as_digits, IS_UNKNOWN_AT_0 | IS_GOAL},
     {NULL, "n_at_once", AT(n_at_once), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
     {"rounds", "n_rounds", AT(n_rounds), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
     {"all done", "all_s", AT(all_s), as_duration, IS_UNKNOWN_AT_0},
-    {"all USD", "all_usd", AT(all_usd), as_digits, IS_UNKNOWN_AT_0},
-    {"all kWh", "all_kwh", AT(all_kwh), as_digits, IS_UNKNOWN_AT_0},
+    {"all cost", "all_usd", AT(all_usd), fr_format_usd, IS_UNKNOWN_AT_0},
+    {"all energy", "all_kwh", AT(all_kwh), fr_format_kwh, IS_UNKNOWN_AT_0},
     {"efficiency", "efficiency", AT(efficiency), as_percent, 0},
     {"added", "marginal", AT(marginal), as_percent, 0},
 };
@@ -371,6 +371,7 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
     headings[n] = NULL;
     fr_table table;
     fr_table_init(&table, headings);
+    table.n_keys = sweep->n_keys;
     for (size_t i = 0; i < sweep->n_points; i++)
         add_row(sweep, i, has_column, &table);
     fr_status status = fr_table_finish(&table, out, err);

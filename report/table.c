@@ -1,20 +1,38 @@
-/* table.c: cells in an arena, widths found when printed. */
+/*
+ * table.c: cells in an arena, widths found when printed.
+ *
+ * A table that is wider than its text may be gives way in this order: texts
+ * are wrapped between words, then columns move to a second table below, which
+ * repeats the key columns, and last a word is cut.  Nothing is left out.
+ */
 #include "report/table.h"
 
+#include "core/base/layout.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Characters of a UTF-8 text. */
-static size_t width_of(const char *text)
-{
-    size_t n = 0;
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80; /* not a continuation */
-    return n;
-}
+enum {
+    GAP = 2,           /* blanks between columns */
+    INDENT = 2,        /* of the further lines of a wrapped cell */
+    LEAST_WRAPPED = 20 /* no text is wrapped to less, where it is longer */
+};
+
+/* Columns that stand beside each other, and how wide each is. */
+typedef struct block {
+    int at[FR_TABLE_COLUMNS];
+    size_t width[FR_TABLE_COLUMNS];
+    int n;
+} block;
+
+/* Widths of a column: of its longest cell, and the least it can have. */
+typedef struct extent {
+    size_t natural, least;
+} extent;
 
 void fr_table_text(fr_table *table, const char *text)
 {
@@ -27,6 +45,7 @@ void fr_table_init(fr_table *table, const char *const *headings)
 {
     memset(table, 0, sizeof *table);
     fr_arena_init(&table->arena);
+    table->n_keys = 1;
     for (int i = 0; headings[i] != NULL && i < FR_TABLE_COLUMNS; i++) {
         table->is_right[i] = headings[i][0] == '>';
         table->n_columns++;
@@ -69,42 +88,280 @@ void fr_table_blank(fr_table *table, int n)
         fr_table_text(table, "");
 }
 
-static void print_row(const fr_table *table, size_t first, const size_t *width,
-                      fr_buffer *out)
+/* ---- which columns ------------------------------------------------------ */
+
+static const char *cell_at(const fr_table *table, size_t row, int column)
+{
+    size_t i = row * (size_t)table->n_columns + (size_t)column;
+    return i < table->cells.n ? table->cells.items[i] : "";
+}
+
+/* "per rank" is asked for as per-rank, per_rank or "Per Rank". */
+static bool is_named(const char *heading, const char *name, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && heading[i] != '\0'; i++) {
+        char a = name[i], b = heading[i];
+        bool is_gap = (a == '-' || a == '_' || a == ' ') &&
+                      (b == '-' || b == '_' || b == ' ');
+        if (!is_gap && tolower((unsigned char)a) != tolower((unsigned char)b))
+            return false;
+    }
+    return i == n && heading[i] == '\0';
+}
+
+static void note_headings(const fr_table *table, fr_layout *layout)
+{
+    for (int c = 0; c < table->n_columns; c++) {
+        const char *heading = cell_at(table, 0, c);
+        size_t used = strlen(layout->known);
+        if (heading[0] != '\0' &&
+            used + strlen(heading) + 3 < sizeof layout->known)
+            snprintf(layout->known + used, sizeof layout->known - used, "%s%s",
+                     used > 0 ? ", " : "", heading);
+    }
+}
+
+/* The columns that are shown, in the order asked for; the keys stay.  A table
+ * without any of those names is another one: it stays whole. */
+static int choose_columns(const fr_table *table, fr_layout *layout, int *out)
+{
+    int n = 0;
+    for (int c = 0; c < table->n_columns; c++)
+        out[n++] = c;
+    if (layout == NULL || layout->columns == NULL)
+        return n;
+    note_headings(table, layout);
+    int n_keys = table->n_keys, n_chosen = n_keys;
+    int chosen[FR_TABLE_COLUMNS];
+    bool is_asked = false, is_in[FR_TABLE_COLUMNS] = {false};
+    for (int c = 0; c < n_keys; c++)
+        chosen[c] = c, is_in[c] = true;
+    const char *at = layout->columns;
+    for (int i = 0; i < FR_LAYOUT_NAMES; i++) {
+        size_t n_name = strcspn(at, ",");
+        for (int c = 0; c < table->n_columns; c++) {
+            if (!is_named(cell_at(table, 0, c), at, n_name))
+                continue;
+            layout->found |= UINT32_C(1) << i;
+            is_asked = true;
+            if (!is_in[c])
+                chosen[n_chosen++] = c, is_in[c] = true;
+        }
+        at += n_name;
+        if (*at++ == '\0')
+            break;
+    }
+    if (!is_asked)
+        return n;
+    memcpy(out, chosen, (size_t)n_chosen * sizeof *out);
+    return n_chosen;
+}
+
+/* ---- widths ------------------------------------------------------------- */
+
+static size_t longest_word(const char *text)
+{
+    size_t longest = 0;
+    while (*text != '\0') {
+        size_t n = strcspn(text, " "), wide = fr_text_width(text, n);
+        longest = wide > longest ? wide : longest;
+        text += n + (text[n] == ' ');
+    }
+    return longest;
+}
+
+static void measure(const fr_table *table, size_t n_rows, extent *out)
+{
+    for (int c = 0; c < table->n_columns; c++) {
+        size_t word = 0;
+        out[c] = (extent){0, 0};
+        for (size_t row = 0; row < n_rows; row++) {
+            const char *text = cell_at(table, row, c);
+            size_t n = fr_text_width(text, strlen(text)),
+                   n_word = longest_word(text) + INDENT;
+            out[c].natural = n > out[c].natural ? n : out[c].natural;
+            word = n_word > word ? n_word : word;
+        }
+        if (word < LEAST_WRAPPED)
+            word = LEAST_WRAPPED;
+        out[c].least =
+            table->is_right[c] || word > out[c].natural ? out[c].natural : word;
+    }
+}
+
+/* What the columns take when no text is wider than `cap`. */
+static size_t set_widths(const extent *extents, size_t cap, block *b)
+{
+    size_t sum = 0;
+    for (int i = 0; i < b->n; i++) {
+        const extent *e = &extents[b->at[i]];
+        size_t width = cap < e->least ? e->least : cap;
+        b->width[i] = width > e->natural ? e->natural : width;
+        sum += b->width[i] + (i > 0 ? GAP : 0);
+    }
+    return sum;
+}
+
+/* The widest texts give way first, and no more than they must. */
+static void fit(const extent *extents, size_t n_wide, block *b)
+{
+    size_t cap = n_wide;
+    for (int i = 0; i < b->n; i++)
+        if (extents[b->at[i]].natural > cap)
+            cap = extents[b->at[i]].natural;
+    size_t sum = set_widths(extents, cap, b);
+    while (sum > n_wide && cap > 0)
+        sum = set_widths(extents, --cap, b);
+    /* Words longer than a line: cut where nothing else helps. */
+    for (int i = b->n - 1; i >= 0 && sum > n_wide; i--) {
+        size_t n_over = sum - n_wide;
+        size_t spare =
+            b->width[i] > LEAST_WRAPPED ? b->width[i] - LEAST_WRAPPED : 0;
+        size_t cut = n_over < spare ? n_over : spare;
+        b->width[i] -= cut;
+        sum -= cut;
+    }
+}
+
+/* What the lines of a wrapped column really take. */
+static size_t width_taken(const fr_table *table, size_t n_rows, int column,
+                          size_t width)
+{
+    size_t most = 0;
+    for (size_t row = 0; row < n_rows; row++) {
+        const char *rest = cell_at(table, row, column);
+        for (size_t indent = 0; *rest != '\0'; indent = INDENT) {
+            size_t n = fr_text_take_line(rest, strlen(rest), width - indent);
+            size_t wide = fr_text_width(rest, n) + indent;
+            most = wide > most ? wide : most;
+            rest += n;
+            rest += strspn(rest, " ");
+        }
+    }
+    return most;
+}
+
+/* ---- lines -------------------------------------------------------------- */
+
+/* One line of a row; `rest` moves on in every cell.  False: all are empty. */
+static bool print_line(const fr_table *table, const block *b, const char **rest,
+                       bool is_first, fr_buffer *out)
 {
     size_t due = 0; /* blanks owed before the next text */
-    for (int c = 0; c < table->n_columns; c++) {
-        size_t i = first + (size_t)c;
-        const char *text = i < table->cells.n ? table->cells.items[i] : "";
-        size_t n_pad = width[c] - width_of(text);
-        if (table->is_right[c])
-            due += n_pad;
-        if (text[0] != '\0') {
+    bool has_any = false;
+    for (int i = 0; i < b->n; i++)
+        has_any |= rest[i][0] != '\0';
+    if (!has_any && !is_first)
+        return false;
+    for (int i = 0; i < b->n; i++) {
+        size_t indent = is_first ? 0 : INDENT;
+        size_t n =
+            fr_text_take_line(rest[i], strlen(rest[i]), b->width[i] - indent);
+        size_t wide = fr_text_width(rest[i], n);
+        bool is_right = table->is_right[b->at[i]] && is_first;
+        size_t n_pad = b->width[i] - wide;
+        due += is_right ? n_pad : n > 0 ? indent : 0;
+        if (n > 0) {
             fr_buffer_fill(out, ' ', due);
-            fr_buffer_puts(out, text);
+            fr_buffer_append(out, rest[i], n);
             due = 0;
         }
-        if (!table->is_right[c])
-            due += n_pad;
-        due += 2;
+        if (!is_right)
+            due += n > 0 ? n_pad - indent : n_pad;
+        due += GAP;
+        rest[i] += n;
+        rest[i] += strspn(rest[i], " ");
     }
     fr_buffer_putc(out, '\n');
+    return true;
+}
+
+static bool has_text(const fr_table *table, const block *b, size_t row,
+                     int first)
+{
+    for (int i = first; i < b->n; i++)
+        if (cell_at(table, row, b->at[i])[0] != '\0')
+            return true;
+    return false;
+}
+
+/* Of a table below, rows that say nothing new are left out. */
+static void print_block(const fr_table *table, const block *b, size_t n_rows,
+                        bool is_below, fr_buffer *out)
+{
+    const char *rest[FR_TABLE_COLUMNS];
+    size_t first = has_text(table, b, 0, 0) ? 0 : 1;
+    for (size_t row = first; row < n_rows; row++) {
+        if (is_below && row > 0 && !has_text(table, b, row, table->n_keys))
+            continue;
+        for (int i = 0; i < b->n; i++)
+            rest[i] = cell_at(table, row, b->at[i]);
+        bool is_first = true;
+        while (print_line(table, b, rest, is_first, out))
+            is_first = false;
+    }
+}
+
+/* As many of the columns as stand beside the keys; returns how many. */
+static int fill_block(const fr_table *table, const extent *extents,
+                      const int *columns, int n, size_t n_wide, block *b)
+{
+    size_t sum = 0;
+    int n_taken = 0;
+    b->n = 0;
+    for (int c = 0; c < table->n_keys && c < table->n_columns; c++) {
+        b->at[b->n++] = c;
+        sum += extents[c].least + GAP;
+    }
+    while (n_taken < n && b->n < FR_TABLE_COLUMNS) {
+        const extent *e = &extents[columns[n_taken]];
+        if (n_taken > 0 && sum + e->least > n_wide)
+            break;
+        sum += e->least + GAP;
+        b->at[b->n++] = columns[n_taken++];
+    }
+    return n_taken;
+}
+
+static void print_table(const fr_table *table, fr_layout *layout, size_t n_wide,
+                        fr_buffer *out)
+{
+    extent extents[FR_TABLE_COLUMNS];
+    int columns[FR_TABLE_COLUMNS];
+    const size_t n_columns = (size_t)table->n_columns;
+    const size_t n_rows = (table->cells.n + n_columns - 1) / n_columns;
+    int n = 0, n_asked = choose_columns(table, layout, columns);
+    measure(table, n_rows, extents);
+    for (int i = 0; i < n_asked; i++)
+        if (i < table->n_keys || extents[columns[i]].natural > 0)
+            columns[n++] = columns[i];
+    int at = table->n_keys;
+    do {
+        block b;
+        int n_taken = fill_block(table, extents, columns + at,
+                                 n > at ? n - at : 0, n_wide, &b);
+        bool is_below = at > table->n_keys;
+        if (is_below)
+            fr_buffer_putc(out, '\n');
+        fit(extents, n_wide, &b);
+        for (int i = 0; i < b.n; i++)
+            if (b.width[i] < extents[b.at[i]].natural)
+                b.width[i] = width_taken(table, n_rows, b.at[i], b.width[i]);
+        print_block(table, &b, n_rows, is_below, out);
+        at += n_taken;
+    } while (at < n);
 }
 
 fr_status fr_table_finish(fr_table *table, fr_buffer *out, fr_err *err)
 {
-    size_t width[FR_TABLE_COLUMNS] = {0};
-    size_t n_columns = (size_t)table->n_columns;
-    bool has_heading = false, has_failed = table->has_failed;
-    for (size_t i = 0; i < table->cells.n && !has_failed; i++) {
-        size_t n = width_of(table->cells.items[i]);
-        if (n > width[i % n_columns])
-            width[i % n_columns] = n;
-        has_heading |= i < n_columns && n > 0;
-    }
-    for (size_t i = has_heading ? 0 : n_columns;
-         i < table->cells.n && !has_failed; i += n_columns)
-        print_row(table, i, width, out);
+    fr_layout *layout = out->layout;
+    const size_t n_wide = layout != NULL && layout->n_wide > 0
+                              ? (size_t)layout->n_wide
+                              : FR_LAYOUT_WIDE;
+    bool has_failed = table->has_failed;
+    if (!has_failed && table->n_columns > 0)
+        print_table(table, layout, n_wide, out);
     fr_table_release(table);
     return has_failed ? fr_fail_no_memory(err) : fr_buffer_check(out, err);
 }

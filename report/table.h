@@ -1,7 +1,8 @@
 /*
  * table.h: aligned columns for terminals.  Cells are appended one after the
  * other, row by row; failure is sticky and comes out in fr_table_finish().
- * Widths are counted in characters of UTF-8, not bytes.
+ * Widths are counted in characters of UTF-8, not bytes.  No line is wider than
+ * the layout of the text that the table goes to.
  */
 #ifndef FR_REPORT_TABLE_H
 #define FR_REPORT_TABLE_H
@@ -15,6 +16,7 @@
 typedef struct fr_table {
     fr_arena arena;
     int n_columns;
+    int n_keys; /* the first columns, which say what a row is; 1 */
     bool is_right[FR_TABLE_COLUMNS];
     fr_vec(char *) cells;
     bool has_failed;

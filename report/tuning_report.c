@@ -246,17 +246,41 @@ void fr_report_tuning_json(const fr_tuning *t, fr_json_writer *json)
 
 /* ---- text ---------------------------------------------------------------- */
 
+typedef struct goal_unit {
+    const char *unit, *heading;
+    char *(*format)(char *out, size_t n, double value);
+} goal_unit;
+
+/* How amounts of the goal are headed and written; NULL: by the unit alone. */
+static const goal_unit *goal_unit_of(const fr_tuning *t)
+{
+    static const goal_unit units[] = {{"s", "run", fr_format_s},
+                                      {"USD", "cost", fr_format_usd},
+                                      {"kWh", "energy", fr_format_kwh}};
+    for (size_t i = 0; i < FR_LENGTH(units); i++)
+        if (strcmp(t->goal.unit, units[i].unit) == 0)
+            return &units[i];
+    return NULL;
+}
+
+static char *format_goal(const fr_tuning *t, double value, char *out, size_t n)
+{
+    const goal_unit *unit = goal_unit_of(t);
+    if (unit != NULL)
+        return unit->format(out, n, value);
+    if (t->goal.is_whole)
+        snprintf(out, n, "%.0f", shown_value(&t->goal, value));
+    else
+        snprintf(out, n, "%.4g %s", value, t->goal.unit);
+    return out;
+}
+
 static void value_cell(const fr_tuning *t, double value, fr_table *table)
 {
-    const char *unit = t->goal.unit;
-    if (!isfinite(value))
-        fr_table_text(table, "-");
-    else if (strcmp(unit, "s") == 0)
-        fr_table_s(table, value);
-    else if (t->goal.is_whole)
-        fr_table_cell(table, "%.0f", shown_value(&t->goal, value));
-    else
-        fr_table_cell(table, "%.4g", value);
+    char text[FR_FORMAT_MAX];
+    fr_table_text(table, isfinite(value)
+                             ? format_goal(t, value, text, sizeof text)
+                             : "-");
 }
 
 /* A probability of fitting: two digits, and no certainty. */
@@ -319,13 +343,15 @@ static void begin_table(const fr_tuning *t, const char *what, char *value,
 {
     const char *headings[10];
     int n = 0;
-    snprintf(value, n_value, ">%s", t->goal.unit);
+    const goal_unit *unit = goal_unit_of(t);
+    snprintf(value, n_value, ">%s",
+             unit != NULL ? unit->heading : t->goal.unit);
     headings[n++] = "";
     headings[n++] = what;
     if (t->goal.lr_rule[0] != '\0')
         headings[n++] = ">batch";
     if (!t->goal.is_step)
-        headings[n++] = strcmp(t->goal.unit, "s") == 0 ? ">run" : value;
+        headings[n++] = value;
     else
         headings[n++] = ">step";
     headings[n++] = "";
@@ -439,10 +465,7 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
                          better);
         return;
     }
-    if (strcmp(t->goal.unit, "s") == 0)
-        fr_format_s(text, sizeof text, bound);
-    else
-        snprintf(text, sizeof text, "%.4g %s", bound, t->goal.unit);
+    format_goal(t, bound, text, sizeof text);
     fr_buffer_printf(out,
                      "no plan of this space is predicted to be %s than %s: the "
                      "best is within %.1f %% of it (--exact goes on)\n",
@@ -506,20 +529,20 @@ static void print_conclusions(const fr_tuning *t, fr_buffer *out)
 static void print_space(const fr_tuning *t, fr_buffer *out)
 {
     char time[FR_FORMAT_MAX];
-    fr_buffer_printf(out,
-                     "%llu plans: %llu simulated, %llu do not fit in "
-                     "memory, %llu %s; %s\n",
-                     (unsigned long long)t->space.plans,
-                     (unsigned long long)t->space.simulated,
-                     (unsigned long long)t->space.infeasible_memory,
-                     (unsigned long long)t->space.pruned_by_bound,
-                     t->certificate.bound > 0 ? "pruned" : "not looked at",
-                     fr_format_s(time, sizeof time, t->wall_s));
+    char plans[FR_FORMAT_MAX], large[FR_FORMAT_MAX], rest[FR_FORMAT_MAX];
+    fr_buffer_printf(
+        out, "%s plans: %llu simulated, %s do not fit in memory, %s %s; %s\n",
+        fr_format_u64(plans, sizeof plans, t->space.plans),
+        (unsigned long long)t->space.simulated,
+        fr_format_u64(large, sizeof large, t->space.infeasible_memory),
+        fr_format_u64(rest, sizeof rest, t->space.pruned_by_bound),
+        t->certificate.bound > 0 ? "ruled out by bounds" : "not looked at",
+        fr_format_s(time, sizeof time, t->wall_s));
     print_certificate(t, out);
     for (size_t i = 0; i < t->n_reasons; i++)
-        fr_buffer_printf(out, "left out %llu: %s\n",
-                         (unsigned long long)t->reasons[i].n,
-                         t->reasons[i].text);
+        fr_buffer_printf(out, "left out %s plan%s: %s\n",
+                         fr_format_u64(time, sizeof time, t->reasons[i].n),
+                         t->reasons[i].n == 1 ? "" : "s", t->reasons[i].text);
 }
 
 /* " with 90 %", or nothing; returns buf. */

@@ -148,7 +148,7 @@ static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
 {
     char time[FR_FORMAT_MAX];
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "%s: %s, ", path,
                      fr_profile_is_gpu(profile) ? profile->fingerprint.gpu.name
                                                 : profile->fingerprint.cpu);

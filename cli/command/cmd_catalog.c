@@ -254,7 +254,7 @@ FR_COMMAND_FUNCTION(catalog)
     fr_answer answer;
     fr_buffer text;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.catalog/1");
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_status status = FR_OK;
     for (size_t i = 0; i < N_PARTS && status == FR_OK; i++) {
         if (word != NULL && strcmp(parts[i].word, word) != 0)

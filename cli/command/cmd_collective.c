@@ -300,7 +300,7 @@ static fr_status print_text(const study *s, fr_err *err)
     const fr_collective_time *time = &row_at(s, 0, 0)->time;
     fr_buffer text;
 
-    fr_buffer_init(&text);
+    fr_answer_open(s->cli, &text);
     fr_buffer_printf(
         &text, "%s of %lld ranks on %lld node%s of %s%s\n", fr_op_name(s->op),
         (long long)time->n_group, (long long)time->n_nodes,

@@ -136,7 +136,7 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
     fr_buffer text;
     fr_table table;
     char title[32];
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "A: %s %s\nB: %s %s\n\n", a->path, a->plan, b->path,
                      b->plan);
     fr_table_init(&table, headings);

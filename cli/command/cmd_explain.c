@@ -44,7 +44,7 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
         fr_cli_has(cli, FR_OPT_TOP) ? (int)cli->option[FR_OPT_TOP].count : 10;
     const fr_prediction *prediction = prediction_of(s);
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_status status = fr_report_plan_text(&s->file.model, &s->file.job,
                                            &s->file.plan, &text, err);
     fr_report_setup setup = setup_of(s);

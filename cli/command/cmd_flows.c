@@ -30,7 +30,7 @@ static fr_status print_text(const fr_cli *cli, const fr_flows_result *result,
     static const char *const headings[] = {"flow", ">finish [s]", NULL};
     fr_buffer text;
     fr_table table;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_table_init(&table, headings);
     for (size_t i = 0; i < result->n; i++) {
         fr_table_text(&table, result->rows[i].id);

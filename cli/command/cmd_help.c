@@ -52,7 +52,7 @@ static fr_status print_term(const fr_cli *cli, const fr_term *term, fr_err *err)
         fr_json_put_string(json, "see", term->see);
         return fr_answer_print(&answer, cli, err);
     }
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_puts(&text, term->name);
     for (const char *at = term->also; at != NULL && *at != '\0';) {
         int n = (int)strcspn(at, ",");
@@ -87,7 +87,7 @@ static fr_status print_terms(const fr_cli *cli, fr_err *err)
 {
     int column = 0;
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_puts(&text, "'forerun help TERM' explains one of these:\n");
     for (const fr_term *t = fr_glossary; t->name != NULL; t++) {
         int n = (int)strlen(t->name) + 2;

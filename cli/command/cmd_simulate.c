@@ -20,7 +20,7 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
 {
     char name[256];
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
                      cli->positional[1],
                      fr_plan_describe(&choice->plan, name, sizeof name));

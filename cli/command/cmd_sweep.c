@@ -23,7 +23,10 @@ static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
-    fr_buffer_init(&text);
+    if (fr_cli_on(cli, FR_OPT_CSV))
+        fr_buffer_init(&text);
+    else
+        fr_answer_open(cli, &text);
     fr_status status = fr_cli_on(cli, FR_OPT_CSV)
                            ? fr_report_sweep_csv(sweep, &text, err)
                            : fr_report_sweep_text(sweep, &text, err);

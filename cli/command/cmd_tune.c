@@ -27,7 +27,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "%s on %s\n", choice->model.name,
                      cli->positional[1]);
     if (plan != NULL) {

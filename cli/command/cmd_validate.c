@@ -242,7 +242,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_validation *v,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
-    fr_buffer_init(&text);
+    fr_answer_open(cli, &text);
     fr_status status = fr_report_validation_text(
         v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), &text, err);
     return fr_answer_text(status, &text, cli, err);

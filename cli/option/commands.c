@@ -10,41 +10,45 @@
         FR_OPT_FIT_CONFIDENCE, FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
 
 static const fr_option no_options[] = {FR_OPT_N};
+static const fr_option table_options[] = {FR_OPT_COLUMNS, FR_OPT_N};
 static const fr_option calibrate_options[] = {
-    FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_SHARE_GPU,    FR_OPT_HOSTFILE,
-    FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_TIMEOUT,
-    FR_OPT_OUTPUT,  FR_OPT_N};
+    FR_OPT_COLUMNS,  FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_SHARE_GPU,
+    FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH,
+    FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_PROFILE, FR_OPT_OUTPUT,         FR_OPT_TRACE,
+    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_TRACE,
     FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE, OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,   FR_OPT_ALLOW,
-    FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,   FR_OPT_FOR,
-    FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,   FR_OPT_MEASURE,
-    FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,
+    FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,
+    FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,
+    FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
-    FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,  FR_OPT_KNEE,
-    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS, FR_OPT_CSV,
-    FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
+    FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
+    FR_OPT_CSV,     FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
 static const fr_option run_options[] = {
-    FR_OPT_DATA,     FR_OPT_STEPS,   FR_OPT_BACKEND,    FR_OPT_SHARE_GPU,
-    FR_OPT_HOSTFILE, FR_OPT_PROFILE, FR_OPT_TIMEOUT,    FR_OPT_TRACE,
-    FR_OPT_OUTPUT,   FR_OPT_RESUME,  FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
-    FR_OPT_N};
+    FR_OPT_COLUMNS,          FR_OPT_DATA,      FR_OPT_STEPS,
+    FR_OPT_BACKEND,          FR_OPT_SHARE_GPU, FR_OPT_HOSTFILE,
+    FR_OPT_PROFILE,          FR_OPT_TIMEOUT,   FR_OPT_TRACE,
+    FR_OPT_OUTPUT,           FR_OPT_RESUME,    FR_OPT_CHECKPOINT,
+    FR_OPT_CHECKPOINT_EVERY, FR_OPT_N};
 static const fr_option explain_options[] = {
-    FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,   FR_OPT_ALLOW,
-    FR_OPT_JOBS,    FR_OPT_TOP,   OF_PLAN_AND_JOB};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_GANTT, FR_OPT_TRACE,
+    FR_OPT_ALLOW,   FR_OPT_JOBS,    FR_OPT_TOP,   OF_PLAN_AND_JOB};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
 static const fr_option validate_options[] = {
-    FR_OPT_PROFILE, FR_OPT_SOURCE, FR_OPT_MAX_RANKS, FR_OPT_ALL,    FR_OPT_JOBS,
-    FR_OPT_ROWS,    FR_OPT_TOP,    FR_OPT_CHECK,     FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE, FR_OPT_MAX_RANKS,
+    FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,   FR_OPT_TOP,
+    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_N};
 
 static const char *const catalog_words[] = {"models",  "clusters", "nodes",
                                             "devices", "sources",  NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
-static const fr_option catalog_options[] = {FR_OPT_TEMPLATE, FR_OPT_N};
+static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
+                                            FR_OPT_N};
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {FR_OPT_TO,
@@ -54,8 +58,10 @@ static const fr_option export_options[] = {FR_OPT_TO,
                                            FR_OPT_OUTPUT,
                                            FR_OPT_N};
 static const fr_option collective_options[] = {
-    FR_OPT_PROFILE, FR_OPT_ALGORITHM,      FR_OPT_NCCL_PROTOCOL,
-    FR_OPT_RANKS,   FR_OPT_RANKS_PER_NODE, FR_OPT_N};
+    FR_OPT_COLUMNS,   FR_OPT_PROFILE,
+    FR_OPT_ALGORITHM, FR_OPT_NCCL_PROTOCOL,
+    FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
+    FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid",    "nccl",  "nccl-graph", "hwloc",
     "nccl-tests", "slurm", "topo-m",     NULL};
@@ -151,7 +157,7 @@ const fr_command fr_commands[] = {
      "--global-batch 128 --seq 4096"},
     {"compare", fr_cmd_compare,
      "two plans, predictions or runs beside each other",
-     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, no_options,
+     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
      "A and B: plan files, or what simulate and run print with --json.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
@@ -182,7 +188,7 @@ const fr_command fr_commands[] = {
      "  forerun collective all_reduce 64kB..64MB this-machine -p "
      "machine.json"},
     {"flows", fr_cmd_flows, "finish times of data flows that share a network",
-     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, no_options,
+     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"

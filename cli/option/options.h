@@ -49,6 +49,9 @@ extern const fr_names fr_backend_names;
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \
       "draw the step, one line per rank and lane")                             \
+    X(COLUMNS, "columns", 0, TEXT, "N|NAME,..", OUTPUT, 0, 0, 0,               \
+      "how wide lines are (the terminal, or 100), or which columns of "        \
+      "tables to show: step,memory")                                           \
     X(TOP, "top", 0, COUNT, "N", OUTPUT, 0, 1, 1000,                           \
       "how many alternatives to print (10)")
 

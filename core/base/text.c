@@ -197,3 +197,47 @@ int fr_text_find(const char *word, const char *const *names, size_t n)
             return (int)i;
     return -1;
 }
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+size_t fr_text_width(const char *text, size_t n)
+{
+    size_t n_found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_found += !is_continuation(text[i]);
+    return n_found;
+}
+
+/* Does a number end at `gap`?  Its unit follows: "57.4 GiB", "+1 %". */
+static bool is_before_unit(const char *text, size_t gap)
+{
+    size_t i = gap;
+
+    while (i > 0 && strchr("0123456789.,+-", text[i - 1]) != NULL)
+        i--;
+    return i < gap && (i == 0 || text[i - 1] == ' ');
+}
+
+size_t fr_text_take_line(const char *text, size_t n, size_t n_wide)
+{
+    size_t n_found = 0, gap = 0, any_gap = 0, i;
+    size_t n_indent = strspn(text, " ");
+
+    for (i = 0; i < n; i++) {
+        if (text[i] == ' ' && i > n_indent) {
+            any_gap = i;
+            if (!is_before_unit(text, i))
+                gap = i;
+        }
+        if (is_continuation(text[i]))
+            continue;
+        if (n_found == n_wide && i > 0)
+            return gap > 0 ? gap : any_gap > 0 ? any_gap : i;
+        n_found++;
+    }
+    return n;
+}

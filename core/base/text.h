@@ -37,4 +37,12 @@ const char *fr_text_hint(const char *nearest, char buf[FR_HINT_MAX]);
 /* The index of `word` among names, -1 when absent. */
 int fr_text_find(const char *word, const char *const *names, size_t n);
 
+/* Characters of the first n bytes of a UTF-8 text. */
+size_t fr_text_width(const char *text, size_t n);
+
+/* Bytes of the first n that fill a line of n_wide characters: up to a blank,
+ * rather not one between a number and its unit; where there is none, a word is
+ * cut.  At least one character, unless the text is empty. */
+size_t fr_text_take_line(const char *text, size_t n, size_t n_wide);
+
 #endif

@@ -68,6 +68,9 @@ char *fr_format_s(char *out, size_t n, double value);
 char *fr_format_Bps(char *out, size_t n, double value);
 char *fr_format_flops(char *out, size_t n, double value);
 char *fr_format_count(char *out, size_t n, double value);
+/* "24.1 M USD", "1.68 MWh" (of kWh). */
+char *fr_format_usd(char *out, size_t n, double value);
+char *fr_format_kwh(char *out, size_t n, double value);
 /* Whole numbers with separators: "124,439,808". */
 char *fr_format_u64(char *out, size_t n, uint64_t value);
 

@@ -102,6 +102,25 @@ char *fr_format_count(char *out, size_t n, double value)
     return FORMAT(steps);
 }
 
+char *fr_format_usd(char *out, size_t n, double value)
+{
+    static const step steps[] = {{1e12, "T USD"},
+                                 {1e9, "B USD"},
+                                 {1e6, "M USD"},
+                                 {1e3, "k USD"},
+                                 {1, "USD"}};
+
+    return FORMAT(steps);
+}
+
+char *fr_format_kwh(char *out, size_t n, double value)
+{
+    static const step steps[] = {
+        {1e9, "TWh"}, {1e6, "GWh"}, {1e3, "MWh"}, {1, "kWh"}, {1e-3, "Wh"}};
+
+    return FORMAT(steps);
+}
+
 char *fr_format_u64(char *out, size_t n, uint64_t value)
 {
     char digits[24];

@@ -105,15 +105,15 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
         char choices[256];
         list_divisors(n, choices, sizeof choices);
         return fr_fail(err, FR_INPUT,
-                       "%s %lld %% tp %d != 0; choose tp from %s", names[i],
-                       (long long)n[i], plan->tp, choices);
+                       "%s: %lld is not a multiple of tp %d; choose tp from %s",
+                       names[i], (long long)n[i], plan->tp, choices);
     }
     int64_t rows = plan->micro_batch * (job->seq / plan->cp);
     if (plan->is_sequence_parallel && rows % plan->tp != 0)
         return fr_fail(err, FR_INPUT,
                        "sequence parallel: rows %lld (micro_batch %lld x seq "
-                       "%lld / cp %d) %% tp %d != 0; choose micro_batch or seq "
-                       "a multiple of tp",
+                       "%lld / cp %d) are not a multiple of tp %d; choose "
+                       "micro_batch or seq a multiple of tp",
                        (long long)rows, (long long)plan->micro_batch,
                        (long long)job->seq, plan->cp, plan->tp);
     return FR_OK;
@@ -126,18 +126,20 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
         return FR_OK;
     if (job->global_batch % plan->dp != 0)
         return fr_fail(err, FR_INPUT,
-                       "global_batch %lld %% dp %d != 0; choose a global batch "
+                       "global_batch %lld is not a multiple of dp %d; choose a "
+                       "global batch "
                        "that is a multiple of dp",
                        (long long)job->global_batch, plan->dp);
     const int64_t share = job->global_batch / plan->dp;
     const int64_t n[3] = {share, share, share};
     char choices[256];
     list_divisors(n, choices, sizeof choices);
-    return fr_fail(err, FR_INPUT,
-                   "global_batch %lld %% (dp %d x micro_batch %lld) != 0; "
-                   "choose micro_batch from %s",
-                   (long long)job->global_batch, plan->dp,
-                   (long long)plan->micro_batch, choices);
+    return fr_fail(
+        err, FR_INPUT,
+        "global_batch %lld is not a multiple of dp %d x micro_batch %lld; "
+        "choose micro_batch from %s",
+        (long long)job->global_batch, plan->dp, (long long)plan->micro_batch,
+        choices);
 }
 
 /* Chunks of a schedule that can have any number of them. */
@@ -194,10 +196,11 @@ static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
                        schedule->name, (long long)least, plan->pp,
                        (long long)n_micro);
     if (schedule->is_grouped && n_micro % plan->pp != 0)
-        return fr_fail(err, FR_INPUT,
-                       "%s: micro-batches %lld %% pp %d != 0; choose "
-                       "global_batch / (dp x micro_batch) a multiple of pp",
-                       schedule->name, (long long)n_micro, plan->pp);
+        return fr_fail(
+            err, FR_INPUT,
+            "%s: %lld micro-batches are not a multiple of pp %d; choose "
+            "global_batch / (dp x micro_batch) a multiple of pp",
+            schedule->name, (long long)n_micro, plan->pp);
     return FR_OK;
 }
 
@@ -299,10 +302,11 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                                            const fr_job *job, fr_err *err)
 {
     if (plan->cp > 1 && job->seq % (2 * (int64_t)plan->cp) != 0)
-        return fr_fail(err, FR_INPUT,
-                       "seq %lld %% (2 x cp %d) != 0; causal load is balanced "
-                       "over 2 cp pieces: choose seq a multiple of %lld",
-                       (long long)job->seq, plan->cp, 2 * (long long)plan->cp);
+        return fr_fail(
+            err, FR_INPUT,
+            "seq %lld is not a multiple of 2 x cp %d; causal load is balanced "
+            "over 2 cp pieces: choose seq a multiple of %lld",
+            (long long)job->seq, plan->cp, 2 * (long long)plan->cp);
     if (model->n_experts == 0 && plan->ep == 1)
         return FR_OK;
     if (model->n_experts == 0)
@@ -310,22 +314,25 @@ static fr_status check_experts_and_context(const fr_plan *plan,
                        "ep %d: the model has no experts; choose ep 1",
                        plan->ep);
     if (model->n_experts % plan->ep != 0)
-        return fr_fail(err, FR_INPUT,
-                       "experts %lld %% ep %d != 0; choose ep a divisor",
-                       (long long)model->n_experts, plan->ep);
+        return fr_fail(
+            err, FR_INPUT,
+            "experts: %lld is not a multiple of ep %d; choose ep a divisor",
+            (long long)model->n_experts, plan->ep);
     int64_t n_stage = (int64_t)plan->tp * plan->cp * plan->dp;
     int64_t etp = expert_tp(plan);
     if (model->expert_ffn_hidden % etp != 0)
         return fr_fail(err, FR_INPUT,
-                       "expert ffn %lld %% etp %lld != 0; choose etp a divisor",
+                       "expert ffn: %lld is not a multiple of etp %lld; choose "
+                       "etp a divisor",
                        (long long)model->expert_ffn_hidden, (long long)etp);
     if (n_stage % (etp * plan->ep) != 0)
-        return fr_fail(err, FR_INPUT,
-                       "tp %d x cp %d x dp %d %% (etp %lld x ep %d) != 0: "
-                       "experts are spread over the ranks of a stage; choose "
-                       "etp x ep a divisor of %lld",
-                       plan->tp, plan->cp, plan->dp, (long long)etp, plan->ep,
-                       (long long)n_stage);
+        return fr_fail(
+            err, FR_INPUT,
+            "tp %d x cp %d x dp %d is not a multiple of etp %lld x ep %d: "
+            "experts are spread over the ranks of a stage; choose "
+            "etp x ep a divisor of %lld",
+            plan->tp, plan->cp, plan->dp, (long long)etp, plan->ep,
+            (long long)n_stage);
     return FR_OK;
 }
 
@@ -386,11 +393,12 @@ static fr_status check_context_lowerable(const fr_plan *plan,
         return FR_OK;
     if (plan->cp_kind == FR_CP_ALL_TO_ALL &&
         heads % ((int64_t)plan->tp * plan->cp) != 0)
-        return fr_fail(err, FR_INPUT,
-                       "kv heads %lld %% (tp %d x cp %d) != 0: all-to-all "
-                       "gives each rank whole heads; choose cp-kind ring or "
-                       "all-gather",
-                       (long long)heads, plan->tp, plan->cp);
+        return fr_fail(
+            err, FR_INPUT,
+            "kv heads: %lld is not a multiple of tp %d x cp %d: all-to-all "
+            "gives each rank whole heads; choose cp-kind ring or "
+            "all-gather",
+            (long long)heads, plan->tp, plan->cp);
     if (plan->cp_kind != FR_CP_RING)
         return FR_OK;
     if (!plan->is_flash)

@@ -61,6 +61,38 @@ static void add_list(text *t, const fr_field *field, const fr_plan *plan)
         add(t, "%s%d", i > 0 ? "-" : "", at[i]);
 }
 
+/* The largest unit that needs no fraction, or one that saves many digits:
+ * "25 MB", "25.6 MB", "1 MiB", "160000001 B".  Nothing is rounded: plans that
+ * differ read apart. */
+static void add_bytes(text *t, uint64_t n_bytes)
+{
+    static const char *const units[2][5] = {{"B", "kB", "MB", "GB", "TB"},
+                                            {"B", "KiB", "MiB", "GiB", "TiB"}};
+    const bool is_binary = n_bytes % 1000 != 0 && n_bytes % 1024 == 0;
+    const uint64_t step = is_binary ? 1024 : 1000;
+    uint64_t n = n_bytes;
+    size_t i = 0;
+    while (i < 4 && n > 0 && n % step == 0) {
+        n /= step;
+        i++;
+    }
+    if (i < 4 && !is_binary && n >= 10000 && n % 10 == 0)
+        add(t, "%.10g %s", (double)n / 1000, units[0][i + 1]);
+    else
+        add(t, "%llu %s", (unsigned long long)n, units[is_binary][i]);
+}
+
+/* "attention,norm" */
+static void add_mask(text *t, const fr_names *names, uint32_t mask)
+{
+    const char *between = "";
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1) {
+            add(t, "%s%s", between, fr_name_of(names, (uint32_t)i));
+            between = ",";
+        }
+}
+
 static void add_value(text *t, const fr_plan_field *row, const fr_plan *plan)
 {
     const fr_field *field = &row->field;
@@ -71,16 +103,22 @@ static void add_value(text *t, const fr_plan_field *row, const fr_plan *plan)
         add(t, "%d", *(const int32_t *)at);
         break;
     case FR_FIELD_I64:
-        add(t, "%lld", (long long)*(const int64_t *)at);
+        if (field->is_bytes)
+            add_bytes(t, (uint64_t) * (const int64_t *)at);
+        else
+            add(t, "%lld", (long long)*(const int64_t *)at);
         break;
     case FR_FIELD_U32:
-        if (names != NULL)
-            add_word(t, fr_name_of(names, *(const uint32_t *)at));
+        if (field->names == NULL && names != NULL)
+            add_mask(t, names, *(const uint32_t *)at);
         else
-            add(t, "%x", *(const uint32_t *)at); /* a mask */
+            add_word(t, fr_name_of(names, *(const uint32_t *)at));
         break;
     case FR_FIELD_U64:
-        add(t, "%llu", (unsigned long long)*(const uint64_t *)at);
+        if (field->is_bytes)
+            add_bytes(t, *(const uint64_t *)at);
+        else
+            add(t, "%llu", (unsigned long long)*(const uint64_t *)at);
         break;
     case FR_FIELD_DOUBLE:
         add_double(t, *(const double *)at);

@@ -99,7 +99,8 @@ typedef struct fr_plan_field {
     uint64_t part_values;
     fr_plan_field_id part_of;
     bool (*is_used)(const fr_plan *plan);
-    const fr_names *words; /* names in the description; NULL: field.names */
+    /* Names in the description, of the bits of a mask; NULL: field.names. */
+    const fr_names *words;
 } fr_plan_field;
 
 extern const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N];

@@ -36,7 +36,7 @@ typedef struct fr_sweep_point {
     double usd_per_h, usd_per_1e9_tokens, kwh_per_1e9_tokens;
     double run_s, run_usd, run_kwh; /* of the goal's tokens, 0: none given */
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
-    char broken[120]; /* which */
+    char broken[200]; /* which */
     /* Of a tuned point: plans that were walked over and simulated; none of
      * them is faster by more than the share `gap`, 0: proven.  NAN: kept. */
     double gap;

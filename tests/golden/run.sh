@@ -15,6 +15,7 @@ case $build in
 *) build=$root/$build ;;
 esac
 export PATH=$build:$PATH ROOT=$root LC_ALL=C
+unset COLUMNS
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -220,24 +220,34 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job)
 
 /* ---- constraints --------------------------------------------------------- */
 
+typedef char *(*format_fn)(char *out, size_t n, double amount);
+
 typedef struct limit {
     const char *what;
     bool is_given;
     double is, most;
-    const char *format; /* NULL: a duration */
-    double unit;        /* of what the format shows */
+    format_fn format;
 } limit;
 
 enum { N_LIMITS = 5 };
 
-static char *format_amount(const limit *l, double amount, char *out, size_t n)
+static char *as_duration(char *out, size_t n, double seconds)
 {
-    if (l->format == NULL && amount < 86400)
-        return fr_format_s(out, n, amount);
-    if (l->format == NULL)
-        snprintf(out, n, "%.3g days", amount / 86400);
-    else
-        snprintf(out, n, l->format, l->unit * amount);
+    if (seconds < 86400)
+        return fr_format_s(out, n, seconds);
+    snprintf(out, n, "%.3g days", seconds / 86400);
+    return out;
+}
+
+static char *as_devices(char *out, size_t n, double amount)
+{
+    snprintf(out, n, "%.0f devices", amount);
+    return out;
+}
+
+static char *as_percent(char *out, size_t n, double share)
+{
+    snprintf(out, n, "%.1f %%", 100 * share);
     return out;
 }
 
@@ -246,15 +256,15 @@ static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
 {
     const fr_goal *goal = at->goal;
     const limit all[N_LIMITS] = {
-        {"time", goal->deadline_s > 0, at->run.seconds, goal->deadline_s, NULL,
-         1},
-        {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, "%.4g USD", 1},
-        {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh, "%.4g kWh",
-         1},
+        {"time", goal->deadline_s > 0, at->run.seconds, goal->deadline_s,
+         as_duration},
+        {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, fr_format_usd},
+        {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh,
+         fr_format_kwh},
         {"devices", goal->most_devices > 0, (double)at->run.n_devices,
-         (double)goal->most_devices, "%.0f devices", 1},
+         (double)goal->most_devices, as_devices},
         {"memory taken", goal->least_headroom_frac > 0, at->taken_frac,
-         1 - goal->least_headroom_frac, "%.1f %%", 100},
+         1 - goal->least_headroom_frac, as_percent},
     };
     memcpy(out, all, sizeof all);
 }
@@ -379,9 +389,9 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
     if (broken == NULL)
         return buf;
     if (isfinite(broken->is))
-        format_amount(broken, broken->is, is, sizeof is);
+        broken->format(is, sizeof is, broken->is);
     snprintf(buf, n_buf, "%s is %s, the limit %s", broken->what, is,
-             format_amount(broken, broken->most, most, sizeof most));
+             broken->format(most, sizeof most, broken->most));
     return buf;
 }
 

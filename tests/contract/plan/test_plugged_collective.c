@@ -66,7 +66,7 @@ static void test_names(void)
     plan.collective = plugged;
     CHECK_STR(fr_name_of(&fr_collective_names, plugged), "chain");
     CHECK_INT(fr_name_find(&fr_collective_names, "chain"), plugged);
-    CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), " chain");
+    CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), "=chain");
 }
 
 /* The command line offers it beside the others, but none that lowering alone

@@ -86,8 +86,8 @@ static void test_names(void)
     CHECK_STR(fr_name_of(&fr_compressor_names, plugged), "upper-byte");
     CHECK_INT(fr_name_find(&fr_compressor_names, "upper-byte"), plugged);
     fr_plan_describe(&plan, text, sizeof text);
-    CHECK_HAS(text, " upper-byte");
-    CHECK(strstr(text, "no-ef") == NULL);
+    CHECK_HAS(text, "=upper-byte");
+    CHECK(strstr(text, "error-feedback") == NULL);
     CHECK(!fr_compressor_set_number("3", &plan));
 }
 

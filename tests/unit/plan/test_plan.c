@@ -63,11 +63,13 @@ static void test_tp(void)
 {
     {
         PLAN(plan.tp = 5);
-        expect(&plan, "heads 12 % tp 5 != 0; choose tp from 1,2,3,6");
+        expect(&plan,
+               "heads: 12 is not a multiple of tp 5; choose tp from 1,2,3,6");
     }
     {
         PLAN(plan.tp = 4);
-        expect(&plan, "kv heads 6 % tp 4 != 0; choose tp from 1,2,3,6");
+        expect(&plan,
+               "kv heads: 6 is not a multiple of tp 4; choose tp from 1,2,3,6");
     }
     for (int tp = 1; tp <= 13; tp++) {
         PLAN(plan.tp = tp);
@@ -89,7 +91,8 @@ static void test_tp(void)
         PLAN(plan.tp = 2, plan.is_sequence_parallel = true);
         job.seq = 95;
         CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
-        CHECK_HAS(err.text, "rows 95 (micro_batch 1 x seq 95 / cp 1) % tp 2");
+        CHECK_HAS(err.text, "rows 95 (micro_batch 1 x seq 95 / cp 1) are not a "
+                            "multiple of tp 2");
         plan.micro_batch = 2;
         CHECK_OK(fr_plan_check(&plan, &model, &job, &err), &err);
     }
@@ -99,7 +102,7 @@ static void test_batch(void)
 {
     {
         PLAN(plan.dp = 5);
-        expect(&plan, "global_batch 24 % dp 5 != 0");
+        expect(&plan, "global_batch 24 is not a multiple of dp 5");
     }
     {
         PLAN(plan.dp = 2, plan.micro_batch = 5);
@@ -139,7 +142,7 @@ static void test_pipeline(void)
     {
         PLAN(plan.pp = 2, plan.vpp = 2, plan.micro_batch = 8,
              plan.schedule = FR_SCHEDULE_INTERLEAVED);
-        expect(&plan, "micro-batches 3 % pp 2 != 0");
+        expect(&plan, "3 micro-batches are not a multiple of pp 2");
         plan.micro_batch = 4;
         expect(&plan, NULL);
     }
@@ -259,7 +262,7 @@ static void test_experts_and_context(void)
     }
     {
         PLAN(plan.cp = 5);
-        expect(&plan, "seq 96 % (2 x cp 5) != 0");
+        expect(&plan, "seq 96 is not a multiple of 2 x cp 5");
         plan.cp = 3;
         expect(&plan, NULL);
     }
@@ -272,10 +275,10 @@ static void test_experts_and_context(void)
         model.n_experts_per_token = 2;
         model.expert_ffn_hidden = 720;
         CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
-        CHECK_HAS(err.text, "cp 1 x dp 3 % (etp 1 x ep 2) != 0");
+        CHECK_HAS(err.text, "cp 1 x dp 3 is not a multiple of etp 1 x ep 2");
         plan.ep = 3;
         CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
-        CHECK_HAS(err.text, "experts 10 % ep 3 != 0");
+        CHECK_HAS(err.text, "experts: 10 is not a multiple of ep 3");
         plan.ep = plan.dp = 2;
         CHECK_OK(fr_plan_check(&plan, &model, &job, &err), &err);
     }
@@ -399,13 +402,31 @@ static void test_describe(void)
     plan.n_split = 3;
     plan.layer_split[0] = 5, plan.layer_split[1] = 4, plan.layer_split[2] = 4;
     CHECK_STR(fr_plan_describe(&plan, text, sizeof text),
-              "dp2 tp1 pp3 mb4 1f1b zero1 topk density0.0235 no-ef no-overlap "
-              "th7 split5-4-4");
+              "dp2 tp1 pp3 mb4 1f1b zero1 compress=topk:0.0235 "
+              "no-error-feedback no-overlap threads=7 split=5-4-4");
+    fr_plan_init(&plan);
+    plan.bucket_bytes = 1000000000;
+    plan.grad_dtype = FR_DTYPE_BF16;
+    plan.recompute = FR_RECOMPUTE_FULL;
+    plan.recompute_layers = 4;
+    CHECK_STR(fr_plan_describe(&plan, text, sizeof text),
+              "dp1 tp1 pp1 mb1 1f1b recompute=full(4 layers) bucket 1 GB "
+              "grad=bf16");
+    plan.bucket_bytes = 25600000;
+    plan.recompute = FR_RECOMPUTE_SELECTIVE;
+    plan.recompute_parts = FR_RECOMPUTE_PART_ATTENTION | FR_RECOMPUTE_PART_NORM;
+    CHECK_HAS(fr_plan_describe(&plan, text, sizeof text),
+              "recompute=selective:attention,norm bucket 25.6 MB");
+    plan.bucket_bytes = 1 << 20;
+    CHECK_HAS(fr_plan_describe(&plan, text, sizeof text), " bucket 1 MiB");
+    plan.bucket_bytes = 160000001;
+    CHECK_HAS(fr_plan_describe(&plan, text, sizeof text),
+              " bucket 160000001 B");
     /* Cut, never past the end. */
     char small[9];
     memset(small, 'x', sizeof small);
     fr_plan_describe(&plan, small, 8);
-    CHECK_STR(small, "dp2 tp1");
+    CHECK_STR(small, "dp1 tp1");
     CHECK(small[8] == 'x');
 }
 

@@ -4,6 +4,8 @@
  * can be read off with a pencil.
  */
 #include "core/base/fileio.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 #include "core/document/json.h"
 #include "plan/ir/step_breakdown.h"
 #include "report/timeline/gantt.h"
@@ -321,8 +323,88 @@ static void test_table(void)
     fr_buffer_release(&text);
 }
 
+static const char *laid_out(fr_layout *layout, const char *const *headings,
+                            const char *const *cells, int n, fr_buffer *text)
+{
+    fr_table table;
+    fr_err err;
+    fr_buffer_init(text);
+    text->layout = layout;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < n; i++)
+        fr_table_text(&table, cells[i]);
+    CHECK_OK(fr_table_finish(&table, text, &err), &err);
+    return fr_buffer_text(text);
+}
+
+/* Too wide: texts are wrapped, then columns move below. */
+static void test_table_fits(void)
+{
+    static const char *const headings[] = {"", "plan", ">step", "why", NULL};
+    static const char *const cells[] = {
+        "best",   "dp16 tp1 pp1 zero1 bucket 160 MB bf16 flash",
+        "1.41 s", "",
+        "2",      "dp8 tp2 pp1 flash",
+        "1.44 s", "µ 2 % compute, 57.4 GiB less"};
+    fr_layout layout = {.n_wide = 64};
+    fr_buffer text;
+    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
+              "      plan                    step  why\n"
+              "best  dp16 tp1 pp1 zero1    1.41 s\n"
+              "        bucket 160 MB bf16\n"
+              "        flash\n"
+              "2     dp8 tp2 pp1 flash     1.44 s  µ 2 % compute, 57.4 GiB\n"
+              "                                      less\n");
+    fr_buffer_release(&text);
+    layout.n_wide = 50;
+    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
+              "      plan                                step\n"
+              "best  dp16 tp1 pp1 zero1 bucket 160 MB  1.41 s\n"
+              "        bf16 flash\n"
+              "2     dp8 tp2 pp1 flash                 1.44 s\n"
+              "\n"
+              "      why\n"
+              "2     µ 2 % compute, 57.4 GiB less\n");
+    fr_buffer_release(&text);
+}
+
+/* A word that is wider than a line is cut, at a character. */
+static void test_table_cuts(void)
+{
+    static const char *const headings[] = {"file", NULL};
+    char word[301] = "";
+    const char *const cells[] = {word};
+    fr_layout layout = {.n_wide = 41};
+    fr_buffer text;
+    for (int i = 0; i < 150; i++)
+        strcat(word, "µ");
+    const char *at = laid_out(&layout, headings, cells, 1, &text);
+    for (; *at != '\0'; at += strcspn(at, "\n") + 1) {
+        size_t n = strcspn(at, "\n");
+        CHECK(fr_text_width(at, n) <= 41);
+        CHECK(fr_text_utf8_valid(at, n) == n);
+    }
+    fr_buffer_release(&text);
+}
+
+static void test_table_columns(void)
+{
+    static const char *const headings[] = {"nodes", ">step", ">per rank", NULL};
+    static const char *const cells[] = {"1", "2.81 s", "11645"};
+    fr_layout layout = {.columns = "Per-Rank,x"};
+    fr_buffer text;
+    CHECK_STR(laid_out(&layout, headings, cells, 3, &text),
+              "nodes  per rank\n"
+              "1         11645\n");
+    CHECK(layout.found == 1);
+    CHECK_STR(layout.known, "nodes, step, per rank");
+    fr_buffer_release(&text);
+}
+
 CHECK_MAIN({"breakdown", test_breakdown}, {"mean", test_mean_is_scaled},
            {"foreign", test_foreign_timeline}, {"trace", test_trace},
            {"trace_check", test_trace_check_refuses},
            {"overlap", test_overlap_is_refused}, {"gantt", test_gantt},
-           {"table", test_table})
+           {"table", test_table}, {"table_fits", test_table_fits},
+           {"table_cuts", test_table_cuts},
+           {"table_columns", test_table_columns})
