@@ -60,7 +60,8 @@ typedef struct fr_cli {
     int argc; /* as main got them: run starts itself again under mpirun */
     char **argv;
     FILE *out, *chatter;
-    fr_layout *layout; /* of the answer as text; NULL: the usual one */
+    bool is_help_whole; /* --help=all */
+    fr_layout *layout;  /* of the answer as text; NULL: the usual one */
 } fr_cli;
 
 typedef struct fr_command {
@@ -72,6 +73,7 @@ typedef struct fr_command {
     fr_positional_kind positional[FR_MAX_POSITIONAL];
     const char *const *words; /* FR_POSITIONAL_WORD, NULL at the end */
     const fr_option *options; /* FR_OPT_N at the end; COMMON is implied */
+    const fr_option *usual;   /* of them, those that --help names; NULL: all */
     const char *description;  /* paragraphs of the help text; may be NULL */
     const char *examples;     /* 2 or 3 lines, indented by two */
 } fr_command;
@@ -121,7 +123,8 @@ FR_CHECKED fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words,
 FR_CHECKED fr_status fr_cli_set(fr_cli *cli, fr_option option, const char *text,
                                 fr_err *err);
 
-/* Help of one command, or of the program (command NULL). */
+/* Help of one command, or of the program (command NULL).  --help=all names
+ * all options of a command, --help those that matter most. */
 void fr_help_print(const fr_cli *cli, const fr_command *command);
 
 /* One chatter line on stderr unless --quiet. */

@@ -255,6 +255,11 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
         return fail_unknown(cli->command, word, err);
     snprintf(shown, sizeof shown, "--%s",
              fr_option_get((fr_option)option).name);
+    if (option == FR_OPT_HELP && value != NULL && word[1] == '-' &&
+        !strcmp(value, "all")) {
+        cli->is_help_whole = true;
+        value = "1";
+    }
     if (fr_option_get((fr_option)option).kind == FR_OPTION_FLAG) {
         if (value != NULL && (is_negated || word[1] != '-'))
             return fr_fail(err, FR_USAGE, "'%.80s' takes no value", word);

@@ -27,6 +27,31 @@ static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
     FR_OPT_CSV,     FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
+/* What --help names; --help=all has the rest. */
+static const fr_option simulate_usual[] = {FR_OPT_PROFILE,
+                                           FR_OPT_DP,
+                                           FR_OPT_TP,
+                                           FR_OPT_PP,
+                                           FR_OPT_ZERO,
+                                           FR_OPT_RECOMPUTE,
+                                           FR_OPT_MICRO_BATCH,
+                                           FR_OPT_GLOBAL_BATCH,
+                                           FR_OPT_SEQ,
+                                           FR_OPT_PRECISION,
+                                           FR_OPT_N};
+static const fr_option tune_usual[] = {
+    FR_OPT_PROFILE, FR_OPT_OUTPUT,  FR_OPT_RANKS,  FR_OPT_GLOBAL_BATCH,
+    FR_OPT_SEQ,     FR_OPT_GOAL,    FR_OPT_TOKENS, FR_OPT_FOR,
+    FR_OPT_BUDGET,  FR_OPT_MEASURE, FR_OPT_N};
+static const fr_option sweep_usual[] = {
+    FR_OPT_PROFILE, FR_OPT_VARY,         FR_OPT_FIXED, FR_OPT_WEAK,
+    FR_OPT_GOAL,    FR_OPT_TOKENS,       FR_OPT_CSV,   FR_OPT_PLOT,
+    FR_OPT_SEQ,     FR_OPT_GLOBAL_BATCH, FR_OPT_N};
+static const fr_option explain_usual[] = {
+    FR_OPT_PROFILE, FR_OPT_GANTT,     FR_OPT_TOP,  FR_OPT_DP,
+    FR_OPT_TP,      FR_OPT_PP,        FR_OPT_ZERO, FR_OPT_GLOBAL_BATCH,
+    FR_OPT_SEQ,     FR_OPT_RECOMPUTE, FR_OPT_N};
+
 static const fr_option run_options[] = {
     FR_OPT_COLUMNS,          FR_OPT_DATA,      FR_OPT_STEPS,
     FR_OPT_BACKEND,          FR_OPT_SHARE_GPU, FR_OPT_HOSTFILE,
@@ -76,7 +101,7 @@ const fr_command fr_commands[] = {
     {"calibrate", fr_cmd_calibrate,
      "measure this machine: kernels, memory, links, storage",
      "[MODEL...]", 0, 4, {IS(MODEL), IS(MODEL), IS(MODEL), IS(MODEL)},
-     NULL, calibrate_options,
+     NULL, calibrate_options, NULL,
      "Times the very kernels and collectives that 'forerun run' calls, over "
      "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
      "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.",
@@ -86,7 +111,7 @@ const fr_command fr_commands[] = {
     {"simulate", fr_cmd_simulate,
      "predict one plan: time of a step by part, memory, cost",
      "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
-     NULL, simulate_options,
+     NULL, simulate_options, simulate_usual,
      "Plan and job options change what the PLAN file says; without one they "
      "start\nfrom a single rank.  -o writes the plan with its prediction.",
      "  forerun simulate gpt2-demo this-machine --dp 2 -p machine.json\n"
@@ -95,7 +120,7 @@ const fr_command fr_commands[] = {
      "  forerun simulate gpt2-124m this-machine plan.json --json"},
     {"tune", fr_cmd_tune,
      "find the best plan that fits, and say why the others lose",
-     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options,
+     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options, tune_usual,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
      "for about a\nsecond: the gap says how much better any other can be, "
@@ -118,7 +143,7 @@ const fr_command fr_commands[] = {
     {"sweep", fr_cmd_sweep,
      "what-if: a table over nodes, GPUs, links, batches, prices",
      "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
-     NULL, sweep_options,
+     NULL, sweep_options, sweep_usual,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
      "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
@@ -135,7 +160,7 @@ const fr_command fr_commands[] = {
      "--fixed --zero 1 \\\n      --global-batch 1024 --seq 8192 --tokens 1T "
      "--goal deadline --deadline 60d"},
     {"run", fr_cmd_run, "train under a plan and compare with its prediction",
-     "PLAN", 1, 1, {IS(FILE)}, NULL, run_options,
+     "PLAN", 1, 1, {IS(FILE)}, NULL, run_options, NULL,
      "Started by itself it starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
      "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.",
@@ -146,7 +171,7 @@ const fr_command fr_commands[] = {
     {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
      "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
-     NULL, explain_options,
+     NULL, explain_options, explain_usual,
      "With a CLUSTER the step is simulated again with each rate and latency a "
      "little\nlarger and smaller, and with every single change of the plan; "
      "without, the\nprediction that the plan carries is shown.  Plan and job "
@@ -157,7 +182,7 @@ const fr_command fr_commands[] = {
      "--global-batch 128 --seq 4096"},
     {"compare", fr_cmd_compare,
      "two plans, predictions or runs beside each other",
-     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
+     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options, NULL,
      "A and B: plan files, or what simulate and run print with --json.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
@@ -165,7 +190,7 @@ const fr_command fr_commands[] = {
     {"validate", fr_cmd_validate,
      "predict a file of measured runs, and print the errors",
      "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
-     NULL, validate_options,
+     NULL, validate_options, NULL,
      "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
      "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/formats.md "
      "has all columns and\nhow they are read).  Rows graded A or B with a full "
@@ -176,7 +201,7 @@ const fr_command fr_commands[] = {
     {"collective", fr_cmd_collective,
      "time and bandwidth of a collective, by size and algorithm",
      "OP BYTES CLUSTER", 3, 3, {IS(WORD), IS(WORD), IS(CLUSTER)},
-     collective_words, collective_options,
+     collective_words, collective_options, NULL,
      "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast.  "
      "BYTES: the\nwhole payload, 1GB, or a range such as 1kB..1GB (times 4) "
      "or 1kB..1GB*2.  algbw\nand busbw are those of nccl-tests.  Without "
@@ -188,7 +213,7 @@ const fr_command fr_commands[] = {
      "  forerun collective all_reduce 64kB..64MB this-machine -p "
      "machine.json"},
     {"flows", fr_cmd_flows, "finish times of data flows that share a network",
-     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
+     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options, NULL,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"
@@ -196,7 +221,7 @@ const fr_command fr_commands[] = {
     {"catalog", fr_cmd_catalog,
      "models, clusters, nodes and devices with names and sources",
      "[models|clusters|nodes|devices|sources]", 0, 1, {IS(WORD)},
-     catalog_words, catalog_options,
+     catalog_words, catalog_options, NULL,
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.  --template prints a cluster file with comments "
      "to start from:\nsingle-node, two-tier, rail, torus.",
@@ -205,7 +230,7 @@ const fr_command fr_commands[] = {
      "  forerun catalog nodes --json"},
     {"import", fr_cmd_import, "read what other tools say of machines and links",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
-     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options,
+     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options, NULL,
      "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
@@ -218,7 +243,7 @@ const fr_command fr_commands[] = {
      "cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json"},
     {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
-     "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
+     "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options, NULL,
      "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
      "protocol and\nchannels of what reduces gradients and gathers "
      "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
@@ -228,23 +253,23 @@ const fr_command fr_commands[] = {
      "--nccl-protocol ll128"},
     {"report", fr_cmd_report, "timelines as files",
      "trace PLAN CLUSTER | check-trace FILE", 2, 3,
-     {IS(WORD), IS(FILE), IS(CLUSTER)}, report_words, report_options,
+     {IS(WORD), IS(FILE), IS(CLUSTER)}, report_words, report_options, NULL,
      "trace: the simulated step as a Chrome trace.  check-trace: exit 4 unless "
      "every\ntrack of a trace file is properly nested.",
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
      "  forerun report check-trace trace.json"},
     {"help", fr_cmd_help, "explain a command, or a term of the field",
-     "[COMMAND | TERM | terms]", 0, 1, {IS(COMMAND)}, NULL, no_options,
+     "[COMMAND | TERM | terms]", 0, 1, {IS(COMMAND)}, NULL, no_options, NULL,
      NULL,
      "  forerun help\n  forerun help tune\n  forerun help bubble\n"
      "  forerun help terms"},
     {"version", fr_cmd_version, "version and what was built in",
-     "", 0, 0, {IS(NONE)}, NULL, no_options,
+     "", 0, 0, {IS(NONE)}, NULL, no_options, NULL,
      NULL,
      "  forerun version\n  forerun version --json"},
     {"completions", fr_cmd_completions, "completion script of a shell",
-     "bash|zsh|fish", 1, 1, {IS(WORD)}, shell_words, no_options,
+     "bash|zsh|fish", 1, 1, {IS(WORD)}, shell_words, no_options, NULL,
      NULL,
      "  source <(forerun completions bash)\n"
      "  forerun completions fish > "

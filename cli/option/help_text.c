@@ -64,23 +64,43 @@ static void print_option(FILE *out, const fr_option_row *row)
     print_wrapped(out, right, HELP_COLUMN);
 }
 
-static void print_group(FILE *out, const fr_command *command,
-                        fr_option_group group)
+/* Is it one of those that matter most?  Common options always are. */
+static bool is_usual(const fr_command *command, fr_option option)
 {
+    if (command->usual == NULL ||
+        fr_option_get(option).group == FR_GROUP_COMMON)
+        return true;
+    for (const fr_option *o = command->usual; *o != FR_OPT_N; o++)
+        if (*o == option)
+            return true;
+    return false;
+}
+
+/* Returns how many were left out. */
+static int print_group(FILE *out, const fr_command *command,
+                       fr_option_group group, bool is_whole)
+{
+    int n_left_out = 0;
     bool has_title = false;
     for (int i = 0; i < FR_OPT_N; i++) {
         const fr_option_row row = fr_option_get((fr_option)i);
         if (row.group != group || !fr_command_takes(command, (fr_option)i))
             continue;
+        if (!is_whole && !is_usual(command, (fr_option)i)) {
+            n_left_out++;
+            continue;
+        }
         if (!has_title)
             fprintf(out, "\n%s:\n", fr_option_group_title(group));
         has_title = true;
         print_option(out, &row);
     }
+    return n_left_out;
 }
 
-static void print_command(FILE *out, const fr_command *command)
+static void print_command(FILE *out, const fr_command *command, bool is_whole)
 {
+    int n_left_out = 0;
     bool has_options = command->options[0] != FR_OPT_N;
     fprintf(out, "forerun %s: %s\n\nUsage: forerun %s%s%s%s\n", command->name,
             command->summary, command->name,
@@ -89,7 +109,11 @@ static void print_command(FILE *out, const fr_command *command)
     if (command->description != NULL)
         fprintf(out, "\n%s\n", command->description);
     for (int group = 0; group < FR_GROUP_N; group++)
-        print_group(out, command, (fr_option_group)group);
+        n_left_out +=
+            print_group(out, command, (fr_option_group)group, is_whole);
+    if (n_left_out > 0)
+        fprintf(out, "\n'forerun %s --help=all' has %d more.\n", command->name,
+                n_left_out);
     fprintf(out, "\nExamples:\n%s\n", command->examples);
 }
 
@@ -113,7 +137,7 @@ static void print_program(FILE *out, const fr_command *commands)
 void fr_help_print(const fr_cli *cli, const fr_command *command)
 {
     if (command != NULL)
-        print_command(cli->out, command);
+        print_command(cli->out, command, cli->is_help_whole);
     else
         print_program(cli->out, cli->commands);
 }

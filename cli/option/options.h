@@ -28,7 +28,8 @@ extern const fr_names fr_backend_names;
 
 /* symbol, name, letter, kind, metavar, group, names, min, max, help */
 #define FR_OPTIONS_BEFORE_PLAN(X)                                              \
-    X(HELP, "help", 'h', FLAG, 0, COMMON, 0, 0, 0, "print this help")          \
+    X(HELP, "help", 'h', FLAG, 0, COMMON, 0, 0, 0,                             \
+      "print this help; --help=all: with all options")                         \
     X(JSON, "json", 0, FLAG, 0, COMMON, 0, 0, 0,                               \
       "print one JSON object, nothing else, on stdout")                        \
     X(QUIET, "quiet", 'q', FLAG, 0, COMMON, 0, 0, 0,                           \
