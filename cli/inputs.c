@@ -218,14 +218,19 @@ bool fr_is_utf8_terminal(void)
     return true;
 }
 
-fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
-                            fr_err *err)
+fr_status fr_cli_gantt(const fr_program *program, const fr_timeline *timeline,
+                       int32_t step, fr_buffer *out, fr_err *err)
 {
     fr_gantt_options options = {
         .n_columns = out->layout != NULL ? out->layout->n_wide : FR_LAYOUT_WIDE,
         .n_ranks_max = 16,
         .is_unicode = fr_is_utf8_terminal(),
-        .step = 0};
-    return fr_gantt_text(forecast->program, &forecast->timeline, &options, out,
-                         err);
+        .step = step};
+    return fr_gantt_text(program, timeline, &options, out, err);
+}
+
+fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
+                            fr_err *err)
+{
+    return fr_cli_gantt(forecast->program, &forecast->timeline, 0, out, err);
 }

@@ -70,7 +70,11 @@ FR_CHECKED fr_status fr_inputs_lower_file(fr_inputs *inputs,
 FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
                                              const char *path, fr_err *err);
 
-/* Appends the picture of the simulated step, as wide as the terminal. */
+/* Appends the picture of a step, as wide as the terminal: of any timeline, of
+ * the simulated one. */
+FR_CHECKED fr_status fr_cli_gantt(const fr_program *program,
+                                  const fr_timeline *timeline, int32_t step,
+                                  fr_buffer *out, fr_err *err);
 FR_CHECKED fr_status fr_forecast_gantt(const fr_forecast *forecast,
                                        fr_buffer *out, fr_err *err);
 

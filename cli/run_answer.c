@@ -121,9 +121,21 @@ static fr_status write_trace(const answer_parts *parts, const char *path,
     return status;
 }
 
-static fr_status print_report(const fr_cli *cli, const fr_run_report *report,
-                              fr_err *err)
+/* The measured step that is nearest to the median. */
+static fr_status add_gantt(const answer_parts *parts, fr_buffer *out,
+                           fr_err *err)
 {
+    if (parts->measured->n == 0)
+        return fr_fail(err, FR_FAILURE, "no step was recorded");
+    fr_buffer_putc(out, '\n');
+    return fr_cli_gantt(parts->program, parts->measured,
+                        fr_step_median(parts->measured), out, err);
+}
+
+static fr_status print_report(const answer_parts *parts,
+                              const fr_run_report *report, fr_err *err)
+{
+    const fr_cli *cli = parts->cli;
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.run/1");
@@ -133,6 +145,8 @@ static fr_status print_report(const fr_cli *cli, const fr_run_report *report,
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_status status = fr_report_run_text(report, &text, err);
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT))
+        status = add_gantt(parts, &text, err);
     return fr_answer_text(status, &text, cli, err);
 }
 
@@ -156,7 +170,7 @@ fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
                 out_forecast);
     if (trace != NULL)
         FR_TRY_GOTO(status, write_trace(&parts, trace, err), out_forecast);
-    status = print_report(cli, &report, err);
+    status = print_report(&parts, &report, err);
 out_forecast:
     fr_forecast_release(&parts.forecast);
     return status;

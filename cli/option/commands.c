@@ -55,7 +55,7 @@ static const fr_option explain_usual[] = {
 static const fr_option run_options[] = {
     FR_OPT_COLUMNS,          FR_OPT_DATA,      FR_OPT_STEPS,
     FR_OPT_BACKEND,          FR_OPT_SHARE_GPU, FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE,          FR_OPT_TIMEOUT,   FR_OPT_TRACE,
+    FR_OPT_PROFILE,          FR_OPT_TIMEOUT,   FR_OPT_TRACE, FR_OPT_GANTT,
     FR_OPT_OUTPUT,           FR_OPT_RESUME,    FR_OPT_CHECKPOINT,
     FR_OPT_CHECKPOINT_EVERY, FR_OPT_N};
 static const fr_option explain_options[] = {

@@ -37,6 +37,16 @@ many=$(value bubble)
 step_many=$(value step_s)
 holds "$many / $step_many < $few / $step_few"
 
+# The same of a run on this machine.
+ask forerun simulate gpt2-tiny this-machine --seq 64 --pp 2 --micro-batch 1 -q \
+    -o "$work/pipeline.json"
+ask forerun run "$work/pipeline.json" --steps 2 --gantt -q
+if command -v mpirun >/dev/null; then
+    ends_with 0
+    says 'waiting for another rank' 'predicted +measured' '^ +1 recv '
+    is_narrow
+fi
+
 # The collectives of CPUs.
 ask forerun collective all_reduce 64kB..4MB "$cpu" -q
 ends_with 0
