@@ -6,6 +6,7 @@
 #       bench-sweep | validate | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
+#   make hostile        hostile numbers, files and signals
 #
 #   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
 #   SAN=address,undefined  DEBUG=1  WERROR=1  V=1  BUILD=dir  CC=clang
@@ -320,6 +321,11 @@ fuzz:
 .PHONY: fuzz-now
 fuzz-now: $(FUZZ_BIN)
 	@BUILD=$(BUILD) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZ_BIN)
+
+# What hostile users and files do; HOSTILE="numbers documents leaving".
+.PHONY: hostile
+hostile: $(BUILD)/forerun
+	@tests/hostile/run.sh $(HOSTILE)
 
 format:
 	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] \

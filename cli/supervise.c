@@ -70,7 +70,7 @@ fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
     if (launch.role == FR_LAUNCH_STANDALONE)
         return n_ranks == 1 ? work(cli, n_ranks, err)
                             : start_ranks(cli, n_ranks, n_threads, err);
-    fr_launch_follow_parent();
+    fr_launch_begin_rank(launch.rank);
     fr_status status =
         launch.world == n_ranks
             ? work(cli, n_ranks, err)

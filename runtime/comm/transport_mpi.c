@@ -9,6 +9,7 @@
  */
 #include "core/base/hash.h"
 #include "runtime/comm/transport.h"
+#include "runtime/launch/rank_page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +302,7 @@ fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &n_ranks), "size");
     TRY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "rank");
+    fr_rank_page_joined(rank);
     if (n_ranks < world)
         return fr_fail(err, FR_FAILURE,
                        "the plan needs %lld ranks, MPI started %d; start it "

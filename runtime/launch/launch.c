@@ -74,6 +74,12 @@ void fr_launch_follow_parent(void)
         (void)raise(SIGKILL); /* it died before we asked */
 }
 
+void fr_launch_begin_rank(int64_t rank)
+{
+    fr_launch_follow_parent();
+    fr_rank_page_join(rank);
+}
+
 bool fr_launch_report(const fr_err *err)
 {
     fr_launch launch;

@@ -55,9 +55,10 @@ void fr_launch_options_init(fr_launch_options *options);
 
 /*
  * Runs argv (argv[0]: the program; NULL-terminated) as options->world ranks
- * under mpirun and waits for them; their stdout is this process's (FR_IO where
- * that cannot be written).  SIGINT and SIGTERM are passed on; no child outlives
- * this process.  FR_FAILURE (or the status that the rank reported) with one
+ * under mpirun and waits for them; their stdout is this process's, when all has
+ * gone well (FR_IO where it cannot be written).  SIGINT, SIGTERM and SIGHUP end
+ * them; no child and no file outlives this process, even where it is killed.
+ * FR_FAILURE (or the status that the rank reported) with one
  * line: which rank, its pid, the signal or reason and its last operation.
  * FR_FAILURE with the mend where mpirun is missing.
  */
@@ -67,6 +68,9 @@ FR_CHECKED fr_status fr_launch_supervise(char *const *argv,
 
 /* Ends this rank when the process that started it dies.  Ranks call it. */
 void fr_launch_follow_parent(void);
+
+/* Also tells the supervisor that this rank is on its way to the others. */
+void fr_launch_begin_rank(int64_t rank);
 
 /* Leaves the reason for the supervisor; false when nobody is there. */
 bool fr_launch_report(const fr_err *err);

@@ -4,6 +4,7 @@
 #ifndef FR_RUNTIME_LAUNCH_LAUNCH_STATE_H
 #define FR_RUNTIME_LAUNCH_LAUNCH_STATE_H
 
+#include "core/base/buffer.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_page.h"
 
@@ -14,6 +15,7 @@ enum {
     FR_BLAME_NONE,
     FR_BLAME_LAUNCHER, /* mpirun's own words */
     FR_BLAME_EXIT,     /* a rank's exit code */
+    FR_BLAME_ASKED,    /* somebody asked to stop */
     FR_BLAME_HUNG,     /* a rank without a sign of life */
     FR_BLAME_REPORT,   /* a rank's own words */
     FR_BLAME_SIGNAL    /* a rank was killed */
@@ -26,8 +28,11 @@ typedef struct fr_supervisor {
     pid_t mpirun;
     int stdout_fd, stderr_fd; /* of mpirun; -1 at their end */
     int signal_fd;
-    int write_errno; /* why the answer could not be passed on; 0: it was */
-    int blame;       /* FR_BLAME_*, and its line */
+    pid_t keeper;     /* launch_clean.c: ends all when this process dies */
+    int keeper_fd;    /* -1: there is none */
+    int64_t begin_ns; /* of mpirun */
+    fr_buffer answer; /* what the first rank wrote to stdout */
+    int blame;        /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];
     bool is_in_notice; /* between two rulers of mpirun's stderr */
@@ -41,5 +46,19 @@ typedef struct fr_supervisor {
 void fr_watch_line(fr_supervisor *sv, const char *line);
 /* Looks at the pages: failures, signs of life. */
 void fr_watch_pages(fr_supervisor *sv);
+/* Notes who asked to stop. */
+void fr_watch_signal(fr_supervisor *sv, int signal, int from);
+/* The page of a rank that has one; else NULL. */
+fr_rank_page *fr_watch_page(fr_supervisor *sv, int64_t rank);
+
+/* launch_clean.c: a process that ends all ranks if this one is killed. */
+void fr_clean_begin(fr_supervisor *sv);
+void fr_clean_end(fr_supervisor *sv);
+/* Sends a signal, also to a process that is stopped. */
+void fr_clean_signal(pid_t pid, int signal);
+/* Kills the ranks of this machine that have a page. */
+void fr_clean_ranks(fr_supervisor *sv);
+/* Closes the pages and removes them; after a failure, Open MPI's files too. */
+void fr_clean_files(fr_supervisor *sv, bool has_failed);
 
 #endif

@@ -1,10 +1,8 @@
 /* launch_supervise.c: starts mpirun, passes lines and signals on, and cleans
  * up after it. */
 #include "core/base/clock.h"
-#include "core/base/text.h"
 #include "runtime/launch/launch_state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -160,6 +158,7 @@ static fr_status start_mpirun(fr_supervisor *sv, char *const *argv, fr_err *err)
     sv->stderr_fd = from[1];
     if (!has_failed) {
         sv->mpirun = child;
+        fr_clean_begin(sv);
         return FR_OK;
     }
     if (child > 0)
@@ -196,24 +195,30 @@ static bool read_lines(fr_supervisor *sv)
     return n > 0;
 }
 
-/* The answer, to where this process has it; false at the end.  What cannot be
- * written is read all the same, or the ranks would wait. */
-static bool pass_answer_on(fr_supervisor *sv)
+/* The answer, which is given when the run has gone well; false at the end. */
+static bool take_answer(fr_supervisor *sv)
 {
     char bytes[4096];
     ssize_t n = read(sv->stdout_fd, bytes, sizeof bytes);
 
     if (n < 0)
         return errno == EINTR || errno == EAGAIN;
-    for (ssize_t done = 0; done < n && sv->write_errno == 0;) {
-        ssize_t m =
-            write(STDOUT_FILENO, bytes + done, (size_t)n - (size_t)done);
-        if (m >= 0)
-            done += m;
-        else if (errno != EINTR)
-            sv->write_errno = errno;
-    }
+    fr_buffer_append(&sv->answer, bytes, (size_t)n);
     return n > 0;
+}
+
+static fr_status give_answer(fr_supervisor *sv, fr_err *err)
+{
+    FR_TRY(fr_buffer_check(&sv->answer, err));
+    for (size_t done = 0; done < sv->answer.n;) {
+        ssize_t n =
+            write(STDOUT_FILENO, sv->answer.data + done, sv->answer.n - done);
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
+    }
+    return FR_OK;
 }
 
 /* Reads one of mpirun's two streams, if something has come. */
@@ -226,17 +231,19 @@ static void follow(fr_supervisor *sv, const struct pollfd *seen, int *fd,
     *fd = -1;
 }
 
-static void pass_signal_on(const fr_supervisor *sv)
+static void take_signal(fr_supervisor *sv)
 {
     struct signalfd_siginfo info;
 
-    if (read(sv->signal_fd, &info, sizeof info) == sizeof info)
-        (void)kill(sv->mpirun, (int)info.ssi_signo);
+    if (read(sv->signal_fd, &info, sizeof info) != sizeof info)
+        return;
+    fr_watch_signal(sv, (int)info.ssi_signo, (int)info.ssi_pid);
+    fr_clean_signal(sv->mpirun, (int)info.ssi_signo);
 }
 
 /*
- * Ranks die with their mpirun (fr_launch_follow_parent), so ending that one
- * child is enough.
+ * Asks mpirun to end its ranks, which die with it (fr_launch_follow_parent);
+ * then ends all of them.
  */
 static void press(fr_supervisor *sv, double *bad_since_s)
 {
@@ -246,10 +253,12 @@ static void press(fr_supervisor *sv, double *bad_since_s)
         *bad_since_s = now_s;
         return;
     }
-    if (now_s - *bad_since_s > 2 * GRACE_S)
+    if (now_s - *bad_since_s > 2 * GRACE_S) {
+        fr_clean_ranks(sv);
         (void)kill(sv->mpirun, SIGKILL);
-    else if (now_s - *bad_since_s > GRACE_S)
-        (void)kill(sv->mpirun, SIGTERM);
+    } else if (now_s - *bad_since_s > GRACE_S) {
+        fr_clean_signal(sv->mpirun, SIGTERM);
+    }
 }
 
 /* Waits until mpirun has ended and returns its wait status. */
@@ -263,10 +272,10 @@ static int watch(fr_supervisor *sv)
                                 {.fd = sv->stderr_fd, .events = POLLIN},
                                 {.fd = sv->signal_fd, .events = POLLIN}};
         (void)poll(fds, 3, LOOK_MS);
-        follow(sv, &fds[0], &sv->stdout_fd, pass_answer_on);
+        follow(sv, &fds[0], &sv->stdout_fd, take_answer);
         follow(sv, &fds[1], &sv->stderr_fd, read_lines);
         if (ended_s < 0 && (fds[2].revents & POLLIN))
-            pass_signal_on(sv);
+            take_signal(sv);
         fr_watch_pages(sv);
         if (ended_s < 0 &&
             waitpid(sv->mpirun, &wait_status, WNOHANG) == sv->mpirun)
@@ -281,57 +290,11 @@ static int watch(fr_supervisor *sv)
     return wait_status;
 }
 
-static void remove_dir(const char *dir)
-{
-    char path[512];
-    DIR *list = opendir(dir);
-
-    if (list == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        if (!fr_text_starts(entry->d_name, "rank-"))
-            continue;
-        (void)snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        (void)unlink(path);
-    }
-    (void)closedir(list);
-    (void)rmdir(dir);
-}
-
-/*
- * A killed rank leaves Open MPI's message buffers behind, as files of memory:
- * vader_segment.HOST.UID.JOB.RANK.
- */
-static void remove_segments(const fr_supervisor *sv)
-{
-    char tail[64];
-    DIR *list = opendir("/dev/shm");
-
-    if (list == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        if (!fr_text_starts(entry->d_name, "vader_segment."))
-            continue;
-        for (int64_t rank = 0; rank < sv->options->world; rank++) {
-            const fr_rank_page *page = sv->pages[rank];
-            if (page == NULL || page->job == 0)
-                continue;
-            (void)snprintf(tail, sizeof tail, ".%u.%x.%lld",
-                           (unsigned)geteuid(), page->job, (long long)rank);
-            if (fr_text_ends(entry->d_name, tail))
-                (void)unlinkat(dirfd(list), entry->d_name, 0);
-        }
-    }
-    (void)closedir(list);
-}
-
 static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
 {
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 &&
         sv->blame < FR_BLAME_HUNG)
-        return sv->write_errno == 0 ? FR_OK
-                                    : fr_fail(err, FR_IO, "standard output: %s",
-                                              strerror(sv->write_errno));
+        return FR_OK;
     if (sv->blame != FR_BLAME_NONE)
         return fr_fail(err, sv->blame_status, "%s", sv->blame_text);
     if (WIFSIGNALED(wait_status))
@@ -373,15 +336,13 @@ static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
 static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
 {
     FR_TRY(make_dir(sv, err));
+    sv->begin_ns = fr_clock_ns();
     fr_status status = start_mpirun(sv, argv, err);
     if (status == FR_OK)
         status = judge(sv, watch(sv), err);
-    if (status != FR_OK)
-        remove_segments(sv);
-    for (int64_t rank = 0; rank < sv->options->world; rank++)
-        fr_rank_page_close(sv->pages[rank]);
-    remove_dir(sv->dir);
-    return status;
+    fr_clean_end(sv);
+    fr_clean_files(sv, status != FR_OK);
+    return status == FR_OK ? give_answer(sv, err) : status;
 }
 
 static void destroy(fr_supervisor *sv)
@@ -391,6 +352,7 @@ static void destroy(fr_supervisor *sv)
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    fr_buffer_release(&sv->answer);
     free((void *)sv->pages);
     free(sv);
 }
@@ -414,7 +376,8 @@ fr_status fr_launch_supervise(char *const *argv,
     if (own.hung_s <= 0)
         own.hung_s = 20;
     sv->options = &own;
-    sv->stdout_fd = sv->stderr_fd = sv->signal_fd = -1;
+    sv->stdout_fd = sv->stderr_fd = sv->signal_fd = sv->keeper_fd = -1;
+    fr_buffer_init(&sv->answer);
     sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
     if (sv->pages == NULL) {
         destroy(sv);

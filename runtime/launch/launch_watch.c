@@ -4,10 +4,12 @@
 #include "plan/ir/op.h"
 #include "runtime/launch/launch_state.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
                                   const char *format, ...)
@@ -23,7 +25,7 @@ static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
     va_end(args);
 }
 
-static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
+fr_rank_page *fr_watch_page(fr_supervisor *sv, int64_t rank)
 {
     if (rank < 0 || rank >= sv->options->world)
         return NULL;
@@ -39,7 +41,7 @@ static fr_rank_page *find_page(fr_supervisor *sv, int64_t rank)
 /* ", at step 7 in layer_bwd" for as much as is known. */
 static void describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
 {
-    const fr_rank_page *page = find_page(sv, rank);
+    const fr_rank_page *page = fr_watch_page(sv, rank);
     uint32_t op = page != NULL ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
 
     if (page == NULL || op >= FR_OP_N) {
@@ -86,7 +88,7 @@ static void judge_notice(fr_supervisor *sv)
         if (open != NULL && close != NULL && close > open)
             (void)snprintf(why, sizeof why, " %.*s", (int)(close - open + 1),
                            open);
-        const fr_rank_page *page = find_page(sv, rank);
+        const fr_rank_page *page = fr_watch_page(sv, rank);
         if (page != NULL)
             pid = page->pid; /* mpirun says 0 for ranks of other daemons */
         describe(sv, rank, doing, sizeof doing);
@@ -141,26 +143,118 @@ void fr_watch_line(fr_supervisor *sv, const char *line)
         (void)snprintf(sv->notice + n, room, "%s%s", n > 0 ? " " : "", from);
 }
 
+void fr_watch_signal(fr_supervisor *sv, int signal, int from)
+{
+    char path[64], name[64] = "";
+
+    if (from <= 0) {
+        blame(sv, FR_BLAME_ASKED, FR_FAILURE, "stopped by %s%s",
+              signal == SIGINT ? "Ctrl-C" : "the kernel",
+              signal == SIGINT ? "" : ", as its terminal went away");
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", from);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        if (fgets(name, sizeof name, file) != NULL)
+            name[strcspn(name, "\n")] = '\0';
+        (void)fclose(file);
+    }
+    blame(sv, FR_BLAME_ASKED, FR_FAILURE, "stopped by SIG%s from pid %d%s%s%s",
+          sigabbrev_np(signal), from, name[0] != '\0' ? " (" : "", name,
+          name[0] != '\0' ? ")" : "");
+}
+
+/* Is a process of this machine stopped (state T of /proc/PID/stat)? */
+static bool is_stopped(const fr_rank_page *page)
+{
+    char path[64], line[512] = "", host[64] = "";
+    bool is_it = false;
+
+    (void)gethostname(host, sizeof host - 1);
+    if (strcmp(page->host, host) != 0)
+        return false;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", page->pid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    if (fgets(line, sizeof line, file) != NULL) {
+        const char *state = strrchr(line, ')');
+        is_it = state != NULL && (state[2] == 'T' || state[2] == 't');
+    }
+    (void)fclose(file);
+    return is_it;
+}
+
+/* What a rank that has stood still for too long should have done. */
+static const char *due_of(uint32_t state)
+{
+    return state == FR_RANK_JOINING    ? " before it joined the others"
+           : state == FR_RANK_FINISHED ? " after its last step"
+                                       : "";
+}
+
+/*
+ * A rank that is on its way to the others, or to its end, waits for them: the
+ * one to blame is stopped, has not come at all, or, after some more time, any.
+ */
+static void watch_waiting(fr_supervisor *sv, int64_t rank,
+                          const fr_rank_page *page, uint32_t state,
+                          double silent_s)
+{
+    const double patience = 3;
+
+    if (is_stopped(page))
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+              "rank %lld (pid %d) was stopped%s, %.0f s ago", (long long)rank,
+              page->pid, due_of(state), silent_s);
+    else if (silent_s > patience * sv->options->hung_s)
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+              "rank %lld (pid %d) has waited for the other ranks for %.0f s%s",
+              (long long)rank, page->pid, silent_s, due_of(state));
+}
+
+/* A rank without a page when others have waited for it. */
+static void watch_absent(fr_supervisor *sv, int64_t rank, double since_s)
+{
+    const double patience = 3;
+
+    if (since_s > patience * sv->options->hung_s)
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+              "rank %lld has not begun in %.0f s", (long long)rank, since_s);
+}
+
+static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
+{
+    char doing[128];
+    fr_rank_page *page = fr_watch_page(sv, rank);
+
+    if (page == NULL) {
+        if (sv->options->hostfile == NULL) /* else it may be elsewhere */
+            watch_absent(sv, rank, (double)(now_ns - sv->begin_ns) * 1e-9);
+        return;
+    }
+    uint32_t state = atomic_load_explicit(&page->state, memory_order_acquire);
+    if (state == FR_RANK_FAILED)
+        blame(sv, FR_BLAME_REPORT, (fr_status)page->status, "%s",
+              page->failure);
+    double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
+    if (silent_s < sv->options->hung_s)
+        return;
+    if (state == FR_RANK_JOINING || state == FR_RANK_FINISHED)
+        watch_waiting(sv, rank, page, state, silent_s);
+    if (state != FR_RANK_RUNNING)
+        return;
+    describe(sv, rank, doing, sizeof doing);
+    blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+          "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
+          (long long)rank, page->pid, silent_s, doing);
+}
+
 void fr_watch_pages(fr_supervisor *sv)
 {
     int64_t now_ns = fr_clock_ns();
-    char doing[128];
 
-    for (int64_t rank = 0; rank < sv->options->world; rank++) {
-        fr_rank_page *page = find_page(sv, rank);
-        if (page == NULL)
-            continue;
-        uint32_t state =
-            atomic_load_explicit(&page->state, memory_order_acquire);
-        if (state == FR_RANK_FAILED)
-            blame(sv, FR_BLAME_REPORT, (fr_status)page->status, "%s",
-                  page->failure);
-        double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
-        if (state != FR_RANK_RUNNING || silent_s < sv->options->hung_s)
-            continue;
-        describe(sv, rank, doing, sizeof doing);
-        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
-              "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
-              (long long)rank, page->pid, silent_s, doing);
-    }
+    for (int64_t rank = 0; rank < sv->options->world; rank++)
+        watch_page(sv, rank, now_ns);
 }

@@ -49,6 +49,28 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
     return page;
 }
 
+void fr_rank_page_join(int64_t rank)
+{
+    fr_rank_page *page =
+        fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), rank, true);
+
+    if (page != NULL)
+        atomic_store(&page->state, (uint32_t)FR_RANK_JOINING);
+    fr_rank_page_close(page);
+}
+
+void fr_rank_page_joined(int64_t rank)
+{
+    uint32_t before = FR_RANK_JOINING;
+    fr_rank_page *page =
+        fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), rank, false);
+
+    if (page != NULL)
+        (void)atomic_compare_exchange_strong(&page->state, &before,
+                                             (uint32_t)FR_RANK_JOINED);
+    fr_rank_page_close(page);
+}
+
 void fr_rank_page_close(fr_rank_page *page)
 {
     if (page != NULL)

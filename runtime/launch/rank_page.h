@@ -11,10 +11,12 @@
 #include <stdatomic.h>
 
 enum {
-    FR_RANK_ABSENT, /* the file is all zero */
+    FR_RANK_ABSENT,  /* the file is all zero */
+    FR_RANK_JOINING, /* on its way to the others */
+    FR_RANK_JOINED,  /* nothing is known of what it does */
     FR_RANK_RUNNING,
-    FR_RANK_FINISHED,
-    FR_RANK_FAILED /* `failure` is valid */
+    FR_RANK_FINISHED, /* on its way to the end */
+    FR_RANK_FAILED    /* `failure` is valid */
 };
 
 typedef struct fr_rank_page {
@@ -36,6 +38,10 @@ typedef struct fr_rank_page {
 
 /* Maps DIR/rank-N, made when `is_owner`; NULL when that cannot be. */
 fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner);
+/* Notes that a rank begins to join the others, and that one which did is
+ * through with it; as far as somebody watches. */
+void fr_rank_page_join(int64_t rank);
+void fr_rank_page_joined(int64_t rank);
 void fr_rank_page_close(fr_rank_page *page);                   /* takes NULL */
 void fr_rank_page_fail(fr_rank_page *page, const fr_err *err); /* likewise */
 

@@ -397,8 +397,10 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
         status = collect(&r, timeline, &result, &local);
     if (status != FR_OK)
         announce_failure(&r, &local);
-    else if (r.page != NULL)
+    else if (r.page != NULL) {
+        atomic_store(&r.page->beat_ns, fr_clock_ns());
         atomic_store(&r.page->state, FR_RANK_FINISHED);
+    }
     tear_down(&r);
     if (status != FR_OK) {
         if (err != NULL)

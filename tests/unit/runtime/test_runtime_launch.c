@@ -168,6 +168,24 @@ static void test_hangs(void)
     CHECK(took_s < 60);
 }
 
+/* Ranks that stand still while the others wait for them in MPI. */
+static void test_stops(void)
+{
+    fr_err err = {0};
+    double took_s = 0;
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch("--as-rank=joins not", &took_s, &err), FR_FAILURE, &err);
+    CHECK_HAS(err.text, "rank 1 (pid ");
+    CHECK_HAS(err.text, "was stopped before it joined the others");
+    CHECK(took_s < 60);
+    CHECK_FAILS(launch("--as-rank=stays", &took_s, &err), FR_FAILURE, &err);
+    CHECK_HAS(err.text, "rank 1 (pid ");
+    CHECK_HAS(err.text, "was stopped after its last step");
+    CHECK(took_s < 60);
+}
+
 static void test_not_there(void)
 {
     fr_err err = {0};
@@ -241,11 +259,14 @@ static int behave(const char *how)
     int32_t nothing = 0, all[3] = {0};
 
     fr_launch_detect(&launch);
-    fr_launch_follow_parent();
+    fr_launch_begin_rank(launch.rank);
+    if (strcmp(how, "joins not") == 0 && launch.rank == 1)
+        (void)raise(SIGSTOP);
+    if (fr_transport_mpi_create(3, 10, &transport, &err) != FR_OK)
+        return 1;
     fr_rank_page *page =
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
-    if (page == NULL ||
-        fr_transport_mpi_create(3, 10, &transport, &err) != FR_OK)
+    if (page == NULL)
         return 1;
     fprintf(stderr, "rank %lld is here\n", (long long)launch.rank);
     if (strcmp(how, "killed") == 0 && launch.rank == 1)
@@ -271,7 +292,8 @@ static int behave(const char *how)
         for (;;)
             (void)pause();
     }
-    for (int i = 0; i < (strcmp(how, "well") == 0 ? 3 : 100); i++) {
+    bool is_short = strcmp(how, "well") == 0 || strcmp(how, "stays") == 0;
+    for (int i = 0; i < (is_short ? 3 : 100); i++) {
         atomic_store(&page->beat_ns, fr_clock_ns());
         fr_sleep_s(0.1);
     }
@@ -279,6 +301,8 @@ static int behave(const char *how)
                                 &err) != FR_OK)
         return 1;
     atomic_store(&page->state, FR_RANK_FINISHED);
+    if (strcmp(how, "stays") == 0 && launch.rank == 1)
+        (void)raise(SIGSTOP);
     fr_rank_page_close(page);
     fr_transport_destroy(transport);
     fr_transport_mpi_finish();
@@ -294,6 +318,7 @@ int main(int argc, char **argv)
         {"reported", test_reported},
         {"exits", test_exits},
         {"hangs", test_hangs},
+        {"stops", test_stops},
         {"not_there", test_not_there},
         {"supervisor_dies", test_supervisor_dies}};
 
