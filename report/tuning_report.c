@@ -164,6 +164,8 @@ static void put_nearest(const fr_tuning *t, fr_json_writer *json)
     fr_json_open_object(json, "nearest");
     put_plan(&t->nearest, json);
     fr_json_put_u64(json, "short_by_bytes", t->short_by_bytes);
+    if (t->least_short_bytes > 0)
+        fr_json_put_u64(json, "least_short_bytes", t->least_short_bytes);
     fr_json_put_string(json, "broken", t->broken);
     fr_json_end_object(json);
 }

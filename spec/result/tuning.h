@@ -49,7 +49,7 @@ typedef enum fr_baseline {
 
 typedef struct fr_tuning_baseline {
     fr_tuned tuned;
-    char why_not[200]; /* why there is none, or which limit breaks; else "" */
+    char why_not[256]; /* why there is none, or which limit breaks; else "" */
 } fr_tuning_baseline;
 
 /* "one device", "one node" */
@@ -88,7 +88,8 @@ typedef struct fr_tuning {
     } fewest;
     fr_tuned nearest; /* only when nothing is good: least memory missing, or,
                          where plans fit, the limits exceeded least */
-    uint64_t short_by_bytes;
+    uint64_t short_by_bytes;    /* of `nearest`, which was simulated */
+    uint64_t least_short_bytes; /* lower bound of any plan; 0: none is known */
     double fit_confidence; /* with which a plan fits; 0: none was asked for */
     char broken[160];      /* which limit `nearest` breaks; "": memory */
     fr_tuning_baseline baselines[FR_BASELINE_N];

@@ -137,6 +137,27 @@ static bool loosen(fr_plan_space_request *space)
     return is_looser;
 }
 
+/* What the nearest plan that was simulated lacks, and what any does at least:
+ * that is a lower bound, which may be far below. */
+static void say_shortage(const fr_tuning *counts, char *buf, size_t n_buf)
+{
+    char bytes[FR_FORMAT_MAX], least[FR_FORMAT_MAX];
+    fr_format_bytes(bytes, sizeof bytes, (double)counts->short_by_bytes);
+    fr_format_bytes(least, sizeof least, (double)counts->least_short_bytes);
+    if (counts->nearest.plan == NULL)
+        snprintf(buf, n_buf,
+                 "does not fit: any plan lacks %s or more (a lower bound)",
+                 least);
+    else if (counts->least_short_bytes == 0)
+        snprintf(buf, n_buf, "does not fit: %.110s lacks %s",
+                 counts->nearest.name, bytes);
+    else
+        snprintf(buf, n_buf,
+                 "does not fit: lacks %s with %.90s, the nearest that was "
+                 "simulated; lower bound of any plan: %.20s",
+                 bytes, counts->nearest.name, least);
+}
+
 /* As the search found it, or why there is none. */
 static fr_status take(const fr_tune_options *options,
                       const fr_plan_space_request *space, const fr_goal *goal,
@@ -144,7 +165,6 @@ static fr_status take(const fr_tune_options *options,
                       const fr_tuning *counts, fr_tuning_baseline *out,
                       fr_err *err)
 {
-    char bytes[FR_FORMAT_MAX];
     fr_tuning_baseline found = {0};
     FR_TRY(fr_rank_first(goal, &run->trials, &found.tuned, err));
     if (found.tuned.plan == NULL && fr_goal_has_limits(goal))
@@ -154,12 +174,8 @@ static fr_status take(const fr_tune_options *options,
         why_not(goal, space, &found.tuned, found.why_not, sizeof found.why_not);
         if (found.why_not[0] != '\0')
             found.tuned.value = HUGE_VAL;
-    } else if (counts->short_by_bytes > 0) {
-        snprintf(found.why_not, sizeof found.why_not,
-                 "does not fit: the nearest plan lacks %s%s",
-                 counts->nearest.plan == NULL ? "at least " : "",
-                 fr_format_bytes(bytes, sizeof bytes,
-                                 (double)counts->short_by_bytes));
+    } else if (counts->nearest.plan != NULL || counts->least_short_bytes > 0) {
+        say_shortage(counts, found.why_not, sizeof found.why_not);
     } else {
         snprintf(found.why_not, sizeof found.why_not, "no plan: %s",
                  counts->n_reasons > 0 ? counts->reasons[0].text

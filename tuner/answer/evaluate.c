@@ -20,32 +20,17 @@ static int64_t crowd(const int32_t *node_of_rank, int64_t n_ranks, int32_t node)
     return n;
 }
 
-/* What the ranks of every stage have to have at once, at least. */
-static fr_status needs_of(const fr_program *program, bool by_framework,
-                          uint64_t *needs_bytes, fr_err *err)
-{
-    uint64_t parts[FR_MEMORY_N];
-    for (uint32_t c = 0; c < program->n_rank_programs; c++) {
-        const fr_rank_program *rank_program = &program->rank_programs[c];
-        needs_bytes[c] = rank_program->slab_bytes;
-        if (by_framework)
-            FR_TRY(fr_rank_program_peak(rank_program, parts, &needs_bytes[c],
-                                        err));
-    }
-    return FR_OK;
-}
-
-/* Memory of the program alone, where it already exceeds a rank's share. */
-static bool is_too_large(const fr_plan_space_request *request,
-                         const fr_program *program, const uint64_t *needs_bytes,
-                         const int32_t *node_of_rank, fr_evaluation *out)
+/* Memory of the program's slabs alone, where it already exceeds a rank's share.
+ */
+static bool is_slab_too_large(const fr_plan_space_request *request,
+                              const fr_program *program,
+                              const int32_t *node_of_rank, fr_evaluation *out)
 {
     int64_t n_ranks = fr_plan_world(&program->plan);
     int32_t last_node = -1;
     uint64_t capacity_bytes = 0;
     for (int64_t r = 0; r < n_ranks; r++) {
-        uint64_t n_bytes = needs_bytes[fr_program_of_rank(program, r) -
-                                       program->rank_programs];
+        uint64_t n_bytes = fr_program_of_rank(program, r)->slab_bytes;
         int32_t node = node_of_rank[r];
         if (node != last_node)
             capacity_bytes = fr_cluster_rank_memory_bytes(
@@ -69,18 +54,10 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
                                   const fr_placement *placement,
                                   fr_evaluation *out, fr_err *err)
 {
-    uint64_t *needs_bytes =
-        calloc(program->n_rank_programs + 1, sizeof *needs_bytes);
-    if (needs_bytes == NULL)
-        return fr_fail_no_memory(err);
-    fr_status status =
-        needs_of(program, placement->by_framework, needs_bytes, err);
-    bool is_known =
-        status == FR_OK && is_too_large(request, program, needs_bytes,
-                                        placement->node_of_rank, out);
-    free(needs_bytes);
-    FR_TRY(status);
-    if (is_known) {
+    /* Of a framework's tensors the slab says nothing, and what is live at once
+     * is a lower bound only: what an allocator takes is asked for. */
+    if (!placement->by_framework &&
+        is_slab_too_large(request, program, placement->node_of_rank, out)) {
         out->outcome = FR_OUTCOME_TOO_LARGE;
         return FR_OK;
     }

@@ -16,8 +16,8 @@ typedef enum fr_outcome {
 typedef struct fr_evaluation {
     fr_outcome outcome;
     uint64_t short_by_bytes;
-    fr_prediction prediction; /* TOO_LARGE: memory only, step_s 0, when the
-                                 slab alone is too large */
+    fr_prediction prediction; /* TOO_LARGE: memory only, step_s 0; of a slab
+                                 that is too large alone its size only */
     char why[120];            /* UNPLACEABLE */
 } fr_evaluation;
 

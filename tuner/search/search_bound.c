@@ -402,10 +402,21 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
+/* One for a baseline, say. */
+static bool is_side_search(const search *s)
+{
+    return s->in.work_frac > 0 && s->in.work_frac < 1;
+}
+
+/* A side search looks at a few. */
+enum { MOST_NEAREST_BESIDE = 8 };
+
 /* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
+    if (is_side_search(s) && n_max > MOST_NEAREST_BESIDE)
+        n_max = MOST_NEAREST_BESIDE;
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
@@ -440,12 +451,6 @@ static bool is_hopeless(const search *s)
     return s->best == HUGE_VAL && !s->has_fit;
 }
 
-/* A side search need not say exactly how much memory is lacking. */
-static bool is_side_search(const search *s)
-{
-    return s->in.work_frac > 0 && s->in.work_frac < 1;
-}
-
 static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
                      size_t *n, fr_err *err)
 {
@@ -463,7 +468,7 @@ static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,
         FR_TRY(walk_on(s, err));
     if (!is_over(s))
         FR_TRY(ask_in_order(s, n_max, candidates, n, err));
-    if (*n == 0 && is_hopeless(s) && !is_side_search(s) && !s->has_nearest)
+    if (*n == 0 && is_hopeless(s) && !s->has_nearest)
         ask_nearest(s, n_max, candidates, n);
     return FR_OK;
 }
@@ -490,8 +495,8 @@ static void report(const void *state, fr_tuning *tuning)
     tuning->space.illegal += fr_bound_walk_n_illegal(s->walk);
     tuning->space.infeasible_memory += s->n_too_large;
     tuning->certificate.bound = fmin(tuning->certificate.bound, bound_left(s));
-    if (is_hopeless(s) && is_side_search(s) && s->nearest.n > 0)
-        tuning->short_by_bytes = s->nearest.items[0].short_by_bytes;
+    if (is_hopeless(s) && s->nearest.n > 0)
+        tuning->least_short_bytes = s->nearest.items[0].short_by_bytes;
 }
 
 const fr_search fr_search_bound = {
