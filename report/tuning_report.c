@@ -396,25 +396,24 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
 
 static void run_row(const char *label, const fr_tuned *tuned, fr_table *table)
 {
+    char usd[FR_FORMAT_MAX] = "-", kwh[FR_FORMAT_MAX] = "-";
+    if (tuned->run_usd > 0)
+        fr_format_usd(usd, sizeof usd, tuned->run_usd);
+    if (tuned->run_kwh > 0)
+        fr_format_kwh(kwh, sizeof kwh, tuned->run_kwh);
     fr_table_text(table, label);
     fr_table_cell(table, "%lld", (long long)tuned->n_nodes);
     fr_table_cell(table, "%lld", (long long)tuned->n_ranks);
     fr_table_cell(table, "%.3g", tuned->run_s / 86400);
-    if (tuned->run_usd > 0)
-        fr_table_cell(table, "%.4g", tuned->run_usd);
-    else
-        fr_table_text(table, "-");
-    if (tuned->run_kwh > 0)
-        fr_table_cell(table, "%.4g", tuned->run_kwh);
-    else
-        fr_table_text(table, "-");
+    fr_table_text(table, usd);
+    fr_table_text(table, kwh);
 }
 
 /* What a whole run takes, in the order of the first table. */
 static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
     static const char *const headings[] = {
-        "the run", ">nodes", ">devices", ">days", ">USD", ">kWh", NULL};
+        "the run", ">nodes", ">devices", ">days", ">cost", ">energy", NULL};
     fr_table table;
     char label[24];
     if (!(t->best.run_s > 0))

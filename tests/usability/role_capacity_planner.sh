@@ -30,11 +30,33 @@ ask $sweep --vary nodes=4,8,16
 ends_with 0
 says '^ *4 +32 ' '^ *16 +128 ' 'fits'
 
+# Columns by name; a wrong one names those that there are.
+ask $sweep --vary nodes=4,8 --columns nodes,step,fits
+ends_with 0
+says '^nodes +step +fits$'
+never_says 'MFU'
+ask $sweep --vary nodes=4,8 --columns nodes,stap
+ends_with 2
+warns "'stap'" 'step'
+
 # The best plan under a deadline says how long the run is, and what it takes.
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
-    --tokens 1T --goal deadline --deadline 60d -q
+    --tokens 1T --goal deadline --deadline 60d --budget 1s -q
 ends_with 0
-says '^best' 'USD|usd'
+says '^best' 'the run +nodes +devices +days' '[0-9.]+ [kM] USD' '[0-9.]+ [kM]Wh' 'fits' \
+    '^left out [0-9,]+ plans: .* not a multiple of'
+never_says '[0-9]e[+-][0-9]' ' % tp [0-9]+ != 0'
+ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
+    --tokens 1T --goal deadline --deadline 60d --budget 1s --fit-confidence 0.99 -q --json
+ends_with 0
+holds "$(value p_fits) >= 0.99"
+holds "$(value nodes) >= 1 && $(value usd) > 1000 && $(value kwh) > 100"
+# A budget of a second takes about one.
+start=$(date +%s%N)
+ask forerun tune llama-3-8b p5.48xlarge:64 --global-batch 512 --seq 8192 \
+    --budget 1s -q
+ends_with 0
+holds "$(date +%s%N) - $start < 5e9"
 
 # The peak of the data type that is used.
 ask forerun simulate llama-3-8b "$work/racks.xml" --zero 1 --seq 4096 -q --json

@@ -13,14 +13,12 @@ says 'batch 32, sequence 8192, 32 of 32 GPUs, bf16, .*jitter' \
     '^step .*\(90 % between' 'does not fit'
 # Which attention an MFU counts stands beside it.
 says 'MFU .*attention counted in full, .*causal half'
-is_narrow
 
 # One option makes it fit; it is the header's plan, and the parts add up.
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full -q
 ends_with 0
 says 'zero1' 'fits with probability'
 never_says 'does not fit'
-is_narrow
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full \
     -q --json
 step_s=$(value step_s)
@@ -49,7 +47,6 @@ holds "$ring_s > 0"
 ask forerun collective all_reduce 1MB..1GB dgx-h100:4 -q
 ends_with 0
 says 'algbw' 'busbw' '\*[0-9.]+ [mu]s' 'nvls' 'ring'
-is_narrow
 ask forerun collective all_reduce 256MB dgx-h100:4 -q --json
 ends_with 0
 big=$(value time_s)

@@ -8,7 +8,6 @@ cpu=./two-cores.xml
 for term in bubble 1f1b zero mfu busbw; do
     ask forerun help $term
     ends_with 0
-    is_narrow
     [ "$(wc -l <"$work/.out")" -le 24 ]
     verdict $? "'$term' takes more than a screen"
 done
@@ -21,11 +20,19 @@ ask forerun help terms
 ends_with 0
 says 'bubble' 'ZeRO|zero'
 
+# The help of a command: what matters on one screen and a half, all of it apart.
+ask forerun simulate --help
+ends_with 0
+short=$(wc -l <"$work/.out")
+says '--tp' '--help=all'
+ask forerun simulate --help=all
+ends_with 0
+holds "$short <= 40 && $(wc -l <"$work/.out") > 2 * $short"
+
 # A pipeline as a picture: waiting is told from communicating.
 ask forerun simulate gpt2-tiny "$cpu" --seq 64 --pp 2 --micro-batch 1 --gantt -q
 ends_with 0
 says 'waiting for another rank' 'idle' '^ +0 recv .*╌' 'bubble'
-is_narrow
 # More micro-batches: a smaller bubble.
 ask forerun simulate gpt2-tiny "$cpu" --seq 64 --pp 2 --micro-batch 4 \
     --global-batch 8 -q --json
@@ -44,14 +51,12 @@ ask forerun run "$work/pipeline.json" --steps 2 --gantt -q
 if command -v mpirun >/dev/null; then
     ends_with 0
     says 'waiting for another rank' 'predicted +measured' '^ +1 recv '
-    is_narrow
 fi
 
 # The collectives of CPUs.
 ask forerun collective all_reduce 64kB..4MB "$cpu" -q
 ends_with 0
 says 'ring' 'busbw'
-is_narrow
 
 # Words that are nearly right.
 ask forerun simualte gpt2-tiny "$cpu"
