@@ -270,9 +270,11 @@ static fr_status check_connected(const fr_xml_node *node,
                        fr_cluster_node_name(cluster, lost, name, sizeof name));
 }
 
+/* Each that cannot be read is a problem; what they join is then not asked. */
 static fr_status read_links(const fr_xml_node *node, fr_cluster *cluster,
-                            fr_err *err)
+                            fr_problems *problems, fr_err *err)
 {
+    bool is_complete = true;
     fr_fabric *fabric = &cluster->fabric;
     size_t n_links = fr_cluster_n_named(node, "link");
     size_t n_switches = fr_cluster_n_named(node, "switch");
@@ -284,10 +286,15 @@ static fr_status read_links(const fr_xml_node *node, fr_cluster *cluster,
     if (fabric->links == NULL || fabric->switches == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(read_switches(node, cluster, err));
-    fr_xml_each (at, node, "link")
-        FR_TRY(read_link(at, cluster, err));
+    fr_xml_each (at, node, "link") {
+        fr_err problem;
+        fr_status status = read_link(at, cluster, &problem);
+        is_complete = is_complete && status == FR_OK;
+        FR_TRY(
+            fr_problems_take(problems, fr_xml_line(at), status, &problem, err));
+    }
     FR_TRY(check_link_names(node, n_links, err));
-    return check_connected(node, cluster, err);
+    return is_complete ? check_connected(node, cluster, err) : FR_OK;
 }
 
 /* ---- all kinds ----------------------------------------------------------- */
@@ -313,7 +320,7 @@ static fr_status check_nics(const fr_xml_node *node, const fr_cluster *cluster,
 }
 
 fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
-                                 fr_err *err)
+                                 fr_problems *problems, fr_err *err)
 {
     const fr_xml_node *node = fr_xml_first_named(root, "fabric");
     fr_fabric *fabric = &cluster->fabric;
@@ -342,7 +349,7 @@ fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
     case FR_FABRIC_DRAGONFLY:
         return read_dragonfly(node, n_nodes, fabric, err);
     case FR_FABRIC_LINKS:
-        return read_links(node, cluster, err);
+        return read_links(node, cluster, problems, err);
     case FR_FABRIC_NONE:
     case FR_FABRIC_SWITCH:
     case FR_FABRIC_N:

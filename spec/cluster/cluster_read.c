@@ -290,7 +290,8 @@ static fr_status read_root(const fr_xml_node *root, fr_cluster *cluster,
     FR_TRY(read_groups(root, cluster, problems, &is_complete, err));
     if (is_complete) {
         fr_err problem;
-        fr_status status = fr_cluster_read_fabric(root, cluster, &problem);
+        fr_status status =
+            fr_cluster_read_fabric(root, cluster, problems, &problem);
         FR_TRY(fr_problems_take(problems, fr_xml_line(root), status, &problem,
                                 err));
         FR_TRY(read_all_slow(root, cluster, problems, err));

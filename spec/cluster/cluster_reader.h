@@ -34,7 +34,8 @@ FR_CHECKED fr_status fr_cluster_read_types(const fr_xml_node *root,
 
 /* <fabric>; the groups must be there. */
 FR_CHECKED fr_status fr_cluster_read_fabric(const fr_xml_node *root,
-                                            fr_cluster *cluster, fr_err *err);
+                                            fr_cluster *cluster,
+                                            fr_problems *problems, fr_err *err);
 
 /* Child elements of one name. */
 size_t fr_cluster_n_named(const fr_xml_node *node, const char *name);

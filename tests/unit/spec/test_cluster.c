@@ -397,6 +397,7 @@ static const bad bad_clusters[] = {
      "c.xml:6: dims make 3 nodes, the cluster has 2"},
     {LINKS(LINK_TO("h9")), "c.xml:7: link to unknown host 'h9'"},
     {LINKS(LINK_TO("h-2")), "c.xml:7: link to unknown host 'h-2'"},
+    {LINKS(LINK_TO("h8") LINK_TO("h9")), "c.xml:8: link to unknown host 'h9'"},
     {LINKS(LINK_TO("h-0")), "c.xml:7: link 'l' goes from 'h-0' to itself"},
     {LINKS(LINK_TO("h-1") LINK_TO("h-1")), "c.xml:8: duplicate link id 'l'"},
     {LINKS("<switch id=\"s\"/><switch id=\"s\"/>"), "duplicate switch id"},
