@@ -35,12 +35,19 @@ static void put_range(const fr_break_even *answer, const fr_rate_range *range,
     fr_json_end_object(json);
 }
 
+/* What becomes of the payloads of several ranks. */
+static const char *way(const fr_compression *of)
+{
+    return of->is_gathered ? "gathered" : "added";
+}
+
 static void put_compression(const fr_break_even *answer,
                             const fr_compression *of, fr_json_writer *json)
 {
     bool is_below = of->n_pays == 1 && of->pays[0].from <= 0;
     fr_json_begin_object(json);
     fr_json_put_string(json, "name", of->name);
+    fr_json_put_string(json, "payloads", way(of));
     fr_json_put_string(json, "verdict", fr_verdict_name(of->verdict));
     if (of->verdict == FR_VERDICT_ILLEGAL) {
         fr_json_put_string(json, "why", of->why);
@@ -128,9 +135,10 @@ static void add_row(fr_table *table, const fr_break_even *answer,
 {
     char bytes[FR_FORMAT_MAX], ranges[160];
     fr_table_text(table, of->name);
+    fr_table_text(table, way(of));
     if (of->verdict == FR_VERDICT_ILLEGAL) {
         fr_table_blank(table, 3);
-        fr_table_cell(table, "%.*s", (int)strcspn(of->why, ":;"), of->why);
+        fr_table_cell(table, "%.*s", (int)strcspn(of->why, ",:;"), of->why);
         return;
     }
     describe_ranges(answer, of, ranges, sizeof ranges);
@@ -208,13 +216,14 @@ fr_status fr_report_compression_text(const fr_break_even *answer,
 {
     char pays[64];
     snprintf(pays, sizeof pays, "pays, by the rate of %s", place_of(answer));
-    const char *const headings[] = {"gradients", ">step", "",
-                                    ">memory",   pays,    NULL};
+    const char *const headings[] = {"gradients", "payloads", ">step", "",
+                                    ">memory",   pays,       NULL};
     fr_table table;
     if (answer->n == 0)
         return FR_OK;
     fr_table_init(&table, headings);
     fr_table_text(&table, "not compressed");
+    fr_table_blank(&table, 1);
     fr_table_s(&table, answer->plain_s);
     fr_table_blank(&table, 3);
     for (int i = 0; i < answer->n; i++)

@@ -4,7 +4,9 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
+#include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
+#include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
 #include "tuner/partition/balance_layers.h"
 
@@ -64,6 +66,12 @@ void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
                     "forerun: collective %s is priced as NCCL's tree, which is "
                     "a double one",
                     entry->name);
+    if (fr_compressor_of(plan)->wire == FR_WIRE_GATHER)
+        fr_cli_note(cli,
+                    "forerun: payloads of %s cannot be added: each rank "
+                    "gathers those of all %lld",
+                    fr_compressor_of(plan)->name,
+                    (long long)fr_plan_group_size(plan, FR_AXIS_DP));
     if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
         return;
     if (!is_gpu)

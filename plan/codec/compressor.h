@@ -9,21 +9,24 @@
  *   GATHER   COMPRESS stage 0 -> own payload; ALL_GATHER of the payloads (as
  *            bytes, dtype U8, may be in place); DECOMPRESS of all n_payloads,
  *            which sums in fp32 in coordinate order: the same bits everywhere
- *   REDUCE   for each stage s: COMPRESS stage s, then ALL_REDUCE (F32) of that
- *            stage's payload in place; at the end one DECOMPRESS.  The
- *            operand `payload` of all of them is the start of one wire area,
- *            in which the payloads of the stages follow each other.  A stage
- *            whose payload has 0 bytes has no ALL_REDUCE.
+ *   REDUCE   payloads that can be added, elements of wire_dtype: for each
+ *            stage s: COMPRESS stage s, then ALL_REDUCE of that stage's payload
+ *            in place; at the end one DECOMPRESS.  The operand `payload` of
+ *            all of them is the start of one wire area, in which the payloads
+ *            of the stages follow each other.  A stage whose payload has 0
+ *            bytes has no ALL_REDUCE.
  *
  * Gradients are sums (the loss is scaled by 1/global tokens), so nothing is
  * divided by the number of ranks.
  *
- * bf16 is GATHER rather than an ALL_REDUCE of bf16, because a transport would
- * round after every addition; gathered, each gradient is rounded once.
+ * bf16 is REDUCE as in PyTorch's hook (bf16_compress_hook: cast, all_reduce,
+ * cast back; torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py): two
+ * bytes an element go over the wire as four would, where a gather brings those
+ * of n - 1 ranks to each.  The price is a rounding to bf16 after the additions.
  *
- * `is_elementwise`: a slice of a bucket may be encoded by itself, so a bucket
- * that ZeRO scatters is: one COMPRESS per slice, ALL_TO_ALL of the payloads,
- * DECOMPRESS of the own slice.
+ * `is_elementwise`: a payload has an element for each gradient.  Where ZeRO
+ * scatters the bucket and payloads add up, the payload is scattered as the
+ * gradient would be, and a rank decodes its own shard; others are gathered.
  */
 #ifndef FR_PLAN_CODEC_COMPRESSOR_H
 #define FR_PLAN_CODEC_COMPRESSOR_H
@@ -70,7 +73,8 @@ typedef struct fr_compressor {
     bool is_elementwise;
     bool wants_error_feedback; /* else plan->has_error_feedback is ignored */
     fr_wire wire;
-    int n_stages; /* 1 to FR_COMPRESS_STAGES */
+    fr_dtype wire_dtype; /* of REDUCE: what is added */
+    int n_stages;        /* 1 to FR_COMPRESS_STAGES */
     /* Bytes of one rank's payload of one stage; a multiple of 4. */
     uint64_t (*stage_bytes)(const fr_plan *plan, const fr_bucket *bucket,
                             int stage);

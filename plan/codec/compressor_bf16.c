@@ -25,10 +25,11 @@ static double bf16_decompress_flop(const fr_plan *plan)
 
 const fr_compressor fr_compressor_bf16 = {
     .name = "bf16",
-    .summary = "rounded to bfloat16, gathered, summed in fp32",
+    .summary = "rounded to bfloat16, summed as that",
     .is_lossy = true,
     .is_elementwise = true,
-    .wire = FR_WIRE_GATHER,
+    .wire = FR_WIRE_REDUCE,
+    .wire_dtype = FR_DTYPE_BF16,
     .n_stages = 1,
     .stage_bytes = bf16_bytes,
     .state_bytes = fr_compressor_no_state,

@@ -125,6 +125,7 @@ const fr_compressor fr_compressor_powersgd = {
     .is_lossy = true,
     .wants_error_feedback = true,
     .wire = FR_WIRE_REDUCE,
+    .wire_dtype = FR_DTYPE_F32,
     .n_stages = 2,
     .stage_bytes = powersgd_bytes,
     .state_bytes = powersgd_state,

@@ -283,6 +283,12 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
                        "compressor %s at dp 1 has no gradients to send; choose "
                        "compressor none or dp > 1",
                        name);
+    if (plan->zero_stage >= 2)
+        return fr_fail(err, FR_INPUT,
+                       "compressor %s does not go with ZeRO %d, which reduces "
+                       "gradients layer by layer as they come; choose zero 0 "
+                       "or 1, or 16-bit gradients (grad_dtype bf16)",
+                       name, plan->zero_stage);
     return fr_compressors[plan->compressor]->check(plan, err);
 }
 

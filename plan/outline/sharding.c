@@ -51,6 +51,33 @@ int fr_sharding_reduce(const fr_sharding *s, bool is_expert, uint64_t n,
     return 2;
 }
 
+bool fr_sharding_scatters_wire(const fr_sharding *s,
+                               const fr_compressor *compressor)
+{
+    return s->is_scattered && compressor->wire == FR_WIRE_REDUCE &&
+           compressor->is_elementwise;
+}
+
+int fr_sharding_exchange(const fr_sharding *s, const fr_compressor *compressor,
+                         bool is_expert, uint64_t n, uint64_t payload_bytes,
+                         int64_t n_group, fr_move out[2])
+{
+    const fr_dtype dtype = compressor->wire_dtype;
+    if (fr_sharding_scatters_wire(s, compressor)) {
+        const int n_moves = fr_sharding_reduce(s, is_expert, n, out);
+        for (int i = 0; i < n_moves; i++)
+            out[i].dtype = dtype;
+        return n_moves;
+    }
+    const bool is_gather = compressor->wire == FR_WIRE_GATHER;
+    out[0] = (fr_move){
+        s->reduce_lane, is_gather ? FR_OP_ALL_GATHER : FR_OP_ALL_REDUCE,
+        s->reduce_axis[is_expert], is_gather ? FR_DTYPE_U8 : dtype,
+        is_gather ? payload_bytes * (uint64_t)n_group
+                  : payload_bytes / fr_dtype_bytes(dtype)};
+    return 1;
+}
+
 fr_move fr_sharding_gather(const fr_sharding *s, bool is_expert, uint64_t n)
 {
     return (fr_move){s->gather_lane, FR_OP_ALL_GATHER, s->shard_axis[is_expert],

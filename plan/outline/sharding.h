@@ -9,6 +9,7 @@
 #ifndef FR_PLAN_OUTLINE_SHARDING_H
 #define FR_PLAN_OUTLINE_SHARDING_H
 
+#include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/plan.h"
 #include "plan/ir/op.h"
@@ -49,6 +50,15 @@ typedef struct fr_move {
  * over a part of the ranks: the shards of all parts are summed after it. */
 int fr_sharding_reduce(const fr_sharding *sharding, bool is_expert, uint64_t n,
                        fr_move out[2]);
+/* Is what ZeRO leaves of a bucket's payload the own shard? */
+bool fr_sharding_scatters_wire(const fr_sharding *sharding,
+                               const fr_compressor *compressor);
+/* How the payload of one stage, of n gradients, comes together from a group of
+ * n_group: added up as the gradients would be, or gathered. */
+int fr_sharding_exchange(const fr_sharding *sharding,
+                         const fr_compressor *compressor, bool is_expert,
+                         uint64_t n, uint64_t payload_bytes, int64_t n_group,
+                         fr_move out[2]);
 /* How n parameters become whole again. */
 fr_move fr_sharding_gather(const fr_sharding *sharding, bool is_expert,
                            uint64_t n);

@@ -2,6 +2,7 @@
  * estimate_update.c: gradients and parameters of a stage, bucket by bucket.
  */
 #include "plan/codec/compressor.h"
+#include "plan/decide/grid.h"
 #include "plan/outline/bucket_cut.h"
 #include "sim/bound/estimate_state.h"
 #include "sim/engine/virtual_time.h"
@@ -82,12 +83,20 @@ typedef fr_status (*price_fn)(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);
 
-/* Compressed bytes over plain ones. */
-static double sent_frac(const est_plan *x, const est_bucket *bucket)
+/* The moves that sum a bucket, compressed ones by all their payload's bytes. */
+static int reduce_moves(const est_plan *x, const est_bucket *bucket,
+                        fr_move moves[2])
 {
+    const fr_plan *plan = x->plan;
     const fr_bucket all = {.n = bucket->n};
-    return (double)fr_compressor_payload_bytes(x->plan, &all) /
-           (double)(bucket->n * sizeof(float));
+    if (plan->compressor == FR_COMPRESSOR_NONE)
+        return fr_sharding_reduce(&x->sharding, bucket->is_expert, bucket->n,
+                                  moves);
+    const fr_axis axis = x->sharding.reduce_axis[bucket->is_expert];
+    return fr_sharding_exchange(&x->sharding, fr_compressor_of(plan),
+                                bucket->is_expert, bucket->n,
+                                fr_compressor_payload_bytes(plan, &all),
+                                fr_plan_group_size(plan, axis), moves);
 }
 
 /* By the clock (est_collective) or by the wire (est_wire). */
@@ -97,19 +106,16 @@ static fr_status reduce(est_plan *x, const est_stage *stage,
 {
     const fr_plan *plan = x->plan;
     fr_move moves[2];
-    const int n =
-        fr_sharding_reduce(&x->sharding, bucket->is_expert, bucket->n, moves);
     *out_ps = 0;
+    /* A bound of what is compressed: nothing. */
+    if (plan->compressor != FR_COMPRESSOR_NONE && !x->is_estimate)
+        return FR_OK;
+    const int n = reduce_moves(x, bucket, moves);
     for (int i = 0; i < n; i++) {
         int64_t ps;
         FR_TRY(price(x->e, plan, stage->place, &moves[i], &ps, err));
         *out_ps = fr_ps_add(*out_ps, ps);
     }
-    /* Compressed: at least nothing, about the share of bytes. */
-    if (plan->compressor != FR_COMPRESSOR_NONE)
-        *out_ps = x->is_estimate
-                      ? (int64_t)((double)*out_ps * sent_frac(x, bucket))
-                      : 0;
     return FR_OK;
 }
 

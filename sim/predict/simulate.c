@@ -178,11 +178,12 @@ static fr_status predict_rates(const fr_replay_context *context,
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));
-    double tokens_per_flop = tokens / out->step_s / peak;
-    out->mfu = tokens_per_flop *
-               fr_model_flop_per_token(&program->model, job->seq, false);
-    out->mfu_causal = tokens_per_flop *
-                      fr_model_flop_per_token(&program->model, job->seq, true);
+    out->mfu = tokens *
+               fr_model_flop_per_token(&program->model, job->seq, false) /
+               out->step_s / peak;
+    out->mfu_causal = tokens *
+                      fr_model_flop_per_token(&program->model, job->seq, true) /
+                      out->step_s / peak;
     out->hfu = out->mfu * ratio;
     return FR_OK;
 }

@@ -68,7 +68,8 @@ typedef struct fr_rate_range {
 
 /* One compressor, everything else as in the plan. */
 typedef struct fr_compression {
-    char name[32]; /* "powersgd-r4" */
+    char name[32];    /* "powersgd-r4" */
+    bool is_gathered; /* its payloads cannot be added */
     fr_verdict verdict;
     char why[200]; /* ILLEGAL */
     double step_s; /* on the cluster as it is */

@@ -294,6 +294,8 @@ static void fill_answer(const scan *s, fr_break_even *out)
     for (int i = 1; i < n_plans(); i++) {
         fr_compression *at = &out->of[out->n++];
         name_compressor(&s->plans[i], at->name, sizeof at->name);
+        at->is_gathered =
+            fr_compressor_of(&s->plans[i])->wire == FR_WIRE_GATHER;
         at->verdict = FR_VERDICT_ILLEGAL;
         if (s->is_legal[i]) {
             fill_verdict(s, i, at);

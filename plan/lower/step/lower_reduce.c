@@ -120,6 +120,33 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
 
+/* Where the own shard of a payload arrives: behind the whole one. */
+static fr_ref own_wire(const lower_rank *rank, const lower_bucket *bucket)
+{
+    const fr_bucket b = lower_describe_bucket(rank, bucket);
+    return lower_ref(FR_SPACE_WIRE,
+                     fr_compressor_payload_bytes(rank->context->plan, &b));
+}
+
+/* Of n gradients, which have an element each. */
+static uint64_t own_wire_bytes(const lower_rank *rank, uint64_t n)
+{
+    return n *
+           fr_dtype_bytes(fr_compressor_of(rank->context->plan)->wire_dtype);
+}
+
+/* Sums the payloads of a bucket that ZeRO scatters into the own shard. */
+static void scatter_wire(lower_rank *rank, const lower_bucket *bucket,
+                         const fr_move *moves, int n)
+{
+    const fr_ref own = own_wire(rank, bucket);
+    for (int i = 0; i < n; i++) {
+        fr_instr *instr = lower_move(rank->context, &moves[i]);
+        instr->ref[FR_COMM_SRC] = i == 0 ? lower_ref(FR_SPACE_WIRE, 0) : own;
+        instr->ref[FR_COMM_DST] = own;
+    }
+}
+
 /* Exchanges the payloads of a stage. */
 static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
 {
@@ -129,7 +156,7 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
     fr_bucket b = lower_describe_bucket(rank, bucket);
     uint64_t bytes = compressor->stage_bytes(plan, &b, stage), before = 0;
-    fr_instr *instr;
+    fr_move moves[2];
     for (int s = 0; s < stage; s++)
         before += compressor->stage_bytes(plan, &b, s);
     if (bytes == 0)
@@ -137,19 +164,18 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
     uint32_t i_segment = lower_segment_begin(
         context, context->sharding.reduce_lane, "dp_wire%d_%u_%u", stage,
         (unsigned)rank->stage, (unsigned)i_bucket);
-    const fr_ref wire = lower_ref(
-        FR_SPACE_WIRE, compressor->wire == FR_WIRE_GATHER ? 0 : before);
-    if (compressor->wire == FR_WIRE_GATHER) {
-        instr = lower_collective(
-            context, FR_OP_ALL_GATHER,
-            context->sharding.reduce_axis[bucket->is_expert], FR_DTYPE_U8,
-            bytes * (uint64_t)group_size(rank, bucket), wire, wire);
-        instr->ref[FR_COMM_SRC].is_sharded = 1;
-        instr->shard_bytes = bytes;
+    const int n =
+        fr_sharding_exchange(&context->sharding, compressor, bucket->is_expert,
+                             bucket->n, bytes, group_size(rank, bucket), moves);
+    if (fr_sharding_scatters_wire(&context->sharding, compressor)) {
+        scatter_wire(rank, bucket, moves, n);
     } else {
-        lower_collective(context, FR_OP_ALL_REDUCE,
-                         context->sharding.reduce_axis[bucket->is_expert],
-                         FR_DTYPE_F32, bytes / sizeof(float), wire, wire);
+        const bool is_gather = moves[0].op == FR_OP_ALL_GATHER;
+        fr_instr *instr = lower_move(context, &moves[0]);
+        instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+            lower_ref(FR_SPACE_WIRE, is_gather ? 0 : before);
+        instr->ref[FR_COMM_SRC].is_sharded = is_gather;
+        instr->shard_bytes = is_gather ? bytes : 0;
     }
     lower_add_call(rank, i_segment, -1, -1, -1);
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'm');
@@ -157,14 +183,28 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
 
 static void decompress(lower_rank *rank, uint32_t i_bucket)
 {
+    lower_context *context = rank->context;
+    const fr_sharding *sharding = &context->sharding;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
+    const bool is_own =
+        fr_sharding_scatters_wire(sharding, fr_compressor_of(context->plan));
     uint32_t i_segment =
-        lower_segment_begin(rank->context, FR_LANE_COMPUTE, "decompress_%u_%u",
+        lower_segment_begin(context, FR_LANE_COMPUTE, "decompress_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
     fr_instr *instr = coder(rank, FR_OP_DECOMPRESS, bucket, 0);
     instr->ref[FR_DECOMPRESS_PAYLOADS] = lower_ref(FR_SPACE_WIRE, 0);
-    instr->ref[FR_DECOMPRESS_G] = lower_grad(rank->context, bucket->first);
-    add_call(rank, i_segment, bucket, 'w');
+    instr->ref[FR_DECOMPRESS_G] = lower_grad(context, bucket->first);
+    if (is_own) {
+        const uint64_t n =
+            fr_sharding_part(sharding, bucket->is_expert, bucket->n);
+        instr->compress.n = (int64_t)n;
+        instr->compress.payload_bytes = (int64_t)own_wire_bytes(rank, n);
+        instr->axis = (uint8_t)sharding->shard_axis[bucket->is_expert];
+        instr->shard_bytes = n * lower_element_bytes(context, FR_SPACE_GRAD);
+        instr->ref[FR_DECOMPRESS_PAYLOADS] = own_wire(rank, bucket);
+        instr->ref[FR_DECOMPRESS_G].is_sharded = 1;
+    }
+    add_call(rank, i_segment, bucket, is_own ? 'm' : 'w');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
@@ -213,6 +253,10 @@ void lower_reduce_bucket(lower_rank *rank, uint32_t i_bucket)
     uint64_t payload = fr_compressor_payload_bytes(plan, &b);
     if (compressor->wire == FR_WIRE_GATHER)
         payload *= (uint64_t)group_size(rank, bucket);
+    else if (fr_sharding_scatters_wire(&context->sharding, compressor))
+        payload += own_wire_bytes(
+            rank,
+            fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n));
     bucket->wire =
         fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, false, payload);
     move_on(rank, i_bucket);

@@ -146,6 +146,16 @@ static void test_bf16(void)
     check_close(FR_COMPRESSOR_BF16);
 }
 
+/* Scattered: each rank decodes the sum of its own shard. */
+static void test_bf16_zero(void)
+{
+    fr_plan whole = plan_with(FR_COMPRESSOR_BF16);
+    fr_plan sharded = whole;
+    sharded.zero_stage = 1;
+    double expected = train(&whole), loss = train(&sharded);
+    CHECK_NEAR(loss, expected, 1e-5);
+}
+
 static void test_int8(void)
 {
     check_close(FR_COMPRESSOR_INT8);
@@ -177,6 +187,7 @@ static void test_powersgd_feedback(void)
     check_feedback_helps(plan);
 }
 
-CHECK_MAIN({"bf16", test_bf16}, {"int8", test_int8}, {"topk", test_topk},
+CHECK_MAIN({"bf16", test_bf16}, {"bf16 zero 1", test_bf16_zero},
+           {"int8", test_int8}, {"topk", test_topk},
            {"powersgd", test_powersgd}, {"topk_feedback", test_topk_feedback},
            {"powersgd_feedback", test_powersgd_feedback})

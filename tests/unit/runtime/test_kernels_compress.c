@@ -99,9 +99,32 @@ static void run_op(ranks *at, fr_op op, int rank, int stage, int64_t i_step,
     fr_kernels_cpu[op](&call);
 }
 
+/* The all-reduce of payloads of bf16: summed in fp32, rounded once. */
+static void reduce_bf16(ranks *at)
+{
+    for (uint64_t i = 0; i < at->payload_bytes / 2; i++) {
+        float sum = 0;
+        for (int rank = 0; rank < N_RANKS; rank++) {
+            uint32_t bits = (uint32_t)((uint16_t *)at->wire[rank])[i] << 16;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            sum += x;
+        }
+        uint32_t bits;
+        memcpy(&bits, &sum, sizeof bits);
+        bits = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+        for (int rank = 0; rank < N_RANKS; rank++)
+            ((uint16_t *)at->wire[rank])[i] = (uint16_t)bits;
+    }
+}
+
 /* The all-reduce of one stage's payload. */
 static void reduce(ranks *at, int stage)
 {
+    if (fr_compressor_of(&at->plan)->wire_dtype == FR_DTYPE_BF16) {
+        reduce_bf16(at);
+        return;
+    }
     const fr_compressor *compressor = fr_compressor_of(&at->plan);
     uint64_t first = 0;
     for (int i = 0; i < stage; i++)
