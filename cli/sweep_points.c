@@ -126,9 +126,25 @@ static fr_status add_range(const char *text, const number *low,
     return FR_OK;
 }
 
+/* "1-8", as people write 1..8. */
+static bool is_dashed_range(const char *text)
+{
+    size_t n_low = strspn(text, "0123456789");
+    size_t n_high =
+        text[n_low] == '-' ? strspn(text + n_low + 1, "0123456789") : 0;
+    return n_low > 0 && n_high > 0 && text[n_low + 1 + n_high] == '\0';
+}
+
 fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep, fr_err *err)
 {
     number low, high;
+    char range[FR_SWEEP_VALUE + 8];
+    if (is_dashed_range(text) && strlen(text) < FR_SWEEP_VALUE) {
+        int n_low = (int)strcspn(text, "-");
+        snprintf(range, sizeof range, "%.*s..%s", n_low, text,
+                 text + n_low + 1);
+        text = range;
+    }
     const char *dots = strstr(text, "..");
     if (dots == NULL || !read_number(text, (size_t)(dots - text), &low))
         return fr_sweep_add_value(sweep, text, err);

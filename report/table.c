@@ -154,6 +154,10 @@ static int choose_columns(const fr_table *table, fr_layout *layout, int *out)
     }
     if (!is_asked)
         return n;
+    /* Notes and reasons have no heading: what cannot be still says why. */
+    for (int c = 0; c < table->n_columns; c++)
+        if (!is_in[c] && cell_at(table, 0, c)[0] == '\0')
+            chosen[n_chosen++] = c;
     memcpy(out, chosen, (size_t)n_chosen * sizeof *out);
     return n_chosen;
 }

@@ -99,7 +99,7 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
     for (int i = 0; i < FR_OPT_N && cli->n_positional < 2; i++) {
         if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
-            i == FR_OPT_QUIET || i == FR_OPT_HELP)
+            i == FR_OPT_QUIET || i == FR_OPT_HELP || i == FR_OPT_COLUMNS)
             continue;
         return fr_fail(err, FR_USAGE,
                        "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
@@ -149,6 +149,8 @@ static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
                                            &s->inputs, &choice, err);
     if (status == FR_OK)
         fr_usual_plan(cli, &s->inputs, &choice);
+    if (status == FR_OK)
+        status = fr_usual_ranks(cli, &s->inputs, false, &choice.plan, err);
     if (status == FR_OK)
         status = fr_plan_choice_balance(cli, &s->inputs, &choice.model,
                                         &choice.job, &choice.plan, err);
@@ -209,6 +211,8 @@ FR_COMMAND_FUNCTION(explain)
                     fr_inputs_load(cli, cli->positional[1], &s.inputs, err),
                     out_subject);
     status = is_plan ? load_plan(cli, &s, err) : load_model(cli, &s, err);
+    if (status == FR_OK && is_plan && has_cluster)
+        status = fr_usual_ranks(cli, &s.inputs, true, &s.file.plan, err);
     if (status == FR_OK && has_cluster)
         status = analyse(cli, &s, err);
     if (status == FR_OK)

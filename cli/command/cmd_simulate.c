@@ -82,6 +82,10 @@ FR_COMMAND_FUNCTION(simulate)
         out_inputs);
     if (cli->n_positional == 2)
         fr_usual_plan(cli, &inputs, &choice);
+    FR_TRY_GOTO(
+        status,
+        fr_usual_ranks(cli, &inputs, cli->n_positional > 2, &choice.plan, err),
+        out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
                                        &choice.plan, err),

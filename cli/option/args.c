@@ -1,5 +1,6 @@
 /* args.c: words and environment -> option values, by the table alone. */
 #include "cli/command.h"
+#include "cli/option/aliases.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -18,6 +19,10 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
     while (n < MAX_CHOICES &&
            (names[n] = fr_option_choice(row, (int)n)) != NULL)
         n++;
+    /* "bfloat16"; a name of the list itself comes first. */
+    if (fr_text_find(text, names, n) < 0 &&
+        fr_text_find(fr_alias_value(text), names, n) >= 0)
+        text = fr_alias_value(text);
     int found = fr_text_find(text, names, n);
     if (found >= 0) {
         value->count = fr_name_find(row->names, text);
@@ -59,10 +64,15 @@ static fr_status set_count(const fr_option_row *row, const char *shown,
                            fr_err *err)
 {
     int64_t count;
+    uint64_t large;
     fr_err why;
-    if (fr_parse_i64(text, &count, &why) != FR_OK)
-        return fr_fail(err, FR_USAGE, "%s '%.80s' is not a whole number", shown,
-                       text);
+    if (fr_parse_i64(text, &count, &why) != FR_OK &&
+        fr_parse_count(text, &large, &why) == FR_OK)
+        count = large < INT64_MAX ? (int64_t)large : INT64_MAX;
+    else if (fr_parse_i64(text, &count, &why) != FR_OK)
+        return fr_fail(err, FR_USAGE,
+                       "%s '%.80s' is not a whole number such as 42, 8k or 8Ki",
+                       shown, text);
     FR_TRY(check_range(row, shown, text, (double)count, err));
     value->count = count;
     return FR_OK;
@@ -71,11 +81,22 @@ static fr_status set_count(const fr_option_row *row, const char *shown,
 static fr_status set_real(const fr_option_row *row, const char *shown,
                           const char *text, fr_option_value *value, fr_err *err)
 {
+    static const struct {
+        fr_quantity quantity;
+        const char *what;
+    } kinds[] = {
+        [FR_OPTION_REAL] = {FR_QUANTITY_COUNT, "a number"},
+        [FR_OPTION_SHARE] = {FR_QUANTITY_FRAC, "a share such as 20% or 0.2"},
+        [FR_OPTION_TIME] = {FR_QUANTITY_S, "a time such as 30s or 5min"},
+    };
     double real;
     fr_err why;
-    if (fr_parse_double(text, &real, &why) != FR_OK)
-        return fr_fail(err, FR_USAGE, "%s '%.80s' is not a number", shown,
-                       text);
+    /* Bare numbers first: their range is told by the option's own limits. */
+    if (fr_parse_double(text, &real, &why) != FR_OK &&
+        fr_parse_quantity(kinds[row->kind].quantity, text, 0, &real, &why) !=
+            FR_OK)
+        return fr_fail(err, FR_USAGE, "%s '%.80s' is not %s", shown, text,
+                       kinds[row->kind].what);
     FR_TRY(check_range(row, shown, text, real, err));
     value->real = real;
     return FR_OK;
@@ -154,6 +175,8 @@ static fr_status set_value(fr_option option, const char *shown,
             FR_TRY(set_one(&row, shown, text, &value, err));
         break;
     case FR_OPTION_REAL:
+    case FR_OPTION_SHARE:
+    case FR_OPTION_TIME:
         FR_TRY(set_real(&row, shown, text, &value, err));
         break;
     case FR_OPTION_REPEATED:
@@ -246,6 +269,16 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
         }
         if (word[2 + n_name] == '=')
             value = word + 3 + n_name;
+        const fr_alias *alias =
+            option < 0 ? fr_alias_find(word + 2, n_name) : NULL;
+        if (alias != NULL && fr_command_takes(cli->command, alias->option)) {
+            option = (int)alias->option;
+            if (alias->value != NULL && value != NULL)
+                return fr_fail(err, FR_USAGE,
+                               "'%.80s' takes no value: it is --%s %s", word,
+                               fr_option_get(alias->option).name, alias->value);
+            value = alias->value != NULL ? alias->value : value;
+        }
     } else {
         option = find_letter(cli->command, word[1]);
         if (option >= 0 && word[2] != '\0')
@@ -310,5 +343,6 @@ fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words, fr_err *err)
     if (cli->n_positional < command->n_required)
         return fr_fail(err, FR_USAGE, "missing argument; usage: forerun %s %s",
                        command->name, command->synopsis);
+    fr_alias_check_environment(cli);
     return parse_environment(cli, err);
 }

@@ -48,7 +48,8 @@ static fr_option_kind kind_of(const fr_field *field)
     case FR_FIELD_BOOL:
         return FR_OPTION_FLAG;
     case FR_FIELD_DOUBLE:
-        return FR_OPTION_REAL;
+        return field->min == 0 && field->max == 1 ? FR_OPTION_SHARE
+                                                  : FR_OPTION_REAL;
     case FR_FIELD_TEXT:
         return FR_OPTION_PATH;
     default:
@@ -58,11 +59,10 @@ static fr_option_kind kind_of(const fr_field *field)
 
 static fr_option_row row_of(const fr_field *field, fr_option_group group)
 {
-    static const char *const metavars[] = {[FR_OPTION_COUNT] = "N",
-                                           [FR_OPTION_REAL] = "X",
-                                           [FR_OPTION_PATH] = "FILE",
-                                           [FR_OPTION_BYTES] = "BYTES",
-                                           [FR_OPTION_CHOICE] = "NAME"};
+    static const char *const metavars[] = {
+        [FR_OPTION_COUNT] = "N",     [FR_OPTION_REAL] = "X",
+        [FR_OPTION_SHARE] = "SHARE", [FR_OPTION_PATH] = "FILE",
+        [FR_OPTION_BYTES] = "BYTES", [FR_OPTION_CHOICE] = "NAME"};
     fr_option_kind kind = kind_of(field);
     return (fr_option_row){
         .name = field->option,

@@ -15,7 +15,9 @@
 typedef enum fr_option_kind {
     FR_OPTION_FLAG,     /* --x, or --no-x */
     FR_OPTION_COUNT,    /* integer in [min, max] */
-    FR_OPTION_REAL,     /* finite number in [min, max] */
+    FR_OPTION_REAL,     /* finite number in [min, max]; 5k */
+    FR_OPTION_SHARE,    /* the same; 20% */
+    FR_OPTION_TIME,     /* seconds in [min, max]; 5min */
     FR_OPTION_BYTES,    /* "25MB" */
     FR_OPTION_TEXT,     /* checked by who uses it */
     FR_OPTION_REPEATED, /* the same, and may be given several times */
@@ -69,8 +71,8 @@ extern const fr_names fr_backend_names;
       "hosts, as mpirun reads them")                                           \
     X(SHARE_GPU, "share-gpu", 0, FLAG, 0, MACHINE, 0, 0, 0,                    \
       "several ranks may share a GPU, staged through the host: for tests")     \
-    X(TIMEOUT, "timeout", 0, REAL, "SECONDS", MACHINE, 0, 0.1, 1e9,            \
-      "give up on a rank that is silent for so long")                          \
+    X(TIMEOUT, "timeout", 0, TIME, "TIME", MACHINE, 0, 0.1, 1e9,               \
+      "give up on a rank that is silent for so long: 30s; 30 is seconds")      \
     X(CHECKPOINT, "checkpoint", 0, PATH, "DIR", MACHINE, 0, 0, 0,              \
       "save weights and optimizer state there")                                \
     X(CHECKPOINT_EVERY, "checkpoint-every", 0, COUNT, "N", MACHINE, 0, 1,      \
@@ -102,7 +104,7 @@ extern const fr_names fr_backend_names;
       "keep the plan of the options; dp takes the devices that there are")     \
     X(WEAK, "weak", 0, FLAG, 0, SEARCH, 0, 0, 0,                               \
       "the global batch is that of the fewest devices and grows with them")    \
-    X(KNEE, "knee", 0, REAL, "SHARE", SEARCH, 0, 0, 1,                         \
+    X(KNEE, "knee", 0, SHARE, "SHARE", SEARCH, 0, 0, 1,                        \
       "where devices add less than this of what the first do (0.5)")           \
     X(TRIALS, "jobs", 0, COUNT, "N", SEARCH, 0, 1, 1000000,                    \
       "N independent trials: side by side on parts of the cluster, or one "    \
@@ -119,9 +121,9 @@ extern const fr_names fr_backend_names;
       "the run may take")                                                      \
     X(MAX_DEVICES, "max-devices", 0, COUNT, "N", GOAL, 0, 1, FR_NO_LIMIT,      \
       "the run may have")                                                      \
-    X(MIN_HEADROOM, "min-headroom", 0, REAL, "SHARE", GOAL, 0, 0, 1,           \
+    X(MIN_HEADROOM, "min-headroom", 0, SHARE, "SHARE", GOAL, 0, 0, 1,          \
       "of the memory stays free")                                              \
-    X(FIT_CONFIDENCE, "fit-confidence", 0, REAL, "SHARE", GOAL, 0, 0, 0.9999,  \
+    X(FIT_CONFIDENCE, "fit-confidence", 0, SHARE, "SHARE", GOAL, 0, 0, 0.9999, \
       "how likely a plan has to fit the memory (0.9)")                         \
     X(CRITICAL_BATCH, "critical-batch", 0, TEXT, "TOKENS", GOAL, 0, 0, 0,      \
       "larger batches take more tokens: 1 + batch / critical batch times")     \

@@ -1,6 +1,8 @@
 /* usual_job.c: sequence, batch and data parallelism that nobody gave. */
 #include "cli/option/usual_job.h"
 
+#include "cli/option/plan_options.h"
+
 /* Longer ones are trained in a phase of their own; recipes of 2024 begin with
  * 8192 (Llama 3, arXiv 2407.21783, sec. 3.4.1). */
 static const int64_t most_seq = 8192;
@@ -86,4 +88,28 @@ void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
     plan->dp = (int32_t)least;
     if (!has_batch)
         job->global_batch = batch_of(plan);
+}
+
+fr_status fr_usual_ranks(const fr_cli *cli, const fr_inputs *inputs,
+                         bool is_given, fr_plan *plan, fr_err *err)
+{
+    const fr_cluster *cluster = &inputs->cluster;
+    const int64_t asked = cli->option[FR_OPT_RANKS].count;
+    if (!fr_cli_has(cli, FR_OPT_RANKS) || plan->dp < 1)
+        return FR_OK;
+    const int64_t n_others = fr_plan_world(plan) / plan->dp;
+    if (!is_given && !is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_DP) &&
+        n_others > 0 && asked % n_others == 0) {
+        plan->dp = (int32_t)(asked / n_others);
+        if (!fr_cli_has(cli, FR_OPT_THREADS))
+            plan->n_threads = fr_cli_default_threads(cluster, asked);
+    }
+    if (fr_plan_world(plan) == asked)
+        return FR_OK;
+    return fr_fail(err, FR_USAGE,
+                   "--ranks %lld: the plan has %lld (dp %d x %lld), the "
+                   "cluster places for %lld; choose --dp, or a --global-batch "
+                   "that is a multiple of it",
+                   (long long)asked, (long long)fr_plan_world(plan), plan->dp,
+                   (long long)n_others, (long long)fr_cluster_slots(cluster));
 }

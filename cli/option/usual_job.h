@@ -24,4 +24,9 @@ void fr_usual_batch(const fr_cli *cli, const fr_cluster *cluster,
 void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
                    fr_plan_choice *choice);
 
+/* --ranks of a single plan: on CPUs dp follows it, unless the plan is given by
+ * a file; FR_USAGE where the plan has another number of ranks. */
+FR_CHECKED fr_status fr_usual_ranks(const fr_cli *cli, const fr_inputs *inputs,
+                                    bool is_given, fr_plan *plan, fr_err *err);
+
 #endif

@@ -164,9 +164,43 @@ size_t fr_text_distance(const char *a, const char *b)
     return rows[n_a % 3][n_b];
 }
 
+/* Is `word` a whole part of the candidate, between its ends and - . _ : ? */
+static bool has_part(const char *candidate, const char *word, size_t n)
+{
+    static const char between[] = "-._:";
+
+    for (const char *at = candidate; *at != '\0';) {
+        size_t n_part = strcspn(at, between), i = 0;
+        while (i < n && i < n_part && lower(at[i]) == lower(word[i]))
+            i++;
+        if (i == n && n == n_part)
+            return true;
+        at += n_part;
+        at += strspn(at, between);
+    }
+    return false;
+}
+
+/* The shortest candidate that has the word as a part: "dgx-a100" for "a100". */
+static const char *find_part(const char *word, const char *const *candidates,
+                             size_t n)
+{
+    size_t n_word = strlen(word);
+    const char *best = NULL;
+
+    for (size_t i = 0; n_word >= 2 && i < n; i++)
+        if (has_part(candidates[i], word, n_word) &&
+            (best == NULL || strlen(candidates[i]) < strlen(best)))
+            best = candidates[i];
+    return best;
+}
+
 const char *fr_text_nearest(const char *word, const char *const *candidates,
                             size_t n)
 {
+    const char *whole = find_part(word, candidates, n);
+    if (whole != NULL)
+        return whole;
     /* A third of the letters may be wrong, at least one, at most three. */
     size_t limit = strlen(word) / 3;
     const char *best = NULL;

@@ -17,7 +17,7 @@ typedef struct unit_word {
     bool is_simgrid; /* only where the reader asked for SimGrid's */
 } unit_word;
 
-#define UNIT_WORDS_MAX 12
+#define UNIT_WORDS_MAX 16
 
 typedef struct quantity_row {
     const char *expected;
@@ -48,13 +48,23 @@ static const quantity_row rows[FR_QUANTITY_N] = {
                                    {"b/s", 0.125, true, false},
                                    {"bps", 0.125, true, false},
                                    {"bit/s", 0.125, true, false}}},
-    [FR_QUANTITY_S] = {.expected = "a time such as 3us, 2.5ms, 10s or 1h",
+    [FR_QUANTITY_S] = {.expected =
+                           "a time such as 3us, 2.5ms, 10s, 1h or 60 days",
                        .has_small = true,
                        .is_bare_simgrid = true,
                        .words = {{"s", 1, true, false},
                                  {"min", 60, false, false},
                                  {"h", 3600, false, false},
                                  {"d", 86400, false, false},
+                                 {"sec", 1, false, false},
+                                 {"seconds", 1, false, false},
+                                 {"minutes", 60, false, false},
+                                 {"hour", 3600, false, false},
+                                 {"hours", 3600, false, false},
+                                 {"day", 86400, false, false},
+                                 {"days", 86400, false, false},
+                                 {"week", 604800, false, false},
+                                 {"weeks", 604800, false, false},
                                  {"m", 60, false, true},
                                  {"w", 604800, false, true}}},
     [FR_QUANTITY_FLOPS] = {.expected = "a rate such as 312TFLOP/s",

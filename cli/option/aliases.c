@@ -1,0 +1,124 @@
+/* aliases.c: see aliases.h. */
+#include "cli/option/aliases.h"
+
+#include "core/base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Options of Megatron-LM, DeepSpeed, Hugging Face and torchtitan. */
+static const fr_alias aliases[] = {
+    {"mbs", FR_OPT_MICRO_BATCH, NULL},
+    {"micro-batch-size", FR_OPT_MICRO_BATCH, NULL},
+    {"per-device-train-batch-size", FR_OPT_MICRO_BATCH, NULL},
+    {"gbs", FR_OPT_GLOBAL_BATCH, NULL},
+    {"batch", FR_OPT_GLOBAL_BATCH, NULL},
+    {"batch-size", FR_OPT_GLOBAL_BATCH, NULL},
+    {"global-batch-size", FR_OPT_GLOBAL_BATCH, NULL},
+    {"train-batch-size", FR_OPT_GLOBAL_BATCH, NULL},
+    {"seq-len", FR_OPT_SEQ, NULL},
+    {"seq-length", FR_OPT_SEQ, NULL},
+    {"sequence", FR_OPT_SEQ, NULL},
+    {"sequence-length", FR_OPT_SEQ, NULL},
+    {"context-length", FR_OPT_SEQ, NULL},
+    {"dtype", FR_OPT_PRECISION, NULL},
+    {"bf16", FR_OPT_PRECISION, "bf16"},
+    {"fp16", FR_OPT_PRECISION, "f16"},
+    {"fp8", FR_OPT_PRECISION, "fp8"},
+    {"data-parallel", FR_OPT_DP, NULL},
+    {"data-parallel-size", FR_OPT_DP, NULL},
+    {"tensor-parallel", FR_OPT_TP, NULL},
+    {"tensor-parallel-size", FR_OPT_TP, NULL},
+    {"tensor-model-parallel-size", FR_OPT_TP, NULL},
+    {"pipeline-parallel", FR_OPT_PP, NULL},
+    {"pipeline-parallel-size", FR_OPT_PP, NULL},
+    {"pipeline-model-parallel-size", FR_OPT_PP, NULL},
+    {"context-parallel", FR_OPT_CP, NULL},
+    {"context-parallel-size", FR_OPT_CP, NULL},
+    {"expert-parallel", FR_OPT_EP, NULL},
+    {"expert-parallel-size", FR_OPT_EP, NULL},
+    {"expert-model-parallel-size", FR_OPT_EP, NULL},
+    {"fsdp", FR_OPT_ZERO, "3"},
+    {"zero-stage", FR_OPT_ZERO, NULL},
+    {"use-distributed-optimizer", FR_OPT_ZERO, "1"},
+    {"gradient-checkpointing", FR_OPT_RECOMPUTE, "full"},
+    {"activation-checkpointing", FR_OPT_RECOMPUTE, "full"},
+    {"recompute-granularity", FR_OPT_RECOMPUTE, NULL},
+    {"learning-rate", FR_OPT_LR, NULL},
+    {"train-iters", FR_OPT_STEPS, NULL},
+    {"max-steps", FR_OPT_STEPS, NULL},
+    {"iterations", FR_OPT_STEPS, NULL},
+    {"gpus", FR_OPT_RANKS, NULL},
+    {"num-gpus", FR_OPT_RANKS, NULL},
+    {"world-size", FR_OPT_RANKS, NULL},
+    {"nproc-per-node", FR_OPT_RANKS_PER_NODE, NULL},
+};
+
+static const char *const values[][2] = {
+    {"bfloat16", "bf16"}, {"float16", "f16"}, {"fp16", "f16"},
+    {"half", "f16"},      {"float32", "f32"}, {"fp32", "f32"},
+    {"float", "f32"},     {"float8", "fp8"},
+};
+
+/* Variables that are no options: docs/cli.md and docs/runtime.md. */
+static const char *const variables[] = {
+    "FORERUN_BOOTSTRAP",  "FORERUN_CONFIGS", "FORERUN_GPU_GRAPH",
+    "FORERUN_NODE_ID",    "FORERUN_PIN",     "FORERUN_SHOW_PROGRESS",
+    "FORERUN_STATUS_DIR",
+};
+
+const fr_alias *fr_alias_find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < FR_LENGTH(aliases); i++)
+        if (strlen(aliases[i].name) == n &&
+            strncmp(aliases[i].name, name, n) == 0)
+            return &aliases[i];
+    return NULL;
+}
+
+const char *fr_alias_value(const char *text)
+{
+    for (size_t i = 0; i < FR_LENGTH(values); i++)
+        if (strcmp(text, values[i][0]) == 0)
+            return values[i][1];
+    return text;
+}
+
+/* Ranks that a launcher started leave it to the one who started them. */
+static bool is_launched_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "PMIX_RANK", "SLURM_PROCID", "RANK"};
+    for (size_t i = 0; i < FR_LENGTH(names); i++)
+        if (getenv(names[i]) != NULL)
+            return true;
+    return false;
+}
+
+void fr_alias_check_environment(const fr_cli *cli)
+{
+    char known[FR_OPT_N][64];
+    const char *names[FR_OPT_N + FR_LENGTH(variables)];
+    size_t n = 0;
+    if (is_launched_rank())
+        return;
+    for (; n < FR_OPT_N; n++)
+        names[n] = fr_option_env_name((fr_option)n, known[n], 64);
+    for (size_t i = 0; i < FR_LENGTH(variables); i++)
+        names[n++] = variables[i];
+    for (char **at = environ; *at != NULL; at++) {
+        char name[80], hint[FR_HINT_MAX];
+        size_t n_name = strcspn(*at, "=");
+        if (!fr_text_starts(*at, "FORERUN_") || n_name >= sizeof name)
+            continue;
+        memcpy(name, *at, n_name);
+        name[n_name] = '\0';
+        if (fr_text_find(name, names, n) < 0)
+            fr_cli_note(cli,
+                        "forerun: nothing reads the environment variable "
+                        "%s%s",
+                        name,
+                        fr_text_hint(fr_text_nearest(name, names, n), hint));
+    }
+}
