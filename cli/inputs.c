@@ -180,11 +180,20 @@ fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                                 fr_err *err)
 {
     note_density(inputs, file);
-    if (has_timeline)
-        return fr_forecast_make(inputs, &file->model, &file->job, &file->plan,
-                                out, err);
-    return fr_forecast_predict(inputs, &file->model, &file->job, &file->plan,
-                               &out->prediction, err);
+    fr_status status =
+        has_timeline ? fr_forecast_make(inputs, &file->model, &file->job,
+                                        &file->plan, out, err)
+                     : fr_forecast_predict(inputs, &file->model, &file->job,
+                                           &file->plan, &out->prediction, err);
+    /* Why a plan for another cluster is refused follows from that. */
+    if (status != FR_OK && file->cluster[0] != '\0' &&
+        file->cluster_hash != fr_cluster_hash(&inputs->cluster)) {
+        int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
+        fr_err_prefix(err, "this is a plan for %s, not for %lld node%s of '%s'",
+                      file->cluster, (long long)n_nodes,
+                      n_nodes == 1 ? "" : "s", inputs->cluster.name);
+    }
+    return status;
 }
 
 void fr_forecast_release(fr_forecast *forecast)

@@ -2,7 +2,7 @@
  * cluster_elements.h: the elements of a cluster file, a table of attributes for
  * each: the member that holds one, its unit, its range.  The reader, the writer
  * and the check of the structure are made from the rows.  Known to the files of
- * the cluster's reader and writer only.
+ * this folder only.
  */
 #ifndef FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
 #define FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H

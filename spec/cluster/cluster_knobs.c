@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "spec/catalog/catalog.h"
+#include "spec/cluster/cluster_elements.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,10 +107,33 @@ static void widen_tree(fr_fabric *net, int64_t n_nodes)
         top->n_down = n_down;
 }
 
+/* Alike in all that a file can say of them but their names; a device of one
+ * name is one device. */
+static bool is_like(const fr_cluster *cluster, const fr_node_type *a,
+                    const fr_node_type *b)
+{
+    static const char *const names[] = {"node-type", "intra", "nic", "pcie",
+                                        "storage"};
+    if (strcmp(cluster->devices[a->i_device].id,
+               cluster->devices[b->i_device].id) != 0)
+        return false;
+    for (size_t i = 0; i < FR_LENGTH(names); i++) {
+        const fr_element *element = fr_element_find(names[i]);
+        for (size_t k = 0; k < fr_element_n(element); k++) {
+            const fr_field *field = &element->attributes[k].field;
+            if (field->n_bytes > 0 && !fr_field_is_same(field, a, b))
+                return false;
+        }
+    }
+    return true;
+}
+
 static bool has_equal_groups(const fr_cluster *cluster)
 {
+    const fr_node_group *groups = cluster->groups;
     for (size_t i = 1; i < cluster->n_groups; i++)
-        if (cluster->groups[i].i_node_type != cluster->groups[0].i_node_type)
+        if (!is_like(cluster, &cluster->node_types[groups[i].i_node_type],
+                     &cluster->node_types[groups[0].i_node_type]))
             return false;
     return true;
 }

@@ -89,4 +89,7 @@ ask forerun simulate llama-3-8b "$work/two-tier.xml" -q -o "$work/plan.json"
 ask forerun run "$work/plan.json"
 ends_with 5
 warns '^forerun: [^:]* is a plan for .*two-tier.xml, and this is a run on the CPUs'
+ask forerun explain "$work/plan.json" dgx-h100:1 -q
+ends_with 3
+warns 'plan for .*two-tier.xml, not for 1 node of .dgx-h100.: 128 ranks'
 summary

@@ -245,8 +245,9 @@ static void test_equal_groups(void)
 {
     static const char text[] =
         "<cluster name=\"racks\">"
+        "<node-type id=\"other\" like=\"dgx-h100\"/>"
         "<group id=\"a\" node-type=\"dgx-h100\" count=\"5\"/>"
-        "<group id=\"b\" node-type=\"dgx-h100\" count=\"3\"/>"
+        "<group id=\"b\" node-type=\"other\" count=\"3\"/>"
         "<fabric kind=\"fat-tree\"><level down=\"4\"/><level down=\"2\"/>"
         "</fabric></cluster>";
     fr_cluster c;
