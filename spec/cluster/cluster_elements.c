@@ -199,7 +199,8 @@ static fr_status read_count(const fr_xml_node *node, const fr_field *field,
 {
     int64_t count;
     FR_TRY(fr_xml_get_i64(node, field->key, &count, err));
-    if (field->max > 0 && !(count >= field->min && count <= field->max))
+    if (field->max > 0 &&
+        !((double)count >= field->min && (double)count <= field->max))
         return fr_xml_fail(node, err, "<%s> %s is %lld; give %.0f to %.0f",
                            fr_xml_name(node), field->key, (long long)count,
                            field->min, field->max);

@@ -7,8 +7,8 @@
 #ifndef FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
 #define FR_SPEC_CLUSTER_CLUSTER_ELEMENTS_H
 
-#include "core/base/problems.h"
 #include "core/document/fields.h"
+#include "core/document/problems.h"
 #include "core/document/xml.h"
 
 enum { FR_ELEMENT_NAMES = 12, FR_CLUSTER_MAX_NODES = 1000000 };

@@ -1,5 +1,5 @@
 /* problems.c: see problems.h. */
-#include "core/base/problems.h"
+#include "core/document/problems.h"
 
 #include <stdlib.h>
 #include <string.h>

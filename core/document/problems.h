@@ -3,8 +3,8 @@
  * in one go.  What was collected becomes one error: a line for a single
  * problem, else a count and a line for each, in the order of the document.
  */
-#ifndef FR_CORE_BASE_PROBLEMS_H
-#define FR_CORE_BASE_PROBLEMS_H
+#ifndef FR_CORE_DOCUMENT_PROBLEMS_H
+#define FR_CORE_DOCUMENT_PROBLEMS_H
 
 #include "core/base/err.h"
 #include "core/base/vec.h"
