@@ -9,9 +9,11 @@
 #include "core/base/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
+#include "report/fit_report.h"
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
 #include "tuner/study/explain_plan.h"
+#include "tuner/study/make_fit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,8 @@ typedef struct subject {
     fr_inputs inputs;
     fr_forecast forecast;
     bool has_forecast;
+    fr_fit_advice fit; /* where it does not fit */
+    bool has_fit;
     fr_explanation *explanation; /* owned; NULL: without a cluster */
 } subject;
 
@@ -55,6 +59,8 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
         status = fr_report_prediction_text(prediction, &text, err);
     else if (status == FR_OK)
         fr_buffer_puts(&text, "no prediction in the plan; give a cluster\n");
+    if (status == FR_OK && s->has_fit)
+        status = fr_report_fit_text(&s->fit, &text, err);
     if (status == FR_OK && s->explanation != NULL) {
         fr_buffer_putc(&text, '\n');
         status =
@@ -89,6 +95,8 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     fr_json_begin_object(json);
     fr_report_prediction_json(prediction, json);
     fr_json_end_object(json);
+    if (s->has_fit)
+        fr_report_fit_json(&s->fit, json);
     if (s->explanation != NULL)
         fr_report_explanation_json(s->explanation, json);
     return fr_answer_print(&answer, cli, err);
@@ -187,6 +195,10 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .n_threads = (int)cli->option[FR_OPT_JOBS].count,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
+    if (!s->forecast.prediction.memory.fits) {
+        FR_TRY(fr_make_fit(&request, &s->fit, err));
+        s->has_fit = true;
+    }
     s->explanation = malloc(sizeof *s->explanation);
     if (s->explanation == NULL)
         return fr_fail_no_memory(err);

@@ -10,12 +10,14 @@
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
+#include "tuner/study/make_fit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,6 +243,25 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     return status;
 }
 
+/* What the plan's prediction says of its memory. */
+static void warn_if_too_large(const fr_cli *cli, const fr_plan_file *file)
+{
+    fr_fit_advice fit;
+    char lack[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
+    if (!file->has_prediction || file->prediction.memory.fits)
+        return;
+    fr_fit_causes(&file->model, &file->job, &file->plan, &file->prediction,
+                  &fit);
+    fr_cli_note(
+        cli,
+        "forerun: warning: predicted to be %s too large; most of it: "
+        "%s, %s; 'forerun explain %s CLUSTER' has changes that fit",
+        fr_format_bytes(lack, sizeof lack, (double)fit.short_by_bytes),
+        fit.causes[0].what,
+        fr_format_bytes(bytes, sizeof bytes, (double)fit.causes[0].n_bytes),
+        cli->positional[0]);
+}
+
 /* The plan is read before anything is started: a bad one costs nothing. */
 FR_COMMAND_FUNCTION(run)
 {
@@ -249,6 +270,7 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
+    warn_if_too_large(cli, &file);
     fr_plan_file_release(&file);
     if (fr_cli_is_on_gpu(cli))
         return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);

@@ -4,7 +4,9 @@
 #include "cli/inputs.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
+#include "report/fit_report.h"
 #include "report/prediction_report.h"
+#include "tuner/study/make_fit.h"
 
 static fr_report_setup setup_of(const fr_inputs *inputs,
                                 const fr_plan_choice *choice)
@@ -13,10 +15,25 @@ static fr_report_setup setup_of(const fr_inputs *inputs,
                              &inputs->cluster};
 }
 
+/* Why the plan does not fit, and what would. */
+static fr_status find_fit(const fr_inputs *inputs, const fr_plan_choice *choice,
+                          const fr_forecast *forecast, fr_fit_advice *out,
+                          fr_err *err)
+{
+    const fr_explain_request request = {.model = &choice->model,
+                                        .job = &choice->job,
+                                        .cluster = &inputs->cluster,
+                                        .costs = inputs->costs,
+                                        .plan = &choice->plan,
+                                        .prediction = &forecast->prediction};
+    return fr_make_fit(&request, out, err);
+}
+
 /* Everything a prediction is printed from. */
 static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
                             const fr_plan_choice *choice,
-                            const fr_forecast *forecast, fr_err *err)
+                            const fr_forecast *forecast,
+                            const fr_fit_advice *fit, fr_err *err)
 {
     char name[256];
     fr_buffer text;
@@ -28,6 +45,8 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_report_setup_text(&setup, &text);
     fr_status status =
         fr_report_prediction_text(&forecast->prediction, &text, err);
+    if (status == FR_OK && fit != NULL)
+        status = fr_report_fit_text(fit, &text, err);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
         fr_buffer_putc(&text, '\n');
         status = fr_forecast_gantt(forecast, &text, err);
@@ -37,7 +56,8 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
 
 static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
                             const fr_plan_choice *choice,
-                            const fr_forecast *forecast, fr_err *err)
+                            const fr_forecast *forecast,
+                            const fr_fit_advice *fit, fr_err *err)
 {
     char name[256];
     fr_answer answer;
@@ -47,6 +67,8 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_json(&setup, json);
     fr_report_prediction_json(&forecast->prediction, json);
+    if (fit != NULL)
+        fr_report_fit_json(fit, json);
     return fr_answer_print(&answer, cli, err);
 }
 
@@ -56,14 +78,20 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
 {
     const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    fr_fit_advice fit;
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
     if (output != NULL)
         FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
                                    &forecast->prediction, output, err));
-    if (fr_cli_on(cli, FR_OPT_JSON))
-        return print_json(cli, inputs, choice, forecast, err);
-    return print_text(cli, inputs, choice, forecast, err);
+    const bool has_fit = !forecast->prediction.memory.fits;
+    if (has_fit)
+        FR_TRY(find_fit(inputs, choice, forecast, &fit, err));
+    return fr_cli_on(cli, FR_OPT_JSON)
+               ? print_json(cli, inputs, choice, forecast,
+                            has_fit ? &fit : NULL, err)
+               : print_text(cli, inputs, choice, forecast,
+                            has_fit ? &fit : NULL, err);
 }
 
 FR_COMMAND_FUNCTION(simulate)

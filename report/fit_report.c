@@ -1,0 +1,70 @@
+/* fit_report.c: bytes short, the largest parts, sets of changes that fit. */
+#include "report/fit_report.h"
+
+#include "core/base/units.h"
+#include "core/document/fields.h"
+#include "report/table.h"
+
+static const fr_field cause_fields[] = {
+    FR_FIELD(fr_fit_cause, what),
+    {"bytes", FR_MEMBER(fr_fit_cause, n_bytes)},
+};
+
+static const fr_field change_fields[] = {
+    FR_FIELD(fr_fit_change, what),   FR_FIELD(fr_fit_change, plan),
+    FR_FIELD(fr_fit_change, step_s), FR_FIELD(fr_fit_change, peak_bytes),
+    FR_FIELD(fr_fit_change, p_fits),
+};
+
+void fr_report_fit_json(const fr_fit_advice *advice, fr_json_writer *json)
+{
+    fr_json_open_object(json, "does_not_fit");
+    fr_json_put_u64(json, "short_by_bytes", advice->short_by_bytes);
+    fr_fields_put_array("causes", cause_fields, advice->causes,
+                        (size_t)advice->n_causes, json);
+    fr_fields_put_array("changes", change_fields, advice->changes,
+                        (size_t)advice->n_changes, json);
+    fr_json_end_object(json);
+}
+
+static fr_status print_changes(const fr_fit_advice *advice, fr_buffer *out,
+                               fr_err *err)
+{
+    static const char *const headings[] = {"it fits with", ">step", ">memory",
+                                           ">fits", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < advice->n_changes; i++) {
+        const fr_fit_change *at = &advice->changes[i];
+        fr_table_text(&table, at->what);
+        fr_table_s(&table, at->step_s);
+        fr_table_bytes(&table, (double)at->peak_bytes);
+        if (at->p_fits > 0.995)
+            fr_table_text(&table, ">99 %");
+        else
+            fr_table_cell(&table, "%.0f %%", 100 * at->p_fits);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+fr_status fr_report_fit_text(const fr_fit_advice *advice, fr_buffer *out,
+                             fr_err *err)
+{
+    char lack[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
+    fr_buffer_printf(
+        out, "%s too large for %s; most of it:\n",
+        fr_format_bytes(lack, sizeof lack, (double)advice->short_by_bytes),
+        fr_format_bytes(bytes, sizeof bytes, (double)advice->capacity_bytes));
+    for (int i = 0; i < advice->n_causes; i++)
+        fr_buffer_printf(out, "  %s: %s\n", advice->causes[i].what,
+                         fr_format_bytes(bytes, sizeof bytes,
+                                         (double)advice->causes[i].n_bytes));
+    if (!advice->is_searched)
+        return fr_buffer_check(out, err);
+    fr_buffer_putc(out, '\n');
+    if (advice->n_changes > 0)
+        return print_changes(advice, out, err);
+    fr_buffer_puts(out, "no three changes of it fit: forerun tune looks at "
+                        "all plans, more nodes need less of each\n");
+    return fr_buffer_check(out, err);
+}

@@ -1,0 +1,37 @@
+/*
+ * fit_advice.h: why a plan does not fit, and the fewest changes with which it
+ * would.
+ */
+#ifndef FR_SPEC_RESULT_FIT_ADVICE_H
+#define FR_SPEC_RESULT_FIT_ADVICE_H
+
+#include "spec/result/tuning.h"
+
+/* Part of what the tightest rank holds. */
+typedef struct fr_fit_cause {
+    char what[96]; /* "optimizer state, whole on every rank" */
+    uint64_t n_bytes;
+} fr_fit_cause;
+
+/* One to three changes of the plan at once, which fit. */
+typedef struct fr_fit_change {
+    char what[160];           /* "zero 0 -> 1, micro-batch 4 -> 2" */
+    char plan[FR_TUNED_NAME]; /* fr_plan_describe */
+    int n_changes;
+    double step_s, p_fits;
+    uint64_t peak_bytes;
+} fr_fit_change;
+
+enum { FR_FIT_CAUSES = 3, FR_FIT_CHANGES = 9 };
+
+typedef struct fr_fit_advice {
+    uint64_t short_by_bytes, capacity_bytes;
+    fr_fit_cause causes[FR_FIT_CAUSES]; /* largest first */
+    int n_causes;
+    fr_fit_change changes[FR_FIT_CHANGES]; /* fewest first, of as many the
+                                              fastest */
+    int n_changes;
+    bool is_searched; /* for changes */
+} fr_fit_advice;
+
+#endif
