@@ -218,7 +218,8 @@ static void test_simulator(void)
 /* What came out is written, too. */
 static fr_status import_one(const char *kind, const char *text, fr_err *err)
 {
-    fr_import_options options = {"v100-sxm2-32g", "dgx-1-v100", 0};
+    fr_import_options options = {.gpu = "v100-sxm2-32g",
+                                 .node_type = "dgx-1-v100"};
     fr_import import;
     fr_buffer out;
     fr_status status = fr_import_parse(fr_import_kind_find(kind), "x.txt", text,

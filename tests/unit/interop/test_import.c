@@ -22,7 +22,9 @@ typedef struct how {
 static fr_status import_text(const char *name, const char *text, how asked,
                              fr_import *out, fr_err *err)
 {
-    fr_import_options options = {asked.gpu, asked.node_type, asked.n_nodes};
+    fr_import_options options = {.gpu = asked.gpu,
+                                 .node_type = asked.node_type,
+                                 .n_nodes = asked.n_nodes};
     int kind = fr_import_guess(text, strlen(text));
     if (!CHECK(kind >= 0))
         return FR_FAILURE;
