@@ -235,8 +235,8 @@ const fr_command fr_commands[] = {
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
      "guessed.  What\nthe file does not say is taken from the catalogue and "
-     "said on stderr.  Two files,\nwho hangs on which switch (slurm) and what "
-     "a node is (nccl, hwloc, topo-m), make\none cluster.",
+     "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what a "
+     "node is (nccl, hwloc,\ntopo-m), make one cluster.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "

@@ -41,13 +41,15 @@ warns "'stap'" 'step'
 
 # The best plan under a deadline says how long the run is, and what it takes.
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
-    --tokens 1T --goal deadline --deadline 60d --budget 1s -q
+    --tokens 1T --goal deadline --deadline '60 days' --min-headroom 5% \
+    --pp 1 --cp 1 --budget 1s -q
 ends_with 0
 says '^best' 'the run +nodes +devices +days' '[0-9.]+ [kM] USD' '[0-9.]+ [kM]Wh' 'fits' \
     '^left out [0-9,]+ plans: .* not a multiple of'
 never_says '[0-9]e[+-][0-9]' ' % tp [0-9]+ != 0'
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
-    --tokens 1T --goal deadline --deadline 60d --budget 1s --fit-confidence 0.99 -q --json
+    --tokens 1T --goal deadline --deadline 60d --pp 1 --cp 1 --budget 1s \
+    --fit-confidence 0.99 -q --json
 ends_with 0
 holds "$(value p_fits) >= 0.99"
 holds "$(value nodes) >= 1 && $(value usd) > 1000 && $(value kwh) > 100"

@@ -29,6 +29,24 @@ holds "($sum) / $step_s > 0.999 && ($sum) / $step_s < 1.001"
 holds "$plain_mfu > 0.2 && $plain_mfu < 0.8"
 says '"stragglers"' '"host"'
 
+# Names and counts as hands type them.
+ask forerun simulate "$llama" dgx-h100:4 --seq 4k --mbs 2 --fsdp -q
+ends_with 0
+says 'mb2 .*zero3' 'batch 64,'
+ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --precision bfloat16 \
+    --batch-size 64 -q
+ends_with 0
+says 'batch 64, sequence 8192, .* bf16'
+ask env FORERUN_MIRCO_BATCH=2 forerun simulate "$llama" dgx-h100:4 --seq 4096
+ends_with 0
+warns 'FORERUN_MIRCO_BATCH.*FORERUN_MICRO_BATCH'
+ask forerun simulate "$llama" a100:4 --seq 4096
+ends_with 5
+warns "did you mean 'dgx-a100'"
+ask forerun simulate "$llama" p5:8 --seq 4096
+ends_with 5
+warns "did you mean 'p5.48xlarge'"
+
 # Beyond the positions of the model: said, and answered.
 ask forerun simulate "$qwen" dgx-h100:4 --seq 65536
 ends_with 0
@@ -60,6 +78,8 @@ ask forerun tune "$llama" dgx-h100:4 --global-batch 128 --seq 8192 -q \
 ends_with 0
 says 'fits' '^best .* (9[0-9]|>99) %'
 never_says '^best .* [0-8][0-9] %'
+# One device is not enough: by how much the plan that was simulated lacks.
+says '^one device .*does not fit'
 ask forerun explain "$work/plan.json" dgx-h100:4 -q
 ends_with 0
 says '^bound by' 'one change'
