@@ -43,7 +43,13 @@ static void make_one_line(char *text, size_t n_text)
     char out[sizeof((fr_err *)0)->text];
     size_t used = 0;
 
-    for (const char *at = text; *at != '\0';) {
+    /* Most are plain ASCII, and a search writes many that nobody reads. */
+    while (text[used] >= 0x20 && text[used] < 0x7f)
+        used++;
+    if (text[used] == '\0')
+        return;
+    memcpy(out, text, used);
+    for (const char *at = text + used; *at != '\0';) {
         size_t n = character_bytes(at);
         bool is_plain = n > 0 && is_shown((const unsigned char *)at, n);
         bool is_blank = *at == '\n' || *at == '\t';

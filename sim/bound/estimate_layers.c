@@ -137,7 +137,8 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     fr_host_chain *chain = &probe->chains[i_segment];
     est_cost sum = {0}, one;
     int64_t compute_ps = 0;
-    /* Passes over all layers must fit the clock, with room for sums. */
+    /* Passes over all layers fit the clock, with room for sums: an hour and
+     * more for a layer is a bound good enough to leave a plan alone. */
     const int64_t most_ps = FR_PS_END / (8 * ((int64_t)e->n_layers + 8));
     double jitter;
     *out = &probe->segments[i_segment];
@@ -157,10 +158,11 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
         sum.host_ps = fr_ps_add(sum.host_ps, one.host_ps);
         sum.core_ps = fr_ps_add(sum.core_ps, one.core_ps);
     }
-    if (sum.ps > most_ps || sum.host_ps > most_ps || sum.core_ps > most_ps)
-        return fr_ps_fail(err);
     FR_TRY(est_jitter(e, count_met(probe, place, segment), &jitter, err));
     sum.ps = fr_ps_add(sum.ps, fr_ps_cut(jitter * (double)compute_ps));
+    sum.ps = sum.ps < most_ps ? sum.ps : most_ps;
+    sum.host_ps = sum.host_ps < most_ps ? sum.host_ps : most_ps;
+    sum.core_ps = sum.core_ps < most_ps ? sum.core_ps : most_ps;
     probe->segments[i_segment] = sum;
     return FR_OK;
 }

@@ -27,7 +27,7 @@ BEGIN {
     only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_/]*_blas\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler
-    system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|" \
+    system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|ftw|" \
         "float|inttypes|limits|locale|math|omp|poll|pthread|sched|" \
         "semaphore|setjmp|cpuid|signal|spawn|stdalign|stdarg|stdatomic|stdbool|" \
         "stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|" \
