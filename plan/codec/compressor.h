@@ -68,6 +68,7 @@ typedef struct fr_compressor {
     const char *name;
     const char *summary;
     fr_compressor_number number;
+    bool wants_matrices; /* shapes, which a list of layers does not tell */
     bool has_indices; /* decoding follows indices: no bytes but real ones do */
     bool is_lossy;
     bool is_elementwise;

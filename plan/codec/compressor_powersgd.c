@@ -122,6 +122,7 @@ const fr_compressor fr_compressor_powersgd = {
     .name = "powersgd",
     .summary = "low-rank factors by one warm-started power iteration",
     .number = FR_COMPRESSOR_BY_RANK,
+    .wants_matrices = true,
     .is_lossy = true,
     .wants_error_feedback = true,
     .wire = FR_WIRE_REDUCE,

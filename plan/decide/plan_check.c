@@ -273,7 +273,8 @@ static fr_status check_stages(const fr_plan *plan, const fr_model *model,
     return FR_OK;
 }
 
-static fr_status check_compressor(const fr_plan *plan, fr_err *err)
+static fr_status check_compressor(const fr_plan *plan, const fr_model *model,
+                                  fr_err *err)
 {
     if (plan->compressor == FR_COMPRESSOR_NONE)
         return FR_OK;
@@ -282,6 +283,14 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "compressor %s at dp 1 has no gradients to send; choose "
                        "compressor none or dp > 1",
+                       name);
+    if (fr_compressors[plan->compressor]->wants_matrices &&
+        model->kind == FR_MODEL_LAYERS)
+        return fr_fail(err, FR_INPUT,
+                       "compressor %s needs the shapes of matrices, which a "
+                       "list of layers does not tell: it would send all "
+                       "gradients as they are; choose compressor none, bf16, "
+                       "int8 or topk",
                        name);
     if (plan->zero_stage >= 2)
         return fr_fail(err, FR_INPUT,
@@ -292,7 +301,8 @@ static fr_status check_compressor(const fr_plan *plan, fr_err *err)
     return fr_compressors[plan->compressor]->check(plan, err);
 }
 
-static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
+static fr_status check_data_parallel(const fr_plan *plan, const fr_model *model,
+                                     fr_err *err)
 {
     if (plan->zero_stage > 0 && plan->dp * (int64_t)plan->cp == 1)
         return fr_fail(err, FR_INPUT,
@@ -300,7 +310,7 @@ static fr_status check_data_parallel(const fr_plan *plan, fr_err *err)
                        "state with and is the same as zero 0; choose zero 0 or "
                        "dp > 1",
                        plan->zero_stage);
-    return check_compressor(plan, err);
+    return check_compressor(plan, model, err);
 }
 
 static fr_status check_experts_and_context(const fr_plan *plan,
@@ -382,7 +392,7 @@ fr_status fr_plan_check(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_ep_overlap(plan, err));
     FR_TRY(check_zero_group(plan, err));
     FR_TRY(fr_plan_check_size(plan, model, job, err));
-    return check_data_parallel(plan, err);
+    return check_data_parallel(plan, model, err);
 }
 
 static fr_status check_context_lowerable(const fr_plan *plan,
