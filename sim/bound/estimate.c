@@ -106,9 +106,13 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     return reduced_ps;
 }
 
-/* ZeRO 3: each layer twice in a micro-batch, but where it is still there: as
- * counted, else at most where each chunk turns, and about where the last one
- * does. */
+/*
+ * ZeRO 3: each layer twice in a micro-batch (or once, where its weights are
+ * kept), but where it is still there.  Layers that are alike are counted.  Of
+ * others each is gathered as often as the one that is gathered least; and in a
+ * micro-batch no more than n_prefetch + 1 gathers are spared where each chunk
+ * turns: about, where the last one does.
+ */
 static int64_t rounds_of(const est_plan *x, const est_stage *stage,
                          int64_t layer_ps, int64_t all_ps, int64_t long_ps)
 {
@@ -119,10 +123,9 @@ static int64_t rounds_of(const est_plan *x, const est_stage *stage,
     int64_t n_rounds = is_kept && x->pp > 1 ? 1 : x->n_micro;
     int64_t reach_ps =
         (plan->n_prefetch + 1) * (x->is_estimate ? 1 : x->vpp) * long_ps;
-    int64_t round_ps = is_kept || x->is_split
-                           ? all_ps
-                           : est_most(all_ps, 2 * all_ps - reach_ps);
-    return n_rounds * round_ps;
+    int64_t each_ps = is_kept || x->is_split ? all_ps : 2 * all_ps;
+    int64_t least_ps = est_most(1, stage->gathers.n_least) * all_ps;
+    return est_most(least_ps, n_rounds * est_most(0, each_ps - reach_ps));
 }
 
 /*

@@ -1,6 +1,7 @@
 /*
  * estimate_gathers.c: ZeRO 3: which uses of a layer's weights are preceded by
- * a gather (plan/outline/weight_uses.h), for layers that are all alike.
+ * a gather (plan/outline/weight_uses.h).  What follows is for layers that are
+ * all alike.
  *
  * Use k of a rank takes c_k of the compute lane from its start s_k to its end,
  * and waits for a gather that takes g_k (0: the weights are there).  With one
@@ -38,6 +39,22 @@ static void count(const fr_weight_uses *uses, int32_t n_layers,
     }
 }
 
+/* How often that set is gathered which is gathered least, of those used. */
+static fr_status count_least(const fr_weight_uses *uses, int32_t n_sets,
+                             int64_t *out, fr_err *err)
+{
+    int64_t *n;
+    FR_TRY_CALLOC(n, (size_t)n_sets, err);
+    for (size_t i = 0; i < uses->n; i++)
+        n[uses->items[i].set] += uses->items[i].is_gathered;
+    *out = 0;
+    for (int32_t set = 0; set < n_sets; set++)
+        if (n[set] > 0 && (*out == 0 || n[set] < *out))
+            *out = n[set];
+    free(n);
+    return FR_OK;
+}
+
 static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
@@ -60,6 +77,9 @@ static fr_status make(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
     schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
     fr_status status = fr_weight_uses_list(x->plan, x->e->model, rank, tasks,
                                            (size_t)n_tasks, &uses, err);
+    if (status == FR_OK)
+        status = count_least(&uses, fr_weight_ends_of(x->e->model).n_sets,
+                             &out->n_least, err);
     if (status == FR_OK)
         count(&uses, x->e->n_layers, out);
     free(tasks);
@@ -100,7 +120,7 @@ static fr_status find(est_plan *x, int32_t rank, est_gathers *out, fr_err *err)
 fr_status est_gathers_find(est_plan *x, est_stage *stage, fr_err *err)
 {
     const fr_plan *plan = x->plan;
-    bool is_gathered = plan->zero_stage == 3 && stage->layers->is_uniform;
+    bool is_gathered = plan->zero_stage == 3;
     uint32_t of = 1;
     if (is_gathered)
         of = (uint32_t)plan->n_prefetch << 2 | 2u |
@@ -110,6 +130,8 @@ fr_status est_gathers_find(est_plan *x, est_stage *stage, fr_err *err)
     stage->gathers = (est_gathers){0};
     if (is_gathered)
         FR_TRY(find(x, stage->rank, &stage->gathers, err));
+    if (!stage->layers->is_uniform)
+        stage->gathers = (est_gathers){.n_least = stage->gathers.n_least};
     stage->gathers_of = of;
     return FR_OK;
 }

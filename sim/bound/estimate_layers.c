@@ -35,13 +35,27 @@ bool est_is_executable(const fr_estimator *e, const fr_plan *plan)
     return is_possible && fr_plan_is_executable(plan, e->model, e->job);
 }
 
-/* Do kernels of their own add the gradients of later micro-batches? */
-static bool has_more(const fr_estimator *e, const fr_plan *plan)
+/* Are the gradients of later micro-batches added by the framework, in kernels
+ * of their own where each rank has all of them? */
+static bool is_added_by_framework(const fr_plan *plan)
 {
     return (plan->kernels == FR_KERNELS_COMPILED ||
             plan->kernels == FR_KERNELS_EAGER) &&
-           plan->zero_stage < 2 && !plan->is_ep_overlap &&
+           !plan->is_ep_overlap;
+}
+
+static bool has_more(const fr_estimator *e, const fr_plan *plan)
+{
+    return is_added_by_framework(plan) && plan->zero_stage < 2 &&
            fr_plan_micro_batches(plan, e->job) > 1;
+}
+
+/* A split backward is looked at with two micro-batches, whose gradients would
+ * be added although those of the plan are scattered: so must the probe's be. */
+static bool is_scattered(const fr_plan *plan)
+{
+    return fr_schedules[plan->schedule]->is_split &&
+           is_added_by_framework(plan) && plan->zero_stage >= 2;
 }
 
 /* The same layers with as few ranks as there can be. */
@@ -49,19 +63,21 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
                        fr_plan *out)
 {
     *out = *plan;
-    out->dp = plan->ep;
+    out->dp = is_scattered(plan) ? 2 * plan->ep : plan->ep;
     out->pp = is_split ? 2 : 1;
     out->vpp = 1;
     out->schedule = fr_schedule_plain(is_split);
     out->n_split = 0;
-    out->zero_stage = 0;
+    out->zero_stage = is_scattered(plan) ? 2 : 0;
     out->zero_group = 0;
     out->bucket_bytes = 1; /* each unit of parameters by itself */
     out->is_overlap = true;
     /* What the CPU runtime can train is lowered otherwise: the same here.
-     * How data-parallel ranks add up says nothing about layers. */
-    out->collective =
-        is_executable ? FR_COLLECTIVE_AUTO : fr_collective_of_simulation();
+     * How data-parallel ranks add up says nothing about layers; ZeRO 2 does
+     * not run there anyhow. */
+    out->collective = is_executable || is_scattered(plan)
+                          ? FR_COLLECTIVE_AUTO
+                          : fr_collective_of_simulation();
     out->protocol = FR_PROTOCOL_AUTO;
     out->n_channels = 0;
     out->rank_order = FR_RANK_ORDER_TP_DP_PP;
@@ -512,6 +528,7 @@ est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
                             .is_grad_added_apart = plan->is_grad_added_apart,
                             .is_ep_overlap = plan->is_ep_overlap,
                             .has_more = has_more(e, plan),
+                            .is_scattered = is_scattered(plan),
                             .is_executable = est_is_executable(e, plan)};
 }
 

@@ -30,9 +30,10 @@ static uint32_t type_bit(const fr_estimator *e, int64_t node)
     return type < 32 ? UINT32_C(1) << type : 0;
 }
 
-/* The same as that of a replay (rank_layout.c). */
+/* The same as that of a replay (rank_layout.c), but that ranks_on_node counts
+ * the members on the node `own`, whose NICs they share: nodes may be unlike. */
 static fr_comm_scope scope_of(const fr_estimator *e, const int64_t *ranks,
-                              int64_t n)
+                              int64_t n, int64_t own)
 {
     const int32_t *node = e->node_of_rank;
     bool is_mixed = e->cluster->n_node_types > 1;
@@ -40,7 +41,7 @@ static fr_comm_scope scope_of(const fr_estimator *e, const int64_t *ranks,
         .n_group = n, .n_nodes = 1, .node_types = type_bit(e, node[ranks[0]])};
     for (int64_t i = 0; i < n; i++) {
         bool is_new = i > 0 && node[ranks[i]] != node[ranks[i - 1]];
-        scope.ranks_on_node += node[ranks[i]] == node[ranks[0]];
+        scope.ranks_on_node += node[ranks[i]] == own;
         scope.n_nodes += is_new;
         if (is_mixed && is_new)
             scope.node_types |= type_bit(e, node[ranks[i]]);
@@ -152,6 +153,15 @@ static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
     return slowest;
 }
 
+/* All ranks on a node: they are placed node by node. */
+static int64_t ranks_on(const fr_estimator *e, int64_t node)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < e->n_ranks && e->node_of_rank[i] <= node; i++)
+        n += e->node_of_rank[i] == node;
+    return n;
+}
+
 static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
                             const est_place *first, est_place *out, fr_err *err)
 {
@@ -167,10 +177,11 @@ static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
             continue;
         if (axis == FR_AXIS_WORLD && first != NULL) {
             out->scopes[axis] = first->scopes[axis];
+            out->scopes[axis].ranks_on_node = ranks_on(e, out->node);
             continue;
         }
         int64_t n = fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
-        out->scopes[axis] = scope_of(e, e->ranks, n);
+        out->scopes[axis] = scope_of(e, e->ranks, n, out->node);
     }
     return number_place(e, out, err);
 }

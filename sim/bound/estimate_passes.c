@@ -32,12 +32,16 @@ static uint64_t least_bytes(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the forward of a chunk keeps. */
+/* What the forward of a chunk keeps, at least.  Of a list of layers it depends
+ * on the neighbours which of them keeps what passes between two: there all
+ * count as recomputed, which keeps no more. */
 static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
                             int32_t cut)
 {
     const uint64_t *kept = stage->layers->kept_bytes;
     const uint64_t *plain = stage->plain->kept_bytes;
+    if (!stage->layers->is_uniform && first < cut && cut < end)
+        return least_bytes(kept[end] - kept[first], plain[end] - plain[first]);
     return kept[cut] - kept[first] + plain[end] - plain[cut];
 }
 

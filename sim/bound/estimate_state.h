@@ -32,9 +32,10 @@ typedef struct est_update {
     uint64_t n_first; /* parameters of the first bucket */
 } est_update;
 
-/* ZeRO 3: gathers of layers in a step; n 0: not counted. */
+/* ZeRO 3: gathers in a step; n 0: not counted, or layers differ. */
 typedef struct est_gathers {
-    int64_t n;
+    int64_t n_least; /* of what is gathered least of the rank's; 0: unknown */
+    int64_t n;       /* of all layers */
     /* Of these, of the weights of a use after that of another layer, forward
      * and backward. */
     int64_t n_after_forward, n_after_backward;

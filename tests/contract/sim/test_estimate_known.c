@@ -5,6 +5,7 @@
  * is not known is known.
  */
 #include "core/numbers/rng.h"
+#include "cost_models/gpu/gpu_comm.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate.h"
 #include "tests/contract/sim/sim_fixture.h"
@@ -30,6 +31,8 @@ static bool is_legal(const sim_fixture *f)
     const int64_t m = fr_plan_micro_batches(&f->plan, &f->job);
     return fr_plan_check_lowerable(&f->plan, &f->model, &f->job, &err) ==
                FR_OK &&
+           fr_gpu_comm_check(fr_cost_gpu_comm(f->costs), f->plan.collective,
+                             &err) == FR_OK &&
            fr_schedule_fits(fr_schedules[f->plan.schedule], f->plan.pp, m,
                             f->plan.vpp);
 }
