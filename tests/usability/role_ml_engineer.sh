@@ -14,6 +14,12 @@ says 'batch 32, sequence 8192, 32 of 32 GPUs, bf16, .*jitter' \
 # Which attention an MFU counts stands beside it.
 says 'MFU .*attention counted in full, .*causal half'
 
+# Why not, by how much, and the smallest changes after which it does.
+ask forerun simulate "$qwen" dgx-h100:4 --seq 8192 --micro-batch 4 -q
+says 'GiB too large' 'activations of .*4 sequences' \
+    'optimizer state, not sharded' '^it fits with +step +memory +fits' \
+    '^zero 0 -> [123], .* (9[0-9]|>99) %'
+
 # One option makes it fit; it is the header's plan, and the parts add up.
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full -q
 ends_with 0
@@ -60,6 +66,12 @@ ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --collective ring \
     -q --json
 ring_s=$(value step_s)
 holds "$ring_s > 0"
+
+# Gradients in 16 bits add up on the wire: not slower than gathering 32 times.
+ask forerun simulate "$llama" dgx-h100:4 --seq 4096 -q --json
+plain_s=$(value step_s)
+ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress bf16 -q --json
+holds "$(value step_s) < 1.1 * $plain_s"
 
 # A collective by itself: what NCCL takes is marked, larger is never slower.
 ask forerun collective all_reduce 1MB..1GB dgx-h100:4 -q
