@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
@@ -142,6 +143,7 @@ static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
     FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model, &s->file.job,
                                   &s->file.plan, err));
     fr_plan_choice_note(cli, &s->inputs.cluster, &s->file.plan);
+    fr_note_no_effect(cli, &s->file.model, &s->inputs.cluster);
     if (fr_plan_world(&s->file.plan) == n_ranks)
         return FR_OK;
     free(s->file.node_of_rank); /* they stood elsewhere */

@@ -230,7 +230,8 @@ const fr_command fr_commands[] = {
      "  forerun catalog nodes --json"},
     {"import", fr_cmd_import, "read what other tools say of machines and links",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
-     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options, NULL,
+     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options,
+     NULL,
      "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
@@ -243,7 +244,8 @@ const fr_command fr_commands[] = {
      "cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json"},
     {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
-     "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options, NULL,
+     "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
+     NULL,
      "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
      "protocol and\nchannels of what reduces gradients and gathers "
      "parameters.  What the plan leaves\nto NCCL is what NCCL's model "

@@ -1,6 +1,7 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/option/plan_choice.h"
 
+#include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
@@ -94,6 +95,7 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     out->has_model = true;
     FR_TRY(fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err));
     fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
+    fr_note_no_effect(cli, &out->model, &inputs->cluster);
     return FR_OK;
 }
 

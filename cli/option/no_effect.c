@@ -1,0 +1,84 @@
+/* no_effect.c: see no_effect.h. */
+#include "cli/option/no_effect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct setting {
+    const fr_cli *cli;
+    const fr_model *model;
+    const fr_cluster *cluster;
+} setting;
+
+/* What training does with them takes no time of its own; a plan file keeps
+ * them for it. */
+static bool is_for_training(const setting *at)
+{
+    return !fr_cli_has(at->cli, FR_OPT_OUTPUT);
+}
+
+/* Goals of a whole run count its steps, and say how its rate follows. */
+static bool is_for_runs(const setting *at)
+{
+    return is_for_training(at) &&
+           !fr_command_takes(at->cli->command, FR_OPT_GOAL);
+}
+
+static bool has_no_experts(const setting *at)
+{
+    return at->model->n_experts == 0;
+}
+
+static bool is_gpu(const setting *at)
+{
+    return fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
+}
+
+static bool is_cpu(const setting *at)
+{
+    return !is_gpu(at);
+}
+
+enum { MOST_OPTIONS = 10 };
+
+static const struct {
+    bool (*is_so)(const setting *at);
+    const char *why;
+    fr_option options[MOST_OPTIONS]; /* FR_OPT_HELP (0) at the end */
+} reasons[] = {
+    {is_for_training,
+     "a prediction does not depend on it: it is for 'forerun run', and kept in "
+     "the plan that -o writes",
+     {FR_OPT_SEED, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_BASE_BATCH,
+      FR_OPT_WARMUP, FR_OPT_WEIGHT_DECAY, FR_OPT_DATA}},
+    {is_for_runs,
+     "the answer is of one step: it is for 'forerun run', and kept in the plan "
+     "that -o writes",
+     {FR_OPT_STEPS, FR_OPT_LR_RULE}},
+    {has_no_experts,
+     "the model has no experts",
+     {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},
+    {is_gpu, "GPUs compute, not threads of the host", {FR_OPT_THREADS}},
+    {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}},
+};
+
+void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
+                       const fr_cluster *cluster)
+{
+    const setting at = {cli, model, cluster};
+    for (size_t i = 0; i < FR_LENGTH(reasons); i++) {
+        char names[256] = "";
+        if (!reasons[i].is_so(&at))
+            continue;
+        for (const fr_option *o = reasons[i].options;
+             o < reasons[i].options + MOST_OPTIONS && *o != FR_OPT_HELP; o++) {
+            size_t used = strlen(names);
+            if (cli->option[*o].source == FR_SOURCE_FLAG)
+                snprintf(names + used, sizeof names - used, "%s--%s",
+                         used > 0 ? ", " : "", fr_option_get(*o).name);
+        }
+        if (names[0] != '\0')
+            fr_cli_note(cli, "forerun: has no effect here: %s: %s", names,
+                        reasons[i].why);
+    }
+}

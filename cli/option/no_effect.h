@@ -1,0 +1,16 @@
+/*
+ * no_effect.h: options that were given and that the answer does not depend on
+ * are named, with the reason.
+ */
+#ifndef FR_CLI_OPTION_NO_EFFECT_H
+#define FR_CLI_OPTION_NO_EFFECT_H
+
+#include "cli/command.h"
+#include "spec/cluster/cluster.h"
+#include "spec/model/model.h"
+
+/* One note on stderr for each reason, of a command that predicts. */
+void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
+                       const fr_cluster *cluster);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * test_options_act.c: no option is accepted that nothing reads: each one of
+ * simulate's changes the answer, or a note says why not.  And no line of a
+ * table is wider than a piped text may be.
+ */
+#include "cli/command.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+
+typedef struct outcome {
+    int exit_code;
+    char out[60000];
+    char chatter[8000];
+} outcome;
+
+/* Runs the program in this process on a line of words. */
+static void run(const char *line, outcome *result)
+{
+    char words[1024], *argv[64] = {(char *)(uintptr_t) "forerun"};
+    int argc = 1;
+    memset(result, 0, sizeof *result);
+    CHECK(fr_text_copy(words, sizeof words, line));
+    for (char *at = strtok(words, " "); at != NULL && argc < 64;
+         at = strtok(NULL, " "))
+        argv[argc++] = at;
+    FILE *out = fmemopen(result->out, sizeof result->out - 1, "w");
+    FILE *chatter = fmemopen(result->chatter, sizeof result->chatter - 1, "w");
+    result->exit_code = fr_cli_main(fr_commands, argc, argv, out, chatter);
+    fclose(out);
+    fclose(chatter);
+}
+
+/* The third line on: the first two repeat the plan and the job. */
+static const char *answer_of(const char *out)
+{
+    for (int i = 0; i < 2; i++) {
+        out += strcspn(out, "\n");
+        out += *out == '\n';
+    }
+    return out;
+}
+
+#define BASE                                                                   \
+    "simulate llama-3-8b dgx-h100:2 --tp 2 --pp 2 --dp 4 --zero 1 "            \
+    "--global-batch 64 --seq 4096 --sequence-parallel "
+#define MOE                                                                    \
+    "simulate mixtral-8x7b dgx-h100:2 --dp 16 --ep 8 --global-batch 64 "       \
+    "--seq 2048 --zero 1 "
+#define SERVERS                                                                \
+    "simulate gpt2-124m dgx-h100:2 --dp 16 --global-batch 32 --seq 128 "       \
+    "--collective parameter-server "
+
+/* What each option of simulate is changed to, and beside what it acts. */
+static const struct {
+    fr_option option;
+    const char *beside, *change;
+} cases[] = {
+    {FR_OPT_GANTT, BASE, "--gantt"},
+    {FR_OPT_COLUMNS, BASE, "--columns share"},
+    {FR_OPT_RANKS, BASE, "--ranks 9"},
+    {FR_OPT_RANKS_PER_NODE, BASE, "--ranks-per-node 4"},
+    {FR_OPT_DP, BASE, "--dp 2"},
+    {FR_OPT_TP, BASE, "--tp 4 --dp 2"},
+    {FR_OPT_PP, BASE, "--pp 4 --dp 2"},
+    {FR_OPT_CP, BASE, "--cp 2 --dp 2"},
+    {FR_OPT_EP, MOE, "--ep 4"},
+    {FR_OPT_VPP, BASE, "--vpp 2"},
+    {FR_OPT_MICRO_BATCH, BASE, "--micro-batch 2"},
+    {FR_OPT_SCHEDULE, BASE, "--schedule gpipe"},
+    {FR_OPT_ZERO, BASE, "--zero 0"},
+    {FR_OPT_RECOMPUTE, BASE, "--recompute full"},
+    {FR_OPT_SEQUENCE_PARALLEL, BASE, "--no-sequence-parallel"},
+    {FR_OPT_OVERLAP, BASE, "--no-overlap"},
+    {FR_OPT_BUCKET, BASE "--zero 0 ", "--bucket 1GB"},
+    {FR_OPT_COMPRESS, BASE "--zero 0 ", "--compress int8"},
+    {FR_OPT_ERROR_FEEDBACK, BASE "--zero 0 --compress topk ",
+     "--no-error-feedback"},
+    {FR_OPT_COLLECTIVE, BASE "--zero 0 ", "--collective tree"},
+    {FR_OPT_NCCL_PROTOCOL, BASE, "--nccl-protocol ll"},
+    {FR_OPT_NCCL_CHANNELS, BASE, "--nccl-channels 4"},
+    {FR_OPT_SERVER_PLACE, SERVERS, "--server-place worker"},
+    {FR_OPT_SERVERS, SERVERS, "--servers 1"},
+    {FR_OPT_RANK_ORDER, BASE, "--rank-order pp-dp-tp"},
+    {FR_OPT_LAYER_SPLIT, BASE, "--layer-split 17,15"},
+    {FR_OPT_PRECISION, BASE, "--precision f32"},
+    {FR_OPT_GRAD_DTYPE, BASE, "--grad-dtype bf16"},
+    {FR_OPT_FLASH_ATTENTION, BASE, "--no-flash-attention"},
+    {FR_OPT_FLASH_KIND, BASE, "--flash-kind flash-2"},
+    {FR_OPT_KERNELS, BASE, "--kernels eager"},
+    {FR_OPT_SCALING, BASE "--precision fp8 ", "--scaling current"},
+    {FR_OPT_CUDA_GRAPHS, BASE, "--cuda-graphs full"},
+    {FR_OPT_RECOMPUTE_PARTS, BASE "--recompute selective ",
+     "--recompute-parts norm"},
+    {FR_OPT_RECOMPUTE_LAYERS, BASE "--recompute full ", "--recompute-layers 2"},
+    {FR_OPT_ZERO_GROUP, BASE, "--zero-group 2"},
+    {FR_OPT_ZERO_RESHARD, BASE "--pp 1 --zero 3 ", "--no-zero-reshard"},
+    {FR_OPT_ZERO_PREFETCH, BASE "--pp 1 --zero 3 ", "--zero-prefetch 3"},
+    {FR_OPT_ZERO_UNIT, BASE "--pp 1 --zero 3 ", "--zero-unit parameter"},
+    {FR_OPT_GATHER_OVERLAP, BASE, "--no-gather-overlap"},
+    {FR_OPT_TP_OVERLAP, BASE, "--tp-overlap"},
+    {FR_OPT_EP_OVERLAP, MOE, "--ep-overlap"},
+    {FR_OPT_CP_KIND, BASE "--cp 2 --dp 2 ", "--cp-kind all-to-all"},
+    {FR_OPT_ETP, BASE, "--etp 1"},
+    {FR_OPT_EXPERT_DISPATCH, MOE "--tp 2 --dp 8 ", "--expert-dispatch by-node"},
+    {FR_OPT_EXPERT_IMBALANCE, MOE, "--expert-imbalance 2"},
+    {FR_OPT_OFFLOAD_OPTIMIZER, BASE, "--offload-optimizer"},
+    {FR_OPT_OFFLOAD_ACTIVATIONS, BASE, "--offload-activations 50%"},
+    {FR_OPT_THREADS, BASE, "--threads 4"},
+    {FR_OPT_GLOBAL_BATCH, BASE, "--global-batch 128"},
+    {FR_OPT_SEQ, BASE, "--seq 8Ki"},
+    {FR_OPT_STEPS, BASE, "--steps 41"},
+    {FR_OPT_SEED, BASE, "--seed 41"},
+    {FR_OPT_OPTIMIZER, BASE, "--optimizer sgd"},
+    {FR_OPT_LR, BASE, "--lr 0.1"},
+    {FR_OPT_LR_SCHEDULE, BASE, "--lr-schedule cosine"},
+    {FR_OPT_LR_RULE, BASE, "--lr-rule sqrt"},
+    {FR_OPT_LR_BASE_BATCH, BASE, "--lr-base-batch 4"},
+    {FR_OPT_WARMUP, BASE, "--warmup 10"},
+    {FR_OPT_DROPOUT, BASE, "--dropout 10%"},
+    {FR_OPT_CLIP, BASE, "--clip 0"},
+    {FR_OPT_WEIGHT_DECAY, BASE, "--weight-decay 0.3"},
+    {FR_OPT_DATA, BASE, "--data text.txt"},
+};
+
+static void test_each_acts(void)
+{
+    static outcome before, after;
+    for (size_t i = 0; i < FR_LENGTH(cases); i++) {
+        char line[1024];
+        run(cases[i].beside, &before);
+        CHECK(before.exit_code == 0);
+        snprintf(line, sizeof line, "%s %s", cases[i].beside, cases[i].change);
+        run(line, &after);
+        bool is_same =
+            strcmp(answer_of(before.out), answer_of(after.out)) == 0 &&
+            strcmp(before.chatter, after.chatter) == 0;
+        CHECK(!is_same);
+        if (is_same)
+            printf("  %s changes nothing, and nothing says so\n",
+                   cases[i].change);
+    }
+}
+
+/* What writes files is tested where files are, the rest is in the table. */
+static void test_all_are_listed(void)
+{
+    const fr_command *command = fr_command_find(fr_commands, "simulate");
+    for (const fr_option *o = command->options; *o != FR_OPT_N; o++) {
+        bool is_listed =
+            *o == FR_OPT_PROFILE || *o == FR_OPT_OUTPUT || *o == FR_OPT_TRACE;
+        for (size_t i = 0; i < FR_LENGTH(cases); i++)
+            is_listed |= cases[i].option == *o;
+        CHECK(is_listed);
+        if (!is_listed)
+            printf("  --%s has no row\n", fr_option_get(*o).name);
+    }
+}
+
+static void test_width(void)
+{
+    static const char *const lines[] = {
+        BASE,
+        BASE "--gantt",
+        BASE "--schedule interleaved --vpp 4",
+        MOE,
+        "explain llama-3-8b dgx-h100:2 --dp 16 --zero 1 --global-batch 64",
+        "tune llama-3-8b dgx-h100:2 --global-batch 64 --seq 4k",
+        "tune llama-3-8b p5.48xlarge:4 --goal cost --tokens 1T --top 3",
+        "tune llama-3-70b dgx-a100:1",
+        "sweep llama-3-8b p5.48xlarge:2 --vary nodes=1-4 --vary "
+        "micro-batch=1,2 "
+        "--fixed --zero 3 --tokens 1T --goal deadline --deadline 60d",
+        "catalog",
+        "collective all_reduce 1kB..1GB dgx-h100:2",
+    };
+    static outcome result;
+    for (size_t i = 0; i < FR_LENGTH(lines); i++) {
+        run(lines[i], &result);
+        CHECK(result.out[0] != '\0');
+        for (const char *at = result.out; *at != '\0';) {
+            size_t n = strcspn(at, "\n");
+            bool is_wide = fr_text_width(at, n) > FR_LAYOUT_WIDE;
+            CHECK(!is_wide);
+            if (is_wide)
+                printf("  %s\n  %.*s\n", lines[i], (int)n, at);
+            at += n + (at[n] == '\n');
+        }
+    }
+}
+
+CHECK_MAIN({"each_acts", test_each_acts},
+           {"all_are_listed", test_all_are_listed}, {"width", test_width})
