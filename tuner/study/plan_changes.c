@@ -1,10 +1,10 @@
 /* plan_changes.c: the knobs of a plan, each turned a little. */
 #include "tuner/study/plan_changes.h"
 
+#include "plan/decide/plan_fields.h"
 #include "plan/schedule/schedule.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,29 +34,12 @@ static void add(change_list *list, const fr_plan *plan, const char *format, ...)
 
 /* ---- degrees ------------------------------------------------------------- */
 
-typedef struct degree {
-    const char *name;
-    size_t offset; /* of an int32_t */
-} degree;
+static const fr_plan_field_id degrees[] = {FR_PLAN_TP, FR_PLAN_PP, FR_PLAN_CP,
+                                           FR_PLAN_DP};
 
-static const degree degrees[] = {
-    {"tp", offsetof(fr_plan, tp)},
-    {"pp", offsetof(fr_plan, pp)},
-    {"cp", offsetof(fr_plan, cp)},
-    {"dp", offsetof(fr_plan, dp)},
-};
-enum { N_DEGREES = sizeof degrees / sizeof degrees[0] };
-
-static int32_t get(const fr_plan *plan, const degree *d)
+static const fr_field *degree_at(size_t i)
 {
-    int32_t value;
-    memcpy(&value, (const char *)plan + d->offset, sizeof value);
-    return value;
-}
-
-static void set(fr_plan *plan, const degree *d, int32_t value)
-{
-    memcpy((char *)plan + d->offset, &value, sizeof value);
+    return &fr_plan_fields[degrees[i]].field;
 }
 
 /* The schedule that goes with a number of stages and chunks. */
@@ -73,21 +56,21 @@ static void mend_schedule(fr_plan *plan)
 /* A factor of two from one degree to another. */
 static void move_degrees(change_list *list)
 {
-    for (int from = 0; from < N_DEGREES; from++)
-        for (int to = 0; to < N_DEGREES; to++) {
+    for (size_t from = 0; from < FR_LENGTH(degrees); from++)
+        for (size_t to = 0; to < FR_LENGTH(degrees); to++) {
             fr_plan plan = *list->from;
-            int32_t a = get(&plan, &degrees[from]);
-            int32_t b = get(&plan, &degrees[to]);
+            long long a = fr_field_get_i64(degree_at(from), &plan);
+            long long b = fr_field_get_i64(degree_at(to), &plan);
             if (from == to || a % 2 != 0)
                 continue;
-            set(&plan, &degrees[from], a / 2);
-            set(&plan, &degrees[to], b * 2);
+            fr_field_set_i64(degree_at(from), a / 2, &plan);
+            fr_field_set_i64(degree_at(to), b * 2, &plan);
             /* Sharded activations cost tensor parallelism nothing. */
             if (list->from->tp == 1 && plan.tp > 1)
                 plan.is_sequence_parallel = true;
             mend_schedule(&plan);
-            add(list, &plan, "%s %d -> %d, %s %d -> %d", degrees[from].name, a,
-                a / 2, degrees[to].name, b, b * 2);
+            add(list, &plan, "%s %lld -> %lld, %s %lld -> %lld",
+                degree_at(from)->key, a, a / 2, degree_at(to)->key, b, b * 2);
         }
 }
 
@@ -176,35 +159,32 @@ static void change_memory(change_list *list)
 
 /* ---- switches ------------------------------------------------------------ */
 
-static void flip(change_list *list, const char *name, size_t offset)
+static void flip(change_list *list, fr_plan_field_id id)
 {
+    const fr_field *field = &fr_plan_fields[id].field;
     fr_plan plan = *list->from;
-    bool is_on;
-    memcpy(&is_on, (const char *)&plan + offset, sizeof is_on);
-    is_on = !is_on;
-    memcpy((char *)&plan + offset, &is_on, sizeof is_on);
-    add(list, &plan, "%s %s", is_on ? "with" : "without", name);
+    bool is_on = fr_field_get_i64(field, &plan) == 0;
+    fr_field_set_i64(field, is_on, &plan);
+    add(list, &plan, "%s %s", is_on ? "with" : "without", field->option);
 }
 
 static void change_switches(change_list *list, const fr_cluster *cluster)
 {
     const fr_plan *from = list->from;
     if (from->tp > 1) {
-        flip(list, "sequence-parallel",
-             offsetof(fr_plan, is_sequence_parallel));
-        flip(list, "tp-overlap", offsetof(fr_plan, is_tp_overlap));
+        flip(list, FR_PLAN_SEQUENCE_PARALLEL);
+        flip(list, FR_PLAN_TP_OVERLAP);
     }
     if (from->ep > 1)
-        flip(list, "ep-overlap", offsetof(fr_plan, is_ep_overlap));
+        flip(list, FR_PLAN_EP_OVERLAP);
     if (from->dp > 1)
-        flip(list, "overlap", offsetof(fr_plan, is_overlap));
+        flip(list, FR_PLAN_OVERLAP);
     if (from->dp > 1 && (from->zero_stage == 1 || from->zero_stage == 2))
-        flip(list, "gather-overlap", offsetof(fr_plan, is_gather_overlap));
+        flip(list, FR_PLAN_GATHER_OVERLAP);
     if (from->dp > 1 && from->zero_stage == 3)
-        flip(list, "zero-reshard", offsetof(fr_plan, is_resharded));
+        flip(list, FR_PLAN_ZERO_RESHARD);
     if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
-        flip(list, "offload-optimizer",
-             offsetof(fr_plan, is_optimizer_offloaded));
+        flip(list, FR_PLAN_OFFLOAD_OPTIMIZER);
 }
 
 static void change_buckets(change_list *list)
