@@ -193,8 +193,36 @@ static void pr_compute(program_runner *run, int64_t r, int lane,
     fr_kernels_cpu[instr->op](&call);
 }
 
+/* A bf16 is the upper half of a float. */
+static double pr_get_bf16(const void *array, int64_t i)
+{
+    uint32_t bits = (uint32_t)((const uint16_t *)array)[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* The nearer of the two that enclose the value; of a tie the even one. */
+static void pr_put_bf16(void *array, int64_t i, double value)
+{
+    float single = (float)value, low, high;
+    uint32_t bits, low_bits, high_bits;
+    memcpy(&bits, &single, sizeof bits);
+    low_bits = bits & 0xffff0000U;
+    high_bits = low_bits + 0x10000U;
+    memcpy(&low, &low_bits, sizeof low);
+    memcpy(&high, &high_bits, sizeof high);
+    double to_low = fabs((double)single - (double)low);
+    double to_high = fabs((double)high - (double)single);
+    bool is_high =
+        to_high < to_low || (to_high == to_low && (low_bits >> 16 & 1U) != 0);
+    ((uint16_t *)array)[i] = (uint16_t)((is_high ? high_bits : low_bits) >> 16);
+}
+
 static double pr_get(const void *array, fr_dtype dtype, int64_t i)
 {
+    if (dtype == FR_DTYPE_BF16)
+        return pr_get_bf16(array, i);
     return dtype == FR_DTYPE_F64   ? ((const double *)array)[i]
            : dtype == FR_DTYPE_F32 ? (double)((const float *)array)[i]
                                    : (double)((const uint8_t *)array)[i];
@@ -206,6 +234,8 @@ static void pr_put(void *array, fr_dtype dtype, int64_t i, double value)
         ((double *)array)[i] = value;
     else if (dtype == FR_DTYPE_F32)
         ((float *)array)[i] = (float)value;
+    else if (dtype == FR_DTYPE_BF16)
+        pr_put_bf16(array, i, value);
     else
         ((uint8_t *)array)[i] = (uint8_t)value;
 }
