@@ -120,7 +120,8 @@ const fr_command fr_commands[] = {
      "  forerun simulate gpt2-124m this-machine plan.json --json"},
     {"tune", fr_cmd_tune,
      "find the best plan that fits, and say why the others lose",
-     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options, tune_usual,
+     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options,
+     tune_usual,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
      "for about a\nsecond: the gap says how much better any other can be, "
@@ -213,7 +214,8 @@ const fr_command fr_commands[] = {
      "  forerun collective all_reduce 64kB..64MB this-machine -p "
      "machine.json"},
     {"flows", fr_cmd_flows, "finish times of data flows that share a network",
-     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options, NULL,
+     "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
+     NULL,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"
@@ -236,7 +238,8 @@ const fr_command fr_commands[] = {
      "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
      "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
      "guessed.  What\nthe file does not say is taken from the catalogue and "
-     "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what a "
+     "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what "
+     "a "
      "node is (nccl, hwloc,\ntopo-m), make one cluster.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
