@@ -2,6 +2,7 @@
 # says what they must mean; every expectation is a test of its own.
 #   ask COMMAND...       runs it; its stdout, stderr and status are kept; no line
 #                        of stdout is wider than 100 columns, but of JSON and CSV
+#   ask_timed COMMAND... the same, cpu_s are its seconds of the processor
 #   ends_with STATUS
 #   says PATTERN...      some line of stdout matches (grep -E), each pattern
 #   never_says PATTERN...
@@ -23,7 +24,8 @@ unset COLUMNS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-n_passed=0 n_failed=0 asked="" status=0
+n_passed=0 n_failed=0 asked="" status=0 cpu_s=0
+TIMEFORMAT=%U
 
 verdict() { # PASSED(0|1) TEXT
     if [ "$1" = 0 ]; then
@@ -44,6 +46,13 @@ ask() {
     *" --json "* | *" --csv "*) ;;
     *) is_narrow ;;
     esac
+}
+
+# The same, and `cpu_s` is what it took of the processor: other work on the
+# machine makes it no slower.
+ask_timed() {
+    { time ask "$@"; } 2>"$work/.time"
+    cpu_s=$(cat "$work/.time")
 }
 
 ends_with() {

@@ -62,10 +62,9 @@ ends_with 0
 for ((i = 0; i < 1000; i++)); do
     echo "SwitchName=leaf$i Nodes=n$i-[0-15]"
 done >"$work/large.conf"
-start=$(date +%s%N)
-ask forerun import "$work/large.conf" --node-type dgx-h100 -q -o "$work/l.xml"
+ask_timed forerun import "$work/large.conf" --node-type dgx-h100 -q -o "$work/l.xml"
 ends_with 0
-holds "$(date +%s%N) - $start < 2e9"
+holds "$cpu_s < 1"
 
 # The slow node by name, and what it costs.
 sed 's#</cluster>#<slow node="rack1-2" compute="85%"/></cluster>#' \
