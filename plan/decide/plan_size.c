@@ -1,4 +1,5 @@
-/* plan_size.c: whether the bytes of a step can be counted in 64 bits. */
+/* plan_size.c: whether the bytes of a step can be counted in 64 bits, and its
+ * program written at all. */
 #include "plan/codec/compressor.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_fields.h"
@@ -35,6 +36,26 @@ static double sequence_bytes(const fr_plan *plan, const fr_model *model,
     return 8.0 * seq * (layers * (width + scores) + ends);
 }
 
+/*
+ * Calls of a step's program, which has one for each pass of a micro-batch over
+ * a layer: a kilobyte and more each, with what a replay keeps of it.
+ */
+static fr_status check_calls(const fr_plan *plan, const fr_model *model,
+                             int64_t n_micro, fr_err *err)
+{
+    const double most = 0x1p24;
+    double n_calls = 2.0 * (double)n_micro *
+                     ((double)model->n_layers + (double)model->n_mtp_layers +
+                      2.0 * plan->pp * plan->vpp);
+    if (n_calls <= most)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "%lld micro-batches are about %.3g passes over layers in a "
+                   "step, more than %.0f; choose a larger micro_batch, more "
+                   "dp or a smaller global_batch",
+                   (long long)n_micro, n_calls, most);
+}
+
 fr_status fr_plan_check_size(const fr_plan *plan, const fr_model *model,
                              const fr_job *job, fr_err *err)
 {
@@ -46,7 +67,7 @@ fr_status fr_plan_check_size(const fr_plan *plan, const fr_model *model,
                    (double)plan->micro_batch * fmax(1.0, (double)n_live) /
                    plan->tp;
     if (bytes < 0x1p62)
-        return FR_OK;
+        return check_calls(plan, model, n_micro, err);
     return fr_fail(err, FR_INPUT,
                    "about %.2g bytes of activations (micro_batch %lld x seq "
                    "%lld, %lld micro-batches at once) are more than 2^62; "

@@ -445,8 +445,11 @@ static fr_status find_occupancy(est_plan *x, est_ranks *ranks, fr_err *err)
     for (int32_t i = 0; i < ranks->n; i++) {
         est_stage *stage = &ranks->at[i];
         int32_t end = i + 1 < ranks->n ? ranks->at[i + 1].rank : x->pp;
-        FR_TRY(est_occupancy_find(x, stage->rank, &stage->occupancy, err));
-        FR_TRY(est_occupancy_find(x, end - 1, &stage->last_occupancy, err));
+        stage->occupancy = stage->last_occupancy = NULL;
+        if (!x->is_endless) { /* else its tasks are not worth the walk */
+            FR_TRY(est_occupancy_find(x, stage->rank, &stage->occupancy, err));
+            FR_TRY(est_occupancy_find(x, end - 1, &stage->last_occupancy, err));
+        }
         stage->overhead_bytes = est_overhead(
             x, fr_cluster_device(x->e->cluster, stage->place->node));
     }
@@ -567,7 +570,9 @@ fr_status est_first_find(est_plan *x, fr_err *err)
     x->is_first_endless = is_endless(x, first);
     if (!x->is_first_endless)
         set_first_times(x, first);
-    FR_TRY(est_occupancy_find(x, 0, &first->occupancy, err));
+    first->occupancy = NULL;
+    if (!x->is_first_endless)
+        FR_TRY(est_occupancy_find(x, 0, &first->occupancy, err));
     first->overhead_bytes =
         est_overhead(x, fr_cluster_device(x->e->cluster, first->place->node));
     x->first_key = key;
