@@ -39,6 +39,19 @@ static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
         fr_cli_note(cli, "forerun: warning: stale profile: %s", difference);
 }
 
+/* What a cluster file says and nothing reads yet. */
+static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
+{
+    if (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
+        cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0)
+        fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "
+                         "spot interruptions) are read and not used: runs "
+                         "are without failures and restarts");
+    if (cluster->carbon_g_per_kwh > 0)
+        fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is read and "
+                         "not used");
+}
+
 fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
                          fr_err *err)
 {
@@ -47,6 +60,7 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
     out->ranks_per_node = cli->option[FR_OPT_RANKS_PER_NODE].count;
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
+    note_unused(cli, &out->cluster);
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &out->profile, err), err));
         out->has_profile = true;

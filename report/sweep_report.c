@@ -300,6 +300,15 @@ static bool has_gap(const fr_sweep *sweep)
     return false;
 }
 
+/* Is a run of some tokens told of a point? */
+static bool has_runs(const fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++)
+        if (sweep->points[i].run_s > 0)
+            return true;
+    return false;
+}
+
 static void print_legend(const fr_sweep *sweep, fr_buffer *out)
 {
     const char *what = sweep->has_tokens ? "tokens" : "samples";
@@ -310,6 +319,8 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
+    if (has_runs(sweep))
+        fr_buffer_puts(out, "run: without failures, restarts, evaluation\n");
     for (int k = 0; k < sweep->n_keys; k++)
         if (!fr_sweep_key_acts(sweep, k))
             fr_buffer_printf(out, "has no effect here: %s\n",

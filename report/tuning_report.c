@@ -50,6 +50,8 @@ static void put_members(const fr_tuning_goal *goal, const fr_tuned *tuned,
     if (tuned->run_s > 0) {
         fr_json_key(json, "run");
         fr_fields_write(FR_FIELDS(run_fields), tuned, json);
+        fr_json_put_string(json, "run_is_without",
+                           "failures, restarts, evaluation");
     }
     fr_json_open_object(json, "prediction");
     fr_report_prediction_json(&tuned->prediction, json);

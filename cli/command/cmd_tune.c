@@ -40,19 +40,43 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
     return fr_answer_text(status, &text, cli, err);
 }
 
-static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
-                         fr_plan_choice *choice, const fr_tuning *tuning,
-                         fr_err *err)
+/* How many nodes would keep a deadline that the nearest plan misses, if they
+ * were as efficient as its own; "" where it keeps it.  Returns buf. */
+static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
+                       const fr_goal *goal, const fr_tuning *tuning, char *buf,
+                       size_t n_buf)
 {
+    const fr_tuned *nearest = &tuning->nearest;
+    fr_job job = fr_goal_job(&choice->model, &choice->job);
+    buf[0] = '\0';
+    job.global_batch = nearest->global_batch;
+    fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
+                                     nearest->plan, &job, &inputs->cluster);
+    if (goal->deadline_s > 0 && run.seconds > goal->deadline_s)
+        snprintf(buf, n_buf,
+                 "; %.0f nodes as efficient as its %lld would meet the "
+                 "deadline",
+                 ceil((double)run.n_nodes * run.seconds / goal->deadline_s),
+                 (long long)run.n_nodes);
+    return buf;
+}
+
+static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
+                         fr_plan_choice *choice, const fr_goal *goal,
+                         const fr_tuning *tuning, fr_err *err)
+{
+    char more[96];
     char lack[FR_FORMAT_MAX];
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const bool is_sure = isinf(tuning->certificate.bound);
     FR_TRY(print_answer(cli, inputs, choice, tuning, err));
     if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
-        return fr_fail(err, FR_INFEASIBLE,
-                       "no plan %s the limits: %s, with the nearest, %s",
-                       is_sure ? "keeps" : "was found that keeps",
-                       tuning->broken, tuning->nearest.name);
+        return fr_fail(
+            err, FR_INFEASIBLE,
+            "no plan %s the limits: %s, with the nearest, %s%s",
+            is_sure ? "keeps" : "was found that keeps", tuning->broken,
+            tuning->nearest.name,
+            say_nodes(inputs, choice, goal, tuning, more, sizeof more));
     if (tuning->best.plan == NULL && tuning->nearest.plan == NULL)
         return fr_fail(err, FR_INFEASIBLE, "no plan can be placed: %s",
                        tuning->n_reasons > 0 ? tuning->reasons[0].text : "");
@@ -189,7 +213,7 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
-    status = deliver(cli, &inputs, &choice, &tuning, err);
+    status = deliver(cli, &inputs, &choice, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);
     fr_plan_choice_release(&choice);

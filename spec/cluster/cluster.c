@@ -303,5 +303,5 @@ double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
         sum += (double)nodes_in(&cluster->groups[i], n_nodes) *
                (type->power_w + type->n_devices * each);
     }
-    return sum;
+    return sum * (cluster->pue > 1 ? cluster->pue : 1);
 }

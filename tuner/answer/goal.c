@@ -171,6 +171,21 @@ static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
     return node;
 }
 
+/* Devices of the nodes that the plan leaves idle draw what the file says, else
+ * as much as the others. */
+static double power_w(const fr_plan *plan, const fr_cluster *cluster,
+                      int64_t n_nodes)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    double n_slots = 0;
+    if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
+        return fr_cluster_power_w(cluster, n_nodes, 1);
+    for (int64_t node = 0; node < n_nodes; node++)
+        n_slots += (double)fr_cluster_node_slots(cluster, node, 1);
+    return fr_cluster_power_w(cluster, n_nodes,
+                              fmin(1, (double)fr_plan_world(plan) / n_slots));
+}
+
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
                                const fr_job *job, const fr_cluster *cluster)
 {
@@ -184,7 +199,7 @@ fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
         .tokens = least * more,
         .n_steps = least * more / batch,
         .usd_per_h = usd_per_h(goal, cluster, n_nodes),
-        .kw = fr_cluster_power_w(cluster, n_nodes, 1) / 1000,
+        .kw = power_w(plan, cluster, n_nodes) / 1000,
         .n_nodes = n_nodes,
         .n_devices = fr_plan_world(plan),
     };
