@@ -166,8 +166,8 @@ static void test_values(void)
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 5, false), 3 * 4 * 3.25 + 2 * 17.5,
                1e-14);
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 4, true), 3 * 4 * 3.25 + 6.25, 1e-14);
-    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8), 2 * (725 + 4 * (60 + 330 * 0.8)),
-               1e-14);
+    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8),
+               1.15 * 2 * (725 + 4 * (60 + 330 * 0.8)), 1e-12);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 1, 2), 0.9, 1e-15);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 3, 3), 0.75, 1e-15);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 3, 2), 1.0, 0);
