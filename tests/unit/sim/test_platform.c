@@ -26,7 +26,7 @@ static fr_platform *parse(const char *text)
 static const char *route(fr_platform *p, const char *src, const char *dst,
                          double *latency_s)
 {
-    static char text[1024];
+    static char text[sizeof(fr_err)];
     fr_platform_path path = {0};
     fr_err err = {0};
     size_t n = 0;
