@@ -194,8 +194,9 @@ static const bad bad_plans[] = {
     {FILE_WITH("1", "\"tp\": 1.5", JOB, ""), "p.json:3:"},
     {FILE_WITH("1", "\"tp\": 4294967297", JOB, ""),
      "p.json:3: tp is 4294967297: out of range"},
-    {FILE_WITH("5", "\"tp\": 5", JOB, ""), "heads 6 % tp 5 != 0; choose tp "
-                                           "from 1,2,3,6"},
+    {FILE_WITH("5", "\"tp\": 5", JOB, ""),
+     "heads: 6 is not a multiple of tp 5; choose tp "
+     "from 1,2,3,6"},
     {FILE_WITH("1", "\"schedule\": \"2f2b\"", JOB, ""),
      "p.json:3: unknown schedule '2f2b'; choose from gpipe, 1f1b, "
      "interleaved"},
