@@ -90,8 +90,10 @@ static fr_status read_range(study *s, char *text, fr_err *err)
                        "a range of sizes is such as 1kB..1GB or 1kB..1GB*2");
     for (uint64_t at = first;; at *= factor) {
         FR_TRY(add_size(s, at, err));
-        if (at > last / factor)
+        if (at == last)
             return FR_OK;
+        if (at > last / factor) /* the end belongs to the range */
+            return add_size(s, last, err);
     }
 }
 
