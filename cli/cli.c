@@ -4,7 +4,6 @@
 #include "core/base/units.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,27 +27,6 @@ bool fr_command_takes(const fr_command *command, fr_option option)
         if (*o == option)
             return true;
     return false;
-}
-
-void fr_cli_note(const fr_cli *cli, const char *format, ...)
-{
-    if (fr_cli_on(cli, FR_OPT_QUIET))
-        return;
-    va_list args;
-    va_start(args, format);
-    vfprintf(cli->chatter, format, args);
-    va_end(args);
-    fputc('\n', cli->chatter);
-}
-
-void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text)
-{
-    while (*text != '\0') {
-        int n = (int)strcspn(text, "\n");
-        fr_cli_note(cli, "forerun: %s%s%.*s", topic != NULL ? topic : "",
-                    topic != NULL ? ": " : "", n, text);
-        text += n + (text[n] != '\0');
-    }
 }
 
 #define MAX_COMMANDS 32
