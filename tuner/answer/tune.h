@@ -20,8 +20,8 @@ typedef struct fr_tune_options {
     const char *search;  /* NULL: the first of the list that fits */
     double budget_s;     /* of searching; 0: a fixed amount of work, about a
                             second, or up to 10,000 plans on CPUs */
-    double until_s;      /* of fr_clock_s(): the end of the budget, which what
-                            stands beside the answer shares; fr_tune() sets it */
+    double until_s;      /* of fr_clock_s(): the end of the budget, shared by
+                            what stands beside the answer; fr_tune() sets it */
     bool is_exact;       /* go on until the best is proven to be the best */
     int n_alternatives;
     int n_threads;     /* of the search; 0: as many as OpenMP has */
