@@ -29,9 +29,16 @@ static const fr_names goal_names = {.at = goal_at};
 static const fr_option_row own_rows[FR_OPT_N] = {
 #define FR_OPTION_ROW(symbol, name, letter, kind, metavar, group, names, low,  \
                       high, help)                                              \
-    [FR_OPT_##symbol] = {                                                      \
-        name, letter, FR_OPTION_##kind, metavar, FR_GROUP_##group, names, low, \
-        high, help},
+    [FR_OPT_##symbol] = {name,                                                 \
+                         letter,                                               \
+                         FR_OPTION_##kind,                                     \
+                         metavar,                                              \
+                         FR_GROUP_##group,                                     \
+                         names,                                                \
+                         low,                                                  \
+                         high,                                                 \
+                         help,                                                 \
+                         NULL},
     FR_OPTIONS_BEFORE_PLAN(FR_OPTION_ROW) FR_OPTIONS_AFTER_JOB(FR_OPTION_ROW)
 #undef FR_OPTION_ROW
 };
