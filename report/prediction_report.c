@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/table.h"
+#include "spec/result/prediction_fields.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,44 +92,6 @@ static const fr_field stage_fields[] = {
     FR_FIELD(fr_stage_memory, device_bytes),
 };
 
-static const fr_field memory_part_fields[] = {
-    {"parameters_bytes", FR_MEMBER(fr_prediction, memory.parameters_bytes)},
-    {"gradients_bytes", FR_MEMBER(fr_prediction, memory.gradients_bytes)},
-    {"optimizer_bytes", FR_MEMBER(fr_prediction, memory.optimizer_bytes)},
-    {"activations_bytes", FR_MEMBER(fr_prediction, memory.activations_bytes)},
-    {"buffers_bytes", FR_MEMBER(fr_prediction, memory.buffers_bytes)},
-    {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
-    {"workspaces_bytes", FR_MEMBER(fr_prediction, memory.workspaces_bytes)},
-    {"alignment_bytes", FR_MEMBER(fr_prediction, memory.alignment_bytes)},
-    {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
-    {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
-};
-
-static const fr_field memory_fields[] = {
-    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
-    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
-    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
-};
-
-static const fr_field time_fields[] = {
-    FR_FIELD(fr_prediction, step_s),
-    FR_FIELD(fr_prediction, step_s_p5),
-    FR_FIELD(fr_prediction, step_s_p95),
-    FR_FIELD(fr_prediction, tokens_per_s),
-    FR_FIELD(fr_prediction, samples_per_s),
-    FR_FIELD(fr_prediction, mfu),
-    FR_FIELD(fr_prediction, mfu_causal),
-    FR_FIELD(fr_prediction, hfu),
-    {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
-     .names = &fr_part_names},
-};
-
-static const fr_field cost_fields[] = {
-    {"usd_per_hour", FR_MEMBER(fr_prediction, cost.usd_per_hour)},
-    {"usd_total", FR_MEMBER(fr_prediction, cost.usd_total)},
-    {"kwh", FR_MEMBER(fr_prediction, cost.kwh)},
-};
-
 static const fr_field sim_fields[] = {
     {"events", FR_MEMBER(fr_prediction, sim.events)},
     {"wall_s", FR_MEMBER(fr_prediction, sim.wall_s)},
@@ -136,23 +99,20 @@ static const fr_field sim_fields[] = {
     {"ranks_total", FR_MEMBER(fr_prediction, sim.ranks_total)},
 };
 
-static const fr_field rest_fields[] = {
-    FR_GROUP("cost", cost_fields),
-    FR_FIELD(fr_prediction, source),
+static const fr_field effort_fields[] = {
     FR_GROUP("sim", sim_fields),
 };
 
 void fr_report_memory_parts_json(const fr_prediction *p, fr_json_writer *json)
 {
-    fr_fields_put(FR_FIELDS(memory_part_fields), p, json);
+    fr_fields_put(&fr_prediction_memory[FR_PREDICTION_FIRST_PART],
+                  FR_PREDICTION_PARTS_N, p, json);
 }
 
 static void put_memory(const fr_prediction *p, fr_json_writer *json)
 {
     fr_json_open_object(json, "memory");
-    fr_fields_put(FR_FIELDS(memory_fields), p, json);
-    fr_report_memory_parts_json(p, json);
-    fr_json_put_double(json, "p_fits", p->memory.p_fits);
+    fr_fields_put(FR_FIELDS(fr_prediction_memory), p, json);
     if (p->memory.n_stages > 0) {
         fr_json_put_u64(json, "allocated_bytes", p->memory.allocated_bytes);
         fr_json_open_array(json, "stages");
@@ -169,9 +129,11 @@ static void put_memory(const fr_prediction *p, fr_json_writer *json)
 
 void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
 {
-    fr_fields_put(FR_FIELDS(time_fields), p, json);
+    fr_fields_put(fr_prediction_fields, FR_PREDICTION_TIMES_N, p, json);
     put_memory(p, json);
-    fr_fields_put(FR_FIELDS(rest_fields), p, json);
+    fr_fields_put(&fr_prediction_fields[FR_PREDICTION_AFTER_MEMORY],
+                  FR_PREDICTION_FIELDS_N - FR_PREDICTION_AFTER_MEMORY, p, json);
+    fr_fields_put(FR_FIELDS(effort_fields), p, json);
 }
 
 /* ---- text ---------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "core/document/fields.h"
 #include "plan/decide/plan_json.h"
 #include "spec/model/model_json.h"
+#include "spec/result/prediction_fields.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -32,48 +33,6 @@ void fr_plan_file_release(fr_plan_file *file)
 
 /* ---- the prediction ----------------------------------------------------- */
 
-static const fr_field memory_fields[] = {
-    {"fits", FR_MEMBER(fr_prediction, memory.fits)},
-    {"p_fits", FR_MEMBER(fr_prediction, memory.p_fits)},
-    {"peak_bytes", FR_MEMBER(fr_prediction, memory.peak_bytes)},
-    {"capacity_bytes", FR_MEMBER(fr_prediction, memory.capacity_bytes)},
-    {"parameters_bytes", FR_MEMBER(fr_prediction, memory.parameters_bytes)},
-    {"gradients_bytes", FR_MEMBER(fr_prediction, memory.gradients_bytes)},
-    {"optimizer_bytes", FR_MEMBER(fr_prediction, memory.optimizer_bytes)},
-    {"activations_bytes", FR_MEMBER(fr_prediction, memory.activations_bytes)},
-    {"buffers_bytes", FR_MEMBER(fr_prediction, memory.buffers_bytes)},
-    {"overhead_bytes", FR_MEMBER(fr_prediction, memory.overhead_bytes)},
-    {"reserved_bytes", FR_MEMBER(fr_prediction, memory.reserved_bytes)},
-    {"device_bytes", FR_MEMBER(fr_prediction, memory.device_bytes)},
-};
-
-static const fr_field cost_fields[] = {
-    {"usd_per_hour", FR_MEMBER(fr_prediction, cost.usd_per_hour)},
-    {"usd_total", FR_MEMBER(fr_prediction, cost.usd_total)},
-    {"kwh", FR_MEMBER(fr_prediction, cost.kwh)},
-};
-
-/* The names of cost_models/cost.h: the file only repeats them. */
-static const char *const sources[] = {"measured", "fitted", "extrapolated",
-                                      "datasheet"};
-static const fr_names source_names = FR_NAMES(sources);
-
-static const fr_field prediction_fields[] = {
-    FR_FIELD(fr_prediction, step_s),
-    FR_FIELD(fr_prediction, step_s_p5),
-    FR_FIELD(fr_prediction, step_s_p95),
-    FR_FIELD(fr_prediction, samples_per_s),
-    FR_FIELD(fr_prediction, tokens_per_s),
-    FR_FIELD(fr_prediction, mfu),
-    FR_FIELD(fr_prediction, mfu_causal),
-    FR_FIELD(fr_prediction, hfu),
-    {"breakdown_s", FR_MEMBER(fr_prediction, breakdown_s),
-     .names = &fr_part_names},
-    FR_GROUP("memory", memory_fields),
-    FR_GROUP("cost", cost_fields),
-    {"source", FR_MEMBER(fr_prediction, source), .names = &source_names},
-};
-
 static fr_status need_object(const fr_json_value *value, const char *key,
                              fr_err *err)
 {
@@ -95,7 +54,7 @@ static fr_status read_prediction(const fr_json_value *object,
     FR_TRY(fr_json_get_object(object, "memory", &memory, err));
     out->memory.fits = true;
     out->memory.p_fits = 1;
-    return fr_fields_read(object, FR_FIELDS(prediction_fields), out, err);
+    return fr_fields_read(object, FR_FIELDS(fr_prediction_fields), out, err);
 }
 
 /* ---- the file ----------------------------------------------------------- */
@@ -282,7 +241,8 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
     }
     if (file->has_prediction) {
         fr_json_key(json, "prediction");
-        fr_fields_write(FR_FIELDS(prediction_fields), &file->prediction, json);
+        fr_fields_write(FR_FIELDS(fr_prediction_fields), &file->prediction,
+                        json);
     }
     fr_json_end_object(json);
 }
