@@ -52,6 +52,24 @@ static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
                          "not used");
 }
 
+/* Energy of a run without what its hosts draw would be taken for all of it. */
+static void note_power(const fr_cli *cli, const fr_cluster *cluster)
+{
+    bool is_asked =
+        fr_command_takes(cli->command, FR_OPT_MAX_ENERGY) &&
+        (fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_MAX_ENERGY));
+    for (size_t i = 0; is_asked && i < cluster->n_node_types; i++) {
+        const fr_node_type *type = &cluster->node_types[i];
+        if (type->power_w <= 0 &&
+            cluster->devices[type->i_device].kind == FR_DEVICE_GPU)
+            fr_cli_note(cli,
+                        "forerun: energy counts the GPUs of node-type '%s' "
+                        "alone: what the rest of it draws is not known; say it "
+                        "in a cluster file, power=\"2kW\"",
+                        type->id);
+    }
+}
+
 fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
                          fr_err *err)
 {
@@ -61,6 +79,7 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
     note_unused(cli, &out->cluster);
+    note_power(cli, &out->cluster);
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &out->profile, err), err));
         out->has_profile = true;

@@ -52,26 +52,25 @@
 #define CLOUD_NICS(n, gbitps, kind)                                            \
     .n_nics = (n), .nic_Bps = (gbitps) * GBITPS, .nic_kind = (kind),           \
     .nic_latency_s = CLOUD_LATENCY_S
-/* Servers, their sockets and GiB of memory in all. */
 /*
  * What hosts, NICs, fans and switches inside a node draw at most: the maximum
- * of the system as its maker states it, less that of its GPUs.  NVIDIA: DGX-1
- * user guide 3.5 kW; DGX-2 datasheet 10 kW; DGX A100 datasheet 6.5 kW; DGX
- * H100/H200 user guide 10.2 kW; DGX B200 datasheet 14.3 kW; DGX B300 datasheet
- * 14 kW; GB200 NVL72 120 kW and GB300 NVL72 132 kW (racks; HPE QuickSpecs,
- * NVIDIA).  Clouds and others do not say it: theirs is that of NVIDIA's system
- * of the same board.
+ * of the system, less that of its GPUs.  DGX-2: 10 kW (NVIDIA at GTC 2018, in
+ * datacenterdynamics.com).  DGX A100: 6.5 kW (user guide, May 2020).  DGX H100
+ * and H200: 10.2 kW (user guide).  DGX B200 14.3 kW, DGX B300 14.5 kW (NVIDIA's
+ * deployment guides).  GB200 NVL72: 120 kW (NVIDIA, GTC 2024).  GB300 NVL72:
+ * 132 kW (Supermicro's rack: eight power shelves of 33 kW, 132 to 140 kW in
+ * operation).  Clouds and others do not say it: theirs is that of NVIDIA's
+ * system of the same board.  Of DGX-1 no document was at hand: unknown, 0.
  */
-#define DGX_1_P100_POWER (3500 - 8 * 300)
-#define DGX_1_POWER (3500 - 8 * 300)
 #define DGX_2_POWER (10000 - 16 * 350)
 #define DGX_A100_POWER (6500 - 8 * 400)
 #define DGX_H100_POWER (10200 - 8 * 700)
 #define DGX_B200_POWER (14300 - 8 * 1000)
-#define DGX_B300_POWER (14000 - 8 * 1100)
+#define DGX_B300_POWER (14500 - 8 * 1100)
 #define GB200_NVL72_POWER (120000 - 72 * 1200)
 #define GB300_NVL72_POWER (132000 - 72 * 1400)
 
+/* Servers, their sockets and GiB of memory in all. */
 #define HOSTS(n, sockets, memory_gib)                                          \
     .n_hosts = (n), .n_sockets = (sockets),                                    \
     .host_memory_bytes = (memory_gib) * GIB
