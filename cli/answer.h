@@ -20,6 +20,11 @@ fr_json_writer *fr_answer_begin(fr_answer *answer, const char *schema);
 FR_CHECKED fr_status fr_answer_print(fr_answer *answer, const fr_cli *cli,
                                      fr_err *err);
 
+/* Every line of a text as a string, within an array; as an array. */
+void fr_answer_strings(fr_json_writer *json, const char *text);
+void fr_answer_put_lines(fr_json_writer *json, const char *key,
+                         const char *text);
+
 /* A buffer for people to read: tables in it are as wide as the terminal, and
  * show what --columns asks for. */
 void fr_answer_open(const fr_cli *cli, fr_buffer *out);

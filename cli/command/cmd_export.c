@@ -1,14 +1,19 @@
-/* cmd_export.c: what a plan chooses, in the formats of other programs. */
+/* cmd_export.c: a plan as files of other programs. */
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
 #include "core/base/fileio.h"
+#include "interop/export/export.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
-                            fr_err *err)
+/* ---- the table of NCCL's tuner plugin ------------------------------------ */
+
+static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
+                                 fr_err *err)
 {
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
@@ -33,8 +38,9 @@ static fr_status print_json(const fr_cli *cli, const fr_nccl_rows *rows,
 }
 
 /* The file is the answer, or goes where -o says. */
-static fr_status print(const fr_cli *cli, const fr_nccl_rows *rows,
-                       const fr_plan *plan, const char *cluster, fr_err *err)
+static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
+                            const fr_plan *plan, const char *cluster,
+                            fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     char name[256];
@@ -48,38 +54,195 @@ static fr_status print(const fr_cli *cli, const fr_nccl_rows *rows,
     if (status == FR_OK)
         fr_cli_note_lines(cli, NULL, fr_buffer_text(&rows->also));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, rows, err);
+        status = print_rows_json(cli, rows, err);
     else if (status == FR_OK && output == NULL)
         return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
     return status;
 }
 
+static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
+                             const char *cluster, fr_err *err)
+{
+    fr_inputs inputs = {0};
+    fr_nccl_rows rows = {0};
+    if (cluster[0] == '\0')
+        return fr_fail(err, FR_INPUT, "%s names no cluster; give one",
+                       cli->positional[0]);
+    fr_status status = fr_inputs_load(cli, cluster, &inputs, err);
+    if (status == FR_OK)
+        status = fr_nccl_rows_make(&inputs, file, &rows, err);
+    if (status == FR_OK)
+        status = print_rows(cli, &rows, &file->plan, cluster, err);
+    fr_nccl_rows_release(&rows);
+    fr_inputs_release(&inputs);
+    return status;
+}
+
+/* ---- files of a framework or a launcher ---------------------------------- */
+
+/* Several files go into a folder, one where -o says. */
+static fr_status save_file(const fr_export_file *file, const char *path,
+                           fr_err *err)
+{
+    FR_TRY(fr_file_write(path, file->text.data, file->text.n, err));
+    if (file->is_executable && chmod(path, 0755) != 0)
+        return fr_fail(err, FR_IO, "%s cannot be made executable", path);
+    return FR_OK;
+}
+
+static fr_status save_all(const fr_cli *cli, const fr_export_files *files,
+                          fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    char path[4096];
+    size_t n = strlen(output);
+    bool is_folder = files->n > 1 || fr_dir_exists(output) ||
+                     (n > 0 && output[n - 1] == '/');
+    if (!is_folder)
+        return save_file(&files->items[0], output, err);
+    if (!fr_dir_exists(output))
+        FR_TRY(fr_dir_create(output, err));
+    for (size_t i = 0; i < files->n; i++) {
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", output,
+                             files->items[i].name) >= sizeof path)
+            return fr_fail(err, FR_INPUT, "the path %.200s is too long",
+                           output);
+        FR_TRY(save_file(&files->items[i], path, err));
+    }
+    return FR_OK;
+}
+
+static fr_status print_files_json(const fr_cli *cli,
+                                  const fr_exporter *exporter,
+                                  const fr_export_request *request,
+                                  const fr_export_files *files, fr_err *err)
+{
+    fr_answer answer;
+    fr_buffer notes;
+    const fr_target *target =
+        (exporter->target != NULL ? exporter : request->program)->target;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
+    fr_json_put_string(json, "format", exporter->name);
+    if (request->program != NULL)
+        fr_json_put_string(json, "program", request->program->name);
+    if (target->versions != NULL)
+        fr_json_put_string(json, "version", target->versions[request->version]);
+    fr_json_open_array(json, "files");
+    for (size_t i = 0; i < files->n; i++) {
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", files->items[i].name);
+        fr_json_put_bool(json, "executable", files->items[i].is_executable);
+        fr_json_put_string(json, "text", fr_buffer_text(&files->items[i].text));
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_buffer_init(&notes);
+    fr_target_put_notes(target, &request->file->plan, "", &notes);
+    fr_answer_put_lines(json, "not_written", fr_buffer_text(&notes));
+    fr_buffer_release(&notes);
+    return fr_answer_print(&answer, cli, err);
+}
+
+/* One file is the answer where -o does not say where it goes. */
+static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
+                             const fr_export_request *request,
+                             const fr_export_files *files, fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    bool is_json = fr_cli_on(cli, FR_OPT_JSON);
+    if (output == NULL && !is_json && files->n > 1)
+        return fr_fail(err, FR_USAGE,
+                       "%s is %zu files; give a folder: -o %s-files",
+                       exporter->name, files->n, exporter->name);
+    if (output != NULL)
+        FR_TRY(save_all(cli, files, err));
+    if (is_json)
+        return print_files_json(cli, exporter, request, files, err);
+    if (output == NULL)
+        fwrite(files->items[0].text.data, 1, files->items[0].text.n, cli->out);
+    return FR_OK;
+}
+
+/* How many nodes a plan needs, and how many of the devices of each. */
+static void count_nodes(const fr_cluster *cluster, fr_export_request *request)
+{
+    int64_t world = fr_plan_world(&request->file->plan);
+    int64_t per_node = cluster != NULL ? fr_cluster_node_slots(cluster, 0, 1)
+                                       : 8; /* as most GPU nodes have */
+    request->n_devices_per_node = per_node < world ? per_node : world;
+    request->n_nodes = (world + per_node - 1) / per_node;
+}
+
+static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
+                              fr_export_request *request, fr_err *err)
+{
+    const char *name = fr_cli_text(cli, FR_OPT_PROGRAM);
+    if (exporter->target != NULL && name != NULL)
+        return fr_fail(err, FR_USAGE,
+                       "--program is for launchers; --to %s is "
+                       "a program itself",
+                       exporter->name);
+    if (exporter->target != NULL)
+        return FR_OK;
+    if (name == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "what shall %s start? give --program megatron, "
+                       "deepspeed, ddp ...",
+                       exporter->name);
+    request->program = fr_exporter_find(name);
+    if (request->program == NULL || request->program->target == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "--program %.40s cannot be started; give one of the "
+                       "frameworks of --to",
+                       name);
+    return FR_OK;
+}
+
+static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
+                              const fr_plan_file *file,
+                              const char *cluster_name, fr_err *err)
+{
+    fr_cluster cluster;
+    fr_export_files files = {0};
+    fr_export_request request = {.file = file, .plan_path = cli->positional[0]};
+    bool has_cluster = cluster_name[0] != '\0';
+    FR_TRY(find_program(cli, exporter, &request, err));
+    FR_TRY(fr_target_version(
+        (request.program != NULL ? request.program : exporter)->target,
+        fr_cli_text(cli, FR_OPT_VERSION), &request.version, err));
+    if (has_cluster)
+        FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
+    request.cluster = has_cluster ? &cluster : NULL;
+    count_nodes(request.cluster, &request);
+    fr_status status = fr_export(exporter, &request, &files, err);
+    if (status == FR_OK)
+        status = print_files(cli, exporter, &request, &files, err);
+    fr_export_files_release(&files);
+    if (has_cluster)
+        fr_cluster_release(&cluster);
+    return status;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
 FR_COMMAND_FUNCTION(export)
 {
     fr_plan_file file;
-    fr_inputs inputs = {0};
-    fr_nccl_rows rows = {0};
-    fr_status status;
     if (!fr_cli_has(cli, FR_OPT_TO))
-        return fr_fail(err, FR_USAGE, "export to what? give --to nccl-csv");
+        return fr_fail(err, FR_USAGE,
+                       "export to what? give --to megatron, deepspeed, slurm, "
+                       "nccl-csv ... (forerun help export)");
     FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], &file, err), err));
     const char *cluster =
         cli->n_positional > 1 ? cli->positional[1] : file.cluster;
-    if (cluster[0] == '\0') {
-        status = fr_fail(err, FR_INPUT, "%s names no cluster; give one",
-                         cli->positional[0]);
-        goto out_file;
-    }
-    FR_TRY_GOTO(status, fr_cli_apply_plan(cli, &file.plan, NULL, err),
-                out_file);
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &inputs, err), out_file);
-    FR_TRY_GOTO(status, fr_nccl_rows_make(&inputs, &file, &rows, err),
-                out_file);
-    status = print(cli, &rows, &file.plan, cluster, err);
-out_file:
-    fr_nccl_rows_release(&rows);
-    fr_inputs_release(&inputs);
+    const fr_exporter *exporter =
+        fr_exporter_at((int)cli->option[FR_OPT_TO].count);
+    fr_status status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
+    if (status == FR_OK)
+        status = exporter->write == NULL
+                     ? export_rows(cli, &file, cluster, err)
+                     : export_files(cli, exporter, &file, cluster, err);
     fr_plan_file_release(&file);
     return status;
 }

@@ -156,18 +156,6 @@ static fr_status format(const source sources[2], size_t n, fr_buffer *out,
     return status;
 }
 
-static void put_notes(fr_json_writer *json, const char *notes)
-{
-    for (const char *at = notes; *at;) {
-        size_t n = strcspn(at, "\n");
-        char *line = strndup(at, n);
-        if (line != NULL)
-            fr_json_string(json, line);
-        free(line);
-        at += n + (at[n] != '\0');
-    }
-}
-
 static fr_status print_json(const fr_cli *cli, const source sources[2],
                             size_t n, fr_err *err)
 {
@@ -198,7 +186,7 @@ static fr_status print_json(const fr_cli *cli, const source sources[2],
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
     fr_json_open_array(json, "assumed");
     for (size_t i = n; i-- > 0;)
-        put_notes(json, fr_buffer_text(&sources[i].import.notes));
+        fr_answer_strings(json, fr_buffer_text(&sources[i].import.notes));
     fr_json_end_array(json);
     return fr_answer_print(&answer, cli, err);
 }

@@ -125,10 +125,9 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_goal *goal, const fr_log *log)
 {
     const fr_option_value *v = cli->option;
-    const char *framework =
-        fr_cli_has(cli, FR_OPT_FOR)
-            ? fr_framework_rules_name((int)v[FR_OPT_FOR].count)
-            : NULL;
+    const fr_target *target = fr_cli_has(cli, FR_OPT_FOR)
+                                  ? fr_target_at((int)v[FR_OPT_FOR].count)
+                                  : NULL;
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,
@@ -137,9 +136,9 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .pins = choice->pins,
                   .world = v[FR_OPT_RANKS].count,
                   .ranges = ranges,
-                  .framework = framework != NULL
-                                   ? fr_framework_rules_find(framework)
-                                   : NULL,
+                  .target = target,
+                  .target_version =
+                      target != NULL ? fr_target_newest(target) : 0,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
                   .fit_confidence = fr_cli_fit_confidence(cli)},
         .goal = goal,

@@ -77,6 +77,8 @@ static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {FR_OPT_TO,
+                                           FR_OPT_PROGRAM,
+                                           FR_OPT_VERSION,
                                            FR_OPT_COLLECTIVE,
                                            FR_OPT_NCCL_PROTOCOL,
                                            FR_OPT_NCCL_CHANNELS,

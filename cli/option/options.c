@@ -1,6 +1,7 @@
 /* options.c: the rows of options.h, and of the fields of a plan and a job. */
 #include "cli/option/options.h"
 
+#include "interop/export/export.h"
 #include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
 
@@ -13,11 +14,10 @@ static const fr_names allow_names = FR_NAMES(allowed);
 static const char *const backends[] = {"cpu", "cuda"};
 const fr_names fr_backend_names = FR_NAMES(backends);
 
-static const char *const exports[] = {"nccl-csv"};
-static const fr_names export_names = FR_NAMES(exports);
+static const fr_names export_names = {.at = fr_exporter_name};
 
 static const fr_names search_names = {.at = fr_search_name};
-static const fr_names framework_names = {.at = fr_framework_rules_name};
+static const fr_names target_names = {.at = fr_target_name};
 
 static const char *goal_at(int i)
 {

@@ -47,7 +47,11 @@ extern const fr_names fr_backend_names;
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &export_names, 0, 0,              \
-      "what to write: the file of NCCL's example tuner plugin")                \
+      "what to write it for: a framework, a launcher, NCCL")                   \
+    X(PROGRAM, "program", 0, TEXT, "NAME", OUTPUT, 0, 0, 0,                    \
+      "what a launcher starts: megatron, deepspeed ...")                       \
+    X(VERSION, "version", 0, TEXT, "V", OUTPUT, 0, 0, 0,                       \
+      "of the framework (the newest that is known)")                           \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \
@@ -93,7 +97,7 @@ extern const fr_names fr_backend_names;
       "run the K best plans here for some steps, and choose by that")          \
     X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
       "write the measured steps into the --profile file")                      \
-    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &framework_names, 0, 0,           \
+    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &target_names, 0, 0,              \
       "only plans that this framework accepts")                                \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "threads of the search; any number gives the same answer")               \

@@ -1,6 +1,8 @@
 /* export_nccl_csv.c: see export_nccl_csv.h. */
 #include "interop/export/export_nccl_csv.h"
 
+#include "interop/export/export_list.h"
+
 #include <assert.h>
 
 const char *fr_nccl_csv_op(fr_op op)
@@ -46,3 +48,8 @@ fr_status fr_nccl_csv_format(const fr_nccl_rule *rows, size_t n,
     }
     return fr_buffer_check(out, err);
 }
+
+const fr_exporter fr_exporter_nccl_csv = {
+    .name = "nccl-csv",
+    .summary = "the file of NCCL's example tuner plugin",
+};

@@ -39,6 +39,22 @@ static void set_neutral(fr_decision_level level, fr_plan *plan)
     }
 }
 
+/* The fields that a level decides; what is no axis is known from the first. */
+static uint64_t fields_of(fr_decision_level level)
+{
+    uint64_t fields = 0, later = 0;
+    for (int i = 0; i < FR_SPACE_AXIS_N; i++) {
+        if (fr_space_axis_fields[i] == FR_PLAN_FIELDS_N)
+            continue;
+        uint64_t bit = UINT64_C(1) << fr_space_axis_fields[i];
+        if (fr_plan_space_axes[i].level == level)
+            fields |= bit;
+        else
+            later |= bit;
+    }
+    return level == FR_DECISION_LAYERS ? FR_PLAN_BITS_ALL & ~later : fields;
+}
+
 static fr_status add(const walk *w, const fr_plan_space_choice *choice,
                      const fr_plan *plan)
 {
@@ -50,9 +66,11 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
         set_neutral(FR_DECISION_PIPELINE, &asked);
     fr_status status =
         fr_plan_check_lowerable(&asked, request->model, request->job, &why);
-    if (status == FR_OK && request->framework != NULL)
-        status = fr_framework_check(request->framework, w->level, &asked,
-                                    request->model, request->job, &why);
+    if (status == FR_OK && request->target != NULL)
+        status = fr_target_check(
+            request->target, request->target_version, fields_of(w->level),
+            w->level == FR_DECISION_LAYERS ? 0 : fields_of(FR_DECISION_LAYERS),
+            &asked, request->model, request->job, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(w->err);
     if (status != FR_OK) {

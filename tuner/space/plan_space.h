@@ -11,9 +11,9 @@
 
 #include "core/base/vec.h"
 #include "plan/decide/plan_fields.h"
+#include "plan/target/target.h"
 #include "spec/cluster/cluster.h"
 #include "tuner/space/decision_levels.h"
-#include "tuner/space/frameworks.h"
 
 /*
  * The axes in the order in which they are decided; each is a field of the plan.
@@ -92,8 +92,9 @@ typedef struct fr_plan_space_request {
     bool allow_lossy;      /* compressors, precision */
     double fit_confidence; /* plans that are less likely to fit do not; 0: those
                               that are more likely not to */
-    const fr_axis_range *ranges;         /* [FR_SPACE_AXIS_N]; NULL: none */
-    const fr_framework_rules *framework; /* that hold too; NULL: none */
+    const fr_axis_range *ranges; /* [FR_SPACE_AXIS_N]; NULL: none */
+    const fr_target *target;     /* whose rules hold too; NULL: none */
+    int target_version;
     /* Finds balanced splits (balance_layers.h), which are then values; NULL:
      * they are not. */
     fr_balance *balance;

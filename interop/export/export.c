@@ -1,0 +1,165 @@
+/* export.c: the list of exporters, and what they share. */
+#include "interop/export/export.h"
+
+#include "core/base/fileio.h"
+#include "interop/export/export_list.h"
+#include "plan/decide/plan_kinds.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const fr_exporter *const exporters[] = {
+#define FR_EXPORTER_ROW(entry) &fr_exporter_##entry,
+    FR_EXPORTERS(FR_EXPORTER_ROW)
+#undef FR_EXPORTER_ROW
+};
+
+const fr_exporter *fr_exporter_at(int i)
+{
+    return i >= 0 && i < (int)FR_LENGTH(exporters) ? exporters[i] : NULL;
+}
+
+const char *fr_exporter_name(int i)
+{
+    const fr_exporter *exporter = fr_exporter_at(i);
+    return exporter != NULL ? exporter->name : NULL;
+}
+
+const fr_exporter *fr_exporter_find(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(exporters); i++)
+        if (strcmp(exporters[i]->name, name) == 0)
+            return exporters[i];
+    return NULL;
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
+/* What it cannot, and the nearest plan that it can. */
+static fr_status check_target(const fr_target *target,
+                              const fr_export_request *request, fr_err *err)
+{
+    const fr_plan_file *file = request->file;
+    fr_plan nearest;
+    fr_err why;
+    char name[512];
+    fr_status status =
+        fr_target_check(target, request->version, FR_PLAN_BITS_ALL, 0,
+                        &file->plan, &file->model, &file->job, &why);
+    if (status != FR_INPUT)
+        return status;
+    if (!fr_target_nearest(target, request->version, &file->plan, &file->model,
+                           &file->job, &nearest))
+        return fr_fail(err, FR_INFEASIBLE, "%.600s", why.text);
+    return fr_fail(err, FR_INFEASIBLE, "%.600s; nearest plan: %s", why.text,
+                   fr_plan_describe(&nearest, name, sizeof name));
+}
+
+fr_status fr_export(const fr_exporter *exporter,
+                    const fr_export_request *request, fr_export_files *out,
+                    fr_err *err)
+{
+    if (exporter->target != NULL) {
+        FR_TRY(check_target(exporter->target, request, err));
+        return exporter->write(request, out, err);
+    }
+    const fr_exporter *program = request->program;
+    fr_export_request of = *request;
+    of.program = NULL;
+    FR_TRY(fr_export(program, &of, out, err));
+    return exporter->write(request, out, err);
+}
+
+void fr_export_files_release(fr_export_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        fr_buffer_release(&files->items[i].text);
+    fr_vec_release(files);
+}
+
+/* ---- for exporters ------------------------------------------------------- */
+
+fr_export_file *fr_export_add(fr_export_files *out, const char *name,
+                              bool is_executable)
+{
+    fr_export_file file = {.is_executable = is_executable};
+    snprintf(file.name, sizeof file.name, "%s", name);
+    fr_buffer_init(&file.text);
+    if (fr_vec_push(out, file) != FR_OK)
+        return NULL;
+    return &out->items[out->n - 1];
+}
+
+void fr_export_put_header(const fr_export_request *request,
+                          const fr_target *target, const char *prefix,
+                          fr_buffer *out)
+{
+    const fr_plan_file *file = request->file;
+    char name[512];
+    fr_buffer_printf(out, "%sWritten by forerun from %s: %s\n", prefix,
+                     fr_path_name(request->plan_path), file->model.name);
+    fr_buffer_printf(out, "%sPlan: %s\n", prefix,
+                     fr_plan_describe(&file->plan, name, sizeof name));
+    if (file->has_prediction)
+        fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g tokens/s\n",
+                         prefix, file->prediction.step_s,
+                         file->prediction.tokens_per_s);
+    fr_buffer notes;
+    fr_buffer_init(&notes);
+    fr_target_put_notes(target, &file->plan, prefix, &notes);
+    if (notes.n > 0)
+        fr_buffer_printf(out, "%sNot in this file:\n%s", prefix,
+                         fr_buffer_text(&notes));
+    fr_buffer_release(&notes);
+}
+
+/* NCCL's word for a collective algorithm (docs.nvidia.com, NCCL_ALGO). */
+static const char *nccl_algorithm(fr_collective_kind kind)
+{
+    switch (kind) {
+    case FR_COLLECTIVE_RING:
+        return "Ring";
+    case FR_COLLECTIVE_DOUBLE_TREE:
+        return "Tree";
+    case FR_COLLECTIVE_NVLS:
+        return "NVLS";
+    default:
+        return NULL;
+    }
+}
+
+static const char *nccl_protocol(fr_protocol protocol)
+{
+    static const char *const words[FR_PROTOCOL_N] = {
+        [FR_PROTOCOL_LL] = "LL",
+        [FR_PROTOCOL_LL128] = "LL128",
+        [FR_PROTOCOL_SIMPLE] = "Simple"};
+    return words[protocol];
+}
+
+static void add(fr_export_variable *variable, const char *name,
+                const char *value)
+{
+    snprintf(variable->name, sizeof variable->name, "%s", name);
+    snprintf(variable->value, sizeof variable->value, "%s", value);
+}
+
+int fr_export_environment(const fr_export_request *request,
+                          fr_export_variable out[FR_EXPORT_VARIABLES_MAX])
+{
+    const fr_plan *plan = &request->file->plan;
+    const char *algorithm = nccl_algorithm(plan->collective);
+    const char *protocol = nccl_protocol(plan->protocol);
+    char text[32];
+    int n = 0;
+    if (algorithm != NULL)
+        add(&out[n++], "NCCL_ALGO", algorithm);
+    if (protocol != NULL)
+        add(&out[n++], "NCCL_PROTO", protocol);
+    if (plan->n_channels > 0) {
+        snprintf(text, sizeof text, "%d", plan->n_channels);
+        add(&out[n++], "NCCL_MIN_CTAS", text);
+        add(&out[n++], "NCCL_MAX_CTAS", text);
+    }
+    return n;
+}

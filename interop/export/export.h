@@ -1,0 +1,105 @@
+/*
+ * export.h: a plan as files of other programs.
+ *
+ * An exporter is a file export_NAME.c with one const fr_exporter and a row of
+ * the list in export_list.h.  What its program can be told of a plan stands in
+ * plan/target/, and has been checked when an exporter is called: it only
+ * writes.
+ *
+ * Two kinds.  An exporter of a framework (`target`) writes what holds the plan:
+ * arguments, a configuration, a script.  A launcher writes what starts it on
+ * many nodes: a batch script, a manifest; it is given the exporter whose
+ * command it starts.
+ */
+#ifndef FR_INTEROP_EXPORT_EXPORT_H
+#define FR_INTEROP_EXPORT_EXPORT_H
+
+#include "core/base/buffer.h"
+#include "core/base/vec.h"
+#include "plan/decide/plan_json.h"
+#include "plan/target/target.h"
+#include "spec/cluster/cluster.h"
+
+typedef struct fr_export_file {
+    char name[64]; /* without folders */
+    fr_buffer text;
+    bool is_executable;
+} fr_export_file;
+
+typedef fr_vec(fr_export_file) fr_export_files;
+
+/* How the processes of a program come to be. */
+typedef enum fr_export_start {
+    FR_START_TORCHRUN, /* one torchrun on each node starts a process per device,
+                          which finds RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR
+                          and MASTER_PORT in its environment */
+    FR_START_MPI,      /* one process per rank under mpirun or srun */
+    FR_START_NODE      /* one process on each node, for all devices of it */
+} fr_export_start;
+
+struct fr_exporter;
+
+typedef struct fr_export_request {
+    const fr_plan_file *file;
+    const char *plan_path;               /* as the user named it */
+    const fr_cluster *cluster;           /* NULL: none is named */
+    int version;                         /* of the target */
+    int64_t n_nodes, n_devices_per_node; /* of those that the plan uses */
+    const struct fr_exporter *program;   /* of a launcher; else NULL */
+} fr_export_request;
+
+typedef struct fr_exporter {
+    const char *name;    /* of --to */
+    const char *summary; /* for lists: "ds_config.json of DeepSpeed" */
+    /* What its program can be told; NULL: a launcher. */
+    const fr_target *target;
+    /* NULL: made from costs that are measured or modelled (nccl-csv). */
+    FR_CHECKED fr_status (*write)(const fr_export_request *request,
+                                  fr_export_files *out, fr_err *err);
+    /* Of a program: how it is started, and the command of one process (under
+     * torchrun: what follows torchrun's own options), without its end of line.
+     * It runs in the folder that the files are in. */
+    fr_export_start start;
+    FR_CHECKED fr_status (*put_command)(const fr_export_request *request,
+                                        fr_buffer *out, fr_err *err);
+} fr_exporter;
+
+/* Name of exporter i, NULL past the last. */
+const char *fr_exporter_name(int i);
+const fr_exporter *fr_exporter_at(int i);
+const fr_exporter *fr_exporter_find(const char *name); /* NULL: none */
+
+/*
+ * Checks the plan against the target and writes.  FR_INFEASIBLE says what the
+ * target cannot.  fr_export_files_release() frees, also after a failure.
+ */
+FR_CHECKED fr_status fr_export(const fr_exporter *exporter,
+                               const fr_export_request *request,
+                               fr_export_files *out, fr_err *err);
+void fr_export_files_release(fr_export_files *files);
+
+/* ---- for exporters ------------------------------------------------------- */
+
+/* A new file at the end of *out, empty; NULL: no memory. */
+fr_export_file *fr_export_add(fr_export_files *out, const char *name,
+                              bool is_executable);
+
+/*
+ * What every file says at its top, as comments behind `prefix` ("# "): the
+ * plan, what was predicted, and what the file does not hold of the plan
+ * (fr_target_put_notes).
+ */
+void fr_export_put_header(const fr_export_request *request,
+                          const fr_target *target, const char *prefix,
+                          fr_buffer *out);
+
+/* NCCL's environment for what the plan asks of it, as NAME=VALUE pairs. */
+typedef struct fr_export_variable {
+    char name[32], value[64];
+} fr_export_variable;
+enum { FR_EXPORT_VARIABLES_MAX = 16 };
+/* Returns how many. */
+int fr_export_environment(const fr_export_request *request,
+                          fr_export_variable out[FR_EXPORT_VARIABLES_MAX]);
+
+#endif

@@ -1,0 +1,177 @@
+/* target.c: what a target says of a plan. */
+#include "plan/target/target.h"
+
+#include "plan/target/target_list.h"
+
+#include <string.h>
+
+static const fr_target *const targets[] = {
+#define FR_TARGET_ROW(entry) &fr_target_##entry,
+    FR_TARGETS(FR_TARGET_ROW)
+#undef FR_TARGET_ROW
+};
+
+const fr_target *fr_target_at(int i)
+{
+    return i >= 0 && i < (int)FR_LENGTH(targets) ? targets[i] : NULL;
+}
+
+const char *fr_target_name(int i)
+{
+    const fr_target *target = fr_target_at(i);
+    return target != NULL ? target->name : NULL;
+}
+
+const fr_target *fr_target_find(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(targets); i++)
+        if (strcmp(targets[i]->name, name) == 0)
+            return targets[i];
+    return NULL;
+}
+
+int fr_target_newest(const fr_target *target)
+{
+    int n = 0;
+    while (target->versions != NULL && target->versions[n] != NULL)
+        n++;
+    return n > 0 ? n - 1 : 0;
+}
+
+fr_status fr_target_version(const fr_target *target, const char *version,
+                            int *out, fr_err *err)
+{
+    const char *const *all = target->versions;
+    fr_buffer names;
+    if (version == NULL) {
+        *out = fr_target_newest(target);
+        return FR_OK;
+    }
+    for (int i = 0; all != NULL && all[i] != NULL; i++)
+        if (strcmp(all[i], version) == 0) {
+            *out = i;
+            return FR_OK;
+        }
+    if (all == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "%s has no versions here; leave out "
+                       "--version",
+                       target->name);
+    fr_buffer_init(&names);
+    for (int i = 0; all[i] != NULL; i++)
+        fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "", all[i]);
+    fr_status status = fr_fail(err, FR_USAGE,
+                               "--version %.40s of %s is not known; give one "
+                               "of %s",
+                               version, target->name, fr_buffer_text(&names));
+    fr_buffer_release(&names);
+    return status;
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
+static bool has_value(const fr_target_field *row, const fr_field *field,
+                      const fr_plan *plan)
+{
+    if (field->kind == FR_FIELD_LIST)
+        return row->fate != FR_FATE_REFUSED || fr_field_count(field, plan) == 0;
+    double value = fr_field_get(field, plan);
+    if (row->values == 0)
+        return row->fate != FR_FATE_REFUSED || value == field->initial;
+    if (value != (double)(int64_t)value)
+        return false;
+    unsigned bit = value < 0 ? 0 : value > 63 ? 63 : (unsigned)value;
+    return (row->values >> bit & 1) != 0;
+}
+
+/* A value as a plan file has it. */
+static void put_value(const fr_field *field, const fr_plan *plan,
+                      fr_buffer *out)
+{
+    if (field->kind == FR_FIELD_LIST) {
+        const int32_t *list = fr_field_at(field, plan);
+        for (int32_t i = 0; i < fr_field_count(field, plan); i++)
+            fr_buffer_printf(out, "%s%d", i > 0 ? "," : "", list[i]);
+        return;
+    }
+    double value = fr_field_get(field, plan);
+    const char *name =
+        field->names != NULL ? fr_name_at(field->names, (int)value) : NULL;
+    if (name != NULL)
+        fr_buffer_puts(out, name);
+    else if (field->kind == FR_FIELD_BOOL)
+        fr_buffer_puts(out, value != 0 ? "on" : "off");
+    else
+        fr_buffer_printf(out, "%.12g", value);
+}
+
+static fr_status fail_field(const fr_target *target, fr_plan_field_id id,
+                            const fr_plan *plan, fr_err *err)
+{
+    const fr_target_field *row = &target->fields[id];
+    const fr_field *field = &fr_plan_fields[id].field;
+    fr_buffer value;
+    fr_buffer_init(&value);
+    put_value(field, plan, &value);
+    fr_status status = fr_fail(err, FR_INPUT, "%s cannot have %s %s: %s",
+                               target->name, field->key, fr_buffer_text(&value),
+                               row->why != NULL ? row->why : row->how);
+    fr_buffer_release(&value);
+    return status;
+}
+
+static bool is_of_version(const fr_target_rule *rule, int version)
+{
+    return version >= rule->since &&
+           (rule->until == 0 || version <= rule->until);
+}
+
+/* The rules of the target and of what it runs on. */
+static fr_status check_rules(const fr_target *target, int version,
+                             uint64_t asked, uint64_t known,
+                             const fr_plan *plan, const fr_model *model,
+                             const fr_job *job, fr_err *err)
+{
+    for (const fr_target *of = target; of != NULL; of = of->base) {
+        int at = of == target ? version : fr_target_newest(of);
+        for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
+            bool is_due = asked == FR_PLAN_BITS_ALL ||
+                          ((r->fields & asked) != 0 &&
+                           (r->fields & ~(asked | known)) == 0);
+            if (is_due && is_of_version(r, at) && !r->holds(plan, model, job))
+                return fr_fail(err, FR_INPUT, "%s asks for %s", target->name,
+                               r->text);
+        }
+    }
+    return FR_OK;
+}
+
+fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
+                          uint64_t known, const fr_plan *plan,
+                          const fr_model *model, const fr_job *job, fr_err *err)
+{
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        if ((asked >> i & 1) != 0 &&
+            fr_plan_field_is_used(plan, (fr_plan_field_id)i) &&
+            !has_value(&target->fields[i], &fr_plan_fields[i].field, plan))
+            return fail_field(target, (fr_plan_field_id)i, plan, err);
+    return check_rules(target, version, asked, known, plan, model, job, err);
+}
+
+void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
+                         const char *prefix, fr_buffer *out)
+{
+    fr_plan plain;
+    fr_plan_init(&plain);
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_target_field *row = &target->fields[i];
+        const fr_field *field = &fr_plan_fields[i].field;
+        if ((row->fate != FR_FATE_IMPLIED && row->fate != FR_FATE_PREDICTED) ||
+            !fr_plan_field_is_used(plan, (fr_plan_field_id)i) ||
+            fr_field_is_same(field, plan, &plain))
+            continue;
+        fr_buffer_printf(out, "%s%s ", prefix, field->key);
+        put_value(field, plan, out);
+        fr_buffer_printf(out, ": %s\n", row->how);
+    }
+}

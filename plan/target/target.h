@@ -1,0 +1,112 @@
+/*
+ * target.h: the programs that a plan can be taken to, and what each can be
+ * told of one.  `tune --for` searches what a target allows, `export --to`
+ * writes it: both ask these tables, one file target_NAME.c each.
+ *
+ * A target says of every field of a plan what becomes of it, and has rules
+ * over several fields: the checks of its own source, each with where it
+ * stands.
+ */
+#ifndef FR_PLAN_TARGET_TARGET_H
+#define FR_PLAN_TARGET_TARGET_H
+
+#include "core/base/buffer.h"
+#include "plan/decide/plan_fields.h"
+
+/* What becomes of a field. */
+typedef enum fr_target_fate {
+    FR_FATE_UNSAID,    /* a row that was forgotten; a test finds it */
+    FR_FATE_WRITTEN,   /* `how` names the flag, key or argument */
+    FR_FATE_IMPLIED,   /* the target does so untold; `how` says why */
+    FR_FATE_PREDICTED, /* only a prediction knows it: nothing to launch */
+    FR_FATE_REFUSED,   /* what it cannot; `how` says what is missing */
+    FR_FATE_N
+} fr_target_fate;
+
+typedef struct fr_target_field {
+    fr_target_fate fate;
+    const char *how;
+    /* The values that the target can have, bit v for value v of a number, an
+     * enum or a switch, bit 63 for 63 and above.  0: all of them, of a REFUSED
+     * field that of fr_plan_init() alone.  A field that is part of a decision
+     * not taken (fr_plan_field_is_used) is never refused. */
+    uint64_t values;
+    const char *why; /* `values` are no more; NULL: `how` */
+} fr_target_field;
+
+/* Bits of the fields that a rule looks at. */
+#define FR_PLAN_BIT(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
+
+typedef struct fr_target_rule {
+    const char *text;   /* what is asked for: "pp 1 with ZeRO 2 and 3" */
+    const char *source; /* file and function of the target, or its page */
+    /* All fields that it looks at; a mend is looked for among their values.  0:
+     * of the model and the job alone. */
+    uint64_t fields;
+    bool (*holds)(const fr_plan *plan, const fr_model *model,
+                  const fr_job *job);
+    /* The first and the last version with it, as places of the list of
+     * versions; 0 in `until`: all later ones. */
+    int since, until;
+} fr_target_rule;
+
+typedef struct fr_target {
+    const char *name;    /* of --to and --for */
+    const char *summary; /* what is written, for lists */
+    /* Oldest first, NULL at the end; the last is what --version is without
+     * being given.  NULL: it has no versions. */
+    const char *const *versions;
+    const fr_target_field *fields; /* [FR_PLAN_FIELDS_N] */
+    const fr_target_rule *rules;   /* text NULL at the end */
+    /* The rules of the target that it runs on hold too (megatron-bridge:
+     * megatron); NULL: none. */
+    const struct fr_target *base;
+} fr_target;
+
+/* Name of target i, NULL past the last; --for has these names. */
+const char *fr_target_name(int i);
+/* NULL: there is none of this name (or number). */
+const fr_target *fr_target_find(const char *name);
+const fr_target *fr_target_at(int i);
+
+/* Place of the newest version in the list. */
+int fr_target_newest(const fr_target *target);
+/* Place of a version; NULL is the newest.  FR_USAGE names those that there are.
+ */
+FR_CHECKED fr_status fr_target_version(const fr_target *target,
+                                       const char *version, int *out,
+                                       fr_err *err);
+
+/* Fields of a plan, all of them. */
+#define FR_PLAN_BITS_ALL ((UINT64_C(1) << FR_PLAN_FIELDS_N) - 1)
+
+/*
+ * FR_INPUT with the first field or rule that the plan breaks ("deepspeed asks
+ * for pp 1 with ZeRO 2 and 3").  Looks at the fields in `asked`, and at the
+ * rules that look at one of them and at none outside `asked` | `known`: a
+ * search asks for what it has just decided, others for FR_PLAN_BITS_ALL.
+ */
+FR_CHECKED fr_status fr_target_check(const fr_target *target, int version,
+                                     uint64_t asked, uint64_t known,
+                                     const fr_plan *plan, const fr_model *model,
+                                     const fr_job *job, fr_err *err);
+
+/*
+ * target_nearest.c: the plan with the fewest changed fields, at most four,
+ * that the target can have and that is legal, on the same number of ranks;
+ * false: none was found.  Ties go to the change that comes first in the order
+ * of fields and values.
+ */
+bool fr_target_nearest(const fr_target *target, int version,
+                       const fr_plan *plan, const fr_model *model,
+                       const fr_job *job, fr_plan *out);
+
+/*
+ * A line for each field that is IMPLIED or PREDICTED, in use, and not what
+ * fr_plan_init() has, each line after `prefix`: what a file says of what it
+ * does not hold.
+ */
+void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
+                         const char *prefix, fr_buffer *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* test_targets.c: every target says what becomes of every field, every rule
+ * has a source, and the nearest plan is one that the target can have. */
+#include "plan/target/target.h"
+#include "tests/check.h"
+#include "tests/unit/small_model.h"
+
+static fr_err err;
+
+static void test_fates(void)
+{
+    for (int t = 0; fr_target_at(t) != NULL; t++) {
+        const fr_target *target = fr_target_at(t);
+        CHECK(fr_target_find(target->name) == target);
+        for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+            const fr_target_field *row = &target->fields[i];
+            check_that(row->fate != FR_FATE_UNSAID && row->how != NULL,
+                       __FILE__, __LINE__, "%s says nothing of %s",
+                       target->name, fr_plan_fields[i].field.key);
+        }
+        for (const fr_target_rule *r = target->rules; r->text != NULL; r++)
+            check_that(r->source != NULL && r->source[0] != '\0' &&
+                           r->holds != NULL,
+                       __FILE__, __LINE__, "%s: no source of \"%s\"",
+                       target->name, r->text);
+    }
+}
+
+/* Plans that no target has as they are: each comes to one that it has. */
+static void test_nearest(void)
+{
+    fr_model model;
+    fr_job job;
+    fr_plan plan, out;
+    fr_job_init(&job);
+    small_model(&model, 8, 8, 32, 512, 128);
+    job.global_batch = 64;
+    job.seq = 128;
+    fr_plan_init(&plan);
+    plan.dp = 4;
+    plan.pp = 2;
+    plan.schedule = FR_SCHEDULE_ZB_H1;
+    plan.zero_stage = 2;
+    plan.is_overlap = false;
+    for (int t = 0; fr_target_at(t) != NULL; t++) {
+        const fr_target *target = fr_target_at(t);
+        int version = fr_target_newest(target);
+        CHECK_FAILS(fr_target_check(target, version, FR_PLAN_BITS_ALL, 0, &plan,
+                                    &model, &job, &err),
+                    FR_INPUT, &err);
+        CHECK(fr_target_nearest(target, version, &plan, &model, &job, &out));
+        CHECK_OK(fr_target_check(target, version, FR_PLAN_BITS_ALL, 0, &out,
+                                 &model, &job, &err),
+                 &err);
+        CHECK_OK(fr_plan_check(&out, &model, &job, &err), &err);
+        CHECK_INT(fr_plan_world(&out), 8);
+    }
+    fr_model_release(&model);
+}
+
+CHECK_MAIN({"fates", test_fates}, {"nearest", test_nearest})
