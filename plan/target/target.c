@@ -22,14 +22,6 @@ const char *fr_target_name(int i)
     return target != NULL ? target->name : NULL;
 }
 
-const fr_target *fr_target_find(const char *name)
-{
-    for (size_t i = 0; i < FR_LENGTH(targets); i++)
-        if (strcmp(targets[i]->name, name) == 0)
-            return targets[i];
-    return NULL;
-}
-
 int fr_target_newest(const fr_target *target)
 {
     int n = 0;

@@ -65,8 +65,6 @@ typedef struct fr_target {
 
 /* Name of target i, NULL past the last; --for has these names. */
 const char *fr_target_name(int i);
-/* NULL: there is none of this name (or number). */
-const fr_target *fr_target_find(const char *name);
 const fr_target *fr_target_at(int i);
 
 /* Place of the newest version in the list. */
