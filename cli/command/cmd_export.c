@@ -164,34 +164,44 @@ static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
     return FR_OK;
 }
 
-/* How many nodes a plan needs, and how many of the devices of each. */
+/* As many ranks on each node as leave none of them out: of nodes of 8 for 12
+ * ranks two with 6. */
 static void count_nodes(const fr_cluster *cluster, fr_export_request *request)
 {
     int64_t world = fr_plan_world(&request->file->plan);
     int64_t per_node = cluster != NULL ? fr_cluster_node_slots(cluster, 0, 1)
                                        : 8; /* as most GPU nodes have */
-    request->n_devices_per_node = per_node < world ? per_node : world;
-    request->n_nodes = (world + per_node - 1) / per_node;
+    per_node = per_node < world ? per_node : world;
+    while (world % per_node != 0)
+        per_node--;
+    request->n_ranks_per_node = per_node;
+    request->n_nodes = world / per_node;
+    request->has_gpus = strcmp(request->file->backend, "cuda") == 0;
+    if (cluster != NULL)
+        request->has_gpus =
+            fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
 }
 
 static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                               fr_export_request *request, fr_err *err)
 {
     const char *name = fr_cli_text(cli, FR_OPT_PROGRAM);
-    if (exporter->target != NULL && name != NULL)
+    bool is_fixed = exporter->target != NULL || exporter->program != NULL;
+    if (is_fixed && name != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program is for launchers; --to %s is "
                        "a program itself",
                        exporter->name);
-    if (exporter->target != NULL)
+    request->program = exporter->program;
+    if (is_fixed)
         return FR_OK;
     if (name == NULL)
         return fr_fail(err, FR_USAGE,
                        "what shall %s start? give --program megatron, "
-                       "deepspeed, ddp ...",
+                       "deepspeed, ddp, forerun ...",
                        exporter->name);
-    request->program = fr_exporter_find(name);
-    if (request->program == NULL || request->program->target == NULL)
+    request->program = fr_exporter_find_program(name);
+    if (request->program == NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %.40s cannot be started; give one of the "
                        "frameworks of --to",

@@ -5,6 +5,8 @@
 #include "interop/export/export_list.h"
 #include "plan/decide/plan_kinds.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,12 +27,14 @@ const char *fr_exporter_name(int i)
     return exporter != NULL ? exporter->name : NULL;
 }
 
-const fr_exporter *fr_exporter_find(const char *name)
+const fr_exporter *fr_exporter_find_program(const char *name)
 {
     for (size_t i = 0; i < FR_LENGTH(exporters); i++)
-        if (strcmp(exporters[i]->name, name) == 0)
+        if (exporters[i]->put_command != NULL &&
+            strcmp(exporters[i]->name, name) == 0)
             return exporters[i];
-    return NULL;
+    return strcmp(fr_exporter_forerun.name, name) == 0 ? &fr_exporter_forerun
+                                                       : NULL;
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -88,6 +92,15 @@ fr_export_file *fr_export_add(fr_export_files *out, const char *name,
     if (fr_vec_push(out, file) != FR_OK)
         return NULL;
     return &out->items[out->n - 1];
+}
+
+fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
+                         fr_err *err)
+{
+    FR_TRY(fr_buffer_check(&file->text, err));
+    FR_TRY_PUSH(out, *file, err);
+    fr_buffer_init(&file->text);
+    return FR_OK;
 }
 
 void fr_export_put_header(const fr_export_request *request,
@@ -162,4 +175,64 @@ int fr_export_environment(const fr_export_request *request,
         add(&out[n++], "NCCL_MAX_CTAS", text);
     }
     return n;
+}
+
+void fr_export_put_exports(const fr_export_request *request, fr_buffer *out)
+{
+    fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
+    int n = fr_export_environment(request, variables);
+    for (int i = 0; i < n; i++)
+        fr_buffer_printf(out, "export %s=%s\n", variables[i].name,
+                         variables[i].value);
+}
+
+int64_t fr_export_tasks_per_node(const fr_export_request *request)
+{
+    return request->program->start == FR_START_MPI ? request->n_ranks_per_node
+                                                   : 1;
+}
+
+fr_status fr_export_put_task(const fr_export_request *request,
+                             const char *rendezvous, fr_buffer *out,
+                             fr_err *err)
+{
+    fr_export_request of = *request;
+    of.program = NULL;
+    if (request->program->start == FR_START_TORCHRUN)
+        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc-per-node %lld%s ",
+                         (long long)request->n_nodes,
+                         (long long)request->n_ranks_per_node,
+                         request->n_nodes > 1 ? rendezvous : "");
+    return request->program->put_command(&of, out, err);
+}
+
+char *fr_export_job_name(const fr_export_request *request, char *buf,
+                         size_t n_buf)
+{
+    const char *name = fr_path_name(request->file->model.name);
+    size_t n = 0;
+    for (const char *c = name; *c != '\0' && n + 1 < n_buf && n < 50; c++) {
+        bool is_plain = isalnum((unsigned char)*c) != 0;
+        if (is_plain)
+            buf[n++] = (char)tolower((unsigned char)*c);
+        else if (n > 0 && buf[n - 1] != '-')
+            buf[n++] = '-';
+    }
+    while (n > 0 && buf[n - 1] == '-')
+        n--;
+    buf[n] = '\0';
+    if (n == 0)
+        snprintf(buf, n_buf, "forerun");
+    return buf;
+}
+
+int64_t fr_export_minutes(const fr_export_request *request)
+{
+    const fr_plan_file *file = request->file;
+    enum { START_MINUTES = 30, MOST_MINUTES = 1000000 };
+    if (!file->has_prediction)
+        return 0;
+    double s = 2 * file->prediction.step_s * (double)file->job.n_steps;
+    double minutes = ceil(s / 60) + START_MINUTES;
+    return minutes < MOST_MINUTES ? (int64_t)minutes : MOST_MINUTES;
 }

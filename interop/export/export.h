@@ -41,11 +41,12 @@ struct fr_exporter;
 
 typedef struct fr_export_request {
     const fr_plan_file *file;
-    const char *plan_path;               /* as the user named it */
-    const fr_cluster *cluster;           /* NULL: none is named */
-    int version;                         /* of the target */
-    int64_t n_nodes, n_devices_per_node; /* of those that the plan uses */
-    const struct fr_exporter *program;   /* of a launcher; else NULL */
+    const char *plan_path;             /* as the user named it */
+    const fr_cluster *cluster;         /* NULL: none is named */
+    int version;                       /* of the target */
+    int64_t n_nodes, n_ranks_per_node; /* their product is the plan's ranks */
+    bool has_gpus;                     /* a rank is a GPU; else a CPU's cores */
+    const struct fr_exporter *program; /* of a launcher; else NULL */
 } fr_export_request;
 
 typedef struct fr_exporter {
@@ -56,6 +57,8 @@ typedef struct fr_exporter {
     /* NULL: made from costs that are measured or modelled (nccl-csv). */
     FR_CHECKED fr_status (*write)(const fr_export_request *request,
                                   fr_export_files *out, fr_err *err);
+    /* Of a launcher that starts but one program; NULL: --program says it. */
+    const struct fr_exporter *program;
     /* Of a program: how it is started, and the command of one process (under
      * torchrun: what follows torchrun's own options), without its end of line.
      * It runs in the folder that the files are in. */
@@ -67,7 +70,8 @@ typedef struct fr_exporter {
 /* Name of exporter i, NULL past the last. */
 const char *fr_exporter_name(int i);
 const fr_exporter *fr_exporter_at(int i);
-const fr_exporter *fr_exporter_find(const char *name); /* NULL: none */
+/* Of those that have a command, and forerun's own runtime; NULL: none. */
+const fr_exporter *fr_exporter_find_program(const char *name);
 
 /*
  * Checks the plan against the target and writes.  FR_INFEASIBLE says what the
@@ -83,6 +87,11 @@ void fr_export_files_release(fr_export_files *files);
 /* A new file at the end of *out, empty; NULL: no memory. */
 fr_export_file *fr_export_add(fr_export_files *out, const char *name,
                               bool is_executable);
+
+/* Moves a file whose text was made apart to the end of *out; its buffer is then
+ * empty. */
+FR_CHECKED fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
+                                    fr_err *err);
 
 /*
  * What every file says at its top, as comments behind `prefix` ("# "): the
@@ -101,5 +110,25 @@ enum { FR_EXPORT_VARIABLES_MAX = 16 };
 /* Returns how many. */
 int fr_export_environment(const fr_export_request *request,
                           fr_export_variable out[FR_EXPORT_VARIABLES_MAX]);
+
+/* The same as lines "export NAME=VALUE" of a shell script. */
+void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);
+
+/*
+ * The command that one task of a launcher runs: torchrun with the program's
+ * command behind it, or that command alone.  `rendezvous` are torchrun's
+ * options to find the others, "" on one node.
+ */
+FR_CHECKED fr_status fr_export_put_task(const fr_export_request *request,
+                                        const char *rendezvous, fr_buffer *out,
+                                        fr_err *err);
+/* Tasks that a launcher starts on each node: one for torchrun, or a rank. */
+int64_t fr_export_tasks_per_node(const fr_export_request *request);
+/* How the job is called: the model, in lower-case letters, digits and '-'. */
+char *fr_export_job_name(const fr_export_request *request, char *buf,
+                         size_t n_buf);
+/* Minutes after which a scheduler may end the job: twice what is predicted for
+ * all steps, and half an hour; 0: nothing is predicted. */
+int64_t fr_export_minutes(const fr_export_request *request);
 
 #endif

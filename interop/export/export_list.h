@@ -9,11 +9,18 @@
 
 #define FR_EXPORTERS(ROW)                                                      \
     ROW(deepspeed)                                                             \
+    ROW(torchrun)                                                              \
+    ROW(mpirun)                                                                \
     ROW(slurm)                                                                 \
+    ROW(forerun_slurm)                                                         \
+    ROW(kubernetes)                                                            \
+    ROW(skypilot)                                                              \
     ROW(nccl_csv)
 
 #define FR_EXPORTER_ENTRY(entry) extern const fr_exporter fr_exporter_##entry;
 FR_EXPORTERS(FR_EXPORTER_ENTRY)
 #undef FR_EXPORTER_ENTRY
+/* A program of launchers alone: its files are plan files. */
+extern const fr_exporter fr_exporter_forerun;
 
 #endif

@@ -1,14 +1,35 @@
-/* export_slurm.c: a batch script for Slurm (man sbatch) that starts the
- * program on all nodes. */
+/*
+ * export_slurm.c: a batch script for Slurm (man sbatch, man srun) that starts a
+ * program on all nodes.
+ */
 #include "interop/export/export_list.h"
+
+static void put_directives(const fr_export_request *request, fr_buffer *out)
+{
+    char name[64];
+    int64_t minutes = fr_export_minutes(request);
+    fr_buffer_printf(out, "#SBATCH --job-name=%s\n",
+                     fr_export_job_name(request, name, sizeof name));
+    fr_buffer_printf(out,
+                     "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n",
+                     (long long)request->n_nodes,
+                     (long long)fr_export_tasks_per_node(request));
+    if (request->has_gpus)
+        fr_buffer_printf(out, "#SBATCH --gres=gpu:%lld\n",
+                         (long long)request->n_ranks_per_node);
+    fr_buffer_puts(out, "#SBATCH --exclusive\n"
+                        "#SBATCH --output=%x-%j.out\n");
+    if (minutes > 0)
+        fr_buffer_printf(out, "#SBATCH --time=%lld\n", (long long)minutes);
+}
 
 static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
-    fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
-    int n = fr_export_environment(request, variables);
-    for (int i = 0; i < n; i++)
-        fr_buffer_printf(out, "export %s=%s\n", variables[i].name,
-                         variables[i].value);
+    fr_export_put_exports(request, out);
+    fr_buffer_puts(out, "MASTER_ADDR=$(scontrol show hostnames "
+                        "\"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+                        "export MASTER_ADDR\n"
+                        "export MASTER_PORT=29500\n");
 }
 
 static fr_status write_script(const fr_export_request *request,
@@ -19,25 +40,24 @@ static fr_status write_script(const fr_export_request *request,
     if (file == NULL)
         return fr_fail_no_memory(err);
     fr_buffer *text = &file->text;
-    fr_buffer_printf(text,
-                     "#!/bin/bash\n#SBATCH --nodes=%lld\n"
-                     "#SBATCH --ntasks-per-node=1\n"
-                     "#SBATCH --gres=gpu:%lld\n#SBATCH --exclusive\n",
-                     (long long)request->n_nodes,
-                     (long long)request->n_devices_per_node);
+    fr_buffer_puts(text, "#!/bin/bash\n");
+    put_directives(request, text);
     fr_export_put_header(request, program->target, "# ", text);
-    fr_buffer_puts(text, "set -euo pipefail\n");
+    if (fr_export_minutes(request) > 0)
+        fr_buffer_puts(text, "# --time: twice what is predicted, and half an "
+                             "hour\n");
+    fr_buffer_puts(text, "set -euo pipefail\n\n"
+                         "cd \"$SLURM_SUBMIT_DIR\"\n");
     put_environment(request, text);
-    fr_buffer_printf(text,
-                     "MASTER_ADDR=$(scontrol show hostnames "
-                     "\"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-                     "export MASTER_ADDR\n"
-                     "srun --kill-on-bad-exit=1 torchrun --nnodes %lld "
-                     "--nproc-per-node %lld --rdzv-backend c10d "
-                     "--rdzv-endpoint \"$MASTER_ADDR:29500\" ",
-                     (long long)request->n_nodes,
-                     (long long)request->n_devices_per_node);
-    FR_TRY(program->put_command(request, text, err));
+    fr_buffer_printf(text, "srun --kill-on-bad-exit=1 %s",
+                     program->start == FR_START_MPI && !request->has_gpus
+                         ? "--mpi=pmix "
+                         : "");
+    FR_TRY(fr_export_put_task(request,
+                              " --rdzv-backend c10d --rdzv-id "
+                              "\"$SLURM_JOB_ID\" --rdzv-endpoint "
+                              "\"$MASTER_ADDR:$MASTER_PORT\"",
+                              text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);
 }
@@ -45,5 +65,12 @@ static fr_status write_script(const fr_export_request *request,
 const fr_exporter fr_exporter_slurm = {
     .name = "slurm",
     .summary = "a batch script for sbatch",
+    .write = write_script,
+};
+
+const fr_exporter fr_exporter_forerun_slurm = {
+    .name = "forerun-slurm",
+    .summary = "the same for forerun's own runtime",
+    .program = &fr_exporter_forerun,
     .write = write_script,
 };

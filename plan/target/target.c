@@ -142,7 +142,7 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
                           uint64_t known, const fr_plan *plan,
                           const fr_model *model, const fr_job *job, fr_err *err)
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+    for (int i = 0; target->fields != NULL && i < FR_PLAN_FIELDS_N; i++)
         if ((asked >> i & 1) != 0 &&
             fr_plan_field_is_used(plan, (fr_plan_field_id)i) &&
             !has_value(&target->fields[i], &fr_plan_fields[i].field, plan))
@@ -155,7 +155,7 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
 {
     fr_plan plain;
     fr_plan_init(&plain);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+    for (int i = 0; target->fields != NULL && i < FR_PLAN_FIELDS_N; i++) {
         const fr_target_field *row = &target->fields[i];
         const fr_field *field = &fr_plan_fields[i].field;
         if ((row->fate != FR_FATE_IMPLIED && row->fate != FR_FATE_PREDICTED) ||

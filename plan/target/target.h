@@ -56,7 +56,8 @@ typedef struct fr_target {
     /* Oldest first, NULL at the end; the last is what --version is without
      * being given.  NULL: it has no versions. */
     const char *const *versions;
-    const fr_target_field *fields; /* [FR_PLAN_FIELDS_N] */
+    /* [FR_PLAN_FIELDS_N]; NULL: a plan file itself, which holds all. */
+    const fr_target_field *fields;
     const fr_target_rule *rules;   /* text NULL at the end */
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */

@@ -15,5 +15,6 @@
 #define FR_TARGET_ENTRY(entry) extern const fr_target fr_target_##entry;
 FR_TARGETS(FR_TARGET_ENTRY)
 #undef FR_TARGET_ENTRY
+extern const fr_target fr_target_forerun;
 
 #endif

@@ -1,0 +1,38 @@
+/*
+ * export_forerun.c: forerun's own runtime as a program that launchers start:
+ * the plan file itself, which is all that a run needs.
+ */
+#include "core/document/json.h"
+#include "interop/export/export_list.h"
+#include "plan/target/target_list.h"
+
+static fr_status write_plan(const fr_export_request *request,
+                            fr_export_files *out, fr_err *err)
+{
+    fr_json_writer json;
+    fr_export_file *file = fr_export_add(out, "plan.json", false);
+    if (file == NULL)
+        return fr_fail_no_memory(err);
+    fr_json_writer_init(&json, &file->text);
+    fr_plan_file_write(request->file, &json);
+    fr_buffer_putc(&file->text, '\n');
+    return fr_buffer_check(&file->text, err);
+}
+
+static fr_status put_command(const fr_export_request *request, fr_buffer *out,
+                             fr_err *err)
+{
+    (void)err;
+    fr_buffer_printf(out, "forerun run plan.json --backend %s",
+                     request->has_gpus ? "cuda" : "cpu");
+    return FR_OK;
+}
+
+const fr_exporter fr_exporter_forerun = {
+    .name = "forerun",
+    .summary = "a plan of forerun's own runtime",
+    .target = &fr_target_forerun,
+    .write = write_plan,
+    .start = FR_START_MPI,
+    .put_command = put_command,
+};

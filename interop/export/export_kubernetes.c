@@ -1,0 +1,191 @@
+/*
+ * export_kubernetes.c: manifests for Kubernetes, each with the program's files
+ * in a ConfigMap: a JobSet (jobset.x-k8s.io/v1alpha2, of
+ * kubernetes-sigs/jobset) and, of what torchrun starts, a PyTorchJob
+ * (kubeflow.org/v1, of Kubeflow's training operator).
+ */
+#include "interop/export/export_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PORT = 29500 };
+
+/* The lines of a text behind `n_indent` blanks. */
+static void put_indented(const char *text, int n_indent, fr_buffer *out)
+{
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+        if (n > 0) {
+            fr_buffer_fill(out, ' ', (size_t)n_indent);
+            fr_buffer_append(out, text, n);
+        }
+        fr_buffer_putc(out, '\n');
+        text += n + (text[n] != '\0');
+    }
+}
+
+/* The files of the program, and what stands in comments. */
+static void begin(const fr_export_request *request,
+                  const fr_export_files *program_files, const char *name,
+                  fr_buffer *out)
+{
+    fr_export_put_header(request, request->program->target, "# ", out);
+    fr_buffer_printf(out,
+                     "# Set IMAGE first: an image with the program in its "
+                     "working folder.\n"
+                     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n"
+                     "  name: %s-files\ndata:\n",
+                     name);
+    for (size_t i = 0; i < program_files->n; i++) {
+        const fr_export_file *file = &program_files->items[i];
+        fr_buffer_printf(out, "  %s: |\n", file->name);
+        put_indented(fr_buffer_text(&file->text), 4, out);
+    }
+    fr_buffer_puts(out, "---\n");
+}
+
+/* One container of a pod, with shared memory for the processes of a node. */
+static fr_status put_pod(const fr_export_request *request, const char *name,
+                         const char *rendezvous, const char *before,
+                         int n_indent, fr_buffer *out, fr_err *err)
+{
+    fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
+    int n_variables = fr_export_environment(request, variables);
+    fr_buffer pod;
+    fr_buffer_init(&pod);
+    fr_buffer_puts(&pod, "containers:\n"
+                         "- name: pytorch\n"
+                         "  image: IMAGE\n"
+                         "  command:\n"
+                         "  - bash\n"
+                         "  - -c\n"
+                         "  - |\n"
+                         "    set -euo pipefail\n"
+                         "    cp /forerun/* .\n");
+    fr_buffer_puts(&pod, before);
+    fr_buffer_puts(&pod, "    ");
+    fr_status status = fr_export_put_task(request, rendezvous, &pod, err);
+    fr_buffer_puts(&pod, "\n");
+    if (n_variables > 0)
+        fr_buffer_puts(&pod, "  env:\n");
+    for (int i = 0; i < n_variables; i++)
+        fr_buffer_printf(&pod, "  - name: %s\n    value: \"%s\"\n",
+                         variables[i].name, variables[i].value);
+    fr_buffer_printf(&pod, "  ports:\n  - containerPort: %d\n", PORT);
+    if (request->has_gpus)
+        fr_buffer_printf(&pod,
+                         "  resources:\n    limits:\n"
+                         "      nvidia.com/gpu: %lld\n",
+                         (long long)request->n_ranks_per_node);
+    fr_buffer_printf(&pod,
+                     "  volumeMounts:\n"
+                     "  - name: files\n    mountPath: /forerun\n"
+                     "  - name: shared-memory\n    mountPath: /dev/shm\n"
+                     "volumes:\n"
+                     "- name: files\n  configMap:\n    name: %s-files\n"
+                     "- name: shared-memory\n  emptyDir:\n"
+                     "    medium: Memory\n",
+                     name);
+    if (status == FR_OK)
+        status = fr_buffer_check(&pod, err);
+    if (status == FR_OK)
+        put_indented(fr_buffer_text(&pod), n_indent, out);
+    fr_buffer_release(&pod);
+    return status;
+}
+
+static fr_status write_jobset(const fr_export_request *request,
+                              const fr_export_files *program_files,
+                              const char *name, fr_buffer *out, fr_err *err)
+{
+    char before[256];
+    begin(request, program_files, name, out);
+    fr_buffer_printf(out,
+                     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+                     "metadata:\n  name: %s\nspec:\n"
+                     "  replicatedJobs:\n  - name: workers\n    replicas: 1\n"
+                     "    template:\n      spec:\n"
+                     "        parallelism: %lld\n        completions: %lld\n"
+                     "        completionMode: Indexed\n"
+                     "        backoffLimit: 0\n"
+                     "        template:\n          spec:\n"
+                     "            restartPolicy: Never\n",
+                     name, (long long)request->n_nodes,
+                     (long long)request->n_nodes);
+    snprintf(before, sizeof before,
+             "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n", name,
+             name, PORT);
+    return put_pod(request, name,
+                   " --node-rank \"$JOB_COMPLETION_INDEX\" --master-addr "
+                   "\"$MASTER_ADDR\" --master-port \"$MASTER_PORT\"",
+                   before, 12, out, err);
+}
+
+static fr_status put_replicas(const fr_export_request *request,
+                              const char *name, const char *role,
+                              int64_t n_replicas, fr_buffer *out, fr_err *err)
+{
+    fr_buffer_printf(out,
+                     "    %s:\n      replicas: %lld\n"
+                     "      restartPolicy: Never\n      template:\n"
+                     "        spec:\n",
+                     role, (long long)n_replicas);
+    return put_pod(request, name,
+                   " --node-rank \"$PET_NODE_RANK\" --master-addr "
+                   "\"$PET_MASTER_ADDR\" --master-port \"$PET_MASTER_PORT\"",
+                   "", 10, out, err);
+}
+
+static fr_status write_pytorchjob(const fr_export_request *request,
+                                  const fr_export_files *program_files,
+                                  const char *name, fr_buffer *out, fr_err *err)
+{
+    begin(request, program_files, name, out);
+    fr_buffer_printf(out,
+                     "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
+                     "metadata:\n  name: %s\nspec:\n"
+                     "  nprocPerNode: \"%lld\"\n  pytorchReplicaSpecs:\n",
+                     name, (long long)request->n_ranks_per_node);
+    FR_TRY(put_replicas(request, name, "Master", 1, out, err));
+    if (request->n_nodes == 1)
+        return FR_OK;
+    return put_replicas(request, name, "Worker", request->n_nodes - 1, out,
+                        err);
+}
+
+static fr_status write_manifests(const fr_export_request *request,
+                                 fr_export_files *out, fr_err *err)
+{
+    const fr_exporter *program = request->program;
+    const fr_export_files program_files = *out;
+    char name[64];
+    fr_export_file jobset = {.name = "jobset.yaml"};
+    fr_export_file pytorchjob = {.name = "pytorchjob.yaml"};
+    if (program->start == FR_START_MPI)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "a JobSet starts one process on each node, %s wants one "
+                       "for each rank; take slurm or mpirun",
+                       program->name);
+    fr_export_job_name(request, name, sizeof name);
+    fr_buffer_init(&jobset.text);
+    fr_buffer_init(&pytorchjob.text);
+    fr_status status =
+        write_jobset(request, &program_files, name, &jobset.text, err);
+    if (status == FR_OK && program->start == FR_START_TORCHRUN)
+        status = write_pytorchjob(request, &program_files, name,
+                                  &pytorchjob.text, err);
+    if (status == FR_OK)
+        status = fr_export_take(out, &jobset, err);
+    if (status == FR_OK && pytorchjob.text.n > 0)
+        status = fr_export_take(out, &pytorchjob, err);
+    fr_buffer_release(&jobset.text);
+    fr_buffer_release(&pytorchjob.text);
+    return status;
+}
+
+const fr_exporter fr_exporter_kubernetes = {
+    .name = "kubernetes",
+    .summary = "a JobSet and a PyTorchJob",
+    .write = write_manifests,
+};
