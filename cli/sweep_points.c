@@ -1,6 +1,7 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
 #include "cli/sweep_points.h"
 
+#include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
@@ -382,6 +383,33 @@ static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
     return FR_OK;
 }
 
+void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
+                        fr_sweep_points *points, size_t i)
+{
+    fr_sweep_case *out = &points->cases[i];
+    points->case_models[i] = choice->model;
+    out->model = &points->case_models[i];
+    out->job = choice->job;
+    out->plan = choice->plan;
+    out->pins = choice->pins;
+    out->n_ranks = cli->option[FR_OPT_RANKS].count;
+    out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
+    out->fit_confidence = fr_cli_fit_confidence(cli);
+    out->framework = fr_cli_framework(cli, out->cluster);
+    out->given = fr_cli_given(cli);
+    out->target = fr_cli_framework_target(out->framework);
+}
+
+fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err)
+{
+    const size_t n = points->sweep.n_points;
+    points->cases = calloc(n, sizeof *points->cases);
+    points->case_models = calloc(n, sizeof *points->case_models);
+    return points->cases != NULL && points->case_models != NULL
+               ? FR_OK
+               : fr_fail_no_memory(err);
+}
+
 static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
                            fr_err *err)
 {
@@ -409,12 +437,7 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     if (cli->n_positional < 3)
         fr_usual_batch(&varied, out->cluster, points->n_usual_ranks,
                        &choice.job);
-    out->job = choice.job;
-    out->plan = choice.plan;
-    out->pins = choice.pins;
-    out->n_ranks = varied.option[FR_OPT_RANKS].count;
-    out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
-    out->fit_confidence = fr_cli_fit_confidence(cli);
+    fr_sweep_fill_case(&varied, &choice, points, i);
     return FR_OK;
 }
 
@@ -429,9 +452,7 @@ fr_status fr_sweep_points_make(const fr_cli *cli, const fr_inputs *inputs,
     FR_TRY(load_models(cli, out, err));
     FR_TRY(make_variants(inputs, out, err));
     out->n_usual_ranks = count_usual_ranks(cli, out);
-    out->cases = calloc(out->sweep.n_points, sizeof *out->cases);
-    if (out->cases == NULL)
-        return fr_fail_no_memory(err);
+    FR_TRY(fr_sweep_make_cases(out, err));
     for (size_t i = 0; i < out->sweep.n_points; i++)
         FR_TRY(make_case(cli, out, i, err));
     return FR_OK;
@@ -448,5 +469,6 @@ void fr_sweep_points_release(fr_sweep_points *points)
     free(points->models);
     free(points->variants);
     free(points->cases);
+    free(points->case_models);
     fr_sweep_release(&points->sweep);
 }

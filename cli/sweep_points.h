@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/plan_choice.h"
 #include "tuner/study/run_sweep.h"
 
 /* A cluster with some knobs turned. */
@@ -24,6 +25,7 @@ typedef struct fr_sweep_points {
     fr_sweep_variant *variants; /* one for each choice of all knobs */
     size_t n_variants;
     fr_sweep_case *cases;  /* [sweep.n_points] */
+    fr_model *case_models; /* the same; what is in them belongs to `models` */
     int64_t n_usual_ranks; /* that the usual batch is for */
 } fr_sweep_points;
 
@@ -37,6 +39,12 @@ FR_CHECKED fr_status fr_sweep_points_make(const fr_cli *cli,
                                           const fr_inputs *inputs,
                                           fr_sweep_points *out, fr_err *err);
 void fr_sweep_points_release(fr_sweep_points *points);
+
+/* Fills one case from what the options make of its model and cluster. */
+void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
+                        fr_sweep_points *points, size_t i);
+/* Room for the cases of all points. */
+FR_CHECKED fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err);
 
 /* Loads one more model into out->models. */
 FR_CHECKED fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,

@@ -1,7 +1,6 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
 #include "cli/sweep_trials.h"
 
-#include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
@@ -82,17 +81,10 @@ static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
     FR_TRY(fr_plan_choice_make(cli, NULL, &inputs->cluster, &choice, err));
     fr_usual_batch(cli, &inputs->cluster, fr_cluster_slots(&inputs->cluster),
                    &choice.job);
-    *out = (fr_sweep_case){
-        .model = &points->models[0],
-        .cluster = &part->cluster,
-        .costs = part->costs,
-        .job = choice.job,
-        .plan = choice.plan,
-        .pins = choice.pins,
-        .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
-        .fit_confidence = fr_cli_fit_confidence(cli),
-        .why = part->costs == NULL ? part->why : NULL,
-    };
+    out->cluster = &part->cluster;
+    out->costs = part->costs;
+    fr_sweep_fill_case(cli, &choice, points, i);
+    out->why = part->costs == NULL ? part->why : NULL;
     if (n_parts > n_nodes)
         out->n_ranks = devices_of_node(&inputs->cluster) * n_nodes / n_parts;
     return FR_OK;
@@ -109,11 +101,11 @@ fr_status fr_sweep_trials_make(const fr_cli *cli, const fr_inputs *inputs,
     FR_TRY(fr_sweep_load_model(cli->positional[0], out, err));
     out->n_variants = out->sweep.n_points;
     out->variants = calloc(out->n_variants, sizeof *out->variants);
-    out->cases = calloc(out->sweep.n_points, sizeof *out->cases);
-    if (out->variants == NULL || out->cases == NULL) {
-        out->n_variants = out->variants == NULL ? 0 : out->n_variants;
+    if (out->variants == NULL) {
+        out->n_variants = 0;
         return fr_fail_no_memory(err);
     }
+    FR_TRY(fr_sweep_make_cases(out, err));
     for (size_t i = 0; i < out->sweep.n_points; i++)
         FR_TRY(make_case(cli, inputs, i, out, err));
     return FR_OK;

@@ -12,61 +12,6 @@
 
 #define BAR_CELLS 24
 
-/* ---- what was predicted ---------------------------------------------------
- */
-
-/* How many ranks of the plan's threads the cluster has places for. */
-static int64_t places_of(const fr_report_setup *at)
-{
-    int64_t n = 0, n_nodes = fr_cluster_n_nodes(at->cluster);
-    if (at->plan->n_threads <= 1)
-        return fr_cluster_slots(at->cluster);
-    for (int64_t node = 0; node < n_nodes; node++)
-        n += fr_cluster_node_slots(at->cluster, node, at->plan->n_threads);
-    return n;
-}
-
-void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
-{
-    const fr_cluster *cluster = at->cluster;
-    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
-    const double compute_frac = cluster->jitter_compute_frac;
-    const double network_frac = cluster->jitter_network_frac;
-    fr_buffer_printf(out, "batch %lld", (long long)at->job->global_batch);
-    if (at->model->kind != FR_MODEL_LAYERS)
-        fr_buffer_printf(out, ", sequence %lld", (long long)at->job->seq);
-    fr_buffer_printf(out, ", %lld of %lld %s, %s",
-                     (long long)fr_plan_world(at->plan),
-                     (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
-                     fr_name_of(&fr_dtype_names, at->plan->precision));
-    if (is_gpu)
-        fr_buffer_printf(out, ", %s kernels",
-                         fr_name_of(&fr_kernel_set_names, at->plan->kernels));
-    if (compute_frac > 0 || network_frac > 0)
-        fr_buffer_printf(out, ", jitter %g %% (network %g %%)\n",
-                         100 * compute_frac, 100 * network_frac);
-    else
-        fr_buffer_puts(out, ", no jitter\n");
-}
-
-void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
-{
-    fr_json_open_object(json, "setup");
-    fr_json_put_i64(json, "global_batch", at->job->global_batch);
-    fr_json_put_i64(json, "seq", at->job->seq);
-    fr_json_put_i64(json, "ranks", fr_plan_world(at->plan));
-    fr_json_put_i64(json, "slots", places_of(at));
-    fr_json_put_string(json, "precision",
-                       fr_name_of(&fr_dtype_names, at->plan->precision));
-    fr_json_put_string(json, "kernels",
-                       fr_name_of(&fr_kernel_set_names, at->plan->kernels));
-    fr_json_put_double(json, "jitter_compute",
-                       at->cluster->jitter_compute_frac);
-    fr_json_put_double(json, "jitter_network",
-                       at->cluster->jitter_network_frac);
-    fr_json_end_object(json);
-}
-
 /* ---- JSON ---------------------------------------------------------------- */
 
 void fr_report_breakdown_json(const char *key,

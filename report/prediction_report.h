@@ -7,22 +7,7 @@
 #define FR_REPORT_PREDICTION_REPORT_H
 
 #include "core/document/json.h"
-#include "plan/decide/plan.h"
-#include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
-
-/* What a prediction is of: all that is not the plan's one line. */
-typedef struct fr_report_setup {
-    const fr_model *model;
-    const fr_job *job;
-    const fr_plan *plan;
-    const fr_cluster *cluster;
-} fr_report_setup;
-
-/* Batch, sequence, ranks of how many, precision, kernels, jitter: a line; and
- * as the member "setup" of an object that is open. */
-void fr_report_setup_text(const fr_report_setup *setup, fr_buffer *out);
-void fr_report_setup_json(const fr_report_setup *setup, fr_json_writer *json);
 
 /* Members of an object that is already open, `schema` not among them. */
 void fr_report_prediction_json(const fr_prediction *prediction,

@@ -87,6 +87,7 @@ static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
 {
     fr_json_begin_object(json);
     fr_fields_put(FR_FIELDS(step_row_fields), row, json);
+    fr_json_put_string(json, "framework", row->framework);
     fr_json_put_double(json, "rel_err", fr_validation_step_err(row));
     fr_json_put_string(json, "cost_source", row->prediction.source);
     fr_json_open_object(json, "breakdown_s");
@@ -296,6 +297,7 @@ static void add_row(fr_table *table, const fr_validation_row *row)
     char a[FR_FORMAT_MAX], b[16];
     bool has_time = row->measured_s > 0, has_memory = row->measured_bytes > 0;
     fr_table_cell(table, "%.56s", row->name);
+    fr_table_text(table, row->framework);
     fr_table_cell(table, "%.40s", row->plan);
     fr_table_text(table,
                   has_time ? fr_format_s(a, sizeof a, row->measured_s) : "-");
@@ -314,9 +316,9 @@ static void add_row(fr_table *table, const fr_validation_row *row)
 static fr_status print_rows(const fr_validation *v, size_t n_worst,
                             bool is_every_row, fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {"row",        "plan",   ">measured",
-                                           ">predicted", ">error", ">memory",
-                                           ">error",     NULL};
+    static const char *const headings[] = {"row",       "framework",  "plan",
+                                           ">measured", ">predicted", ">error",
+                                           ">memory",   ">error",     NULL};
     size_t n;
     const fr_validation_row **rows = list_rows(v, !is_every_row, &n);
     if (rows == NULL)

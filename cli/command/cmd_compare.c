@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "core/base/units.h"
 #include "plan/decide/plan_json.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 
@@ -15,6 +16,7 @@
 typedef struct side {
     const char *path;
     char plan[256];
+    const char *framework; /* of the list of frameworks; NULL: none named */
     double step_s, tokens_per_s;
     double breakdown_s[FR_PART_N];
     uint64_t peak_bytes;
@@ -67,6 +69,22 @@ static fr_status read_name(const fr_json_value *root, side *out, fr_err *err)
     return FR_OK;
 }
 
+/* Of a plan file, a tuning or the setup of a prediction. */
+static fr_status read_framework(const fr_json_value *root, side *out,
+                                fr_err *err)
+{
+    const fr_json_value *name = fr_json_find(root, "framework");
+    const char *text;
+    if (name == NULL)
+        name = find(fr_json_find(root, "setup"), "framework");
+    if (name == NULL || fr_json_kind_of(name) == FR_JSON_NULL)
+        return FR_OK;
+    FR_TRY(fr_json_as_string(name, &text, err));
+    const fr_framework *found = fr_framework_find(text);
+    out->framework = found != NULL ? found->name : NULL;
+    return FR_OK;
+}
+
 static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
 {
     const fr_json_value *numbers = find_numbers(root);
@@ -75,6 +93,7 @@ static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
                             "holds no step time; give a plan, or what "
                             "simulate, tune or run print with --json");
     FR_TRY(read_name(root, out, err));
+    FR_TRY(read_framework(root, out, err));
     FR_TRY(read_step(numbers, out, err));
     FR_TRY(fr_json_get_double_or(numbers, "tokens_per_s", 0, &out->tokens_per_s,
                                  err));
@@ -104,6 +123,7 @@ static void put_side(fr_json_writer *json, const char *key, const side *s)
     fr_json_open_object(json, key);
     fr_json_put_string(json, "file", s->path);
     fr_json_put_string(json, "plan", s->plan);
+    fr_json_put_string(json, "framework", s->framework);
     fr_json_put_double(json, "step_s", s->step_s);
     fr_json_put_double(json, "tokens_per_s", s->tokens_per_s);
     fr_json_put_u64(json, "peak_bytes", s->peak_bytes);
@@ -128,6 +148,14 @@ static void add_row(fr_table *table, const char *name, double a, double b,
         fr_table_blank(table, 1);
 }
 
+static void print_side(const char *name, const side *s, fr_buffer *out)
+{
+    fr_buffer_printf(out, "%s: %s %s", name, s->path, s->plan);
+    if (s->framework != NULL)
+        fr_buffer_printf(out, ", framework %s", s->framework);
+    fr_buffer_putc(out, '\n');
+}
+
 static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
                             fr_err *err)
 {
@@ -137,8 +165,9 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
     fr_table table;
     char title[32];
     fr_answer_open(cli, &text);
-    fr_buffer_printf(&text, "A: %s %s\nB: %s %s\n\n", a->path, a->plan, b->path,
-                     b->plan);
+    print_side("A", a, &text);
+    print_side("B", b, &text);
+    fr_buffer_putc(&text, '\n');
     fr_table_init(&table, headings);
     for (int i = 0; i < FR_PART_N; i++)
         if (a->breakdown_s[i] != 0 || b->breakdown_s[i] != 0)

@@ -3,16 +3,19 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/framework_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/fileio.h"
+#include "core/base/text.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
 #include "report/fit_report.h"
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
+#include "report/setup_report.h"
 #include "tuner/study/explain_plan.h"
 #include "tuner/study/make_fit.h"
 
@@ -40,7 +43,7 @@ static const fr_prediction *prediction_of(const subject *s)
 static fr_report_setup setup_of(const subject *s)
 {
     return (fr_report_setup){&s->file.model, &s->file.job, &s->file.plan,
-                             &s->inputs.cluster};
+                             &s->inputs.cluster, s->file.framework};
 }
 
 static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
@@ -140,6 +143,11 @@ static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
     int64_t n_ranks = fr_plan_world(&s->file.plan);
     FR_TRY(fr_cli_apply_job(cli, &s->file.job, err));
     FR_TRY(fr_cli_apply_plan(cli, &s->file.plan, NULL, err));
+    fr_cli_apply_framework(cli, &s->inputs.cluster, &s->file.plan, &s->file.job,
+                           &s->file.model);
+    if (fr_cli_framework(cli, &s->inputs.cluster) != NULL)
+        fr_text_copy_cut(s->file.framework, sizeof s->file.framework,
+                         fr_cli_framework(cli, &s->inputs.cluster)->name);
     FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model, &s->file.job,
                                   &s->file.plan, err));
     fr_plan_choice_note(cli, &s->inputs.cluster, &s->file.plan);
@@ -170,6 +178,7 @@ static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
     }
     s->file.model = choice.model; /* handed over */
     s->file.job = choice.job;
+    memcpy(s->file.framework, choice.framework, sizeof s->file.framework);
     s->file.plan = choice.plan;
     return FR_OK;
 }

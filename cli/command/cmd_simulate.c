@@ -6,13 +6,14 @@
 #include "cli/option/usual_job.h"
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
+#include "report/setup_report.h"
 #include "tuner/study/make_fit.h"
 
 static fr_report_setup setup_of(const fr_inputs *inputs,
                                 const fr_plan_choice *choice)
 {
     return (fr_report_setup){&choice->model, &choice->job, &choice->plan,
-                             &inputs->cluster};
+                             &inputs->cluster, choice->framework};
 }
 
 /* Why the plan does not fit, and what would. */

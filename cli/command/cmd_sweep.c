@@ -2,6 +2,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/sweep_points.h"
 #include "cli/sweep_trials.h"
@@ -11,14 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
-                              fr_err *err)
+/* "llama-3-8b on dgx-h100:2, framework nemo"; what is varied stands in the
+ * table. */
+static void print_header(const fr_cli *cli, const fr_framework *framework,
+                         const fr_sweep *sweep, fr_buffer *out)
+{
+    const bool has_models = fr_sweep_find_key(sweep, "model") >= 0;
+    const bool has_clusters = fr_sweep_find_key(sweep, "cluster") >= 0;
+    fr_buffer_printf(out, "%s on %s",
+                     has_models ? "several models" : cli->positional[0],
+                     has_clusters ? "several clusters" : cli->positional[1]);
+    if (framework != NULL && fr_sweep_find_key(sweep, "framework") < 0)
+        fr_buffer_printf(out, ", framework %s", framework->name);
+    fr_buffer_puts(out, "\n\n");
+}
+
+static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
+                              const fr_sweep *sweep, fr_err *err)
 {
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.sweep/1");
         fr_json_put_string(json, "model", cli->positional[0]);
         fr_json_put_string(json, "cluster", cli->positional[1]);
+        fr_json_put_string(json, "framework",
+                           framework != NULL ? framework->name : NULL);
         fr_report_sweep_json(sweep, json);
         return fr_answer_print(&answer, cli, err);
     }
@@ -27,6 +45,8 @@ static fr_status print_answer(const fr_cli *cli, const fr_sweep *sweep,
         fr_buffer_init(&text);
     else
         fr_answer_open(cli, &text);
+    if (!fr_cli_on(cli, FR_OPT_CSV))
+        print_header(cli, framework, sweep, &text);
     fr_status status = fr_cli_on(cli, FR_OPT_CSV)
                            ? fr_report_sweep_csv(sweep, &text, err)
                            : fr_report_sweep_text(sweep, &text, err);
@@ -116,7 +136,10 @@ FR_COMMAND_FUNCTION(sweep)
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
-    FR_TRY_GOTO(status, print_answer(cli, &points.sweep, err), out_inputs);
+    FR_TRY_GOTO(status,
+                print_answer(cli, fr_cli_framework(cli, &inputs.cluster),
+                             &points.sweep, err),
+                out_inputs);
     if (points.sweep.n_feasible == 0)
         status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",
                          points.sweep.points[0].why);

@@ -3,12 +3,14 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/measure_plans.h"
+#include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"
+#include "report/setup_report.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
 
@@ -23,6 +25,9 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
+        fr_json_put_string(json, "framework",
+                           choice->framework[0] != '\0' ? choice->framework
+                                                        : NULL);
         fr_report_tuning_json(tuning, json);
         return fr_answer_print(&answer, cli, err);
     }
@@ -32,7 +37,8 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
                      cli->positional[1]);
     if (plan != NULL) {
         job.global_batch = tuning->best.global_batch;
-        fr_report_setup setup = {&choice->model, &job, plan, &inputs->cluster};
+        fr_report_setup setup = {&choice->model, &job, plan, &inputs->cluster,
+                                 choice->framework};
         fr_report_setup_text(&setup, &text);
     }
     fr_buffer_putc(&text, '\n');
@@ -125,9 +131,10 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_goal *goal, const fr_log *log)
 {
     const fr_option_value *v = cli->option;
-    const fr_target *target = fr_cli_has(cli, FR_OPT_FOR)
-                                  ? fr_target_at((int)v[FR_OPT_FOR].count)
-                                  : NULL;
+    const fr_target *target =
+        fr_cli_has(cli, FR_OPT_FOR)
+            ? fr_target_at((int)v[FR_OPT_FOR].count)
+            : fr_cli_framework_target(fr_cli_framework(cli, &inputs->cluster));
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "interop/case/case.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "report/validation_report.h"
 #include "spec/result/cases.h"
 
@@ -22,7 +23,7 @@
 /* All rows of all files, and what became of them. */
 typedef struct batch {
     fr_cases files[FR_MAX_POSITIONAL];
-    const fr_case **cases;
+    fr_case *cases;
     fr_validation_row *rows;
     size_t n;
     int64_t max_ranks; /* 0: no limit */
@@ -60,6 +61,7 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
                      const fr_prediction *prediction, fr_validation_row *row)
 {
     row->has_run = true;
+    row->framework = setup->framework;
     row->measured_s = setup->measured_s;
     row->predicted_s = prediction->step_s;
     row->p5_s = prediction->step_s_p5;
@@ -121,10 +123,10 @@ static fr_status run_row(batch *b, size_t i, fr_err *err)
     fr_err why;
     fr_validation_row *row = &b->rows[i];
     row->fits = row->predicted_fits = FR_FITS_UNKNOWN;
-    fr_case_name(b->cases[i], row->name, sizeof row->name);
+    fr_case_name(&b->cases[i], row->name, sizeof row->name);
     snprintf(row->source, sizeof row->source, "%s",
-             b->cases[i]->field[FR_CASE_SOURCE]);
-    fr_status status = run_case(b, b->cases[i], row, &why);
+             b->cases[i].field[FR_CASE_SOURCE]);
+    fr_status status = run_case(b, &b->cases[i], row, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(err);
     if (status != FR_OK)
@@ -167,7 +169,7 @@ static size_t n_filled(const fr_case *text)
 /* Do both say the memory of one measured row, each in a file of its own? */
 static bool is_same_memory(const batch *b, size_t i, size_t j)
 {
-    const fr_case *x = b->cases[i], *y = b->cases[j];
+    const fr_case *x = &b->cases[i], *y = &b->cases[j];
     return x->file != y->file && *x->field[FR_CASE_ROW] != '\0' &&
            b->rows[i].is_memory_scored && b->rows[j].is_memory_scored &&
            fr_text_equal(x->field[FR_CASE_ROW], y->field[FR_CASE_ROW]) &&
@@ -184,16 +186,29 @@ static void drop_repeated(batch *b)
         for (size_t j = i + 1; j < b->n; j++) {
             if (!is_same_memory(b, i, j))
                 continue;
-            size_t k = n_filled(b->cases[i]) < n_filled(b->cases[j]) ? i : j;
+            size_t k = n_filled(&b->cases[i]) < n_filled(&b->cases[j]) ? i : j;
             b->rows[k].is_memory_scored = false;
             snprintf(b->rows[k].why_memory, sizeof b->rows[k].why_memory,
                      "the same row stands in another file");
         }
 }
 
+/* The row, of the framework that the command names where it names none. */
+static fr_case take_row(const fr_cli *cli, const fr_case *row, size_t *n_taken)
+{
+    fr_case taken = *row;
+    if (fr_cli_has(cli, FR_OPT_FRAMEWORK) &&
+        row->field[FR_CASE_FRAMEWORK][0] == '\0') {
+        taken.field[FR_CASE_FRAMEWORK] = fr_name_at(
+            &fr_framework_names, (int)cli->option[FR_OPT_FRAMEWORK].count);
+        (*n_taken)++;
+    }
+    return taken;
+}
+
 static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
 {
-    size_t n = 0;
+    size_t n = 0, n_taken = 0;
     for (int i = 0; i < cli->n_positional; i++) {
         FR_TRY(fr_as_input(fr_cases_load(cli->positional[i], &b->files[i], err),
                            err));
@@ -209,8 +224,11 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
             const fr_case *row = &b->files[i].at[j];
             if (source == NULL ||
                 strcasestr(row->field[FR_CASE_SOURCE], source) != NULL)
-                b->cases[b->n++] = row;
+                b->cases[b->n++] = take_row(cli, row, &n_taken);
         }
+    if (fr_cli_has(cli, FR_OPT_FRAMEWORK) && n_taken == 0)
+        fr_cli_note(cli, "forerun: has no effect here: --framework: every row "
+                         "names its own");
     return FR_OK;
 }
 

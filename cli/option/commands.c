@@ -3,7 +3,8 @@
 
 #define OPTION(symbol) FR_OPT_##symbol,
 /* The last of the lists of commands that take a plan. */
-#define OF_PLAN_AND_JOB FR_PLAN_OPTIONS(OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
+#define OF_PLAN_AND_JOB                                                        \
+    FR_OPT_FRAMEWORK, FR_PLAN_OPTIONS(OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
@@ -53,11 +54,14 @@ static const fr_option explain_usual[] = {
     FR_OPT_SEQ,     FR_OPT_RECOMPUTE, FR_OPT_N};
 
 static const fr_option run_options[] = {
-    FR_OPT_COLUMNS,          FR_OPT_DATA,      FR_OPT_STEPS,
-    FR_OPT_BACKEND,          FR_OPT_SHARE_GPU, FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE,          FR_OPT_TIMEOUT,   FR_OPT_TRACE, FR_OPT_GANTT,
-    FR_OPT_OUTPUT,           FR_OPT_RESUME,    FR_OPT_CHECKPOINT,
-    FR_OPT_CHECKPOINT_EVERY, FR_OPT_N};
+    FR_OPT_COLUMNS,    FR_OPT_DATA,
+    FR_OPT_STEPS,      FR_OPT_BACKEND,
+    FR_OPT_SHARE_GPU,  FR_OPT_HOSTFILE,
+    FR_OPT_PROFILE,    FR_OPT_TIMEOUT,
+    FR_OPT_TRACE,      FR_OPT_GANTT,
+    FR_OPT_OUTPUT,     FR_OPT_RESUME,
+    FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_N};
 static const fr_option explain_options[] = {
     FR_OPT_COLUMNS, FR_OPT_RANKS, FR_OPT_PROFILE, FR_OPT_GANTT,   FR_OPT_TRACE,
     FR_OPT_ALLOW,   FR_OPT_JOBS,  FR_OPT_TOP,     OF_PLAN_AND_JOB};
@@ -65,9 +69,9 @@ static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
 static const fr_option validate_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE, FR_OPT_MAX_RANKS,
-    FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,   FR_OPT_TOP,
-    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_N};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE,    FR_OPT_MAX_RANKS,
+    FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,      FR_OPT_TOP,
+    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK, FR_OPT_N};
 
 static const char *const catalog_words[] = {"models",  "clusters", "nodes",
                                             "devices", "sources",  NULL};

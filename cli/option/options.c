@@ -2,6 +2,7 @@
 #include "cli/option/options.h"
 
 #include "interop/export/export.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
 

@@ -63,6 +63,10 @@ extern const fr_names fr_backend_names;
       "how many alternatives to print (10)")
 
 #define FR_OPTIONS_AFTER_JOB(X)                                                \
+    X(FRAMEWORK, "framework", 0, CHOICE, "NAME", PLAN, &fr_framework_names, 0, \
+      0,                                                                       \
+      "GPUs: what this framework does unless told: dtype and overlap of "      \
+      "gradients, kernels, vocabulary; its name is in the answer")             \
     X(RANKS, "ranks", 0, COUNT, "N", MACHINE, 0, 1, 1 << 20,                   \
       "number of ranks")                                                       \
     X(RANKS_PER_NODE, "ranks-per-node", 0, COUNT, "N", MACHINE, 0, 1, 4096,    \

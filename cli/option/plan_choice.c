@@ -1,6 +1,7 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/option/plan_choice.h"
 
+#include "cli/option/framework_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
@@ -9,6 +10,7 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "tuner/partition/balance_layers.h"
 
 #include <stdlib.h>
@@ -21,6 +23,7 @@ static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
     FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
     out->plan = file.plan;
     out->job = file.job;
+    memcpy(out->framework, file.framework, sizeof out->framework);
     fr_plan_file_release(&file);
     return FR_OK;
 }
@@ -38,6 +41,22 @@ static void default_device(const fr_device_type *device, fr_plan *plan)
                                 : FR_DTYPE_F32;
 }
 
+void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
+                           fr_plan_choice *choice)
+{
+    const fr_framework *framework = fr_cli_framework(cli, cluster);
+    if (framework != NULL)
+        fr_text_copy_cut(choice->framework, sizeof choice->framework,
+                         framework->name);
+    fr_cli_apply_framework(cli, cluster, &choice->plan, &choice->job,
+                           &choice->model);
+    /* A plan file has them already, but for what is the model's. */
+    framework = fr_framework_find(choice->framework);
+    if (framework != NULL)
+        choice->model.vocab =
+            fr_framework_vocab(framework, &choice->plan, &choice->model);
+}
+
 fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
                               const fr_cluster *cluster, fr_plan_choice *choice,
                               fr_err *err)
@@ -51,6 +70,7 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
     }
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
+    fr_plan_choice_habits(cli, cluster, choice);
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
         choice->plan.n_threads =
             fr_cli_default_threads(cluster, fr_plan_world(&choice->plan));
@@ -151,6 +171,7 @@ fr_status fr_plan_choice_save(const fr_plan_choice *choice,
     fr_plan_file_init(&file);
     file.plan = choice->plan;
     file.job = choice->job;
+    memcpy(file.framework, choice->framework, sizeof file.framework);
     make_data_absolute(&file.job);
     fr_text_copy_cut(file.cluster, sizeof file.cluster, cluster);
     file.cluster_hash = fr_cluster_hash(&inputs->cluster);

@@ -14,6 +14,7 @@ typedef struct fr_plan_choice {
     fr_job job;
     fr_plan plan;
     uint64_t pins; /* FR_PIN() of the options that were given */
+    char framework[FR_FRAMEWORK_NAME]; /* whose habits it has; "": of none */
     bool has_model;
 } fr_plan_choice;
 
@@ -37,6 +38,10 @@ FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,
                                          const char *plan_path,
                                          const fr_cluster *cluster,
                                          fr_plan_choice *choice, fr_err *err);
+
+/* --framework, again: once the degrees of the plan are decided. */
+void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
+                           fr_plan_choice *choice);
 
 /* --layer-split auto: the split of a whole plan; nothing else was asked for:
  * nothing. */

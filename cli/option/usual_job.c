@@ -81,11 +81,13 @@ void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
         plan->dp = (int32_t)dp;
         if (!has_batch)
             job->global_batch = batch_of(plan);
+        fr_plan_choice_habits(cli, &inputs->cluster, choice);
         if (fr_plan_check(plan, &choice->model, job, &why) == FR_OK)
             return;
     }
     /* None is legal, whatever dp: whoever checks the smallest says why. */
     plan->dp = (int32_t)least;
+    fr_plan_choice_habits(cli, &inputs->cluster, choice);
     if (!has_batch)
         job->global_batch = batch_of(plan);
 }

@@ -41,8 +41,9 @@ typedef struct fr_case_setup {
     fr_cluster cluster;
     fr_plan plan;
     fr_job job;
-    double measured_s; /* of one step; 0: not measured */
-    double peak_bytes; /* 0: not measured */
+    const char *framework; /* whose habits fill what the row leaves out */
+    double measured_s;     /* of one step; 0: not measured */
+    double peak_bytes;     /* 0: not measured */
     fr_memory_count memory_count;
     fr_case_rank memory_rank;
     fr_case_status status;

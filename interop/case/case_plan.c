@@ -3,6 +3,7 @@
  */
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "plan/schedule/schedule.h"
 
 #include <ctype.h>
@@ -181,8 +182,8 @@ static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
     return FR_OK;
 }
 
-static fr_status read_zero(const fr_case *row, const fr_framework *how,
-                           fr_case_setup *setup, fr_err *err)
+static fr_status read_zero(const fr_case *row, fr_case_setup *setup,
+                           fr_err *err)
 {
     fr_plan *plan = &setup->plan;
     int64_t per_node = 8;
@@ -198,42 +199,43 @@ static fr_status read_zero(const fr_case *row, const fr_framework *how,
     plan->zero_stage = n_data > 1 ? zero.stage : 0;
     if (plan->zero_stage > 0 && group > 0 && group < n_data)
         plan->zero_group = (int32_t)group;
-    /* torchtitan keeps gathered weights where a pipeline would gather them
-     * once per micro-batch (reshard_after_forward: default). */
-    plan->is_resharded = !(how->is_mbs_local && plan->pp > 1);
     return FR_OK;
+}
+
+/* -1: nothing is said of it. */
+static void read_switch(int is_on, uint64_t field, bool *out, uint64_t *given)
+{
+    if (is_on < 0)
+        return;
+    *out = is_on == 1;
+    *given |= field;
 }
 
 /* Which collectives run beside compute. */
 static void read_overlap(const fr_case *row, const fr_framework *how,
-                         fr_plan *plan)
+                         fr_plan *plan, uint64_t *given)
 {
     const char *other = row->field[FR_CASE_OTHER_OPTS];
-    int grad = fr_case_find_switch(other, "overlap_grad_reduce");
-    int gather = fr_case_find_switch(other, "overlap_param_gather");
-    int tp = fr_case_find_switch(other, "tp_comm_overlap");
-    plan->is_overlap = how->is_overlap;
-    if (how->is_local_ddp) /* Megatron's own DDP reduces after backward */
-        plan->is_overlap = fr_case_has(other, "DDP-impl=torch");
-    /* DeepSpeed's overlap_comm is on for stage 3. */
-    plan->is_overlap |= plan->zero_stage == 3;
-    plan->is_gather_overlap = how->is_gather_overlap || plan->zero_stage == 3;
-    plan->is_tp_overlap = how->is_tp_overlap;
+    const bool is_async_tp =
+        fr_case_has(other, "async tp") || fr_case_has(other, "asynctp");
+    /* Megatron's own DDP reduces after backward. */
+    if (how->is_local_ddp && fr_case_has(other, "DDP-impl=torch"))
+        read_switch(1, FR_GIVEN(OVERLAP), &plan->is_overlap, given);
+    read_switch(fr_case_find_switch(other, "overlap_grad_reduce"),
+                FR_GIVEN(OVERLAP), &plan->is_overlap, given);
+    read_switch(fr_case_find_switch(other, "overlap_param_gather"),
+                FR_GIVEN(GATHER_OVERLAP), &plan->is_gather_overlap, given);
+    read_switch(is_async_tp ? 1 : -1, FR_GIVEN(TP_OVERLAP),
+                &plan->is_tp_overlap, given);
+    read_switch(fr_case_find_switch(other, "tp_comm_overlap"),
+                FR_GIVEN(TP_OVERLAP), &plan->is_tp_overlap, given);
+    if (plan->tp == 1)
+        plan->is_tp_overlap = false;
     if (fr_case_has(other, "deepep") || fr_case_has(other, "hybridep"))
         plan->expert_dispatch = FR_DISPATCH_BY_NODE;
     plan->is_ep_overlap =
         fr_case_has(other, "1f1b overlap") ||
         fr_case_find_switch(other, "overlap_moe_expert_parallel_comm") == 1;
-    if (fr_case_has(other, "async tp") || fr_case_has(other, "asynctp"))
-        plan->is_tp_overlap = true;
-    if (grad >= 0)
-        plan->is_overlap = grad == 1;
-    if (gather >= 0)
-        plan->is_gather_overlap = gather == 1;
-    if (tp >= 0)
-        plan->is_tp_overlap = tp == 1;
-    if (plan->tp == 1)
-        plan->is_tp_overlap = false;
     plan->is_optimizer_offloaded =
         fr_case_find_switch(other, "optimizer offload") == 1 ||
         fr_case_find_switch(other, "offload_optimizer") == 1;
@@ -241,8 +243,8 @@ static void read_overlap(const fr_case *row, const fr_framework *how,
         plan->activation_offload_frac = 1.0;
 }
 
-static fr_status read_recompute(const fr_case *row, const fr_framework *how,
-                                fr_case_setup *setup, fr_err *err)
+static fr_status read_recompute(const fr_case *row, fr_case_setup *setup,
+                                uint64_t *given, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
     fr_case_recompute recompute;
@@ -252,18 +254,15 @@ static fr_status read_recompute(const fr_case *row, const fr_framework *how,
         return fr_case_fail_at(row, status, err);
     plan->recompute = recompute.recompute;
     plan->recompute_layers = recompute.layers;
-    if (recompute.recompute != FR_RECOMPUTE_SELECTIVE)
+    if (recompute.recompute != FR_RECOMPUTE_SELECTIVE || recompute.parts == 0)
         return FR_OK;
     plan->recompute_parts = recompute.parts;
-    if (recompute.parts == 0)
-        plan->recompute_parts = how->is_per_op_recompute
-                                    ? FR_RECOMPUTE_PART_PRODUCTS
-                                    : FR_RECOMPUTE_PART_ATTENTION;
+    *given |= FR_GIVEN(RECOMPUTE_PARTS);
     return FR_OK;
 }
 
-static fr_status read_precision(const fr_case *row, const fr_framework *how,
-                                fr_case_setup *setup, fr_err *err)
+static fr_status read_precision(const fr_case *row, fr_case_setup *setup,
+                                uint64_t *given, fr_err *err)
 {
     fr_plan *plan = &setup->plan;
     fr_case_precision precision = {FR_DTYPE_BF16, false, FR_DTYPE_F32};
@@ -276,74 +275,47 @@ static fr_status read_precision(const fr_case *row, const fr_framework *how,
             return fr_case_fail_at(row, status, err);
     }
     plan->precision = precision.precision;
-    plan->grad_dtype = FR_DTYPE_F32;
-    if (precision.has_grad_dtype)
+    if (precision.has_grad_dtype) {
         plan->grad_dtype = precision.grad_dtype;
-    else if (precision.precision == FR_DTYPE_F16)
-        plan->grad_dtype = FR_DTYPE_F16; /* all frameworks' fp16 */
-    else if (fr_plan_storage_dtype(plan) == FR_DTYPE_BF16 && how->is_bf16_grad)
-        plan->grad_dtype = FR_DTYPE_BF16;
+        *given |= FR_GIVEN(GRAD_DTYPE);
+    }
     return FR_OK;
 }
 
-static void read_switches(const fr_case *row, const fr_framework *how,
-                          fr_plan *plan)
+static void read_switches(const fr_case *row, fr_plan *plan, uint64_t *given)
 {
-    int is_flash = fr_case_parse_flash(row->field[FR_CASE_FLASH_ATTN]);
-    int is_sp = fr_case_parse_switch(row->field[FR_CASE_SP]);
-    if (is_flash < 0) /* it came with the A100: arXiv 2205.14135 */
-        is_flash =
-            !how->is_unfused && !fr_case_has(row->field[FR_CASE_GPU], "V100");
-    if (is_sp < 0)
-        is_sp = how->has_sequence_parallel;
-    plan->is_flash = is_flash == 1;
-    plan->is_sequence_parallel = is_sp == 1 && plan->tp > 1;
+    /* It came with the A100: arXiv 2205.14135. */
+    plan->is_flash = !fr_case_has(row->field[FR_CASE_GPU], "V100");
+    read_switch(fr_case_parse_flash(row->field[FR_CASE_FLASH_ATTN]),
+                FR_GIVEN(FLASH_ATTENTION), &plan->is_flash, given);
+    read_switch(fr_case_parse_switch(row->field[FR_CASE_SP]),
+                FR_GIVEN(SEQUENCE_PARALLEL), &plan->is_sequence_parallel,
+                given);
+    if (plan->tp == 1)
+        plan->is_sequence_parallel = false;
 }
 
-/* What runs around the products, and how attention is written. */
+/* What the row says of kernels, over what the framework takes. */
 static void read_kernels(const fr_case *row, const fr_framework *how,
                          fr_case_setup *setup)
 {
+    const char *other = row->field[FR_CASE_OTHER_OPTS];
     fr_plan *plan = &setup->plan;
-    plan->kernels = how->kernels;
-    plan->flash_kind = how->flash_kind;
     plan->scaling =
-        fr_case_parse_scaling(row->field[FR_CASE_PRECISION], how->scaling);
-    plan->zero_unit =
-        plan->zero_stage == 3 ? how->zero_unit : FR_ZERO_UNIT_LAYER;
-    plan->is_loss_fused = how->is_loss_fused;
-    plan->n_loss_metrics = how->n_loss_metrics;
-    plan->is_grad_added_apart =
-        (how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16) ||
-        fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS],
-                            "gradient_accumulation_fusion") == 0;
-    if (plan->kernels == FR_KERNELS_EAGER &&
-        fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compile")) {
+        fr_case_parse_scaling(row->field[FR_CASE_PRECISION], plan->scaling);
+    plan->is_grad_added_apart |=
+        fr_case_find_switch(other, "gradient_accumulation_fusion") == 0;
+    if (plan->kernels == FR_KERNELS_EAGER && fr_case_has(other, "compile")) {
         plan->kernels = FR_KERNELS_COMPILED;
-        plan->is_loss_fused =
-            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "compiled loss");
+        plan->is_loss_fused = fr_case_has(other, "compiled loss");
     }
-    if (fr_case_has(row->field[FR_CASE_OTHER_OPTS], "cuda graphs"))
-        plan->cuda_graphs =
-            fr_case_has(row->field[FR_CASE_OTHER_OPTS], "full cuda graphs")
-                ? FR_CUDA_GRAPHS_FULL
-                : FR_CUDA_GRAPHS_LAYER;
-    if (fr_case_has(row->field[FR_CASE_MODEL], "gpt") ||
-        fr_case_has(row->field[FR_CASE_MODEL], "bert"))
-        setup->job.dropout = how->gpt_dropout;
-    if (fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS], "dropout") == 0)
+    if (fr_case_has(other, "cuda graphs"))
+        plan->cuda_graphs = fr_case_has(other, "full cuda graphs")
+                                ? FR_CUDA_GRAPHS_FULL
+                                : FR_CUDA_GRAPHS_LAYER;
+    setup->job.dropout = fr_framework_dropout(how, row->field[FR_CASE_MODEL]);
+    if (fr_case_find_switch(other, "dropout") == 0)
         setup->job.dropout = 0.0;
-}
-
-/* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
- * overlaps.  Others: as the plan has it (PyTorch's DDP: 25 MB). */
-static void read_bucket(const fr_framework *how, fr_plan *plan)
-{
-    double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
-    uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
-    if (!how->has_megatron_buckets)
-        return;
-    plan->bucket_bytes = plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
 }
 
 /* Experts are split as tp is (Megatron's default), as far as the ranks of a
@@ -365,21 +337,19 @@ fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
     const fr_framework *how = fr_case_framework_of(row);
     fr_plan *plan = &setup->plan;
     fr_model *model = &setup->model;
+    uint64_t given = 0;
+    setup->framework = how->name;
     FR_TRY(read_degrees(row, setup, err));
     FR_TRY(read_batch(row, how, setup, err));
     FR_TRY(read_schedule(row, setup, err));
-    FR_TRY(read_zero(row, how, setup, err));
-    FR_TRY(read_recompute(row, how, setup, err));
-    FR_TRY(read_precision(row, how, setup, err));
-    read_overlap(row, how, plan);
-    read_switches(row, how, plan);
+    FR_TRY(read_zero(row, setup, err));
+    FR_TRY(read_recompute(row, setup, &given, err));
+    FR_TRY(read_precision(row, setup, &given, err));
+    read_overlap(row, how, plan, &given);
+    read_switches(row, plan, &given);
+    fr_framework_set_plan(how, given, plan);
     read_kernels(row, how, setup);
-    read_bucket(how, plan);
-    plan->cp_kind = how->cp_kind;
     read_expert_split(row, plan);
-    if (how->is_vocab_padded && model->kind != FR_MODEL_LAYERS) {
-        int64_t unit = 128 * (int64_t)plan->tp;
-        model->vocab = (model->vocab + unit - 1) / unit * unit;
-    }
+    model->vocab = fr_framework_vocab(how, plan, model);
     return FR_OK;
 }

@@ -154,9 +154,9 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
                            fr_err *err)
 {
     static const char *const known[] = {
-        "schema",       "world",        "backend",   "cluster",
-        "cluster_hash", "profile_hash", "plan",      "job",
-        "model",        "node_of_rank", "prediction"};
+        "schema",       "world",        "backend",    "cluster",
+        "cluster_hash", "profile_hash", "plan",       "job",
+        "model",        "node_of_rank", "prediction", "framework"};
     const char *schema;
     FR_TRY(need_object(root, "a plan file", err));
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
@@ -168,6 +168,8 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(read_backend(root, file, err));
     FR_TRY(
         copy_text(root, "cluster", file->cluster, sizeof file->cluster, err));
+    FR_TRY(copy_text(root, "framework", file->framework, sizeof file->framework,
+                     err));
     FR_TRY(read_hash(root, "cluster_hash", &file->cluster_hash, err));
     FR_TRY(read_hash(root, "profile_hash", &file->profile_hash, err));
     FR_TRY(read_rank_map(root, file, err));
@@ -224,6 +226,8 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
     fr_json_put_string(json, "backend", file->backend);
     fr_json_put_string(json, "cluster",
                        file->cluster[0] ? file->cluster : NULL);
+    if (file->framework[0] != '\0')
+        fr_json_put_string(json, "framework", file->framework);
     put_hash(json, "cluster_hash", file->cluster_hash);
     put_hash(json, "profile_hash", file->profile_hash);
     fr_json_key(json, "plan");

@@ -12,11 +12,16 @@
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
 
+enum { FR_FRAMEWORK_NAME = 32 };
+
 typedef struct fr_plan_file {
     fr_plan plan;
     fr_model model; /* owned */
     fr_job job;
-    char backend[16];      /* "cpu", "cuda" */
+    char backend[16]; /* "cpu", "cuda" */
+    /* Whose habits the plan has, "": of none.  It is told, and nothing else
+     * hangs on it: what they are stands in the plan. */
+    char framework[FR_FRAMEWORK_NAME];
     char cluster[512];     /* as the user named it, "": none */
     uint64_t cluster_hash; /* fr_cluster_hash, 0: none */
     uint64_t profile_hash; /* fr_profile_hash, 0: costs of the datasheet */

@@ -18,6 +18,7 @@ typedef enum fr_fits {
 typedef struct fr_validation_row {
     char name[160], source[96];
     char plan[128];
+    const char *framework; /* whose habits it has; NULL: it did not run */
     int64_t n_gpus;
     bool has_run;
     char why[320]; /* it did not run; else why its time is not scored */

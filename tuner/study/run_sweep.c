@@ -51,6 +51,8 @@ static bool fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
         return false;
     }
     at->plan.dp = (int32_t)(n_ranks / others);
+    if (at->framework != NULL)
+        fr_framework_set_plan(at->framework, at->given, &at->plan);
     return true;
 }
 
@@ -123,6 +125,8 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
         .world = at->n_ranks > 0 ? at->n_ranks : all,
         .allow_lossy = at->allow_lossy,
         .fit_confidence = at->fit_confidence,
+        .target = at->target,
+        .target_version = at->target != NULL ? fr_target_newest(at->target) : 0,
     };
 }
 

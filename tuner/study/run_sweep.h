@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "cost_models/cost.h"
+#include "plan/lower/framework/framework_plan.h"
 #include "spec/result/sweep.h"
 #include "tuner/answer/goal.h"
 #include "tuner/space/plan_space.h"
@@ -23,7 +24,12 @@ typedef struct fr_sweep_case {
                          any number */
     bool allow_lossy; /* tuned */
     double fit_confidence; /* tuned: how likely the plan has to fit */
-    const char *why;       /* it cannot be; NULL: it can */
+    /* Whose habits the plan has but in the fields that `given` has a bit of,
+     * and, tuned, what its plans are checked by; NULL: none. */
+    const fr_framework *framework;
+    uint64_t given;
+    const fr_target *target;
+    const char *why; /* it cannot be; NULL: it can */
 } fr_sweep_case;
 
 typedef struct fr_sweep_options {

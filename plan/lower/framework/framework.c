@@ -42,6 +42,7 @@
 
 const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
     [FR_FRAMEWORK_TORCHTITAN] = {.name = "torchtitan",
+                                 .target = "torchtitan",
                                  .is_overlap = true,
                                  .is_gather_overlap = true,
                                  .is_per_op_recompute = true,
@@ -51,6 +52,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                  .cp_kind = FR_CP_ALL_GATHER,
                                  .has_sequence_parallel = true},
     [FR_FRAMEWORK_MEGATRON_BRIDGE] = {.name = "megatron-bridge",
+                                      .target = "megatron",
                                       .scaling = FR_SCALING_CURRENT,
                                       .is_overlap = true,
                                       .is_gather_overlap = true,
@@ -61,6 +63,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                       .is_bf16_grad = true,
                                       .has_sequence_parallel = true},
     [FR_FRAMEWORK_NEMO] = {.name = "nemo",
+                           .target = "megatron",
                            .gpt_dropout = 0.1,
                            .is_overlap = true,
                            .is_gather_overlap = true,
@@ -70,6 +73,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                            .is_bf16_grad = true,
                            .has_sequence_parallel = true},
     [FR_FRAMEWORK_MEGATRON_CORE] = {.name = "megatron-core",
+                                    .target = "megatron",
                                     .is_overlap = true,
                                     .is_gather_overlap = true,
                                     .is_vocab_padded = true,
@@ -77,6 +81,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                     .gpt_dropout = 0.1,
                                     .has_sequence_parallel = true},
     [FR_FRAMEWORK_DEEPSPEED] = {.name = "deepspeed",
+                                .target = "deepspeed",
                                 .zero_unit = FR_ZERO_UNIT_PARAMETER,
                                 .persistent_below = 100000,
                                 .max_reuse_distance = 1000000000,
@@ -91,6 +96,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                  .gpt_dropout = 0.1},
     [FR_FRAMEWORK_MEGATRON] =
         {.name = "megatron",
+         .target = "megatron",
          .is_vocab_padded = true,
          .has_megatron_buckets = true,
          .is_grad_added_apart = true,

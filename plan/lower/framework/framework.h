@@ -25,8 +25,11 @@ typedef enum fr_framework_kind {
 } fr_framework_kind;
 
 typedef struct fr_framework {
-    const char *name;          /* in lower case, as it is written in cases */
-    bool is_overlap;           /* gradients reduced beside backward */
+    const char *name;   /* in lower case, as it is written in cases */
+    const char *target; /* whose checks its plans pass (plan/target/target.h):
+                           its own, or those of what it trains with; NULL: none
+                           are known */
+    bool is_overlap;    /* gradients reduced beside backward */
     bool is_gather_overlap;    /* parameters gathered beside forward */
     bool is_tp_overlap;        /* TP collectives in pieces */
     bool is_vocab_padded;      /* to a multiple of 128 x tp */

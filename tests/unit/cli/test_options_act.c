@@ -7,31 +7,9 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "tests/check.h"
+#include "tests/unit/cli/run_line.h"
 
 #include <stdlib.h>
-
-typedef struct outcome {
-    int exit_code;
-    char out[60000];
-    char chatter[8000];
-} outcome;
-
-/* Runs the program in this process on a line of words. */
-static void run(const char *line, outcome *result)
-{
-    char words[1024], *argv[64] = {(char *)(uintptr_t) "forerun"};
-    int argc = 1;
-    memset(result, 0, sizeof *result);
-    CHECK(fr_text_copy(words, sizeof words, line));
-    for (char *at = strtok(words, " "); at != NULL && argc < 64;
-         at = strtok(NULL, " "))
-        argv[argc++] = at;
-    FILE *out = fmemopen(result->out, sizeof result->out - 1, "w");
-    FILE *chatter = fmemopen(result->chatter, sizeof result->chatter - 1, "w");
-    result->exit_code = fr_cli_main(fr_commands, argc, argv, out, chatter);
-    fclose(out);
-    fclose(chatter);
-}
 
 /* The third line on: the first two repeat the plan and the job. */
 static const char *answer_of(const char *out)
@@ -62,6 +40,7 @@ static const struct {
     {FR_OPT_COLUMNS, BASE, "--columns share"},
     {FR_OPT_RANKS, BASE, "--ranks 9"},
     {FR_OPT_RANKS_PER_NODE, BASE, "--ranks-per-node 4"},
+    {FR_OPT_FRAMEWORK, BASE, "--framework nemo"},
     {FR_OPT_DP, BASE, "--dp 2"},
     {FR_OPT_TP, BASE, "--tp 4 --dp 2"},
     {FR_OPT_PP, BASE, "--pp 4 --dp 2"},
@@ -127,13 +106,13 @@ static const struct {
 
 static void test_each_acts(void)
 {
-    static outcome before, after;
+    static line_outcome before, after;
     for (size_t i = 0; i < FR_LENGTH(cases); i++) {
         char line[1024];
-        run(cases[i].beside, &before);
+        run_line(cases[i].beside, &before);
         CHECK(before.exit_code == 0);
         snprintf(line, sizeof line, "%s %s", cases[i].beside, cases[i].change);
-        run(line, &after);
+        run_line(line, &after);
         bool is_same =
             strcmp(answer_of(before.out), answer_of(after.out)) == 0 &&
             strcmp(before.chatter, after.chatter) == 0;
@@ -176,9 +155,9 @@ static void test_width(void)
         "catalog",
         "collective all_reduce 1kB..1GB dgx-h100:2",
     };
-    static outcome result;
+    static line_outcome result;
     for (size_t i = 0; i < FR_LENGTH(lines); i++) {
-        run(lines[i], &result);
+        run_line(lines[i], &result);
         CHECK(result.out[0] != '\0');
         for (const char *at = result.out; *at != '\0';) {
             size_t n = strcspn(at, "\n");

@@ -1,0 +1,52 @@
+/* framework_options.c: see framework_options.h. */
+#include "cli/option/framework_options.h"
+
+#include "plan/lower/framework/framework_plan.h"
+
+#include <string.h>
+
+const fr_framework *fr_cli_framework(const fr_cli *cli,
+                                     const fr_cluster *cluster)
+{
+    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+    return is_gpu && fr_cli_has(cli, FR_OPT_FRAMEWORK)
+               ? &fr_frameworks[cli->option[FR_OPT_FRAMEWORK].count]
+               : NULL;
+}
+
+const fr_target *fr_cli_framework_target(const fr_framework *framework)
+{
+    const char *name;
+    if (framework == NULL || framework->target == NULL)
+        return NULL;
+    for (int i = 0; (name = fr_target_name(i)) != NULL; i++)
+        if (strcmp(name, framework->target) == 0)
+            return fr_target_at(i);
+    return NULL;
+}
+
+uint64_t fr_cli_given(const fr_cli *cli)
+{
+    uint64_t given = 0;
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++)
+        if (fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
+            given |= UINT64_C(1) << i;
+    return given;
+}
+
+void fr_cli_apply_framework(const fr_cli *cli, const fr_cluster *cluster,
+                            fr_plan *plan, fr_job *job, fr_model *model)
+{
+    const fr_framework *framework = fr_cli_framework(cli, cluster);
+    const uint64_t given = fr_cli_given(cli);
+    if (framework == NULL)
+        return;
+    /* Fused attention came with the A100 (arXiv 2205.14135), and bf16. */
+    if (!(given & FR_GIVEN(FLASH_ATTENTION)))
+        plan->is_flash =
+            fr_device_peak_flops(fr_cluster_device(cluster, 0), "bf16") > 0;
+    fr_framework_set_plan(framework, given, plan);
+    model->vocab = fr_framework_vocab(framework, plan, model);
+    if (!fr_cli_has(cli, FR_OPT_DROPOUT))
+        job->dropout = fr_framework_dropout(framework, model->name);
+}

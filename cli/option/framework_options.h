@@ -1,0 +1,32 @@
+/*
+ * framework_options.h: --framework: the habits of a training framework, over
+ * defaults and plan file, under the options that say otherwise.
+ */
+#ifndef FR_CLI_OPTION_FRAMEWORK_OPTIONS_H
+#define FR_CLI_OPTION_FRAMEWORK_OPTIONS_H
+
+#include "cli/command.h"
+#include "plan/lower/framework/framework.h"
+#include "plan/target/target.h"
+#include "spec/cluster/cluster.h"
+
+/* NULL: not given, or of CPUs, on which forerun itself trains. */
+const fr_framework *fr_cli_framework(const fr_cli *cli,
+                                     const fr_cluster *cluster);
+
+/* What its plans are checked by, in its newest version; NULL: by nothing, or
+ * the framework is. */
+const fr_target *fr_cli_framework_target(const fr_framework *framework);
+
+/* Fields of the plan that options say: bits FR_PLAN_X. */
+uint64_t fr_cli_given(const fr_cli *cli);
+
+/*
+ * Lays what the framework does over plan, job and the model's vocabulary where
+ * no option says it; nothing where none is given.  It may be called again
+ * when the degrees have changed.
+ */
+void fr_cli_apply_framework(const fr_cli *cli, const fr_cluster *cluster,
+                            fr_plan *plan, fr_job *job, fr_model *model);
+
+#endif

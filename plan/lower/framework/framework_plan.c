@@ -1,0 +1,91 @@
+/* framework_plan.c: see framework_plan.h; the facts stand in framework.c. */
+#include "plan/lower/framework/framework_plan.h"
+
+#include <string.h>
+
+static const char *name_at(int i)
+{
+    return i >= 0 && i < FR_FRAMEWORK_N ? fr_frameworks[i].name : NULL;
+}
+const fr_names fr_framework_names = {.at = name_at};
+
+const fr_framework *fr_framework_find(const char *name)
+{
+    int i = fr_name_find(&fr_framework_names, name);
+    return i >= 0 ? &fr_frameworks[i] : NULL;
+}
+
+/* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
+ * overlaps.  Others: PyTorch's DDP, which the field begins with. */
+static uint64_t bucket_of(const fr_framework *how, const fr_plan *plan)
+{
+    double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
+    uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
+    if (!how->has_megatron_buckets)
+        return (uint64_t)fr_plan_fields[FR_PLAN_BUCKET].field.initial;
+    return plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
+}
+
+/* In float32, but where all frameworks add up in f16, or this one in bf16. */
+static fr_dtype grad_dtype_of(const fr_framework *how, const fr_plan *plan)
+{
+    if (plan->precision == FR_DTYPE_F16)
+        return FR_DTYPE_F16;
+    return how->is_bf16_grad && fr_plan_storage_dtype(plan) == FR_DTYPE_BF16
+               ? FR_DTYPE_BF16
+               : FR_DTYPE_F32;
+}
+
+void fr_framework_set_plan(const fr_framework *how, uint64_t given,
+                           fr_plan *plan)
+{
+    const fr_plan asked = *plan;
+    const bool is_gathered = plan->zero_stage == 3; /* overlaps always */
+    plan->grad_dtype = grad_dtype_of(how, plan);
+    plan->is_overlap = how->is_overlap || is_gathered;
+    plan->is_gather_overlap = how->is_gather_overlap || is_gathered;
+    plan->is_tp_overlap = how->is_tp_overlap && plan->tp > 1;
+    plan->is_sequence_parallel = how->has_sequence_parallel && plan->tp > 1;
+    plan->is_flash = plan->is_flash && !how->is_unfused;
+    plan->kernels = how->kernels;
+    plan->flash_kind = how->flash_kind;
+    plan->scaling = how->scaling;
+    plan->zero_unit = is_gathered ? how->zero_unit : FR_ZERO_UNIT_LAYER;
+    /* torchtitan keeps gathered weights where a pipeline would gather them
+     * once per micro-batch (reshard_after_forward: default). */
+    plan->is_resharded = !(how->is_mbs_local && plan->pp > 1);
+    plan->recompute_parts = how->is_per_op_recompute
+                                ? FR_RECOMPUTE_PART_PRODUCTS
+                                : FR_RECOMPUTE_PART_ATTENTION;
+    plan->is_loss_fused = how->is_loss_fused;
+    plan->n_loss_metrics = how->n_loss_metrics;
+    plan->cp_kind = how->cp_kind;
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        if (given >> i & 1)
+            memcpy((char *)plan + field->offset,
+                   (const char *)&asked + field->offset, field->n_bytes);
+    }
+    /* These two follow from what the plan has now. */
+    if (!(given & FR_GIVEN(GRAD_ADDED_APART)))
+        plan->is_grad_added_apart =
+            how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16;
+    if (!(given & FR_GIVEN(BUCKET)))
+        plan->bucket_bytes = bucket_of(how, plan);
+}
+
+int64_t fr_framework_vocab(const fr_framework *how, const fr_plan *plan,
+                           const fr_model *model)
+{
+    const int64_t unit = 128 * (int64_t)plan->tp;
+    if (!how->is_vocab_padded || model->kind == FR_MODEL_LAYERS)
+        return model->vocab;
+    return (model->vocab + unit - 1) / unit * unit;
+}
+
+double fr_framework_dropout(const fr_framework *how, const char *model_name)
+{
+    const bool has_dropout = strcasestr(model_name, "gpt") != NULL ||
+                             strcasestr(model_name, "bert") != NULL;
+    return has_dropout ? how->gpt_dropout : 0;
+}

@@ -1,0 +1,38 @@
+/*
+ * framework_plan.h: what a framework does with a plan that nobody told it
+ * otherwise, as fields of that plan.  A row of measurements and --framework
+ * go through the same functions, so that both predict the same.
+ */
+#ifndef FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
+#define FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
+
+#include "plan/decide/plan_fields.h"
+#include "plan/lower/framework/framework.h"
+
+/* A field that was given, of the set `given`. */
+#define FR_GIVEN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
+
+/* Names of all frameworks, in the order of the table. */
+extern const fr_names fr_framework_names;
+
+/* By its whole name; NULL: unknown. */
+const fr_framework *fr_framework_find(const char *name);
+
+/*
+ * Sets what the framework decides by itself and `given` does not have: dtype
+ * and reduction of gradients, overlap, kernels, what goes with ZeRO.  Degrees,
+ * precision and ZeRO stage must stand; is_flash says whether the device has
+ * fused attention.
+ */
+void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
+                           fr_plan *plan);
+
+/* Rows of the embedding: tokenizers' vocabularies are padded by some. */
+int64_t fr_framework_vocab(const fr_framework *framework, const fr_plan *plan,
+                           const fr_model *model);
+
+/* Dropout of the recipe for a model of that name (GPT and BERT have one). */
+double fr_framework_dropout(const fr_framework *framework,
+                            const char *model_name);
+
+#endif

@@ -1,0 +1,147 @@
+/* setup_report.c: what was predicted, and under whose habits. */
+#include "report/setup_report.h"
+
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "plan/lower/framework/framework_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many ranks of the plan's threads the cluster has places for. */
+static int64_t places_of(const fr_report_setup *at)
+{
+    int64_t n = 0, n_nodes = fr_cluster_n_nodes(at->cluster);
+    if (at->plan->n_threads <= 1)
+        return fr_cluster_slots(at->cluster);
+    for (int64_t node = 0; node < n_nodes; node++)
+        n += fr_cluster_node_slots(at->cluster, node, at->plan->n_threads);
+    return n;
+}
+
+/* ---- habits ---------------------------------------------------------------
+ */
+
+enum { MOST_HABITS = 12 };
+
+typedef struct habits {
+    char at[MOST_HABITS][64];
+    int n;
+} habits;
+
+static void add(bool is_so, habits *out, const char *format, const char *name)
+{
+    if (is_so)
+        snprintf(out->at[out->n++], sizeof out->at[0], format, name);
+}
+
+/* What frameworks do each in their own way, as this plan has it. */
+static void list_habits(const fr_report_setup *at, habits *out)
+{
+    const fr_plan *p = at->plan;
+    const fr_framework *framework = fr_framework_find(at->framework);
+    const bool is_sharded = p->zero_stage == 1 || p->zero_stage == 2;
+    char text[32];
+    out->n = 0;
+    if (fr_cluster_device(at->cluster, 0)->kind != FR_DEVICE_GPU)
+        return; /* forerun itself trains there */
+    add(true, out, "gradients in %s",
+        fr_name_of(&fr_dtype_names, p->grad_dtype));
+    add(p->is_grad_added_apart, out, "%s", "added apart");
+    add(p->dp * p->cp > 1, out, "reduced %s backward",
+        p->is_overlap ? "beside" : "after");
+    add(is_sharded && p->dp * p->cp > 1, out, "parameters gathered %s",
+        p->is_gather_overlap ? "beside forward" : "after the step");
+    add(p->tp > 1, out, "%s sequence parallel",
+        p->is_sequence_parallel ? "with" : "without");
+    add(p->is_tp_overlap, out, "%s", "TP overlap");
+    add(at->model->kind != FR_MODEL_LAYERS && !p->is_flash, out, "%s",
+        "attention not fused");
+    add(p->is_flash && p->flash_kind != FR_FLASH_NATIVE, out, "%s",
+        fr_name_of(&fr_flash_kind_names, p->flash_kind));
+    add(p->is_loss_fused, out, "%s", "fused loss");
+    snprintf(text, sizeof text, "%.3g", 100 * at->job->dropout);
+    add(at->job->dropout > 0, out, "dropout %s %%", text);
+    snprintf(text, sizeof text, "%lld", (long long)at->model->vocab);
+    add(framework != NULL && framework->is_vocab_padded, out,
+        "vocabulary padded to %s", text);
+}
+
+/* "framework nemo: gradients in bf16, reduced beside backward ..." */
+static void print_habits(const fr_report_setup *at, fr_buffer *out)
+{
+    const size_t n_wide = out->layout != NULL && out->layout->n_wide > 0
+                              ? (size_t)out->layout->n_wide
+                              : FR_LAYOUT_WIDE;
+    char text[MOST_HABITS * 66 + 64];
+    habits all;
+    int n = at->framework[0] != '\0'
+                ? snprintf(text, sizeof text, "framework %s:", at->framework)
+                : snprintf(text, sizeof text, "no --framework:");
+    list_habits(at, &all);
+    for (int i = 0; i < all.n; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%s",
+                      i > 0 ? ", " : " ", all.at[i]);
+    const char *rest = text;
+    for (size_t indent = 0; *rest != '\0'; indent = 2) {
+        size_t n_line = fr_text_take_line(rest, strlen(rest), n_wide - indent);
+        fr_buffer_fill(out, ' ', indent);
+        fr_buffer_append(out, rest, n_line);
+        fr_buffer_putc(out, '\n');
+        rest += n_line;
+        rest += strspn(rest, " ");
+    }
+}
+
+/* ---- the header ---------------------------------------------------------- */
+
+void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
+{
+    const fr_cluster *cluster = at->cluster;
+    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+    const double compute_frac = cluster->jitter_compute_frac;
+    const double network_frac = cluster->jitter_network_frac;
+    fr_buffer_printf(out, "batch %lld", (long long)at->job->global_batch);
+    if (at->model->kind != FR_MODEL_LAYERS)
+        fr_buffer_printf(out, ", sequence %lld", (long long)at->job->seq);
+    fr_buffer_printf(out, ", %lld of %lld %s, %s",
+                     (long long)fr_plan_world(at->plan),
+                     (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
+                     fr_name_of(&fr_dtype_names, at->plan->precision));
+    if (is_gpu)
+        fr_buffer_printf(out, ", %s kernels",
+                         fr_name_of(&fr_kernel_set_names, at->plan->kernels));
+    if (compute_frac > 0 || network_frac > 0)
+        fr_buffer_printf(out, ", jitter %g %% (network %g %%)\n",
+                         100 * compute_frac, 100 * network_frac);
+    else
+        fr_buffer_puts(out, ", no jitter\n");
+    if (is_gpu)
+        print_habits(at, out);
+}
+
+void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
+{
+    fr_json_open_object(json, "setup");
+    fr_json_put_i64(json, "global_batch", at->job->global_batch);
+    fr_json_put_i64(json, "seq", at->job->seq);
+    fr_json_put_i64(json, "ranks", fr_plan_world(at->plan));
+    fr_json_put_i64(json, "slots", places_of(at));
+    fr_json_put_string(json, "precision",
+                       fr_name_of(&fr_dtype_names, at->plan->precision));
+    fr_json_put_string(json, "kernels",
+                       fr_name_of(&fr_kernel_set_names, at->plan->kernels));
+    habits all;
+    list_habits(at, &all);
+    fr_json_put_string(json, "framework",
+                       at->framework[0] != '\0' ? at->framework : NULL);
+    fr_json_open_array(json, "habits");
+    for (int i = 0; i < all.n; i++)
+        fr_json_string(json, all.at[i]);
+    fr_json_end_array(json);
+    fr_json_put_double(json, "jitter_compute",
+                       at->cluster->jitter_compute_frac);
+    fr_json_put_double(json, "jitter_network",
+                       at->cluster->jitter_network_frac);
+    fr_json_end_object(json);
+}
