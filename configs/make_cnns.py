@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes configs/models/{resnet-50,resnet-101,resnet-152,vgg-16,alexnet,
-inception-v3}.json for one 224 x 224 (Inception: 299 x 299) image in fp32.
+"""Writes configs/models/{resnet-18,resnet-18-cifar,resnet-50,resnet-101,resnet-152,vgg-16,alexnet,
+inception-v3}.json for one image in fp32: 224 x 224, Inception 299 x 299, and
+of CIFAR-100 32 x 32.
 
 ResNet: He et al., arXiv 1512.03385, table 1; the stride of a block sits in its
-3x3 convolution; one entry per bottleneck block.  VGG-16: Simonyan, Zisserman,
+3x3 convolution; one entry per block.  VGG-16: Simonyan, Zisserman,
 arXiv 1409.1556, table 1, column D.  AlexNet: the one-tower form of Krizhevsky,
 arXiv 1404.5997, as torchvision has it.
 Inception-v3: Szegedy et al., arXiv 1512.00567, table 1 and figures 5 to 7, with
@@ -21,6 +22,7 @@ class Layer:
     def __init__(self, name):
         self.name = name
         self.flop = self.parameters = self.saved = self.out = 0
+        self.tensors = 0
 
     def conv(self, c_in, c_out, kernel, size_in, stride, size=None, norm=True):
         """Convolution, then batch norm, or with a bias; returns the size."""
@@ -29,6 +31,7 @@ class Layer:
         self.flop += 2 * kernel * kernel * c_in * self.out
         self.parameters += kernel * kernel * c_in * c_out
         self.parameters += 2 * c_out if norm else c_out
+        self.tensors += 3 if norm else 2
         self.saved += 4 * (c_in * size_in * size_in + self.out)
         return size
 
@@ -40,6 +43,7 @@ class Layer:
     def linear(self, n_in, n_out):
         self.flop += 2 * n_in * n_out
         self.parameters += n_in * n_out + n_out
+        self.tensors += 2
         self.saved += 4 * n_in
         self.out = n_out
 
@@ -50,6 +54,7 @@ class Layer:
             "parameters": self.parameters,
             "activation_bytes": self.saved,
             "output_bytes": 4 * self.out,
+            "tensors": self.tensors,
         }
 
 
@@ -74,6 +79,29 @@ def resnet(n_blocks_of_stage):
             layers.append(block)
     head = Layer("head")
     head.linear(channels, 1000)
+    layers.append(head)
+    return layers
+
+
+def resnet_18(image, n_classes):
+    """Two 3x3 convolutions a block; the image may be any size."""
+    stem = Layer("stem")
+    size = stem.conv(3, 64, 7, image, 2)
+    size = stem.pool(64, size, size // 2)
+    layers, channels = [stem], 64
+    for stage in range(1, 5):
+        width = 32 << stage
+        for i in range(2):
+            block = Layer("layer%d.%d" % (stage, i))
+            stride = 2 if i == 0 and stage > 1 else 1
+            out_size = block.conv(channels, width, 3, size, stride)
+            if stride == 2:
+                block.conv(channels, width, 1, size, stride)
+            block.conv(width, width, 3, out_size, 1)
+            channels, size = width, out_size
+            layers.append(block)
+    head = Layer("head")
+    head.linear(channels, n_classes)
     layers.append(head)
     return layers
 
@@ -129,6 +157,7 @@ def branch(layer, c_in, size_in, *convs):
         out = c_out * out_size * out_size
         layer.flop += 2 * height * width * c_in * out
         layer.parameters += height * width * c_in * c_out + 2 * c_out
+        layer.tensors += 3
         layer.saved += 4 * (c_in * size * size + out)
         c_in, size = c_out, out_size
 
@@ -260,6 +289,8 @@ def write(name, layers):
 
 
 if __name__ == "__main__":
+    write("resnet-18", resnet_18(224, 1000))
+    write("resnet-18-cifar", resnet_18(32, 100))
     write("resnet-50", resnet((3, 4, 6, 3)))
     write("resnet-101", resnet((3, 4, 23, 3)))
     write("resnet-152", resnet((3, 8, 36, 3)))

@@ -2,6 +2,7 @@
  * gpu_cost.c: instructions as kernels of the GPU model.
  */
 #include "cost_models/gpu/gpu_model.h"
+#include "plan/codec/compressor.h"
 
 #include <math.h>
 
@@ -202,7 +203,7 @@ static memory_kind memory_kind_of(fr_op op)
         return (memory_kind){FR_GPU_ROWS, 1.0, 2};
     case FR_OP_GRAD_SQSUM:
         return (memory_kind){FR_GPU_STREAM, 1.0, 2};
-    case FR_OP_COMPRESS:
+    case FR_OP_COMPRESS: /* by forerun's kernels */
     case FR_OP_DECOMPRESS:
         return (memory_kind){FR_GPU_ROWS, 1.0, 3};
     default:
@@ -236,6 +237,67 @@ static void price_elementwise(const fr_gpu_model *model, const fr_instr *instr,
             n * fr_gpu_memory_s(model, out->bytes / n, FR_GPU_STREAM);
 }
 
+/*
+ * The largest k of n elements, k as large as one likes:
+ *   many blocks  radix selection by 8 bits at a time: each pass reads all and
+ *                adds up its counts, then one pass counts and one collects
+ *                (PyTorch's TensorTopK.cu since 1.12)
+ *   one block    2,000,000 elements, k 1000, in 25.6 ms on a Quadro GP100:
+ *                PyTorch 1.1, issue 22812.  One block had the whole of a row
+ *                until 1.12 (gatherTopK); TensorFlow's sort had one
+ *                multiprocessor for it until 2.10 (pull request 55619).
+ */
+enum { SELECTION_PASSES = 6, SELECTION_KERNELS = 10 };
+static const double one_block_s = 25.6e-3 / 2e6;
+
+static void add_work(const fr_codec_work *work, const fr_instr *instr,
+                     double n_times, price *out)
+{
+    const fr_compress_dims *d = &instr->compress;
+    double payload = (double)d->payload_bytes * work->payload_ratio;
+
+    out->n_kernels += (int)(n_times * work->n_kernels);
+    out->bytes += n_times * ((double)d->n * work->element_bytes + payload);
+}
+
+/* A compressor as a framework's operators, so many calls of each of them
+ * (compressor.h); nobody has measured them one by one. */
+static void price_codec(const fr_gpu_model *model, const fr_instr *instr,
+                        price *out)
+{
+    const fr_compressor *codec = fr_compressors[instr->compressor];
+    const bool is_encoder = instr->op == FR_OP_COMPRESS;
+    const bool has_error =
+        codec->wants_error_feedback && instr->compress.state_bytes > 0;
+    double n_payloads = (double)instr->compress.n_payloads;
+
+    if (is_encoder) {
+        add_work(&codec->encode, instr, 1.0, out);
+        if (has_error && instr->compress.stage == 0) {
+            add_work(&fr_codec_feedback, instr, 1.0, out);
+            add_work(&codec->decode, instr, 1.0, out);
+        }
+    } else {
+        add_work(&codec->decode, instr, n_payloads, out);
+        add_work(&fr_codec_sum, instr, n_payloads - 1.0, out);
+    }
+    if (is_encoder && codec->encode.is_selection) {
+        const double n = (double)instr->compress.n;
+        if (instr->flags & FR_INSTR_APART) {
+            out->n_kernels += 1;
+            out->seconds += n * one_block_s;
+        } else {
+            out->n_kernels += SELECTION_KERNELS;
+            out->bytes += n * SELECTION_PASSES * sizeof(float);
+        }
+    }
+    out->family = FR_GPU_STREAM;
+    out->is_guessed = true;
+    out->n_kernels = (int)(instr->scalar * out->n_kernels);
+    out->seconds += (out->n_kernels - 1) * model->constants->kernel_s +
+                    fr_gpu_memory_s(model, out->bytes, FR_GPU_STREAM);
+}
+
 static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)
 {
@@ -256,6 +318,13 @@ static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
         return price_layer(model, instr, out, err);
     case FR_OP_ELEMENTWISE:
         price_elementwise(model, instr, out);
+        return FR_OK;
+    case FR_OP_COMPRESS:
+    case FR_OP_DECOMPRESS:
+        if (instr->scalar > 0.0)
+            price_codec(model, instr, out);
+        else
+            price_memory(model, instr, out);
         return FR_OK;
     default:
         price_memory(model, instr, out);

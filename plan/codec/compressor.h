@@ -43,7 +43,8 @@ typedef struct fr_bucket {
 
 typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
 
-#define FR_INT8_BLOCK 256 /* elements that share one scale */
+#define FR_INT8_BLOCK 256    /* elements that share one scale */
+#define FR_ONEBIT_BLOCK 1024 /* the same; a multiple of 32 */
 #define FR_POWERSGD_MAX_RANK 64
 
 /*
@@ -58,6 +59,21 @@ typedef enum fr_compressor_number {
     FR_COMPRESSOR_BY_RANK,   /* plan->compressor_rank */
     FR_COMPRESSOR_BY_DENSITY /* plan->compressor_density */
 } fr_compressor_number;
+
+/*
+ * Operators of a framework, each of which is a kernel that reads its operands
+ * from memory and writes its result there: kernels per call, bytes that they
+ * move per element of the gradient and per byte of a payload.  Counted from
+ * public implementations: the operators of sands-lab/grace (commit fd3a7f4,
+ * grace_dl/tensorflow/compressor/ and grace_dl/torch/), each with what it must
+ * read and write of 4-byte elements; gathers and scatters of single elements
+ * move sectors of 32 bytes.
+ */
+typedef struct fr_codec_work {
+    int n_kernels;
+    double element_bytes, payload_ratio;
+    bool is_selection; /* of the largest elements besides */
+} fr_codec_work;
 
 /*
  * All that the rest knows of a compressor: legality, lowering, memory, search
@@ -85,11 +101,16 @@ typedef struct fr_compressor {
     uint64_t (*state_bytes)(const fr_plan *plan, const fr_bucket *bucket);
     /* FR_INPUT with reason and mend when the plan cannot have it. */
     fr_status (*check)(const fr_plan *plan, fr_err *err);
-    /* Operations per gradient element: one COMPRESS of all stages, and one
-     * DECOMPRESS per payload. */
-    double (*compress_flop)(const fr_plan *plan);
-    double (*decompress_flop)(const fr_plan *plan);
+    /* As a framework's operators, where it has no kernel for it: a COMPRESS of
+     * one stage without error feedback, a DECOMPRESS of one payload. */
+    fr_codec_work encode, decode;
 } fr_compressor;
+
+/* What every compressor with error feedback does besides decoding its own
+ * payload: adds the error before, and takes what it sent from the sum. */
+extern const fr_codec_work fr_codec_feedback;
+/* To add a decoded payload to those before it. */
+extern const fr_codec_work fr_codec_sum;
 
 /* Indexed by fr_compressor_kind, fr_n_compressors of them. */
 extern const fr_compressor *const fr_compressors[];
@@ -125,8 +146,20 @@ bool fr_compressor_set_number(const char *text, fr_plan *plan);
 /* Where the plan has no number for its compressor, a usual one. */
 void fr_compressor_mend_number(fr_plan *plan);
 
-/* Elements that top-k keeps of n: round(density * n), at least 1. */
+/* Elements that top-k and random-k keep of n: round(density * n), at least 1.
+ */
 uint64_t fr_topk_kept(double density, uint64_t n);
+
+/* onebit's scales, one for each block of n elements. */
+uint64_t fr_onebit_blocks(uint64_t n);
+
+/*
+ * random-k cuts n elements into k runs that differ by one element at most and
+ * sends one of each, drawn anew in each step from a seed that all ranks share
+ * (`key`): payloads have the same elements everywhere and add up.  The i-th of
+ * k that is kept.
+ */
+uint64_t fr_randomk_index(uint64_t key, uint64_t n, uint64_t k, uint64_t i);
 
 /*
  * PowerSGD (Vogels, Karimireddy, Jaggi, NeurIPS 2019, arXiv 1905.13727) cuts

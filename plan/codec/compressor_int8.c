@@ -14,17 +14,6 @@ static uint64_t int8_bytes(const fr_plan *plan, const fr_bucket *bucket,
                : 0;
 }
 
-static double int8_compress_flop(const fr_plan *plan)
-{
-    return plan->has_error_feedback ? 7 : 12;
-}
-
-static double int8_decompress_flop(const fr_plan *plan)
-{
-    (void)plan;
-    return 2;
-}
-
 const fr_compressor fr_compressor_int8 = {
     .name = "int8",
     .summary = "8-bit codes, one scale per 256 elements",
@@ -36,6 +25,10 @@ const fr_compressor fr_compressor_int8 = {
     .stage_bytes = int8_bytes,
     .state_bytes = fr_compressor_error_bytes,
     .check = fr_compressor_check_nothing,
-    .compress_flop = int8_compress_flop,
-    .decompress_flop = int8_decompress_flop,
+    /* qsgd.py: norm, |x|, times levels, floor, uniform, -, <, cast, +, sign,
+     * *, cast; cast, times scale */
+    .encode = {.n_kernels = 12,
+               .element_bytes =
+                   4 + 8 + 8 + 8 + 4 + 12 + 9 + 5 + 12 + 8 + 12 + 5},
+    .decode = {.n_kernels = 2, .element_bytes = 5 + 8},
 };

@@ -18,7 +18,9 @@
     ROW(BF16, bf16)                                                            \
     ROW(INT8, int8)                                                            \
     ROW(TOPK, topk)                                                            \
-    ROW(POWERSGD, powersgd)
+    ROW(POWERSGD, powersgd)                                                    \
+    ROW(ONEBIT, onebit)                                                        \
+    ROW(RANDOMK, randomk)
 
 #define FR_COMPRESSOR_KIND(name, entry) FR_COMPRESSOR_##name,
 typedef enum fr_compressor_kind {

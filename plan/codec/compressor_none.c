@@ -10,12 +10,6 @@ static uint64_t none_bytes(const fr_plan *plan, const fr_bucket *bucket,
     return stage == 0 ? bucket->n * sizeof(float) : 0;
 }
 
-static double no_flop(const fr_plan *plan)
-{
-    (void)plan;
-    return 0;
-}
-
 const fr_compressor fr_compressor_none = {
     .name = "none",
     .summary = "gradients as they are (fp32)",
@@ -25,6 +19,4 @@ const fr_compressor fr_compressor_none = {
     .stage_bytes = none_bytes,
     .state_bytes = fr_compressor_no_state,
     .check = fr_compressor_check_nothing,
-    .compress_flop = no_flop,
-    .decompress_flop = no_flop,
 };

@@ -3,6 +3,10 @@
  */
 #include "plan/codec/compressor.h"
 
+const fr_codec_work fr_codec_feedback = {.n_kernels = 2,
+                                         .element_bytes = 12 + 12};
+const fr_codec_work fr_codec_sum = {.n_kernels = 1, .element_bytes = 12};
+
 uint64_t fr_compressor_round_up(uint64_t n_bytes)
 {
     return (n_bytes + 3) / 4 * 4;

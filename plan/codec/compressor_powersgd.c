@@ -107,17 +107,6 @@ static fr_status powersgd_check(const fr_plan *plan, fr_err *err)
                                        "its factors need whole matrices", err);
 }
 
-static double powersgd_compress_flop(const fr_plan *plan)
-{
-    double products = plan->has_error_feedback ? 3 : 2;
-    return 2 * products * (double)plan->compressor_rank;
-}
-
-static double powersgd_decompress_flop(const fr_plan *plan)
-{
-    return 2 * (double)plan->compressor_rank;
-}
-
 const fr_compressor fr_compressor_powersgd = {
     .name = "powersgd",
     .summary = "low-rank factors by one warm-started power iteration",
@@ -131,6 +120,7 @@ const fr_compressor fr_compressor_powersgd = {
     .stage_bytes = powersgd_bytes,
     .state_bytes = powersgd_state,
     .check = powersgd_check,
-    .compress_flop = powersgd_compress_flop,
-    .decompress_flop = powersgd_decompress_flop,
+    /* powersgd.py: one product of a stage, Gram-Schmidt of 4 columns */
+    .encode = {.n_kernels = 12, .element_bytes = 4},
+    .decode = {.n_kernels = 1, .element_bytes = 4},
 };

@@ -33,16 +33,6 @@ static fr_status topk_check(const fr_plan *plan, fr_err *err)
                                        err);
 }
 
-static double topk_compress_flop(const fr_plan *plan)
-{
-    return plan->has_error_feedback ? 6 : 5;
-}
-
-static double topk_decompress_flop(const fr_plan *plan)
-{
-    return 1 + plan->compressor_density;
-}
-
 const fr_compressor fr_compressor_topk = {
     .name = "topk",
     .summary = "the largest elements of each bucket",
@@ -55,6 +45,13 @@ const fr_compressor fr_compressor_topk = {
     .stage_bytes = topk_bytes,
     .state_bytes = fr_compressor_error_bytes,
     .check = topk_check,
-    .compress_flop = topk_compress_flop,
-    .decompress_flop = topk_decompress_flop,
+    /* topk.py: |x|, selection, values at the indices, one payload of both;
+     * zeros, the payload in two, values to their places */
+    .encode = {.n_kernels = 3,
+               .element_bytes = 8,
+               .payload_ratio = (4 + 32 + 4 + 8 + 8) / 8.0,
+               .is_selection = true},
+    .decode = {.n_kernels = 3,
+               .element_bytes = 4,
+               .payload_ratio = (8 + 8 + 8 + 32 + 32) / 8.0},
 };

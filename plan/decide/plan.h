@@ -57,8 +57,9 @@ typedef struct fr_plan {
     uint64_t bucket_bytes; /* of gradients, ZeRO 0 and 1; 0: one bucket */
     fr_compressor_kind compressor;
     int64_t compressor_rank;       /* PowerSGD */
-    double compressor_density;     /* top-k: kept share of the elements */
-    bool has_error_feedback;       /* INT8, TOPK, POWERSGD; else ignored */
+    double compressor_density;     /* top-k, random-k: kept share */
+    bool has_error_feedback;       /* of those that want it; else ignored */
+    fr_compress_unit compress_by;  /* GPUs: what a compressor is called for */
     fr_collective_kind collective; /* of gradient reduction */
     fr_protocol protocol;          /* GPUs: NCCL's, of the same collectives */
     int32_t n_channels;            /* the same; 0: NCCL's choice */

@@ -44,6 +44,11 @@ static bool has_density(const fr_plan *plan)
     return has_number(plan, FR_COMPRESSOR_BY_DENSITY);
 }
 
+static bool has_codec(const fr_plan *plan)
+{
+    return plan->compressor != FR_COMPRESSOR_NONE;
+}
+
 static bool wants_feedback(const fr_plan *plan)
 {
     return (unsigned)plan->compressor < (unsigned)fr_n_compressors &&
@@ -110,7 +115,8 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
     ROW(COMPRESS, compressor, "compressor", NAMES(fr_compressor_names),
         METAVAR("NAME"), .word = " compress=*",
         OPTION("compress", "gradients on the wire: none, bf16, int8, "
-                           "topk[:DENSITY], powersgd[:RANK]")),
+                           "topk[:DENSITY], powersgd[:RANK], "
+                           "onebit, randomk[:DENSITY]")),
     ROW(COMPRESSOR_RANK, compressor_rank, "compressor_rank", INITIAL(4),
         .word = ":*", SHOWN(PART), .is_used = has_rank),
     ROW(COMPRESSOR_DENSITY, compressor_density, "compressor_density",
@@ -120,6 +126,10 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         .is_used = wants_feedback,
         OPTION("error-feedback",
                "carry what compression dropped into the next step")),
+    ROW(COMPRESS_BY, compress_by, "compress_by", NAMES(fr_compress_unit_names),
+        .word = " compress-by=*", SHOWN(CHANGED_PART), .is_used = has_codec,
+        OPTION("compress-by",
+               "GPUs: what a framework's compressor is called for")),
     ROW(COLLECTIVE, collective, "collective", NAMES(fr_collective_names),
         OFFERS(is_collective_offered), .word = " collective=*",
         OPTION("collective", "algorithm of the gradient reduction")),
@@ -253,6 +263,7 @@ const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
     FR_PLAN_COMPRESSOR_RANK,
     FR_PLAN_COMPRESSOR_DENSITY,
     FR_PLAN_ERROR_FEEDBACK,
+    FR_PLAN_COMPRESS_BY,
     FR_PLAN_OVERLAP,
     FR_PLAN_BUCKET,
     FR_PLAN_COLLECTIVE,

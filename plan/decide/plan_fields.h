@@ -27,6 +27,7 @@
     X(BUCKET)                                                                  \
     X(COMPRESS)                                                                \
     X(ERROR_FEEDBACK)                                                          \
+    X(COMPRESS_BY)                                                             \
     X(COLLECTIVE)                                                              \
     X(NCCL_PROTOCOL)                                                           \
     X(NCCL_CHANNELS)                                                           \

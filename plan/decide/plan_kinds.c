@@ -65,6 +65,12 @@ static const char *const kernel_sets[FR_KERNELS_N] = {
 };
 const fr_names fr_kernel_set_names = FR_NAMES(kernel_sets);
 
+static const char *const compress_units[FR_COMPRESS_UNIT_N] = {
+    [FR_COMPRESS_BUCKET] = "bucket",
+    [FR_COMPRESS_TENSOR] = "tensor",
+};
+const fr_names fr_compress_unit_names = FR_NAMES(compress_units);
+
 static const char *const scalings[FR_SCALING_N] = {
     [FR_SCALING_DELAYED] = "delayed",
     [FR_SCALING_CURRENT] = "current",

@@ -57,6 +57,21 @@ typedef enum fr_kernel_set {
     FR_KERNELS_N
 } fr_kernel_set;
 
+/*
+ * What a framework's compressor of gradients is called for, where no kernel of
+ * its own does it but operators of the framework.
+ *   BUCKET  a bucket, as PyTorch's hooks of DistributedDataParallel are; top-k
+ *           is selected by many thread blocks (PyTorch since 1.12)
+ *   TENSOR  each parameter by itself, as GRACE does over Horovod with
+ *           TensorFlow 1.15 and PyTorch 1.7: one thread block selects the top-k
+ *           of a tensor, and booleans are sent as they are, in bytes
+ */
+typedef enum fr_compress_unit {
+    FR_COMPRESS_BUCKET,
+    FR_COMPRESS_TENSOR,
+    FR_COMPRESS_UNIT_N
+} fr_compress_unit;
+
 /* How tokens get to their experts. */
 typedef enum fr_dispatch_kind {
     FR_DISPATCH_ALL_TO_ALL, /* a copy for each expert */
@@ -150,6 +165,7 @@ extern const fr_names fr_cp_kind_names;
 extern const fr_names fr_dispatch_names;
 extern const fr_names fr_flash_kind_names;
 extern const fr_names fr_kernel_set_names;
+extern const fr_names fr_compress_unit_names;
 extern const fr_names fr_scaling_names;
 extern const fr_names fr_cuda_graphs_names;
 extern const fr_names fr_zero_unit_names;

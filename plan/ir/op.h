@@ -94,10 +94,11 @@ enum {
     FR_INSTR_DROPOUT = 1 << 7,    /* draws or reads a mask, a byte an element */
     FR_INSTR_RECOMPUTED = 1 << 8, /* makes again what forward made: its flop
                                  count for the hardware, not for the model */
-    FR_INSTR_GIVEN = 1 << 9,  /* collectives: the plan names the algorithm */
-    FR_INSTR_HELD = 1 << 10,  /* GPUs: the host waits for its end */
-    FR_INSTR_LISTED = 1 << 11 /* collectives on GPUs: a tensor for each member,
+    FR_INSTR_GIVEN = 1 << 9,   /* collectives: the plan names the algorithm */
+    FR_INSTR_HELD = 1 << 10,   /* GPUs: the host waits for its end */
+    FR_INSTR_LISTED = 1 << 11, /* collectives on GPUs: a tensor for each member,
                                  made and copied one by one by the host */
+    FR_INSTR_APART = 1 << 12   /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR */
 };
 
 #define FR_INSTR_REFS 8

@@ -1,11 +1,13 @@
 /*
- * compress.cu: gradient compressors that are gathered: bf16, int8 and top-k
- * (kernels_compress.c has what they do, compressor.h the payloads).
+ * compress.cu: gradient compressors bf16, int8, top-k, onebit and random-k
+ * (kernels_compress.c, kernels_onebit.c have what they do, compressor.h the
+ * payloads).
  *
  * Bytes moved per gradient element, error feedback kept: bf16 6, int8 13 and
  * a bit (5 without feedback), top-k 12 for the sum and 4 for each of five
- * looks (three histograms, a count, the selection).  Decoding of p payloads:
- * bf16 4 + 2 p, int8 4 + p, top-k 4 and the k elements of each.
+ * looks (three histograms, a count, the selection), onebit 16, random-k 12 for
+ * the sum.  Decoding of p payloads: bf16 4 + 2 p, int8 4 + p, onebit 4 + p / 8,
+ * top-k 4 and the k elements of each, random-k 4.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
@@ -445,5 +447,154 @@ extern "C" fr_status fr_cuda_topk_decompress(const fr_cuda_launch *launch,
         start(shape_for(launch, k, THREADS), topk_add, indices,
               (const float *)(indices + k), k, g);
     }
+    return launched(launch, err);
+}
+
+/* ---- onebit ------------------------------------------------------------- */
+
+/* A warp has a block; its lanes' sums are added as the CPU's kernel does. */
+__global__ void onebit_encode(const float *g, float *error, float *scales,
+                              int64_t n, int64_t n_blocks)
+{
+    uint32_t *words = (uint32_t *)(scales + n_blocks);
+    const int lane = threadIdx.x % 32;
+    const int64_t block = (int64_t)blockIdx.x * N_WARPS + threadIdx.x / 32;
+    const int64_t first = block * FR_ONEBIT_BLOCK;
+    if (block >= n_blocks)
+        return;
+    const int n_here =
+        (int)(n - first < FR_ONEBIT_BLOCK ? n - first : FR_ONEBIT_BLOCK);
+    float mine = 0, sum = 0;
+    for (int i = lane; i < n_here; i += 32)
+        mine += fabsf(g[first + i] + (error ? error[first + i] : 0.0F));
+    for (int i = 0; i < 32; i++)
+        sum += __shfl_sync(0xffffffffU, mine, i);
+    const float mean = sum / (float)n_here;
+    const float scale = isfinite(mean) ? mean : NAN;
+    if (lane == 0)
+        scales[block] = scale;
+    for (int i = 0; i < n_here; i += 32) {
+        const bool is_here = i + lane < n_here;
+        const int64_t at = first + i + lane;
+        const float x =
+            is_here ? g[at] + (error ? error[at] : 0.0F) : 0.0F;
+        const bool is_negative = x < 0.0F;
+        const uint32_t word = __ballot_sync(0xffffffffU, is_negative);
+        if (lane == 0)
+            words[(first + i) / 32] = word;
+        if (error && is_here)
+            error[at] = x - (is_negative ? -scale : scale);
+    }
+}
+
+__global__ void onebit_decode(const char *payloads, int64_t payload_bytes,
+                              int64_t n_payloads, float *g, int64_t n,
+                              int64_t n_blocks)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n)
+        return;
+    float sum = 0;
+    for (int64_t j = 0; j < n_payloads; j++) {
+        const float *scales = (const float *)(payloads + j * payload_bytes);
+        const uint32_t *words = (const uint32_t *)(scales + n_blocks);
+        const float scale = scales[i / FR_ONEBIT_BLOCK];
+        const float x = words[i / 32] >> (i % 32) & 1U ? -scale : scale;
+        sum = j > 0 ? sum + x : x;
+    }
+    g[i] = sum;
+}
+
+extern "C" fr_status fr_cuda_onebit_compress(const fr_cuda_launch *launch,
+                                             fr_err *err)
+{
+    const int64_t n = dims_of(launch).n;
+    const int64_t n_blocks = (int64_t)fr_onebit_blocks((uint64_t)n);
+    start(shape_for(launch, n_blocks, N_WARPS), onebit_encode,
+          (const float *)launch->call.ptr[0], error_of(launch),
+          (float *)launch->call.ptr[2], n, n_blocks);
+    return launched(launch, err);
+}
+
+extern "C" fr_status fr_cuda_onebit_decompress(const fr_cuda_launch *launch,
+                                               fr_err *err)
+{
+    const int64_t n = dims_of(launch).n;
+    start(shape_for(launch, n, THREADS), onebit_decode,
+          (const char *)launch->call.ptr[0], dims_of(launch).payload_bytes,
+          dims_of(launch).n_payloads, (float *)launch->call.ptr[2], n,
+          (int64_t)fr_onebit_blocks((uint64_t)n));
+    return launched(launch, err);
+}
+
+/* ---- random-k ----------------------------------------------------------- */
+
+struct randomk_shape {
+    uint64_t n, k;
+    uint64_t seed, first, tp_coordinate; /* of the key */
+};
+
+/* The step is known on the device alone. */
+FR_DEVICE uint64_t randomk_index(const randomk_shape &at, uint64_t i,
+                                 const fr_cuda_step *step)
+{
+    const uint64_t key = hash_u64(at.seed, (uint64_t)step->i_step, at.first,
+                                  at.tp_coordinate);
+    const uint64_t each = at.n / at.k, rest = at.n % at.k;
+    const uint64_t first = i * each + i * rest / at.k;
+    const uint64_t last = (i + 1) * each + (i + 1) * rest / at.k;
+    return first + (hash_u64(key, i, 0, 0) >> 32) % (last - first);
+}
+
+__global__ void randomk_take(randomk_shape at, float *x, float *values,
+                             bool is_cleared, const fr_cuda_step *step)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= at.k)
+        return;
+    const uint64_t from = randomk_index(at, i, step);
+    values[i] = x[from];
+    if (is_cleared)
+        x[from] = 0.0F;
+}
+
+__global__ void randomk_put(randomk_shape at, const float *values, float *g,
+                            const fr_cuda_step *step)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < at.k)
+        g[randomk_index(at, i, step)] = values[i];
+}
+
+static randomk_shape randomk_of(const fr_cuda_launch *launch)
+{
+    const fr_kernel_call *call = &launch->call;
+    return {(uint64_t)dims_of(launch).n, (uint64_t)kept_of(launch),
+            call->job->seed, (uint64_t)dims_of(launch).first,
+            (uint64_t)call->tp_coordinate};
+}
+
+extern "C" fr_status fr_cuda_randomk_compress(const fr_cuda_launch *launch,
+                                              fr_err *err)
+{
+    float *g = (float *)launch->call.ptr[0], *error = error_of(launch);
+    const randomk_shape at = randomk_of(launch);
+    if (error)
+        fr_cuda_add_floats(launch->stream, error, g, dims_of(launch).n);
+    start(shape_for(launch, (int64_t)at.k, THREADS), randomk_take, at,
+          error ? error : g, (float *)launch->call.ptr[2], error != nullptr,
+          launch->step);
+    return launched(launch, err);
+}
+
+extern "C" fr_status fr_cuda_randomk_decompress(const fr_cuda_launch *launch,
+                                                fr_err *err)
+{
+    const randomk_shape at = randomk_of(launch);
+    float *g = (float *)launch->call.ptr[2];
+    cudaMemsetAsync(g, 0, (size_t)at.n * sizeof *g,
+                    (cudaStream_t)launch->stream);
+    start(shape_for(launch, (int64_t)at.k, THREADS), randomk_put, at,
+          (const float *)launch->call.ptr[0], g, launch->step);
     return launched(launch, err);
 }

@@ -101,6 +101,10 @@ static fr_status check_layer_list(const fr_model *model, fr_err *err)
             return fr_fail(err, FR_INPUT,
                            "layer '%s': repeat is %lld; give 1 to %d",
                            layer->name, (long long)layer->repeat, MOST_LAYERS);
+        if (layer->n_tensors < 1 || layer->n_tensors > MOST_LAYERS)
+            return fr_fail(
+                err, FR_INPUT, "layer '%s': tensors is %lld; give 1 to %d",
+                layer->name, (long long)layer->n_tensors, MOST_LAYERS);
         if (!(layer->forward_flop >= 0.0 && layer->forward_flop < 1e24))
             return fr_fail(err, FR_INPUT,
                            "layer '%s': forward_flop is %g; give 0 or more",

@@ -29,6 +29,7 @@ typedef struct fr_model_layer {
     uint64_t n_parameters;
     uint64_t activation_bytes; /* saved for backward */
     uint64_t output_bytes;     /* handed to the next layer */
+    int64_t n_tensors;         /* that its parameters are */
     int64_t repeat;
 } fr_model_layer;
 

@@ -80,6 +80,7 @@ static const fr_field layer_fields[] = {
      .is_required = true},
     {"output_bytes", FR_MEMBER(fr_model_layer, output_bytes),
      .is_required = true},
+    {"tensors", FR_MEMBER(fr_model_layer, n_tensors)},
     {"repeat", FR_MEMBER(fr_model_layer, repeat)},
 };
 
@@ -142,6 +143,7 @@ static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
     if (strlen(name) >= sizeof layer->name)
         return fr_json_fail(object, err, "layer name is longer than %zu bytes",
                             sizeof layer->name - 1);
+    layer->n_tensors = 1;
     layer->repeat = 1;
     return fr_fields_read(object, FR_FIELDS(layer_fields), layer, err);
 }

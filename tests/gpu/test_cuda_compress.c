@@ -155,9 +155,37 @@ static void check_gathered(fr_compressor_kind kind, bool has_error)
 static void test_gathered(void)
 {
     static const fr_compressor_kind kinds[] = {
-        FR_COMPRESSOR_BF16, FR_COMPRESSOR_INT8, FR_COMPRESSOR_TOPK};
-    for (int i = 0; i < 6; i++)
+        FR_COMPRESSOR_BF16, FR_COMPRESSOR_INT8, FR_COMPRESSOR_TOPK,
+        FR_COMPRESSOR_ONEBIT};
+    for (int i = 0; i < 8; i++)
         check_gathered(kinds[i / 2], i % 2);
+}
+
+/* Payloads that add up: one of them comes back. */
+static void check_added(fr_compressor_kind kind, bool has_error)
+{
+    const fr_plan plan = plan_of(kind, has_error);
+    df_case at = case_of(&plan, FR_OP_COMPRESS, 0);
+    size_t payload = (size_t)at.instr.compress.payload_bytes;
+    size_t n_state = (size_t)at.instr.compress.state_bytes;
+    both g = both_create(N * 4, 1, 1.7), state = both_create(n_state, 2, 0.6);
+    both wire = both_create(payload, 3, 1), out = both_create(N * 4, 5, 1);
+    run_both(&at, &g, &state, &wire);
+    CHECK(share_different(&wire, payload) < 1e-9);
+    check_floats("state", &state, n_state / 4, 1e-6);
+    at.instr.op = FR_OP_DECOMPRESS;
+    run_both(&at, &wire, &state, &out);
+    check_floats("decoded", &out, N, 1e-9);
+    both_destroy(&g);
+    both_destroy(&state);
+    both_destroy(&wire);
+    both_destroy(&out);
+}
+
+static void test_added(void)
+{
+    check_added(FR_COMPRESSOR_RANDOMK, false);
+    check_added(FR_COMPRESSOR_RANDOMK, true);
 }
 
 /* Equal magnitudes: of those at the threshold the first ones. */
@@ -227,5 +255,5 @@ static void test_powersgd(void)
     check_powersgd(true);
 }
 
-DF_MAIN({"gathered", test_gathered}, {"ties", test_ties},
+DF_MAIN({"gathered", test_gathered}, {"added", test_added}, {"ties", test_ties},
         {"not_finite", test_not_finite}, {"powersgd", test_powersgd})

@@ -76,6 +76,41 @@ static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
     add_call(rank, i_segment, bucket, 'm');
 }
 
+/* Parameters that lie in the bucket, whole or in part. */
+static int64_t n_parameters(const lower_rank *rank, const lower_bucket *bucket)
+{
+    const lower_context *context = rank->context;
+    const uint64_t last = bucket->first + bucket->n;
+    int64_t n = 0;
+    if (context->model->kind == FR_MODEL_LAYERS) {
+        for (size_t i = 0; i < rank->units.n; i++) {
+            const lower_unit *unit = &rank->units.items[i];
+            if (unit->first < last && unit->first + unit->n > bucket->first)
+                n += lower_kind_of(context, unit->layer)->entry->n_tensors;
+        }
+        return n;
+    }
+    for (size_t i = 0; i < rank->tensors.n; i++) {
+        const fr_tensor *tensor = &rank->tensors.items[i];
+        n += tensor->first < last && tensor->first + tensor->n > bucket->first;
+    }
+    return n;
+}
+
+/* Tells what a framework does instead of one kernel. */
+static void tell_calls(const lower_rank *rank, const lower_bucket *bucket,
+                       fr_instr *instr)
+{
+    const lower_context *context = rank->context;
+    if (!context->target.is_framework_step)
+        return;
+    instr->scalar = 1.0;
+    if (context->plan->compress_by == FR_COMPRESS_TENSOR) {
+        instr->scalar = (double)n_parameters(rank, bucket);
+        instr->flags |= FR_INSTR_APART;
+    }
+}
+
 /* Emits COMPRESS or DECOMPRESS with the dimensions of compressor.h. */
 static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
                        int stage)
@@ -98,6 +133,7 @@ static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
     instr->compress.n_payloads = is_gather ? group_size(rank, bucket) : 1;
     if (state > 0)
         instr->ref[FR_COMPRESS_STATE] = lower_ref(FR_SPACE_ERROR, 0);
+    tell_calls(rank, bucket, instr);
     return instr;
 }
 

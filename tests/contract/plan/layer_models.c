@@ -121,9 +121,9 @@ fr_model layer_model_vit(void)
 fr_model layer_model_list(void)
 {
     static fr_model_layer entries[3] = {
-        {"stem", 236027904.0, 9536, 7024640, 802816, 1},
-        {"body", 462422016.0, 75008, 11239424, 3211264, 4},
-        {"end", 4096000.0, 2049000, 8192, 4000, 1}};
+        {"stem", 236027904.0, 9536, 7024640, 802816, 3, 1},
+        {"body", 462422016.0, 75008, 11239424, 3211264, 12, 4},
+        {"end", 4096000.0, 2049000, 8192, 4000, 2, 1}};
     fr_model m;
     fr_model_init(&m);
     m.kind = FR_MODEL_LAYERS;

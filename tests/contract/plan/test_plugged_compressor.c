@@ -16,12 +16,6 @@ static uint64_t stage_bytes(const fr_plan *plan, const fr_bucket *bucket,
     return stage == 0 ? fr_compressor_round_up(bucket->n) : 0;
 }
 
-static double one_flop(const fr_plan *plan)
-{
-    (void)plan;
-    return 1;
-}
-
 static const fr_compressor upper_byte = {
     .name = "upper-byte",
     .summary = "sign and exponent alone",
@@ -32,8 +26,8 @@ static const fr_compressor upper_byte = {
     .stage_bytes = stage_bytes,
     .state_bytes = fr_compressor_no_state,
     .check = fr_compressor_check_nothing,
-    .compress_flop = one_flop,
-    .decompress_flop = one_flop,
+    .encode = {.n_kernels = 1, .element_bytes = 5},
+    .decode = {.n_kernels = 1, .element_bytes = 5},
 };
 
 static void encode(const fr_kernel_call *call)

@@ -112,7 +112,8 @@ static fr_plan plan_with(fr_compressor_kind compressor)
     plan.compressor = compressor;
     plan.has_error_feedback = true;
     plan.compressor_rank = 10;
-    plan.compressor_density = 0.1;
+    /* Elements at random need more of them than the largest do. */
+    plan.compressor_density = compressor == FR_COMPRESSOR_RANDOMK ? 0.5 : 0.1;
     return plan;
 }
 
@@ -166,6 +167,16 @@ static void test_topk(void)
     check_close(FR_COMPRESSOR_TOPK);
 }
 
+static void test_onebit(void)
+{
+    check_close(FR_COMPRESSOR_ONEBIT);
+}
+
+static void test_randomk(void)
+{
+    check_close(FR_COMPRESSOR_RANDOMK);
+}
+
 static void test_powersgd(void)
 {
     check_close(FR_COMPRESSOR_POWERSGD);
@@ -189,5 +200,6 @@ static void test_powersgd_feedback(void)
 
 CHECK_MAIN({"bf16", test_bf16}, {"bf16 zero 1", test_bf16_zero},
            {"int8", test_int8}, {"topk", test_topk},
-           {"powersgd", test_powersgd}, {"topk_feedback", test_topk_feedback},
+           {"powersgd", test_powersgd}, {"onebit", test_onebit},
+           {"randomk", test_randomk}, {"topk_feedback", test_topk_feedback},
            {"powersgd_feedback", test_powersgd_feedback})

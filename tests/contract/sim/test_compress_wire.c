@@ -108,10 +108,10 @@ static void test_bf16_is_added(void)
 
 static void test_others_are_gathered(void)
 {
-    static const fr_compressor_kind kinds[] = {FR_COMPRESSOR_INT8,
-                                               FR_COMPRESSOR_TOPK};
+    static const fr_compressor_kind kinds[] = {
+        FR_COMPRESSOR_INT8, FR_COMPRESSOR_TOPK, FR_COMPRESSOR_ONEBIT};
     for (size_t i = 0; i < 3; i++)
-        for (size_t k = 0; k < 2; k++) {
+        for (size_t k = 0; k < FR_LENGTH(kinds); k++) {
             traffic sum;
             double step_s;
             if (!lower(&cases[i], kinds[k], &sum, &step_s))
@@ -119,6 +119,21 @@ static void test_others_are_gathered(void)
             CHECK(sum.of[FR_OP_ALL_GATHER] > 0);
             CHECK_INT(sum.of[FR_OP_REDUCE_SCATTER], 0);
         }
+}
+
+/* The values of random-k are of the same elements everywhere. */
+static void test_randomk_is_added(void)
+{
+    for (size_t i = 0; i < 3; i++) {
+        traffic plain, sum;
+        double plain_s, step_s;
+        if (!lower(&cases[i], FR_COMPRESSOR_NONE, &plain, &plain_s) ||
+            !lower(&cases[i], FR_COMPRESSOR_RANDOMK, &sum, &step_s))
+            continue;
+        CHECK_INT(sum.of[FR_OP_ALL_GATHER], 0);
+        CHECK_NEAR((double)sum.of[FR_OP_ALL_REDUCE],
+                   0.0131 * (double)plain.of[FR_OP_ALL_REDUCE], 1e-2);
+    }
 }
 
 /* ZeRO 2 and 3 reduce unit by unit: what nobody would compress is refused. */
@@ -145,4 +160,5 @@ static void test_zero_2(void)
 
 CHECK_MAIN({"bf16 is added", test_bf16_is_added},
            {"others are gathered", test_others_are_gathered},
+           {"randomk is added", test_randomk_is_added},
            {"zero 2 and 3", test_zero_2})

@@ -57,6 +57,8 @@ static const struct {
     {FR_OPT_COMPRESS, BASE "--zero 0 ", "--compress int8"},
     {FR_OPT_ERROR_FEEDBACK, BASE "--zero 0 --compress topk ",
      "--no-error-feedback"},
+    {FR_OPT_COMPRESS_BY, BASE "--zero 0 --compress topk ",
+     "--compress-by tensor"},
     {FR_OPT_COLLECTIVE, BASE "--zero 0 ", "--collective tree"},
     {FR_OPT_NCCL_PROTOCOL, BASE, "--nccl-protocol ll"},
     {FR_OPT_NCCL_CHANNELS, BASE, "--nccl-channels 4"},

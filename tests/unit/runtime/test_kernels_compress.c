@@ -194,17 +194,19 @@ static void test_conservation(void)
     check_conservation(FR_COMPRESSOR_INT8, 1e-5);
     check_conservation(FR_COMPRESSOR_TOPK, 1e-5);
     check_conservation(FR_COMPRESSOR_POWERSGD, 1e-4);
+    check_conservation(FR_COMPRESSOR_ONEBIT, 2e-5);
+    check_conservation(FR_COMPRESSOR_RANDOMK, 1e-5);
 }
 
 /* One exchange loses less than it was given: |M - decoded| < |M|. */
 static void test_contraction(void)
 {
     static const fr_compressor_kind kinds[] = {
-        FR_COMPRESSOR_BF16, FR_COMPRESSOR_INT8, FR_COMPRESSOR_TOPK,
-        FR_COMPRESSOR_POWERSGD};
-    static const double most[] = {0.004, 0.012, 0.96, 0.97};
+        FR_COMPRESSOR_BF16,     FR_COMPRESSOR_INT8,   FR_COMPRESSOR_TOPK,
+        FR_COMPRESSOR_POWERSGD, FR_COMPRESSOR_ONEBIT, FR_COMPRESSOR_RANDOMK};
+    static const double most[] = {0.004, 0.012, 0.96, 0.97, 0.93, 0.999};
     double *sum = kf_doubles(NULL, N), *lost = kf_doubles(NULL, N);
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < FR_LENGTH(kinds); k++) {
         for (int has_error = 0; has_error < 2; has_error++) {
             ranks at = ranks_create(kinds[k], has_error);
             exchange(&at, 0, 2);
@@ -227,9 +229,9 @@ static void test_contraction(void)
  * start of PowerSGD, which is no feedback), and there is no error memory. */
 static void test_feedback_off(void)
 {
-    static const fr_compressor_kind kinds[] = {FR_COMPRESSOR_BF16,
-                                               FR_COMPRESSOR_TOPK};
-    for (int k = 0; k < 2; k++) {
+    static const fr_compressor_kind kinds[] = {
+        FR_COMPRESSOR_BF16, FR_COMPRESSOR_TOPK, FR_COMPRESSOR_ONEBIT};
+    for (size_t k = 0; k < FR_LENGTH(kinds); k++) {
         ranks at = ranks_create(kinds[k], false);
         CHECK_INT(at.state_bytes, 0);
         exchange(&at, 0, 1);
@@ -348,6 +350,73 @@ static void test_topk_exact(void)
     }
     free(sorted);
     ranks_destroy(&at);
+}
+
+/* Signs, and the mean magnitude of each block, by the definition. */
+static void test_onebit(void)
+{
+    ranks at = ranks_create(FR_COMPRESSOR_ONEBIT, true);
+    CHECK_INT(at.payload_bytes, 20 * 4 + 626 * 4); /* 20007 elements */
+    const float *g = at.g[1];
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        memset(at.state[1], 0, N * sizeof(float));
+        run_op(&at, FR_OP_COMPRESS, 1, 0, 0, n_threads);
+        const uint32_t *words = (const uint32_t *)(const void *)at.wire[1] + 20;
+        for (int block = 0; block < 20; block++) {
+            int first = block * 1024;
+            int last = first + 1024 < N ? first + 1024 : N;
+            double mean = 0;
+            for (int i = first; i < last; i++)
+                mean += fabs((double)g[i]) / (last - first);
+            CHECK_NEAR(at.wire[1][block], mean, 1e-5);
+            for (int i = first; i < last; i++) {
+                bool is_negative = words[i / 32] >> i % 32 & 1;
+                CHECK_INT(is_negative, g[i] < 0);
+                CHECK_WITHIN(at.state[1][i],
+                             (double)g[i] - (is_negative ? -mean : mean), 1e-4);
+            }
+        }
+        CHECK_INT(words[625] >> 7, 0); /* behind the last element */
+    }
+    /* What is not finite is not hidden. */
+    at.g[1][2048] = INFINITY;
+    memset(at.state[1], 0, N * sizeof(float));
+    exchange(&at, 0, 2);
+    CHECK(isnan(at.out[0][2048]) && isfinite(at.out[0][2047]));
+    ranks_destroy(&at);
+}
+
+/* One of each run of neighbours, the same on all ranks, another next time. */
+static void test_randomk(void)
+{
+    ranks at = ranks_create(FR_COMPRESSOR_RANDOMK, false);
+    const int k = 262; /* round(0.0131 * 20007) */
+    int first_chosen[262], n_same = 0;
+    CHECK_INT(at.payload_bytes, 4 * k);
+    for (int i_step = 0; i_step < 2; i_step++) {
+        int n_chosen = 0;
+        exchange(&at, i_step, i_step + 1);
+        for (int i = 0; i < N; i++) {
+            if (at.out[0][i] == 0.0F)
+                continue;
+            double sum = 0;
+            for (int rank = 0; rank < N_RANKS; rank++)
+                sum += (double)at.g[rank][i];
+            CHECK_WITHIN(at.out[0][i], sum, 1e-5);
+            CHECK(n_chosen < k && i >= (int)((int64_t)n_chosen * N / k) &&
+                  i < (int)((int64_t)(n_chosen + 1) * N / k));
+            if (i_step == 0)
+                first_chosen[n_chosen] = i;
+            else
+                n_same += first_chosen[n_chosen] == i;
+            n_chosen++;
+        }
+        CHECK_INT(n_chosen, k);
+    }
+    CHECK(n_same < 20); /* runs have 76 elements */
+    ranks_destroy(&at);
+    for (uint64_t i = 0; i < 5; i++) /* all of them */
+        CHECK_INT(fr_randomk_index(77, 5, 5, i), i);
 }
 
 /* Nearest: within half a step; at random: within one, and right on average. */
@@ -493,12 +562,10 @@ static void test_pieces(void)
     CHECK_INT(piece.q, 3 * (81 + 229));
 }
 
-CHECK_MAIN({"conservation", test_conservation},
-           {"contraction", test_contraction},
-           {"feedback_off", test_feedback_off},
-           {"bf16_rounding", test_bf16_rounding},
-           {"topk_exact", test_topk_exact}, {"int8", test_int8},
-           {"int8_not_finite", test_int8_not_finite},
-           {"powersgd_low_rank", test_powersgd_low_rank},
-           {"powersgd_warm_start", test_powersgd_warm_start},
-           {"pieces", test_pieces})
+CHECK_MAIN(
+    {"conservation", test_conservation}, {"contraction", test_contraction},
+    {"feedback_off", test_feedback_off}, {"bf16_rounding", test_bf16_rounding},
+    {"topk_exact", test_topk_exact}, {"int8", test_int8},
+    {"int8_not_finite", test_int8_not_finite}, {"onebit", test_onebit},
+    {"randomk", test_randomk}, {"powersgd_low_rank", test_powersgd_low_rank},
+    {"powersgd_warm_start", test_powersgd_warm_start}, {"pieces", test_pieces})
