@@ -7,6 +7,7 @@
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
+#   make check-exports  what frameworks say of what is exported to them
 #
 #   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
 #   SAN=address,undefined  DEBUG=1  WERROR=1  V=1  BUILD=dir  CC=clang
@@ -278,7 +279,7 @@ gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 
 check-now: test-programs
 	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) $(EMULATED_BIN) golden \
-	    usability $(FUZZ_BIN)
+	    usability exports $(FUZZ_BIN)
 
 # Whole stacks: the plugins of MPI are gone when leaks are looked for, so that
 # only their callers can be named.
@@ -326,6 +327,11 @@ fuzz-now: $(FUZZ_BIN)
 .PHONY: hostile
 hostile: $(BUILD)/forerun
 	@tests/hostile/run.sh $(HOSTILE)
+
+# What frameworks say of plans that are taken to them: tests/exports/README.md.
+.PHONY: check-exports
+check-exports: $(BUILD)/forerun
+	@BUILD=$(BUILD) tests/exports/run.sh
 
 format:
 	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] \

@@ -2,7 +2,7 @@
 # run.sh: runs tests, two at a time, and closes with
 #     N passed, N failed, N skipped
 # alone on its line; fails when something failed.
-#   run.sh lint | golden | usability | PROGRAM ...
+#   run.sh lint | golden | usability | exports | PROGRAM ...
 # A program tells its counts in a line "# N passed, N failed, N skipped"; one
 # without it counts as one test by its exit status (77: skipped).
 #   BUILD=dir  TEST_TIMEOUT=seconds  WRAP="valgrind ..."  TEST_JOBS=2
@@ -81,6 +81,12 @@ for what in "$@"; do
         for script in tests/usability/role_*.sh; do
             base=${script##*/role_}
             add "usability/${base%.sh}" "$script"
+        done
+        ;;
+    exports)
+        for script in tests/exports/test_*.sh; do
+            base=${script##*/test_}
+            add "exports/${base%.sh}" "$script"
         done
         ;;
     */tests/fuzz/fuzz_*)

@@ -1,9 +1,10 @@
 /*
- * cmd_catalog.c: what has a name: models and clusters under configs/, nodes
- * and devices that are built in.
+ * cmd_catalog.c: what has a name: models and clusters under configs/, nodes,
+ * devices and targets that are built in.
  */
 #include "cli/answer.h"
-#include "cli/catalog_rows.h"
+#include "cli/catalog/catalog_rows.h"
+#include "cli/catalog/catalog_targets.h"
 #include "cli/command.h"
 #include "core/base/fileio.h"
 #include "core/base/text.h"
@@ -164,6 +165,7 @@ static const part parts[] = {
     {"clusters", NULL, NULL},
     {"nodes", fr_catalog_put_nodes, fr_catalog_print_nodes},
     {"devices", fr_catalog_put_devices, fr_catalog_print_devices},
+    {"targets", fr_catalog_put_targets, fr_catalog_print_targets},
     {"sources", fr_catalog_put_sources, fr_catalog_print_sources},
 };
 enum { N_PARTS = FR_LENGTH(parts) };
@@ -237,6 +239,17 @@ static fr_status print_template(const fr_cli *cli, const char *name,
     return fr_answer_text(FR_OK, &out, cli, err);
 }
 
+/* One target with all that it says. */
+static fr_status print_one(const fr_cli *cli, fr_buffer *text, fr_err *err)
+{
+    if (strcmp(cli->positional[0], "targets") != 0)
+        return fr_fail(err, FR_USAGE,
+                       "'%.80s' is one word too many; catalog targets NAME "
+                       "takes two",
+                       cli->positional[1]);
+    return fr_catalog_print_target(cli->positional[1], text, err);
+}
+
 FR_COMMAND_FUNCTION(catalog)
 {
     const char *word = cli->n_positional > 0 ? cli->positional[0] : NULL;
@@ -249,13 +262,17 @@ FR_COMMAND_FUNCTION(catalog)
     if (!is_known)
         return fr_fail(err, FR_USAGE,
                        "catalog of '%.80s'? give models, clusters, nodes, "
-                       "devices or sources",
+                       "devices, targets or sources",
                        word);
     fr_answer answer;
     fr_buffer text;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.catalog/1");
     fr_answer_open(cli, &text);
     fr_status status = FR_OK;
+    if (cli->n_positional > 1 && !is_json) {
+        fr_buffer_release(&answer.buffer);
+        return fr_answer_text(print_one(cli, &text, err), &text, cli, err);
+    }
     for (size_t i = 0; i < N_PARTS && status == FR_OK; i++) {
         if (word != NULL && strcmp(parts[i].word, word) != 0)
             continue;

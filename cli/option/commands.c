@@ -73,8 +73,8 @@ static const fr_option validate_options[] = {
     FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,      FR_OPT_TOP,
     FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK, FR_OPT_N};
 
-static const char *const catalog_words[] = {"models",  "clusters", "nodes",
-                                            "devices", "sources",  NULL};
+static const char *const catalog_words[] = {
+    "models", "clusters", "nodes", "devices", "targets", "sources", NULL};
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
@@ -227,13 +227,16 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json"},
     {"catalog", fr_cmd_catalog,
-     "models, clusters, nodes and devices with names and sources",
-     "[models|clusters|nodes|devices|sources]", 0, 1, {IS(WORD)},
+     "models, clusters, nodes, devices and targets of export",
+     "[models|clusters|nodes|devices|targets [NAME]|sources]", 0, 2,
+     {IS(WORD), IS(WORD)},
      catalog_words, catalog_options, NULL,
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.  --template prints a cluster file with comments "
-     "to start from:\nsingle-node, two-tier, rail, torus.",
+     "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what becomes of each field "
+     "of a\nplan in a framework, and its rules with sources.",
      "  forerun catalog\n  forerun catalog devices\n"
+     "  forerun catalog targets megatron\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"import", fr_cmd_import, "read what other tools say of machines and links",
@@ -252,13 +255,18 @@ const fr_command fr_commands[] = {
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
      "cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json"},
-    {"export", fr_cmd_export, "what a plan tells NCCL, for other programs",
+    {"export", fr_cmd_export, "take a plan to another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,
-     "--to nccl-csv: the file of NCCL's example tuner plugin: algorithm, "
-     "protocol and\nchannels of what reduces gradients and gathers "
-     "parameters.  What the plan leaves\nto NCCL is what NCCL's model "
-     "takes on CLUSTER (the plan's own), by size.",
+     "A framework gets what holds the plan: arguments, a configuration, a "
+     "script; what\nit cannot have is exit 3 with the reason and the nearest "
+     "plan that it can (forerun\ncatalog targets NAME).  A launcher starts "
+     "such a --program on the nodes of CLUSTER\n(the plan's own).\n"
+     "nccl-csv: the file of NCCL's example tuner plugin: algorithm, protocol "
+     "and\nchannels of what reduces gradients and gathers parameters, by "
+     "size.",
+     "  forerun export plan.json --to megatron -o megatron.sh\n"
+     "  forerun export plan.json --to slurm --program deepspeed -o job/\n"
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
      "--nccl-protocol ll128"},

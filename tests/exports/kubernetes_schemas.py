@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Manifests against the published schemas of Kubernetes' custom resources.
 
-usage: check_kubernetes.py MANIFEST.yaml...
+usage: kubernetes_schemas.py REPORT.json MANIFEST.yaml...
 JOBSET_CRD and PYTORCHJOB_CRD name the files
 config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml of
 kubernetes-sigs/jobset and manifests/base/crds/kubeflow.org_pytorchjobs.yaml of
 kubeflow/training-operator, release 1.9.  Exit 77 where neither is given.
 """
+import json
 import os
 import sys
 
@@ -49,7 +50,7 @@ def main():
         print("skipped: JOBSET_CRD and PYTORCHJOB_CRD are not set")
         return 77
     n_wrong = n_checked = 0
-    for path in sys.argv[1:]:
+    for path in sys.argv[2:]:
         with open(path, encoding="utf-8") as file:
             documents = list(yaml.safe_load_all(file))
         for document in documents:
@@ -70,6 +71,8 @@ def main():
                 print(f"{path}: {kind}: {where}: {error.message[:200]}")
                 n_wrong += 1
     print(f"{n_checked} manifests, {n_wrong} wrong")
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        json.dump({"manifests": n_checked, "wrong": n_wrong}, file)
     return 1 if n_wrong or not n_checked else 0
 
 

@@ -1,0 +1,137 @@
+/* catalog_targets.c: see catalog_targets.h. */
+#include "cli/catalog/catalog_targets.h"
+
+#include "plan/target/target.h"
+#include "report/table.h"
+
+#include <string.h>
+
+static const char *const fates[FR_FATE_N] = {[FR_FATE_UNSAID] = "unsaid",
+                                             [FR_FATE_WRITTEN] = "written",
+                                             [FR_FATE_IMPLIED] = "implied",
+                                             [FR_FATE_PREDICTED] = "predicted",
+                                             [FR_FATE_REFUSED] = "refused"};
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void put_fields(const fr_target *target, fr_json_writer *json)
+{
+    fr_json_open_array(json, "fields");
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_target_field *row = &target->fields[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "field", fr_plan_fields[i].field.key);
+        fr_json_put_string(json, "fate", fates[row->fate]);
+        fr_json_put_string(json, "how", row->how);
+        if (row->why != NULL)
+            fr_json_put_string(json, "limit", row->why);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+/* Rules of the target and of what it runs on. */
+static void put_rules(const fr_target *target, fr_json_writer *json)
+{
+    fr_json_open_array(json, "rules");
+    for (const fr_target *of = target; of != NULL; of = of->base)
+        for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
+            fr_json_begin_object(json);
+            fr_json_put_string(json, "asks_for", r->text);
+            fr_json_put_string(json, "source", r->source);
+            fr_json_end_object(json);
+        }
+    fr_json_end_array(json);
+}
+
+void fr_catalog_put_targets(fr_json_writer *json)
+{
+    const fr_target *target;
+    fr_json_open_array(json, "targets");
+    for (int t = 0; (target = fr_target_at(t)) != NULL; t++) {
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", target->name);
+        fr_json_put_string(json, "summary", target->summary);
+        fr_json_open_array(json, "versions");
+        for (int i = 0; target->versions != NULL && target->versions[i] != NULL;
+             i++)
+            fr_json_string(json, target->versions[i]);
+        fr_json_end_array(json);
+        put_fields(target, json);
+        put_rules(target, json);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+fr_status fr_catalog_print_targets(fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"target", "versions", "what", NULL};
+    const fr_target *target;
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int t = 0; (target = fr_target_at(t)) != NULL; t++) {
+        int newest = fr_target_newest(target);
+        fr_table_text(&table, target->name);
+        if (target->versions == NULL)
+            fr_table_text(&table, "");
+        else if (newest == 0)
+            fr_table_text(&table, target->versions[0]);
+        else
+            fr_table_cell(&table, "%s to %s", target->versions[0],
+                          target->versions[newest]);
+        fr_table_text(&table, target->summary);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status print_fields(const fr_target *target, fr_buffer *out,
+                              fr_err *err)
+{
+    static const char *const headings[] = {"field", "is", "how", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_target_field *row = &target->fields[i];
+        fr_table_text(&table, fr_plan_fields[i].field.key);
+        fr_table_text(&table, fates[row->fate]);
+        fr_table_cell(
+            &table, "%s%s%s%s", row->how, row->why != NULL ? " (" : "",
+            row->why != NULL ? row->why : "", row->why != NULL ? ")" : "");
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status print_rules(const fr_target *target, fr_buffer *out,
+                             fr_err *err)
+{
+    static const char *const headings[] = {"asks for", "source", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (const fr_target *of = target; of != NULL; of = of->base)
+        for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
+            fr_table_text(&table, r->text);
+            fr_table_text(&table, r->source);
+        }
+    return fr_table_finish(&table, out, err);
+}
+
+fr_status fr_catalog_print_target(const char *name, fr_buffer *out, fr_err *err)
+{
+    const fr_target *target = NULL;
+    for (int t = 0; fr_target_at(t) != NULL; t++)
+        if (strcmp(fr_target_at(t)->name, name) == 0)
+            target = fr_target_at(t);
+    if (target == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "there is no target '%.80s'; forerun catalog targets "
+                       "lists them",
+                       name);
+    FR_TRY(print_fields(target, out, err));
+    if (target->rules->text == NULL && target->base == NULL)
+        return FR_OK;
+    fr_buffer_putc(out, '\n');
+    return print_rules(target, out, err);
+}

@@ -1,0 +1,161 @@
+/* export_parts.c: what exporters share. */
+#include "core/base/fileio.h"
+#include "interop/export/export.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+
+fr_export_file *fr_export_add(fr_export_files *out, const char *name,
+                              bool is_executable)
+{
+    fr_export_file file = {.is_executable = is_executable};
+    snprintf(file.name, sizeof file.name, "%s", name);
+    fr_buffer_init(&file.text);
+    if (fr_vec_push(out, file) != FR_OK)
+        return NULL;
+    return &out->items[out->n - 1];
+}
+
+fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
+                         fr_err *err)
+{
+    FR_TRY(fr_buffer_check(&file->text, err));
+    FR_TRY_PUSH(out, *file, err);
+    fr_buffer_init(&file->text);
+    return FR_OK;
+}
+
+void fr_export_put_header(const fr_export_request *request,
+                          const fr_target *target, const char *prefix,
+                          fr_buffer *out)
+{
+    const fr_plan_file *file = request->file;
+    char name[512];
+    fr_buffer_printf(out, "%sWritten by forerun from %s: %s\n", prefix,
+                     fr_path_name(request->plan_path), file->model.name);
+    fr_buffer_printf(out, "%sPlan: %s\n", prefix,
+                     fr_plan_describe(&file->plan, name, sizeof name));
+    if (file->has_prediction)
+        fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g tokens/s\n",
+                         prefix, file->prediction.step_s,
+                         file->prediction.tokens_per_s);
+    fr_buffer notes;
+    fr_buffer_init(&notes);
+    fr_target_put_notes(target, &file->plan, prefix, &notes);
+    if (notes.n > 0)
+        fr_buffer_printf(out, "%sNot in this file:\n%s", prefix,
+                         fr_buffer_text(&notes));
+    fr_buffer_release(&notes);
+}
+
+/* NCCL's word for a collective algorithm (docs.nvidia.com, NCCL_ALGO). */
+static const char *nccl_algorithm(fr_collective_kind kind)
+{
+    switch (kind) {
+    case FR_COLLECTIVE_RING:
+        return "Ring";
+    case FR_COLLECTIVE_DOUBLE_TREE:
+        return "Tree";
+    case FR_COLLECTIVE_NVLS:
+        return "NVLS";
+    default:
+        return NULL;
+    }
+}
+
+static const char *nccl_protocol(fr_protocol protocol)
+{
+    static const char *const words[FR_PROTOCOL_N] = {
+        [FR_PROTOCOL_LL] = "LL",
+        [FR_PROTOCOL_LL128] = "LL128",
+        [FR_PROTOCOL_SIMPLE] = "Simple"};
+    return words[protocol];
+}
+
+static void add(fr_export_variable *variable, const char *name,
+                const char *value)
+{
+    snprintf(variable->name, sizeof variable->name, "%s", name);
+    snprintf(variable->value, sizeof variable->value, "%s", value);
+}
+
+int fr_export_environment(const fr_export_request *request,
+                          fr_export_variable out[FR_EXPORT_VARIABLES_MAX])
+{
+    const fr_plan *plan = &request->file->plan;
+    const char *algorithm = nccl_algorithm(plan->collective);
+    const char *protocol = nccl_protocol(plan->protocol);
+    char text[32];
+    int n = 0;
+    if (algorithm != NULL)
+        add(&out[n++], "NCCL_ALGO", algorithm);
+    if (protocol != NULL)
+        add(&out[n++], "NCCL_PROTO", protocol);
+    if (plan->n_channels > 0) {
+        snprintf(text, sizeof text, "%d", plan->n_channels);
+        add(&out[n++], "NCCL_MIN_CTAS", text);
+        add(&out[n++], "NCCL_MAX_CTAS", text);
+    }
+    return n;
+}
+
+void fr_export_put_exports(const fr_export_request *request, fr_buffer *out)
+{
+    fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
+    int n = fr_export_environment(request, variables);
+    for (int i = 0; i < n; i++)
+        fr_buffer_printf(out, "export %s=%s\n", variables[i].name,
+                         variables[i].value);
+}
+
+int64_t fr_export_tasks_per_node(const fr_export_request *request)
+{
+    return request->program->start == FR_START_MPI ? request->n_ranks_per_node
+                                                   : 1;
+}
+
+fr_status fr_export_put_task(const fr_export_request *request,
+                             const char *rendezvous, fr_buffer *out,
+                             fr_err *err)
+{
+    fr_export_request of = *request;
+    of.program = NULL;
+    if (request->program->start == FR_START_TORCHRUN)
+        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc-per-node %lld%s ",
+                         (long long)request->n_nodes,
+                         (long long)request->n_ranks_per_node,
+                         request->n_nodes > 1 ? rendezvous : "");
+    return request->program->put_command(&of, out, err);
+}
+
+char *fr_export_job_name(const fr_export_request *request, char *buf,
+                         size_t n_buf)
+{
+    const char *name = fr_path_name(request->file->model.name);
+    size_t n = 0;
+    for (const char *c = name; *c != '\0' && n + 1 < n_buf && n < 50; c++) {
+        bool is_plain = isalnum((unsigned char)*c) != 0;
+        if (is_plain)
+            buf[n++] = (char)tolower((unsigned char)*c);
+        else if (n > 0 && buf[n - 1] != '-')
+            buf[n++] = '-';
+    }
+    while (n > 0 && buf[n - 1] == '-')
+        n--;
+    buf[n] = '\0';
+    if (n == 0)
+        snprintf(buf, n_buf, "forerun");
+    return buf;
+}
+
+int64_t fr_export_minutes(const fr_export_request *request)
+{
+    const fr_plan_file *file = request->file;
+    enum { START_MINUTES = 30, MOST_MINUTES = 1000000 };
+    if (!file->has_prediction)
+        return 0;
+    double s = 2 * file->prediction.step_s * (double)file->job.n_steps;
+    double minutes = ceil(s / 60) + START_MINUTES;
+    return minutes < MOST_MINUTES ? (int64_t)minutes : MOST_MINUTES;
+}

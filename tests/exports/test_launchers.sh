@@ -1,0 +1,100 @@
+#!/bin/bash
+# test_launchers.sh: what launchers write is read by parsers that are not ours
+# (bash, shellcheck, PyYAML), and starts as many processes as the plan has.
+. "$(dirname "$0")/../usability/expect.sh"
+
+reads() { # FILE: as the language of its name
+    local ok=0
+    asked="parser of $1"
+    case $1 in
+    *.sh | *.sbatch)
+        bash -n "$1" >.out 2>.err || ok=1
+        if command -v shellcheck >/dev/null; then
+            shellcheck -s bash "$1" >>.out 2>&1 || ok=1
+        fi
+        ;;
+    *.yaml)
+        /usr/bin/python3 -c 'import sys, yaml
+list(yaml.safe_load_all(open(sys.argv[1])))' "$1" >.out 2>.err || ok=1
+        ;;
+    esac
+    verdict $ok "$1 cannot be parsed"
+}
+
+# has FILE PATTERN...
+has() {
+    local file=$1 pattern
+    shift
+    asked="$file"
+    for pattern in "$@"; do
+        grep -qE -- "$pattern" "$file"
+        verdict $? "$file lacks: $pattern"
+    done
+}
+
+ask forerun simulate llama-3-8b dgx-h100:4 --dp 32 --zero 2 --global-batch 64 \
+    --collective ring --nccl-protocol ll128 --nccl-channels 8 -o plan.json
+ends_with 0
+for launcher in torchrun mpirun slurm kubernetes skypilot; do
+    ask forerun export plan.json --to $launcher --program deepspeed -o $launcher
+    ends_with 0
+    for file in "$launcher"/*; do
+        reads "$file"
+    done
+    has $launcher/ds_config.json '"train_batch_size": 64'
+done
+has torchrun/launch.sh '--nnodes 4 --nproc-per-node 8' 'export NCCL_ALGO=Ring' \
+    'export NCCL_PROTO=LL128' 'export NCCL_MIN_CTAS=8'
+has mpirun/launch.sh 'mpirun -np 4 ' 'ppr:1:node' '-x NCCL_ALGO=Ring'
+has slurm/job.sbatch '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=1' \
+    '#SBATCH --gres=gpu:8' '#SBATCH --time=[0-9]+$'
+has kubernetes/jobset.yaml 'parallelism: 4' 'nvidia.com/gpu: 8'
+has kubernetes/pytorchjob.yaml 'nprocPerNode: "8"' 'replicas: 3'
+has skypilot/task.yaml 'accelerators: H100:8' 'num_nodes: 4'
+# Slurm knows every directive (man sbatch).
+asked="directives of sbatch"
+! grep -oE '^#SBATCH --[a-z-]+' slurm/job.sbatch |
+    grep -vE -- '--(job-name|nodes|ntasks-per-node|gres|exclusive|output|time)$'
+verdict $? "a directive that sbatch does not have"
+
+# Ranks that are no multiple of a node's devices, one node, and CPUs.
+ask forerun simulate llama-3-8b dgx-h100:2 --dp 12 --global-batch 24 -o odd.json
+ask forerun export odd.json --to slurm --program deepspeed -o odd
+has odd/job.sbatch '#SBATCH --nodes=2' '--nproc-per-node 6'
+ask forerun simulate llama-3-8b dgx-h100:1 --dp 8 --global-batch 24 -o one.json
+ask forerun export one.json --to torchrun --program deepspeed -o one
+has one/launch.sh '--nnodes 1 --nproc-per-node 8 train.py'
+ask forerun simulate gpt2-demo this-machine --dp 2 --global-batch 4 --seq 64 \
+    -o cpu.json
+ask forerun export cpu.json --to forerun-slurm -o cpu
+ends_with 0
+has cpu/job.sbatch '#SBATCH --ntasks-per-node=2' \
+    'srun --kill-on-bad-exit=1 --mpi=pmix forerun run plan.json --backend cpu'
+ask forerun run cpu/plan.json --steps 1
+ends_with 0
+
+# What cannot be.
+ask forerun export plan.json --to slurm
+ends_with 2
+warns 'give --program'
+ask forerun export plan.json --to slurm --program nobody
+ends_with 2
+ask forerun export plan.json --to deepspeed --program deepspeed
+ends_with 2
+ask forerun export cpu.json --to skypilot --program forerun -o no
+ends_with 3
+warns 'take slurm or mpirun'
+ask forerun export plan.json --to kubernetes --program deepspeed
+ends_with 2
+warns 'give a folder'
+ask forerun export plan.json --to deepspeed --version 1.0
+ends_with 2
+ask forerun export plan.json nowhere-at-all --to slurm --program deepspeed -o no
+ends_with 5
+
+# The page says what the table says.
+asked="docs/exports.md"
+FORERUN=$(command -v forerun) "$root/tests/exports/fates.sh" >fates.txt
+[ "$(grep -cxFf fates.txt "$root/docs/exports.md")" = "$(wc -l <fates.txt)" ]
+verdict $? "its table is old: tests/exports/fates.sh --update"
+summary
