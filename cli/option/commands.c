@@ -233,8 +233,8 @@ const fr_command fr_commands[] = {
      catalog_words, catalog_options, NULL,
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.  --template prints a cluster file with comments "
-     "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what becomes of each field "
-     "of a\nplan in a framework, and its rules with sources.",
+     "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what "
+     "becomes of each field\nof a plan in a framework, and its rules with sources.",
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog targets megatron\n"
      "  forerun catalog --template two-tier > racks.xml\n"
