@@ -1,7 +1,9 @@
-/* cmd_import.c: descriptions of other tools as cluster files and profiles. */
+/* cmd_import.c: descriptions of other tools as cluster files and profiles,
+ * configurations of frameworks as plan files. */
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/config_choice.h"
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "interop/import/import.h"
@@ -16,6 +18,7 @@ typedef struct source {
     const char *path;
     char *text; /* owned */
     size_t n_text;
+    const fr_config_format *config; /* of a framework; NULL: it is of `kind` */
     int kind;
     fr_import import;
     bool is_read;
@@ -28,6 +31,8 @@ static fr_status fail_kind(const source *from, fr_err *err)
     for (int i = 0; fr_import_kind_name(i) != NULL; i++)
         fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "",
                          fr_import_kind_name(i));
+    for (int i = 0; fr_config_name(i) != NULL; i++)
+        fr_buffer_printf(&names, ", %s", fr_config_name(i));
     fr_status status =
         from->word != NULL
             ? fr_fail(err, FR_USAGE, "import of '%.40s'? give %s", from->word,
@@ -47,7 +52,12 @@ static fr_status load_source(source *from, fr_err *err)
                        err));
     from->kind = from->word != NULL ? fr_import_kind_find(from->word)
                                     : fr_import_guess(from->text, from->n_text);
-    return from->kind >= 0 ? FR_OK : fail_kind(from, err);
+    if (from->kind < 0)
+        from->config = from->word != NULL
+                           ? fr_config_find(from->word)
+                           : fr_config_guess(from->text, from->n_text);
+    return from->kind >= 0 || from->config != NULL ? FR_OK
+                                                   : fail_kind(from, err);
 }
 
 static fr_status read_source(source *from, const fr_import_options *options,
@@ -62,6 +72,12 @@ static fr_status read_source(source *from, const fr_import_options *options,
 /* Two files: which one says how nodes are joined, the other what a node is. */
 static fr_status order_sources(source sources[2], fr_err *err)
 {
+    for (int i = 0; i < 2; i++)
+        if (sources[i].config != NULL)
+            return fr_fail(err, FR_USAGE,
+                           "%.200s is a configuration of %s: it is read by "
+                           "itself",
+                           sources[i].path, sources[i].config->name);
     fr_import_subject first = fr_import_kind_subject(sources[0].kind);
     fr_import_subject second = fr_import_kind_subject(sources[1].kind);
     if (first == FR_IMPORT_OF_NODE && second == FR_IMPORT_OF_TOPOLOGY) {
@@ -84,8 +100,6 @@ static fr_status order_sources(source sources[2], fr_err *err)
 static fr_status read_sources(source sources[2], size_t n,
                               fr_import_options options, fr_err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        FR_TRY(load_source(&sources[i], err));
     if (n > 1) {
         fr_import_options of_node = options;
         of_node.n_nodes = 0;
@@ -110,8 +124,9 @@ static fr_status find_sources(const fr_cli *cli, source sources[2], size_t *out,
             return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
                            word);
         bool is_last = i + 1 == cli->n_positional;
-        bool is_kind = !is_last && (fr_import_kind_find(word) >= 0 ||
-                                    !fr_file_exists(word));
+        bool is_kind =
+            !is_last && (fr_import_kind_find(word) >= 0 ||
+                         fr_config_find(word) != NULL || !fr_file_exists(word));
         sources[n++] = (source){.word = is_kind ? word : NULL,
                                 .path = cli->positional[i += is_kind]};
     }
@@ -212,19 +227,59 @@ static fr_status print(const fr_cli *cli, const source sources[2], size_t n,
     return status;
 }
 
-FR_COMMAND_FUNCTION(import)
+/* What the two kinds of files need said beside them differs. */
+static fr_status check_options(const fr_cli *cli, bool is_config, fr_err *err)
+{
+    static const fr_option of_config[] = {FR_OPT_MODEL, FR_OPT_RANKS,
+                                          FR_OPT_SEQ};
+    static const fr_option of_cluster[] = {FR_OPT_GPU, FR_OPT_NODE_TYPE,
+                                           FR_OPT_NODES};
+    const fr_option *others = is_config ? of_cluster : of_config;
+    for (int i = 0; i < 3; i++)
+        if (cli->option[others[i]].source == FR_SOURCE_FLAG)
+            return fr_fail(err, FR_USAGE, "--%s is for %s",
+                           fr_option_get(others[i]).name,
+                           is_config ? "descriptions of machines"
+                                     : "configurations of frameworks");
+    return FR_OK;
+}
+
+static fr_status import_config(const fr_cli *cli, const source *from,
+                               fr_err *err)
+{
+    const fr_config_source config = {.format = from->config,
+                                     .path = from->path,
+                                     .text = from->text,
+                                     .n_text = from->n_text};
+    FR_TRY(check_options(cli, true, err));
+    return fr_config_choice_print(cli, &config, err);
+}
+
+static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
+                                fr_err *err)
 {
     const fr_import_options options = {
         .gpu = fr_cli_text(cli, FR_OPT_GPU),
         .node_type = fr_cli_text(cli, FR_OPT_NODE_TYPE),
         .n_nodes = cli->option[FR_OPT_NODES].count,
     };
+    FR_TRY(check_options(cli, false, err));
+    FR_TRY(read_sources(sources, n, options, err));
+    return print(cli, sources, n, err);
+}
+
+FR_COMMAND_FUNCTION(import)
+{
     source sources[2] = {{0}, {0}};
     size_t n = 0;
+    fr_status status = FR_OK;
     FR_TRY(find_sources(cli, sources, &n, err));
-    fr_status status = read_sources(sources, n, options, err);
+    for (size_t i = 0; status == FR_OK && i < n; i++)
+        status = load_source(&sources[i], err);
     if (status == FR_OK)
-        status = print(cli, sources, n, err);
+        status = n == 1 && sources[0].config != NULL
+                     ? import_config(cli, &sources[0], err)
+                     : import_machine(cli, sources, n, err);
     for (size_t i = 0; i < n; i++) {
         free(sources[i].text);
         if (sources[i].is_read)

@@ -79,7 +79,8 @@ static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
 static const fr_option import_options[] = {
-    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES, FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_GPU,   FR_OPT_NODE_TYPE, FR_OPT_NODES,  FR_OPT_MODEL,
+    FR_OPT_RANKS, FR_OPT_SEQ,       FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {FR_OPT_TO,
                                            FR_OPT_PROGRAM,
                                            FR_OPT_VERSION,
@@ -94,8 +95,8 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid",    "nccl",  "nccl-graph", "hwloc",
-    "nccl-tests", "slurm", "topo-m",     NULL};
+    "simgrid", "nccl",   "nccl-graph", "hwloc", "nccl-tests",
+    "slurm",   "topo-m", "deepspeed",  NULL};
 static const char *const collective_words[] = {"all_reduce", "reduce_scatter",
                                                "all_gather", "all_to_all",
                                                "broadcast",  NULL};
@@ -239,7 +240,8 @@ const fr_command fr_commands[] = {
      "  forerun catalog targets megatron\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
-    {"import", fr_cmd_import, "read what other tools say of machines and links",
+    {"import", fr_cmd_import,
+     "read what other tools say of machines, links and runs",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
      {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options,
      NULL,
@@ -254,7 +256,9 @@ const fr_command fr_commands[] = {
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
      "cluster.xml\n"
-     "  forerun import all_reduce.txt -o links.json"},
+     "  forerun import all_reduce.txt -o links.json\n"
+     "  forerun import deepspeed ds_config.json --model llama-3-8b --ranks 32 "
+     "-o plan.json"},
     {"export", fr_cmd_export, "take a plan to another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,

@@ -44,6 +44,8 @@ extern const fr_names fr_backend_names;
       "what the nodes are, where the file is silent (forerun catalog nodes)")  \
     X(NODES, "nodes", 0, COUNT, "N", INPUT, 0, 1, 1000000,                     \
       "how many such nodes (1)")                                               \
+    X(MODEL, "model", 0, TEXT, "NAME", INPUT, 0, 0, 0,                         \
+      "what is trained, where a configuration does not say it")                \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &export_names, 0, 0,              \

@@ -40,7 +40,7 @@ const fr_json_value *fr_json_root(const fr_json *json);
 fr_json_kind fr_json_kind_of(const fr_json_value *value);
 const char *fr_json_kind_name(fr_json_kind kind); /* "an array" */
 int fr_json_line(const fr_json_value *value);
-/* NULL when `object` is no object, or the key is absent or null. */
+/* NULL when `object` is NULL or no object, or the key is absent or null. */
 const fr_json_value *fr_json_find(const fr_json_value *object, const char *key);
 /* Elements of an array or members of an object, in file order; else 0. */
 size_t fr_json_n(const fr_json_value *value);

@@ -28,7 +28,7 @@ int fr_json_line(const fr_json_value *value)
 
 const fr_json_value *fr_json_find(const fr_json_value *object, const char *key)
 {
-    if (object->kind != FR_JSON_OBJECT)
+    if (object == NULL || object->kind != FR_JSON_OBJECT)
         return NULL;
     for (size_t i = 0; i < object->n; i++)
         if (strcmp(object->items[i].key, key) == 0)

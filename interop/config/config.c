@@ -1,0 +1,83 @@
+/* config.c: the list of formats, and the check of what they read. */
+#include "interop/config/config.h"
+
+#include "interop/config/config_list.h"
+#include "plan/decide/plan_fields.h"
+
+#include <string.h>
+
+static const fr_config_format *const formats[] = {
+#define FR_CONFIG_ROW(entry) &fr_config_##entry,
+    FR_CONFIGS(FR_CONFIG_ROW)
+#undef FR_CONFIG_ROW
+};
+
+const char *fr_config_name(int i)
+{
+    return i >= 0 && i < (int)FR_LENGTH(formats) ? formats[i]->name : NULL;
+}
+
+const fr_config_format *fr_config_find(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(formats); i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+const fr_config_format *fr_config_guess(const char *text, size_t n)
+{
+    for (size_t i = 0; i < FR_LENGTH(formats); i++)
+        if (formats[i]->looks_like(text, n))
+            return formats[i];
+    return NULL;
+}
+
+/* A reader says where it stands what is wrong with a key; what only shows when
+ * all is put together is of the whole file. */
+static fr_status check(const fr_config_request *request,
+                       const fr_config *config, fr_err *err)
+{
+    const fr_plan_file *file = &config->file;
+    fr_err why = {0};
+    fr_status status = fr_buffer_check(&config->notes, err);
+    if (status != FR_OK)
+        return status;
+    status = fr_plan_check_ranges(&file->plan, &why);
+    if (status == FR_OK)
+        status = fr_job_check(&file->job, &why);
+    if (status == FR_OK)
+        status = fr_plan_check(&file->plan, &file->model, &file->job, &why);
+    if (status == FR_OK)
+        return FR_OK;
+    return fr_fail(err, status, "%s:1: %s", request->path, why.text);
+}
+
+fr_status fr_config_read(const fr_config_format *format,
+                         const fr_config_request *request, fr_config *out,
+                         fr_err *err)
+{
+    fr_config config;
+    fr_plan_file_init(&config.file);
+    fr_buffer_init(&config.notes);
+    fr_status status = FR_OK;
+    if (memchr(request->text, '\0', request->n_text) != NULL)
+        status = fr_fail(err, FR_INPUT, "%s:1: a NUL byte: not a text",
+                         request->path);
+    if (status == FR_OK)
+        status = format->read(request, &config, err);
+    if (status == FR_OK)
+        status = check(request, &config, err);
+    if (status != FR_OK) {
+        fr_config_release(&config);
+        return status;
+    }
+    *out = config;
+    return FR_OK;
+}
+
+void fr_config_release(fr_config *config)
+{
+    fr_plan_file_release(&config->file);
+    fr_buffer_release(&config->notes);
+}

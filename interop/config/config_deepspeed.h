@@ -1,0 +1,33 @@
+/*
+ * config_deepspeed.h: the parts of a ds_config.json.  Private to the files
+ * config_deepspeed*.c.
+ */
+#ifndef FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
+#define FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
+
+#include "interop/config/config_parts.h"
+
+/* "auto", as files for Hugging Face's Trainer have it? */
+bool fr_deepspeed_is_auto(const fr_json_value *value);
+/* A member; NULL where it is absent or auto.  `taken`, which a note says: what
+ * that comes to. */
+const fr_json_value *fr_deepspeed_find(const fr_json_value *object,
+                                       const char *key, const char *taken,
+                                       fr_buffer *notes);
+/* A whole number in [low, high]; 5e8 is one as well. */
+FR_CHECKED fr_status fr_deepspeed_read_count(const fr_json_value *value,
+                                             const char *key, int64_t low,
+                                             int64_t high, int64_t *out,
+                                             fr_err *err);
+
+/* expert_parallel. */
+FR_CHECKED fr_status fr_deepspeed_read_experts(const fr_json_value *root,
+                                               fr_config *out, fr_err *err);
+/* zero_optimization; model, degrees and precision are known. */
+FR_CHECKED fr_status fr_deepspeed_read_zero(const fr_json_value *root,
+                                            fr_config *out, fr_err *err);
+/* optimizer, scheduler, gradient_clipping, seed. */
+FR_CHECKED fr_status fr_deepspeed_read_job(const fr_json_value *root,
+                                           fr_config *out, fr_err *err);
+
+#endif

@@ -1,0 +1,139 @@
+/* config_parts.c: see config_parts.h. */
+#include "interop/config/config_parts.h"
+
+#include "core/base/text.h"
+
+#include <string.h>
+
+enum { LONGEST_USUAL_SEQ = 8192, KEYS_MAX = 96 };
+
+static fr_status fail_unknown(const fr_json_value *value, const char *where,
+                              const char *key, const fr_config_key *keys,
+                              size_t n, fr_err *err)
+{
+    const char *names[KEYS_MAX];
+    char hint[FR_HINT_MAX];
+    if (n > KEYS_MAX)
+        n = KEYS_MAX;
+    for (size_t i = 0; i < n; i++)
+        names[i] = keys[i].name;
+    return fr_json_fail(value, err, "unknown key '%s%.80s'%s", where, key,
+                        fr_text_hint(fr_text_nearest(key, names, n), hint));
+}
+
+static fr_status check_key(const fr_json_value *value, const char *where,
+                           const char *key, const fr_config_key *keys, size_t n,
+                           fr_buffer *notes, fr_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(keys[i].name, key) != 0)
+            continue;
+        if (keys[i].why != NULL)
+            fr_buffer_printf(notes, "line %d: %s%s is not read: %s\n",
+                             fr_json_line(value), where, key, keys[i].why);
+        return FR_OK;
+    }
+    return fail_unknown(value, where, key, keys, n, err);
+}
+
+fr_status fr_config_check_keys(const fr_json_value *object, const char *where,
+                               const fr_config_key *keys, size_t n,
+                               fr_buffer *notes, fr_err *err)
+{
+    if (object == NULL)
+        return FR_OK;
+    if (fr_json_kind_of(object) != FR_JSON_OBJECT)
+        return fr_json_fail(object, err, "%.80s must be an object, not %s",
+                            *where != '\0' ? where : "the file",
+                            fr_json_kind_name(fr_json_kind_of(object)));
+    for (size_t i = 0; i < fr_json_n(object); i++)
+        FR_TRY(check_key(fr_json_at(object, i), where,
+                         fr_json_key_at(object, i), keys, n, notes, err));
+    return FR_OK;
+}
+
+fr_status fr_config_read_bool(const fr_json_value *object, const char *key,
+                              bool *out, fr_err *err)
+{
+    const fr_json_value *value = fr_json_find(object, key);
+    return value == NULL ? FR_OK : fr_json_as_bool(value, out, err);
+}
+
+fr_status fr_config_take_model(const fr_config_request *request,
+                               const char *said, fr_config *out, fr_err *err)
+{
+    if (request->model != NULL)
+        return fr_model_copy(request->model, &out->file.model, err);
+    if (said != NULL)
+        return fr_fail(err, FR_INPUT,
+                       "%s:1: its model is '%.80s'; name the one that is "
+                       "meant: --model llama-3-8b (forerun catalog models)",
+                       request->path, said);
+    return fr_fail(err, FR_INPUT,
+                   "%s:1: such a file does not say which model it trains; "
+                   "give --model llama-3-8b (forerun catalog models)",
+                   request->path);
+}
+
+void fr_config_take_seq(const fr_config_request *request, fr_config *out)
+{
+    const fr_model *model = &out->file.model;
+    fr_job *job = &out->file.job;
+    if (request->seq > 0) {
+        job->seq = request->seq;
+        return;
+    }
+    if (model->max_seq > 0)
+        job->seq = model->max_seq < LONGEST_USUAL_SEQ ? model->max_seq
+                                                      : LONGEST_USUAL_SEQ;
+    fr_buffer_printf(&out->notes,
+                     "sequences of %lld tokens: the file does not say; give "
+                     "--seq\n",
+                     (long long)job->seq);
+}
+
+void fr_config_take_kernels(const fr_framework *framework, fr_config *out)
+{
+    fr_plan *plan = &out->file.plan;
+    plan->is_flash = !framework->is_unfused;
+    plan->flash_kind = framework->flash_kind;
+    plan->kernels = framework->kernels;
+    plan->is_loss_fused = framework->is_loss_fused;
+    plan->n_loss_metrics = framework->n_loss_metrics;
+    fr_buffer_printf(&out->notes,
+                     "kernels %s, fused attention %s: as %s has them; "
+                     "--kernels, --flash-attention, --flash-kind say "
+                     "otherwise\n",
+                     fr_name_of(&fr_kernel_set_names, plan->kernels),
+                     plan->is_flash
+                         ? fr_name_of(&fr_flash_kind_names, plan->flash_kind)
+                         : "off",
+                     framework->name);
+}
+
+int64_t fr_config_other_ranks(const fr_plan *plan)
+{
+    return (int64_t)plan->tp * plan->pp * plan->cp;
+}
+
+fr_status fr_config_take_dp(const fr_config_request *request, int64_t world,
+                            fr_config *out, fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    int64_t others = fr_config_other_ranks(plan);
+    if (world == 0)
+        world = request->world;
+    if (world == 0)
+        return fr_fail(err, FR_INPUT,
+                       "%s:1: the file does not say how many ranks there are; "
+                       "give --ranks N",
+                       request->path);
+    if (world % others != 0 || world / others > INT32_MAX)
+        return fr_fail(err, FR_INPUT,
+                       "%s:1: %lld ranks do not divide by tp %d x pp %d x cp "
+                       "%d; give a multiple of %lld as --ranks",
+                       request->path, (long long)world, plan->tp, plan->pp,
+                       plan->cp, (long long)others);
+    plan->dp = (int32_t)(world / others);
+    return FR_OK;
+}
