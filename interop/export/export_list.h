@@ -8,6 +8,7 @@
 #include "interop/export/export.h"
 
 #define FR_EXPORTERS(ROW)                                                      \
+    ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
     ROW(torchrun)                                                              \
     ROW(mpirun)                                                                \

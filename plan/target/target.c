@@ -112,8 +112,10 @@ static fr_status fail_field(const fr_target *target, fr_plan_field_id id,
     return status;
 }
 
-static bool is_of_version(const fr_target_rule *rule, int version)
+bool fr_target_rule_is_of(const fr_target_rule *rule, int version)
 {
+    if (rule->until == FR_TARGET_FIRST_ALONE)
+        return version == 0;
     return version >= rule->since &&
            (rule->until == 0 || version <= rule->until);
 }
@@ -130,7 +132,8 @@ static fr_status check_rules(const fr_target *target, int version,
             bool is_due = asked == FR_PLAN_BITS_ALL ||
                           ((r->fields & asked) != 0 &&
                            (r->fields & ~(asked | known)) == 0);
-            if (is_due && is_of_version(r, at) && !r->holds(plan, model, job))
+            if (is_due && fr_target_rule_is_of(r, at) &&
+                !r->holds(plan, model, job))
                 return fr_fail(err, FR_INPUT, "%s asks for %s", target->name,
                                r->text);
         }

@@ -50,6 +50,12 @@ typedef struct fr_target_rule {
     int since, until;
 } fr_target_rule;
 
+/* `until` of a rule of the first version alone. */
+enum { FR_TARGET_FIRST_ALONE = -1 };
+
+/* Holds the rule for this version? */
+bool fr_target_rule_is_of(const fr_target_rule *rule, int version);
+
 typedef struct fr_target {
     const char *name;    /* of --to and --for */
     const char *summary; /* what is written, for lists */
@@ -58,7 +64,7 @@ typedef struct fr_target {
     const char *const *versions;
     /* [FR_PLAN_FIELDS_N]; NULL: a plan file itself, which holds all. */
     const fr_target_field *fields;
-    const fr_target_rule *rules;   /* text NULL at the end */
+    const fr_target_rule *rules; /* text NULL at the end */
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
     const struct fr_target *base;

@@ -1,68 +1,14 @@
 /*
- * target_megatron.c: Megatron-LM (pretrain_gpt.py), as of
- * megatron/training/arguments.py and megatron/core/transformer/
- * transformer_config.py.  Sharding of gradients and parameters is Megatron
- * FSDP, which has no pipeline.
+ * target_megatron.c: Megatron-LM (pretrain_gpt.py): what becomes of every
+ * field of a plan.  Its rules stand in target_megatron_rules.c.  Sharding of
+ * gradients and parameters is Megatron FSDP.
  */
 #include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
+#include "plan/target/target_megatron_rules.h"
 #include "plan/target/target_rows.h"
 
-static FR_TARGET_RULE(has_rows_of_experts)
-{
-    (void)model;
-    (void)job;
-    return plan->tp == 1 || plan->ep == 1 || plan->is_sequence_parallel;
-}
-
-static FR_TARGET_RULE(overlaps_with_rows)
-{
-    (void)model;
-    (void)job;
-    return !plan->is_tp_overlap || plan->is_sequence_parallel;
-}
-
-static FR_TARGET_RULE(has_combined_1f1b_of_16_bits)
-{
-    (void)job;
-    fr_dtype base = fr_plan_storage_dtype(plan);
-    return !plan->is_ep_overlap ||
-           ((base == FR_DTYPE_BF16 || base == FR_DTYPE_F16) &&
-            model->n_mtp_layers <= 1);
-}
-
-static const fr_target_rule rules[] = {
-    {.text = "layers % (pp x vpp) == 0, or a layout of its own",
-     .source = "arguments.py, validate_args",
-     .fields = FR_PLAN_BIT(PP) | FR_PLAN_BIT(VPP) | FR_PLAN_BIT(LAYER_SPLIT),
-     .holds = fr_has_even_stages},
-    {.text = "sequence parallel with tp and ep",
-     .source = "arguments.py, validate_args",
-     .fields =
-         FR_PLAN_BIT(TP) | FR_PLAN_BIT(EP) | FR_PLAN_BIT(SEQUENCE_PARALLEL),
-     .holds = has_rows_of_experts},
-    {.text = "sequence parallel with tp-comm-overlap",
-     .source = "arguments.py, validate_args",
-     .fields = FR_PLAN_BIT(TP_OVERLAP) | FR_PLAN_BIT(SEQUENCE_PARALLEL),
-     .holds = overlaps_with_rows},
-    {.text = "bf16 or f16 and at most one layer of later tokens with "
-             "ep-overlap",
-     .source = "transformer_config.py, __post_init__",
-     .fields = FR_PLAN_BIT(EP_OVERLAP) | FR_PLAN_BIT(PRECISION),
-     .holds = has_combined_1f1b_of_16_bits},
-    {.text = "overlap-grad-reduce with overlap-param-gather",
-     .source = "arguments.py, validate_args",
-     .fields =
-         FR_PLAN_BIT(ZERO) | FR_PLAN_BIT(GATHER_OVERLAP) | FR_PLAN_BIT(OVERLAP),
-     .holds = fr_gathers_with_reduction},
-    {.text = "pp 1 with sharded gradients or parameters",
-     .source = "arguments.py, validate_args",
-     .fields = FR_PLAN_BIT(ZERO) | FR_PLAN_BIT(PP),
-     .holds = fr_shards_without_pipeline},
-    {.text = NULL}};
-
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
-    FR_TARGET_FIELDS_OF_KERNELS,
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
     [FR_PLAN_TP] = FR_WRITTEN("--tensor-model-parallel-size"),
@@ -81,9 +27,8 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_SEQUENCE_PARALLEL] = FR_WRITTEN("--sequence-parallel"),
     [FR_PLAN_OVERLAP] = FR_WRITTEN("--overlap-grad-reduce"),
     [FR_PLAN_BUCKET] = FR_WRITTEN("--ddp-bucket-size"),
-    [FR_PLAN_COMPRESS] = FR_WRITTEN_ONLY(
-        FR_IS(FR_COMPRESSOR_NONE) | FR_IS(FR_COMPRESSOR_BF16),
-        "--grad-reduce-in-bf16", "it sends gradients as they are, or as bf16"),
+    [FR_PLAN_COMPRESS] = FR_REFUSED(
+        "it sends gradients as they are added up; take grad_dtype bf16"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
@@ -91,17 +36,28 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_IS(FR_RANK_ORDER_TP_DP_PP) | FR_IS(FR_RANK_ORDER_TP_PP_DP),
         "--use-tp-pp-dp-mapping", "its orders are tp-dp-pp and tp-pp-dp"),
     [FR_PLAN_LAYER_SPLIT] = FR_WRITTEN("--pipeline-model-parallel-layout"),
-    [FR_PLAN_PRECISION] = FR_WRITTEN("--bf16, --fp16, --fp8-format"),
-    [FR_PLAN_GRAD_DTYPE] = FR_WRITTEN("--accumulate-allreduce-grads-in-fp32"),
-    [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("--use-flash-attn"),
+    [FR_PLAN_PRECISION] = FR_WRITTEN("--bf16, --fp16, --fp8-format, "
+                                     "--fp4-format, NVIDIA_TF32_OVERRIDE"),
+    [FR_PLAN_GRAD_DTYPE] = FR_WRITTEN("--accumulate-allreduce-grads-in-fp32, "
+                                      "--grad-reduce-in-bf16"),
+    [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("--attention-backend"),
+    [FR_PLAN_FLASH_KIND] = FR_WRITTEN_ONLY(
+        FR_IS(FR_FLASH_NATIVE) | FR_IS(FR_FLASH_2), "--attention-backend",
+        "Transformer Engine has no FlashAttention 1"),
+    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are Megatron's and Transformer "
+                                     "Engine's own"),
     [FR_PLAN_SCALING] = FR_WRITTEN("--fp8-recipe"),
     [FR_PLAN_CUDA_GRAPHS] = FR_WRITTEN("--cuda-graph-impl"),
     [FR_PLAN_LOSS_FUSED] = FR_WRITTEN("--cross-entropy-loss-fusion"),
+    [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),
+    [FR_PLAN_GRAD_ADDED_APART] = FR_WRITTEN("--no-gradient-accumulation-"
+                                            "fusion"),
     [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN("--recompute-modules"),
     [FR_PLAN_RECOMPUTE_LAYERS] = FR_WRITTEN("--recompute-num-layers"),
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("--num-distributed-optimizer-instances"),
     [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("Megatron FSDP drops what it gathered"),
-    [FR_PLAN_ZERO_PREFETCH] = FR_PREDICTED("it gathers ahead by bytes"),
+    [FR_PLAN_ZERO_PREFETCH] = FR_PREDICTED("Megatron FSDP gathers ahead by "
+                                           "bytes"),
     [FR_PLAN_ZERO_UNIT] = FR_REFUSED("Megatron FSDP gathers by layer"),
     [FR_PLAN_GATHER_OVERLAP] = FR_WRITTEN("--overlap-param-gather"),
     [FR_PLAN_TP_OVERLAP] = FR_WRITTEN("--tp-comm-overlap"),
@@ -109,16 +65,67 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_CP_KIND] = FR_WRITTEN("--cp-comm-type"),
     [FR_PLAN_ETP] = FR_WRITTEN("--expert-tensor-parallel-size"),
     [FR_PLAN_EXPERT_DISPATCH] = FR_WRITTEN("--moe-token-dispatcher-type"),
+    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_WRITTEN("--optimizer-cpu-offload"),
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN("--cpu-offloading-num-layers"),
+    [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels"),
 };
 
-static const char *const versions[] = {"core-0.8", "core-0.16", NULL};
+static const char *const versions[] = {
+    [FR_MEGATRON_0_8] = "core-0.8",   [FR_MEGATRON_0_9] = "core-0.9",
+    [FR_MEGATRON_0_10] = "core-0.10", [FR_MEGATRON_0_11] = "core-0.11",
+    [FR_MEGATRON_0_12] = "core-0.12", [FR_MEGATRON_0_13] = "core-0.13",
+    [FR_MEGATRON_0_14] = "core-0.14", [FR_MEGATRON_0_15] = "core-0.15",
+    [FR_MEGATRON_0_16] = "core-0.16", [FR_MEGATRON_0_17] = "core-0.17",
+    [FR_MEGATRON_0_18] = "core-0.18", [FR_MEGATRON_0_19] = "core-0.19",
+    [FR_MEGATRON_VERSIONS_N] = NULL,
+};
+
+/* ---- what a plan comes to in Megatron's words ---------------------------- */
+
+bool fr_megatron_is_even(const fr_plan *plan, const fr_model *model)
+{
+    int32_t n = plan->pp * plan->vpp;
+    for (int32_t i = 1; i < n; i++)
+        if (fr_plan_stage_layers(plan, model, i) !=
+            fr_plan_stage_layers(plan, model, 0))
+            return false;
+    return true;
+}
+
+bool fr_megatron_ends(const fr_plan *plan, const fr_model *model,
+                      int32_t *first, int32_t *last)
+{
+    int32_t middle = 0;
+    for (int32_t rank = 0; rank < plan->pp; rank++) {
+        int32_t n = fr_plan_stage_layers(plan, model, rank);
+        for (int32_t chunk = 1; chunk < plan->vpp; chunk++)
+            if (fr_plan_stage_layers(plan, model, chunk * plan->pp + rank) != n)
+                return false;
+        if (rank == 1)
+            middle = n;
+        if (n == 0 || (rank > 0 && rank + 1 < plan->pp && n != middle))
+            return false;
+        if (rank == 0)
+            *first = n * plan->vpp;
+        if (rank + 1 == plan->pp)
+            *last = n * plan->vpp;
+    }
+    return true;
+}
+
+int64_t fr_megatron_offloaded_layers(const fr_plan *plan, const fr_model *model)
+{
+    double layers = plan->activation_offload_frac * (double)model->n_layers;
+    int64_t n = (int64_t)(layers + 0.5);
+    double rest = layers - (double)n;
+    return rest < 1e-6 && rest > -1e-6 ? n : -1;
+}
 
 const fr_target fr_target_megatron = {
     .name = "megatron",
     .summary = "arguments of Megatron-LM's pretrain_gpt.py",
     .versions = versions,
     .fields = fields,
-    .rules = rules,
+    .rules = fr_megatron_rules,
 };

@@ -29,10 +29,13 @@ static uint64_t find_broken(const nearest *n, const fr_plan *plan)
                             n->job, &ignored) != FR_OK)
             return bit;
     }
-    for (const fr_target *of = n->target; of != NULL; of = of->base)
+    for (const fr_target *of = n->target; of != NULL; of = of->base) {
+        int at = of == n->target ? n->version : fr_target_newest(of);
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++)
-            if (r->fields != 0 && !r->holds(plan, n->model, n->job))
+            if (r->fields != 0 && fr_target_rule_is_of(r, at) &&
+                !r->holds(plan, n->model, n->job))
                 return r->fields;
+    }
     return 0;
 }
 

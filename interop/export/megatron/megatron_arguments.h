@@ -1,0 +1,59 @@
+/*
+ * megatron_arguments.h: a plan, its model and its job as arguments of
+ * Megatron-LM's pretrain_gpt.py, by version.
+ */
+#ifndef FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
+#define FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
+
+#include "core/base/buffer.h"
+#include "plan/decide/plan_json.h"
+#include "plan/target/target_megatron.h"
+
+/* --ddp-bucket-size of one bucket for all: more parameters than any model. */
+#define FR_MEGATRON_ONE_BUCKET INT64_C(1000000000000)
+
+/* A plan file and the version (FR_MEGATRON_...) whose words it is told in. */
+typedef struct fr_megatron_request {
+    const fr_plan *plan;
+    const fr_model *model;
+    const fr_job *job;
+    int version;
+} fr_megatron_request;
+
+/* Lines of a bash array, each with four spaces before it. */
+void fr_megatron_put_model(const fr_megatron_request *of, fr_buffer *out);
+void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out);
+void fr_megatron_put_data(const fr_megatron_request *of, fr_buffer *out);
+void fr_megatron_put_parallel(const fr_megatron_request *of, fr_buffer *out);
+void fr_megatron_put_memory(const fr_megatron_request *of, fr_buffer *out);
+
+/* megatron_words.c: single values, which Megatron-Bridge has too. */
+
+/* "Et*4|t*4|t*4|t*3mL": E embedding, t layer, m layer of later tokens, L loss.
+ */
+void fr_megatron_put_layout(const fr_plan *plan, const fr_model *model,
+                            fr_buffer *out);
+/* "[0]*3+[1]*58": which layers have experts. */
+void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out);
+bool fr_megatron_has_dense_layers(const fr_model *model);
+/* Words of --recompute-modules; returns how many. */
+enum { FR_MEGATRON_MODULES_MAX = 8 };
+int fr_megatron_recompute_modules(const fr_plan *plan,
+                                  const char *out[FR_MEGATRON_MODULES_MAX]);
+/* Words of --cuda-graph-scope and --cuda-graph-modules for graphs of layers. */
+int fr_megatron_graph_modules(const fr_model *model,
+                              const char *out[FR_MEGATRON_MODULES_MAX]);
+/* Elements of --ddp-bucket-size. */
+int64_t fr_megatron_bucket(const fr_plan *plan);
+/* --num-distributed-optimizer-instances, 1: one copy. */
+int64_t fr_megatron_instances(const fr_plan *plan);
+const char *fr_megatron_cp_kind(fr_cp_kind kind);
+const char *fr_megatron_fp8_recipe(fr_scaling scaling);
+const char *fr_megatron_lr_style(fr_lr_schedule schedule);
+/* --vocab-size of a NullTokenizer, which had a token more until core 0.17. */
+int64_t fr_megatron_null_vocab(const fr_model *model, int version);
+/* Is the layout written, the plan's stages not being even? */
+bool fr_megatron_has_layout(const fr_plan *plan, const fr_model *model,
+                            int version);
+
+#endif

@@ -1,0 +1,137 @@
+/* megatron_words.c: single values of a plan in Megatron-LM's words. */
+#include "core/base/vec.h"
+#include "interop/export/megatron/megatron_arguments.h"
+
+/* A letter and how often: nothing, "t", "t*4". */
+static void put_repeated(fr_buffer *out, char letter, int64_t n)
+{
+    if (n == 1)
+        fr_buffer_putc(out, letter);
+    else if (n > 1)
+        fr_buffer_printf(out, "%c*%lld", letter, (long long)n);
+}
+
+void fr_megatron_put_layout(const fr_plan *plan, const fr_model *model,
+                            fr_buffer *out)
+{
+    int32_t n = plan->pp * plan->vpp;
+    for (int32_t i = 0; i < n; i++) {
+        if (i == 0)
+            fr_buffer_putc(out, 'E');
+        else
+            fr_buffer_putc(out, '|');
+        put_repeated(out, 't', fr_plan_stage_layers(plan, model, i));
+    }
+    put_repeated(out, 'm', model->n_mtp_layers);
+    fr_buffer_putc(out, 'L');
+}
+
+bool fr_megatron_has_layout(const fr_plan *plan, const fr_model *model,
+                            int version)
+{
+    return version >= FR_MEGATRON_0_13 && plan->pp > 1 &&
+           (plan->n_split > 0 || !fr_megatron_is_even(plan, model));
+}
+
+bool fr_megatron_has_dense_layers(const fr_model *model)
+{
+    for (int64_t i = 0; i < model->n_layers; i++)
+        if (!fr_model_layer_is_moe(model, i))
+            return true;
+    return false;
+}
+
+void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out)
+{
+    for (int64_t i = 0; i < model->n_layers;) {
+        bool has_experts = fr_model_layer_is_moe(model, i);
+        int64_t n = 1;
+        while (i + n < model->n_layers &&
+               fr_model_layer_is_moe(model, i + n) == has_experts)
+            n++;
+        fr_buffer_printf(out, "%s[%d]*%lld", i > 0 ? "+" : "", has_experts,
+                         (long long)n);
+        i += n;
+    }
+}
+
+int fr_megatron_recompute_modules(const fr_plan *plan,
+                                  const char *out[FR_MEGATRON_MODULES_MAX])
+{
+    static const struct {
+        uint32_t part;
+        const char *word;
+    } words[] = {{FR_RECOMPUTE_PART_ATTENTION, "core_attn"},
+                 {FR_RECOMPUTE_PART_NORM, "layernorm"},
+                 {FR_RECOMPUTE_PART_ACTIVATION, "moe_act"},
+                 {FR_RECOMPUTE_PART_MLP, "mlp"},
+                 {FR_RECOMPUTE_PART_EXPERTS, "moe"},
+                 {FR_RECOMPUTE_PART_LATENT, "mla_up_proj"}};
+    int n = 0;
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
+        if (plan->recompute_parts & words[i].part)
+            out[n++] = words[i].word;
+    return n;
+}
+
+int fr_megatron_graph_modules(const fr_model *model,
+                              const char *out[FR_MEGATRON_MODULES_MAX])
+{
+    int n = 0;
+    if (model->n_experts == 0)
+        return 0; /* the whole layer */
+    out[n++] = "attn";
+    if (fr_megatron_has_dense_layers(model))
+        out[n++] = "mlp";
+    out[n++] = "moe_router";
+    return n;
+}
+
+int64_t fr_megatron_bucket(const fr_plan *plan)
+{
+    uint64_t n = plan->bucket_bytes / fr_dtype_bytes(plan->grad_dtype);
+    if (plan->bucket_bytes == 0 || n > (uint64_t)FR_MEGATRON_ONE_BUCKET)
+        return FR_MEGATRON_ONE_BUCKET;
+    return n > 0 ? (int64_t)n : 1;
+}
+
+int64_t fr_megatron_instances(const fr_plan *plan)
+{
+    int64_t n_data = (int64_t)plan->dp * plan->cp;
+    return plan->zero_stage > 0 && plan->zero_group > 0
+               ? n_data / plan->zero_group
+               : 1;
+}
+
+const char *fr_megatron_cp_kind(fr_cp_kind kind)
+{
+    static const char *const words[FR_CP_N] = {[FR_CP_RING] = "p2p",
+                                               [FR_CP_ALL_GATHER] =
+                                                   "all_gather",
+                                               [FR_CP_ALL_TO_ALL] = "a2a"};
+    return words[kind];
+}
+
+const char *fr_megatron_fp8_recipe(fr_scaling scaling)
+{
+    static const char *const words[FR_SCALING_N] = {
+        [FR_SCALING_DELAYED] = "delayed",
+        [FR_SCALING_CURRENT] = "tensorwise",
+        [FR_SCALING_BLOCK] = "mxfp8"};
+    return words[scaling];
+}
+
+const char *fr_megatron_lr_style(fr_lr_schedule schedule)
+{
+    static const char *const words[FR_LR_N] = {[FR_LR_CONSTANT] = "constant",
+                                               [FR_LR_COSINE] = "cosine",
+                                               [FR_LR_LINEAR] = "linear",
+                                               [FR_LR_INVERSE_SQRT] =
+                                                   "inverse-square-root"};
+    return words[schedule];
+}
+
+int64_t fr_megatron_null_vocab(const fr_model *model, int version)
+{
+    return version < FR_MEGATRON_0_18 ? model->vocab - 1 : model->vocab;
+}

@@ -1,0 +1,412 @@
+/*
+ * target_megatron_rules.c: what Megatron-LM's own source asks of arguments,
+ * by version.  Lines are those of tag core_v0.19.0 of
+ * https://github.com/NVIDIA/Megatron-LM, or of the last version that a rule
+ * holds for; files are in megatron/training (arguments.py, initialize.py) and
+ * megatron/core.
+ */
+#include "plan/target/target_megatron_rules.h"
+
+#include "plan/target/target_rows.h"
+
+/* A rule that is one expression over plan, model and job. */
+#define RULE(name, expression)                                                 \
+    static FR_TARGET_RULE(name)                                                \
+    {                                                                          \
+        (void)plan;                                                            \
+        (void)model;                                                           \
+        (void)job;                                                             \
+        return expression;                                                     \
+    }
+
+static bool has_part(const fr_plan *plan, uint32_t parts)
+{
+    return plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+           (plan->recompute_parts & parts) != 0;
+}
+
+static bool has_graphs(const fr_plan *plan, fr_cuda_graphs graphs)
+{
+    return plan->cuda_graphs == graphs;
+}
+
+static bool is_fp8(const fr_plan *plan)
+{
+    return plan->precision == FR_DTYPE_FP8;
+}
+
+static int64_t n_data(const fr_plan *plan)
+{
+    return (int64_t)plan->dp * plan->cp;
+}
+
+static bool has_partial_copies(const fr_plan *plan)
+{
+    return plan->zero_stage > 0 && plan->zero_group > 0 &&
+           plan->zero_group != n_data(plan);
+}
+
+/* ---- stages -------------------------------------------------------------- */
+
+RULE(has_no_split,
+     plan->pp == 1 || (plan->n_split == 0 && fr_megatron_is_even(plan, model)))
+
+/* Even stages, or ends of their own without virtual stages. */
+static FR_TARGET_RULE(has_plain_ends)
+{
+    int32_t first, last;
+    (void)job;
+    return plan->pp == 1 || fr_megatron_is_even(plan, model) ||
+           (plan->vpp == 1 && fr_megatron_ends(plan, model, &first, &last));
+}
+
+static FR_TARGET_RULE(has_ends)
+{
+    int32_t first, last;
+    (void)job;
+    return plan->pp == 1 || fr_megatron_is_even(plan, model) ||
+           fr_megatron_ends(plan, model, &first, &last);
+}
+
+#define OF_STAGES                                                              \
+    (FR_PLAN_BIT(PP) | FR_PLAN_BIT(VPP) | FR_PLAN_BIT(LAYER_SPLIT))
+
+/* ---- parallel degrees ---------------------------------------------------- */
+
+RULE(has_rows_of_experts,
+     plan->tp == 1 || model->n_experts == 0 || plan->is_sequence_parallel)
+RULE(overlaps_with_rows,
+     !plan->is_tp_overlap || plan->tp == 1 || plan->is_sequence_parallel)
+RULE(has_old_order, plan->rank_order != FR_RANK_ORDER_TP_PP_DP ||
+                        (plan->cp == 1 && plan->ep == 1))
+RULE(has_ring, plan->cp == 1 || plan->cp_kind == FR_CP_RING)
+RULE(has_plain_etp, plan->etp == 0 || plan->etp == plan->tp)
+RULE(has_bias_on_whole_experts, model->n_experts == 0 || !model->has_mlp_bias ||
+                                    (plan->etp > 0 ? plan->etp : plan->tp) == 1)
+RULE(has_plain_dispatch,
+     model->n_experts == 0 || plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL)
+RULE(dispatches_to_others,
+     model->n_experts == 0 || plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL ||
+         (int64_t)plan->ep * (plan->etp > 0 ? plan->etp : plan->tp) > 1)
+RULE(has_no_ep_overlap, plan->ep == 1 || !plan->is_ep_overlap)
+
+static FR_TARGET_RULE(overlaps_ep_in_16_bits)
+{
+    (void)model;
+    (void)job;
+    fr_dtype base = fr_plan_storage_dtype(plan);
+    return plan->ep == 1 || !plan->is_ep_overlap || base == FR_DTYPE_BF16 ||
+           base == FR_DTYPE_F16;
+}
+
+RULE(overlaps_ep_with_one_mtp,
+     plan->ep == 1 || !plan->is_ep_overlap || model->n_mtp_layers <= 1)
+
+/* ---- data parallel ------------------------------------------------------- */
+
+RULE(shards_optimizer_alone, plan->zero_stage <= 1)
+RULE(has_whole_copies, !has_partial_copies(plan))
+RULE(has_no_bf16_gradients, plan->grad_dtype != FR_DTYPE_BF16)
+
+static FR_TARGET_RULE(has_its_gradients)
+{
+    (void)model;
+    (void)job;
+    fr_dtype base = fr_plan_storage_dtype(plan);
+    return plan->grad_dtype == FR_DTYPE_F32 ||
+           (plan->grad_dtype == base &&
+            (base == FR_DTYPE_BF16 || base == FR_DTYPE_F16));
+}
+
+/* ---- recompute and offload ----------------------------------------------- */
+
+#define PARTS_OF_0_11 (FR_RECOMPUTE_PART_ATTENTION | FR_RECOMPUTE_PART_EXPERTS)
+
+RULE(recomputes_core_alone, !has_part(plan, ~(uint32_t)PARTS_OF_0_11))
+RULE(recomputes_something,
+     plan->recompute != FR_RECOMPUTE_SELECTIVE || plan->recompute_parts != 0)
+RULE(recomputes_no_products, !has_part(plan, FR_RECOMPUTE_PART_PRODUCTS))
+RULE(recomputes_experts_activation,
+     model->n_experts > 0 || !has_part(plan, FR_RECOMPUTE_PART_ACTIVATION))
+RULE(recomputes_latent_heads,
+     model->kv_lora_rank > 0 || !has_part(plan, FR_RECOMPUTE_PART_LATENT))
+RULE(recomputes_without_delayed_scales,
+     !is_fp8(plan) || plan->scaling != FR_SCALING_DELAYED ||
+         !has_part(plan, FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION))
+RULE(has_no_offloaded_optimizer, !plan->is_optimizer_offloaded)
+RULE(offloads_shards_of_adam,
+     !plan->is_optimizer_offloaded ||
+         (plan->zero_stage > 0 && job->optimizer == FR_OPTIMIZER_ADAMW))
+RULE(has_no_offloaded_activations, plan->activation_offload_frac == 0)
+
+static FR_TARGET_RULE(offloads_whole_layers)
+{
+    (void)job;
+    int64_t n = fr_megatron_offloaded_layers(plan, model);
+    return plan->activation_offload_frac == 0 || (n > 0 && n < model->n_layers);
+}
+
+RULE(offloads_without_pipeline,
+     plan->activation_offload_frac == 0 || plan->pp == 1)
+RULE(offloads_without_recompute,
+     plan->activation_offload_frac == 0 || plan->recompute == FR_RECOMPUTE_NONE)
+RULE(offloads_without_graphs, plan->activation_offload_frac == 0 ||
+                                  plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
+
+/* ---- kernels ------------------------------------------------------------- */
+
+RULE(has_delayed_scales, !is_fp8(plan) || plan->scaling == FR_SCALING_DELAYED)
+RULE(has_no_fp4, plan->precision != FR_DTYPE_FP4)
+RULE(has_no_graphs, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
+RULE(has_no_full_graph, !has_graphs(plan, FR_CUDA_GRAPHS_FULL))
+RULE(graphs_layers_without_full_recompute,
+     !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
+         plan->recompute != FR_RECOMPUTE_FULL)
+RULE(graphs_without_recompute, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+                                   plan->recompute == FR_RECOMPUTE_NONE)
+RULE(graphs_experts_apart, !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
+                               model->n_experts == 0 ||
+                               !has_part(plan, FR_RECOMPUTE_PART_EXPERTS))
+RULE(graphs_recompute_without_dropout,
+     plan->cuda_graphs == FR_CUDA_GRAPHS_NONE || job->dropout == 0 ||
+         plan->recompute == FR_RECOMPUTE_NONE)
+RULE(has_own_loss, !plan->is_loss_fused)
+RULE(loss_is_fused_of_16_bits,
+     !plan->is_loss_fused || fr_plan_storage_dtype(plan) != FR_DTYPE_F32)
+
+/* ---- model and job ------------------------------------------------------- */
+
+RULE(is_decoder, model->kind == FR_MODEL_DECODER && !model->is_parallel_block &&
+                     !model->has_scaled_embedding && model->has_final_norm &&
+                     !model->has_embed_norm)
+
+/* --disable-bias-linear takes all biases, --add-qkv-bias gives these back. */
+RULE(has_known_biases, model->has_out_bias == model->has_mlp_bias &&
+                           (!model->has_out_bias || model->has_qkv_bias))
+
+/* --swiglu; else GELU, whose tanh form is fused with the bias. */
+static FR_TARGET_RULE(has_known_activation)
+{
+    (void)plan;
+    (void)job;
+    if (model->is_gated_mlp)
+        return model->activation == FR_ACTIVATION_SILU;
+    return model->activation == FR_ACTIVATION_GELU ||
+           (model->activation == FR_ACTIVATION_GELU_TANH &&
+            model->has_mlp_bias);
+}
+
+RULE(has_whole_rotary_base,
+     !model->is_rope || model->rope_theta == (double)(int64_t)model->rope_theta)
+RULE(has_no_rope_scaling, !model->has_rope_scaling)
+RULE(has_no_latent, model->kv_lora_rank == 0)
+RULE(has_no_mtp, model->n_mtp_layers == 0)
+RULE(has_rope_with_mtp, model->n_mtp_layers == 0 || model->is_rope)
+RULE(has_no_window, model->sliding_window == 0)
+RULE(has_no_expert_gate,
+     model->n_experts == 0 || !model->has_shared_expert_gate)
+
+/* Before core 0.10 every layer has experts, as wide as --ffn-hidden-size. */
+RULE(has_experts_alone,
+     model->n_experts == 0 ||
+         (model->shared_expert_ffn_hidden == 0 &&
+          model->first_dense_layers == 0 && model->moe_every == 1))
+
+RULE(has_known_optimizer,
+     job->optimizer == FR_OPTIMIZER_ADAMW || job->optimizer == FR_OPTIMIZER_SGD)
+RULE(has_seed, job->seed > 0 && job->seed < UINT64_C(1) << 31)
+RULE(has_steps_after_warmup, job->warmup_steps < job->n_steps)
+
+/* ---- the table ----------------------------------------------------------- */
+
+#define BIT FR_PLAN_BIT
+
+const fr_target_rule fr_megatron_rules[] = {
+    /* Stages. */
+    {"the same number of layers on all stages (a split of its own: core 0.9)",
+     "arguments.py:264, validate_args", OF_STAGES, has_no_split, 0,
+     FR_TARGET_FIRST_ALONE},
+    {"even stages, or a first and last of their own at vpp 1",
+     "arguments.py:271, validate_args; transformer_config.py:430, "
+     "__post_init__",
+     OF_STAGES, has_plain_ends, FR_MEGATRON_0_9, FR_MEGATRON_0_10},
+    {"even stages, or a first and last pipeline rank of their own",
+     "arguments.py:442, validate_args; transformer_config.py:760, "
+     "__post_init__",
+     OF_STAGES, has_ends, FR_MEGATRON_0_11, FR_MEGATRON_0_12},
+    /* Parallel degrees. */
+    {"sequence parallel with experts and tp",
+     "transformer/moe/moe_layer.py:629, MoELayer.forward",
+     BIT(TP) | BIT(SEQUENCE_PARALLEL), has_rows_of_experts, 0, 0},
+    {"sequence parallel with tp-comm-overlap",
+     "arguments.py:1402, validate_args",
+     BIT(TP) | BIT(TP_OVERLAP) | BIT(SEQUENCE_PARALLEL), overlaps_with_rows, 0,
+     0},
+    {"cp 1 and ep 1 with rank order tp-pp-dp",
+     "arguments.py:583, validate_args", BIT(RANK_ORDER) | BIT(CP) | BIT(EP),
+     has_old_order, 0, FR_MEGATRON_0_9},
+    {"cp-kind ring before core 0.10 (--cp-comm-type)",
+     "arguments.py, _add_distributed_args", BIT(CP) | BIT(CP_KIND), has_ring, 0,
+     FR_MEGATRON_0_9},
+    {"etp as tp before core 0.10 (--expert-tensor-parallel-size)",
+     "arguments.py, _add_moe_args", BIT(TP) | BIT(ETP), has_plain_etp, 0,
+     FR_MEGATRON_0_9},
+    {"etp 1 with experts that have biases",
+     "transformer/transformer_config.py:2095, __post_init__",
+     BIT(TP) | BIT(ETP), has_bias_on_whole_experts, FR_MEGATRON_0_10, 0},
+    {"expert-dispatch all-to-all before core 0.12 (flex)",
+     "arguments.py, _add_moe_args", BIT(EXPERT_DISPATCH), has_plain_dispatch, 0,
+     FR_MEGATRON_0_11},
+    {"ep x etp > 1 with expert-dispatch by-node",
+     "transformer/moe/token_dispatcher.py, MoEFlexTokenDispatcher.__init__",
+     BIT(EXPERT_DISPATCH) | BIT(EP) | BIT(TP) | BIT(ETP), dispatches_to_others,
+     FR_MEGATRON_0_12, 0},
+    {"core 0.14 or later for ep-overlap", "arguments.py, _add_moe_args",
+     BIT(EP) | BIT(EP_OVERLAP), has_no_ep_overlap, 0, FR_MEGATRON_0_13},
+    {"bf16 or f16 with ep-overlap",
+     "transformer/transformer_config.py:2467, __post_init__",
+     BIT(EP) | BIT(EP_OVERLAP) | BIT(PRECISION), overlaps_ep_in_16_bits,
+     FR_MEGATRON_0_14, 0},
+    {"at most one layer of later tokens with ep-overlap",
+     "transformer/transformer_config.py:2474, __post_init__",
+     BIT(EP) | BIT(EP_OVERLAP), overlaps_ep_with_one_mtp, FR_MEGATRON_0_14, 0},
+    /* Data parallel. */
+    {"overlap-grad-reduce with overlap-param-gather",
+     "arguments.py:994, validate_args",
+     BIT(ZERO) | BIT(GATHER_OVERLAP) | BIT(OVERLAP), fr_gathers_with_reduction,
+     0, 0},
+    {"zero 0 or 1 before core 0.12 (--use-custom-fsdp)",
+     "arguments.py, _add_distributed_args", BIT(ZERO), shards_optimizer_alone,
+     0, FR_MEGATRON_0_11},
+    {"pp 1 with sharded gradients or parameters",
+     "docs/user-guide/features/megatron_fsdp.md: it goes with tensor, context "
+     "and expert parallelism",
+     BIT(ZERO) | BIT(PP), fr_shards_without_pipeline, FR_MEGATRON_0_12, 0},
+    {"zero-group 0 before core 0.10 (--num-distributed-optimizer-instances)",
+     "arguments.py, _add_distributed_args",
+     BIT(ZERO) | BIT(ZERO_GROUP) | BIT(DP) | BIT(CP), has_whole_copies, 0,
+     FR_MEGATRON_0_9},
+    {"grad_dtype f32, or that of the weights where it has 16 bits",
+     "arguments.py:1175, validate_args", BIT(GRAD_DTYPE) | BIT(PRECISION),
+     has_its_gradients, 0, 0},
+    {"grad_dtype f32 with bf16 before core 0.12 (--grad-reduce-in-bf16)",
+     "arguments.py:374, validate_args", BIT(GRAD_DTYPE), has_no_bf16_gradients,
+     0, FR_MEGATRON_0_11},
+    /* Recompute and offload. */
+    {"recompute of attention and experts alone before core 0.12",
+     "arguments.py, _add_training_args", BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS),
+     recomputes_core_alone, 0, FR_MEGATRON_0_11},
+    {"at least one part with selective recompute",
+     "transformer/transformer_config.py:1763, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_something, 0, 0},
+    {"recompute of other parts than products",
+     "transformer/transformer_config.py:1768, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_no_products, 0, 0},
+    {"experts where activations are made again (moe_act)",
+     "transformer/transformer_config.py:1784, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_experts_activation, 0,
+     0},
+    {"latent attention where its heads are made again (mla_up_proj)",
+     "transformer/transformer_config.py:1789, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_latent_heads, 0, 0},
+    {"no delayed scales with norms or activations made again",
+     "transformer/transformer_config.py:1823, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS) | BIT(PRECISION) | BIT(SCALING),
+     recomputes_without_delayed_scales, FR_MEGATRON_0_14, 0},
+    {"core 0.12 or later for offload-optimizer",
+     "arguments.py, _add_training_args", BIT(OFFLOAD_OPTIMIZER),
+     has_no_offloaded_optimizer, 0, FR_MEGATRON_0_11},
+    {"zero and adamw with offload-optimizer (precision-aware optimizer)",
+     "optimizer/optimizer_config.py:430, __post_init__",
+     BIT(OFFLOAD_OPTIMIZER) | BIT(ZERO), offloads_shards_of_adam,
+     FR_MEGATRON_0_12, 0},
+    {"core 0.16 or later for offload-activations (--cpu-offloading-num-layers)",
+     "arguments.py, add_megatron_arguments", BIT(OFFLOAD_ACTIVATIONS),
+     has_no_offloaded_activations, 0, FR_MEGATRON_0_15},
+    {"offload-activations of whole layers, and not of all",
+     "transformer/transformer_config.py:1704, __post_init__",
+     BIT(OFFLOAD_ACTIVATIONS), offloads_whole_layers, FR_MEGATRON_0_16, 0},
+    {"pp 1 with offload-activations",
+     "transformer/transformer_config.py:1711, __post_init__",
+     BIT(OFFLOAD_ACTIVATIONS) | BIT(PP), offloads_without_pipeline,
+     FR_MEGATRON_0_16, 0},
+    {"recompute none with offload-activations",
+     "transformer/transformer_config.py:1716, __post_init__",
+     BIT(OFFLOAD_ACTIVATIONS) | BIT(RECOMPUTE), offloads_without_recompute,
+     FR_MEGATRON_0_16, 0},
+    {"cuda-graphs none with offload-activations",
+     "transformer/transformer_config.py:2219, __post_init__",
+     BIT(OFFLOAD_ACTIVATIONS) | BIT(CUDA_GRAPHS), offloads_without_graphs,
+     FR_MEGATRON_0_16, 0},
+    /* Kernels. */
+    {"delayed scales before core 0.12 (--fp8-recipe)",
+     "arguments.py, _add_transformer_engine_args",
+     BIT(PRECISION) | BIT(SCALING), has_delayed_scales, 0, FR_MEGATRON_0_11},
+    {"core 0.15 or later for fp4", "arguments.py, _add_transformer_engine_args",
+     BIT(PRECISION), has_no_fp4, 0, FR_MEGATRON_0_14},
+    {"core 0.11 or later for cuda-graphs", "arguments.py, _add_training_args",
+     BIT(CUDA_GRAPHS), has_no_graphs, 0, FR_MEGATRON_0_10},
+    {"core 0.14 or later for cuda-graphs full", "arguments.py, validate_args",
+     BIT(CUDA_GRAPHS), has_no_full_graph, FR_MEGATRON_0_11, FR_MEGATRON_0_13},
+    {"recompute none with cuda-graphs",
+     "transformer/transformer_config.py:1267, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_without_recompute,
+     FR_MEGATRON_0_11, FR_MEGATRON_0_14},
+    {"another recompute than full with cuda-graphs layer",
+     "transformer/transformer_config.py:2278, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_layers_without_full_recompute,
+     FR_MEGATRON_0_15, 0},
+    {"experts kept with cuda-graphs layer (moe_router is in the graph)",
+     "transformer/transformer_config.py:2287, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS),
+     graphs_experts_apart, FR_MEGATRON_0_16, 0},
+    {"dropout 0 with cuda-graphs and recompute",
+     "transformer/transformer_config.py:2303, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_recompute_without_dropout,
+     FR_MEGATRON_0_15, 0},
+    {"loss_fused off before core 0.12 (--cross-entropy-fusion-impl)",
+     "arguments.py, _add_training_args", BIT(LOSS_FUSED), has_own_loss, 0,
+     FR_MEGATRON_0_11},
+    {"loss_fused off: it refuses Transformer Engine's fused loss",
+     "arguments.py:1642, validate_args", BIT(LOSS_FUSED), has_own_loss,
+     FR_MEGATRON_0_18, 0},
+    {"a precision of 16 bits or fewer with loss_fused",
+     "core/extensions/transformer_engine.py, te_parallel_cross_entropy",
+     BIT(LOSS_FUSED) | BIT(PRECISION), loss_is_fused_of_16_bits,
+     FR_MEGATRON_0_12, FR_MEGATRON_0_17},
+    /* The model and the job. */
+    {"a decoder of GPT's form", "gpt_builders.py, gpt_builder", 0, is_decoder,
+     0, 0},
+    {"biases in all products, in none, or in those of q, k and v",
+     "arguments.py:1549, validate_args", 0, has_known_biases, 0, 0},
+    {"SwiGLU, GELU, or the tanh form of GELU with biases",
+     "argument_utils.py:313, core_transformer_config_from_args", 0,
+     has_known_activation, 0, 0},
+    {"a whole number as the base of rotary positions (--rotary-base)",
+     "arguments.py, _add_network_size_args", 0, has_whole_rotary_base, 0, 0},
+    {"core 0.10 or later for rescaled rotary positions (--use-rope-scaling)",
+     "arguments.py, _add_network_size_args", 0, has_no_rope_scaling, 0,
+     FR_MEGATRON_0_9},
+    {"core 0.10 or later for latent attention", "arguments.py, _add_mla_args",
+     0, has_no_latent, 0, FR_MEGATRON_0_9},
+    {"core 0.12 or later for layers of later tokens (--mtp-num-layers)",
+     "arguments.py, _add_network_size_args", 0, has_no_mtp, 0,
+     FR_MEGATRON_0_11},
+    {"rotary positions with layers of later tokens",
+     "arguments.py:857, validate_args", 0, has_rope_with_mtp, FR_MEGATRON_0_12,
+     0},
+    {"core 0.15 or later for a sliding window (--window-size)",
+     "arguments.py, _add_network_size_args", 0, has_no_window, 0,
+     FR_MEGATRON_0_14},
+    {"core 0.10 or later for dense layers or shared experts beside experts",
+     "arguments.py, _add_moe_args", 0, has_experts_alone, 0, FR_MEGATRON_0_9},
+    {"core 0.16 or later for gated shared experts (--moe-shared-expert-gate)",
+     "arguments.py, _add_moe_args", 0, has_no_expert_gate, 0, FR_MEGATRON_0_15},
+    {"optimizer adamw or sgd", "arguments.py, _add_training_args", 0,
+     has_known_optimizer, 0, 0},
+    {"a seed from 1 to 2^31 - 1", "initialize.py:436, _set_random_seed", 0,
+     has_seed, 0, 0},
+    {"fewer steps of warm-up than of training",
+     "optimizer_param_scheduler.py:160, OptimizerParamScheduler.__init__", 0,
+     has_steps_after_warmup, 0, 0},
+    {.text = NULL}};

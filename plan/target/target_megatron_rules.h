@@ -1,0 +1,13 @@
+/*
+ * target_megatron_rules.h: the rules of Megatron-LM's own source.  Private to
+ * plan/target/target_megatron.c.
+ */
+#ifndef FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
+#define FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
+
+#include "plan/target/target.h"
+#include "plan/target/target_megatron.h"
+
+extern const fr_target_rule fr_megatron_rules[];
+
+#endif
