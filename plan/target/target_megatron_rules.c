@@ -184,17 +184,10 @@ RULE(is_decoder, model->kind == FR_MODEL_DECODER && !model->is_parallel_block &&
 RULE(has_known_biases, model->has_out_bias == model->has_mlp_bias &&
                            (!model->has_out_bias || model->has_qkv_bias))
 
-/* --swiglu; else GELU, whose tanh form is fused with the bias. */
-static FR_TARGET_RULE(has_known_activation)
-{
-    (void)plan;
-    (void)job;
-    if (model->is_gated_mlp)
-        return model->activation == FR_ACTIVATION_SILU;
-    return model->activation == FR_ACTIVATION_GELU ||
-           (model->activation == FR_ACTIVATION_GELU_TANH &&
-            model->has_mlp_bias);
-}
+RULE(has_known_activation,
+     model->is_gated_mlp ? model->activation == FR_ACTIVATION_SILU
+                         : model->activation == FR_ACTIVATION_GELU ||
+                               model->activation == FR_ACTIVATION_GELU_TANH)
 
 RULE(has_whole_rotary_base,
      !model->is_rope || model->rope_theta == (double)(int64_t)model->rope_theta)
@@ -379,7 +372,7 @@ const fr_target_rule fr_megatron_rules[] = {
      0, 0},
     {"biases in all products, in none, or in those of q, k and v",
      "arguments.py:1549, validate_args", 0, has_known_biases, 0, 0},
-    {"SwiGLU, GELU, or the tanh form of GELU with biases",
+    {"SwiGLU or GELU",
      "argument_utils.py:313, core_transformer_config_from_args", 0,
      has_known_activation, 0, 0},
     {"a whole number as the base of rotary positions (--rotary-base)",

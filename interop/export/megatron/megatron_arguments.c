@@ -122,6 +122,18 @@ static void put_experts(const fr_megatron_request *of, fr_buffer *out)
     fr_buffer_puts(out, "'\n");
 }
 
+/* GELU has its tanh form where it is fused with the bias before it. */
+static void put_activation(const fr_model *model, fr_buffer *out)
+{
+    bool is_tanh = model->activation == FR_ACTIVATION_GELU_TANH;
+    if (model->is_gated_mlp)
+        put_switch(out, "swiglu");
+    else if (is_tanh && !model->has_mlp_bias)
+        put_comment(out, "without biases GELU has its erf form, not tanh");
+    else if (!is_tanh && model->has_mlp_bias)
+        put_switch(out, "no-bias-gelu-fusion");
+}
+
 static void put_biases(const fr_model *model, fr_buffer *out)
 {
     if (!model->has_mlp_bias)
@@ -151,11 +163,7 @@ void fr_megatron_put_model(const fr_megatron_request *of, fr_buffer *out)
     put_word(out, "normalization",
              model->is_rms_norm ? "RMSNorm" : "LayerNorm");
     put_real(out, "norm-epsilon", model->norm_eps);
-    if (model->is_gated_mlp)
-        put_switch(out, "swiglu");
-    else if (model->activation == FR_ACTIVATION_GELU)
-        /* Fused with the bias it is the tanh form. */
-        put_switch(out, "no-bias-gelu-fusion");
+    put_activation(model, out);
     put_biases(model, out);
     if (!model->is_tied)
         put_switch(out, "untie-embeddings-and-output-weights");
