@@ -30,6 +30,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_COMPRESS] = FR_REFUSED(
         "it sends gradients as they are added up; take grad_dtype bf16"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
+    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
     [FR_PLAN_RANK_ORDER] = FR_WRITTEN_ONLY(

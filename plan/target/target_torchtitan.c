@@ -36,6 +36,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
                         "training.mixed_precision_reduce",
                         "it sends gradients as they are, or as bf16"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
+    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
     [FR_PLAN_RANK_ORDER] =
