@@ -50,14 +50,20 @@ static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
     if (cluster->carbon_g_per_kwh > 0)
         fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is read and "
                          "not used");
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (cluster->node_types[i].storage_read_Bps > 0 ||
+            cluster->node_types[i].storage_write_Bps > 0)
+            fr_cli_note(cli,
+                        "forerun: storage rates of node-type '%s' are read and "
+                        "not used: no prediction follows them",
+                        cluster->node_types[i].id);
 }
 
 /* Energy of a run without what its hosts draw would be taken for all of it. */
 static void note_power(const fr_cli *cli, const fr_cluster *cluster)
 {
     bool is_asked =
-        fr_command_takes(cli->command, FR_OPT_MAX_ENERGY) &&
-        (fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_MAX_ENERGY));
+        fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_MAX_ENERGY);
     for (size_t i = 0; is_asked && i < cluster->n_node_types; i++) {
         const fr_node_type *type = &cluster->node_types[i];
         if (type->power_w <= 0 &&

@@ -47,6 +47,7 @@ static const fr_field change_time_fields[] = {
 static const fr_field change_memory_fields[] = {
     FR_FIELD(fr_plan_change, peak_bytes),
     FR_FIELD(fr_plan_change, short_by_bytes),
+    FR_FIELD(fr_plan_change, p_fits),
     FR_FIELD(fr_plan_change, why),
 };
 
@@ -72,12 +73,16 @@ static const fr_field slow_fields[] = {
     {"step_s_without", FR_MEMBER(fr_slow_part, step_s)},
 };
 
-/* Shorter, or the first that fits at all. */
+/* The fastest that fits as likely as was asked for, if it is shorter; of a plan
+ * that does not fit itself in any case. */
 static const fr_plan_change *next_of(const fr_explanation *e)
 {
-    if (e->n_fitting == 0)
+    const fr_plan_change *best = NULL;
+    for (int i = 0; i < e->n_fitting && best == NULL; i++)
+        if (e->changes[i].p_fits >= e->fit_confidence)
+            best = &e->changes[i];
+    if (best == NULL)
         return NULL;
-    const fr_plan_change *best = &e->changes[0];
     return best->diff < 0 || !e->prediction.memory.fits ? best : NULL;
 }
 
@@ -214,6 +219,7 @@ static void add_change(fr_table *table, const fr_plan_change *change)
     fr_table_s(table, change->step_s);
     fr_table_cell(table, "%+.1f %%", 100 * change->diff);
     fr_table_bytes(table, (double)change->peak_bytes);
+    fr_table_likely(table, change->p_fits);
     if (change->fits)
         fr_table_text(table, change->why);
     else
@@ -233,8 +239,8 @@ static bool is_idle(const fr_explanation *e, const fr_plan_change *change)
 static fr_status print_changes(const fr_explanation *e, int n_changes,
                                fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {"one change", ">step", "",
-                                           ">memory",    "",      NULL};
+    static const char *const headings[] = {
+        "one change", ">step", "", ">memory", ">fits", "", NULL};
     fr_table table;
     if (e->n_changes == 0) {
         fr_buffer_puts(out, "no single change is legal\n");
@@ -262,7 +268,9 @@ static void print_next(const fr_explanation *e, fr_buffer *out)
                          fr_format_s(step, sizeof step, next->step_s),
                          100 * next->diff, next->plan);
     else
-        fr_buffer_printf(out, "no single change that fits is faster\n");
+        fr_buffer_printf(out,
+                         "no single change that fits with %.4g %% is faster\n",
+                         100 * e->fit_confidence);
     if (e->i_more_memory < 0)
         return;
     const fr_plan_change *large = &e->changes[e->i_more_memory];

@@ -39,10 +39,7 @@ static fr_status print_changes(const fr_fit_advice *advice, fr_buffer *out,
         fr_table_text(&table, at->what);
         fr_table_s(&table, at->step_s);
         fr_table_bytes(&table, (double)at->peak_bytes);
-        if (at->p_fits > 0.995)
-            fr_table_text(&table, ">99 %");
-        else
-            fr_table_cell(&table, "%.0f %%", 100 * at->p_fits);
+        fr_table_likely(&table, at->p_fits);
     }
     return fr_table_finish(&table, out, err);
 }

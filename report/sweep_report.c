@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "report/run_length_report.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -230,6 +231,8 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
         fr_json_null(json);
     fr_json_put_string(json, "lr_rule",
                        sweep->lr_rule[0] != '\0' ? sweep->lr_rule : NULL);
+    if (sweep->lacks_switches)
+        fr_json_put_string(json, "energy_is_without", FR_RUN_ENERGY_IS_WITHOUT);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
     fr_json_open_array(json, "points");
     for (size_t i = 0; i < sweep->n_points; i++)
@@ -320,7 +323,9 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
     if (has_runs(sweep))
-        fr_buffer_puts(out, "run: without failures, restarts, evaluation\n");
+        fr_buffer_puts(out, "run: without " FR_RUN_IS_WITHOUT "\n");
+    if (sweep->lacks_switches)
+        fr_buffer_puts(out, "energy: without " FR_RUN_ENERGY_IS_WITHOUT "\n");
     for (int k = 0; k < sweep->n_keys; k++)
         if (!fr_sweep_key_acts(sweep, k))
             fr_buffer_printf(out, "has no effect here: %s\n",

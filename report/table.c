@@ -82,6 +82,16 @@ void fr_table_bytes(fr_table *table, double bytes)
     fr_table_text(table, fr_format_bytes(text, sizeof text, bytes));
 }
 
+void fr_table_likely(fr_table *table, double probability)
+{
+    if (probability > 0.995)
+        fr_table_text(table, ">99 %");
+    else if (probability > 0 && probability < 0.005)
+        fr_table_text(table, "<1 %");
+    else
+        fr_table_cell(table, "%.0f %%", 100 * probability);
+}
+
 void fr_table_blank(fr_table *table, int n)
 {
     for (int i = 0; i < n; i++)

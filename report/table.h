@@ -33,6 +33,8 @@ void fr_table_cell(fr_table *table, const char *format, ...) FR_PRINTF(2, 3);
 void fr_table_text(fr_table *table, const char *text);
 void fr_table_s(fr_table *table, double seconds);
 void fr_table_bytes(fr_table *table, double bytes);
+/* A probability: "12 %", ">99 %". */
+void fr_table_likely(fr_table *table, double probability);
 void fr_table_blank(fr_table *table, int n);
 /* Appends the table to `out`, without trailing blanks, and releases it. */
 FR_CHECKED fr_status fr_table_finish(fr_table *table, fr_buffer *out,

@@ -5,6 +5,7 @@
 #include "core/document/fields.h"
 #include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"
+#include "report/run_length_report.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -50,8 +51,7 @@ static void put_members(const fr_tuning_goal *goal, const fr_tuned *tuned,
     if (tuned->run_s > 0) {
         fr_json_key(json, "run");
         fr_fields_write(FR_FIELDS(run_fields), tuned, json);
-        fr_json_put_string(json, "run_is_without",
-                           "failures, restarts, evaluation");
+        fr_json_put_string(json, "run_is_without", FR_RUN_IS_WITHOUT);
     }
     fr_json_open_object(json, "prediction");
     fr_report_prediction_json(&tuned->prediction, json);
@@ -243,6 +243,8 @@ void fr_report_tuning_json(const fr_tuning *t, fr_json_writer *json)
     put_nearest(t, json);
     put_space(t, json);
     put_certificate(t, json);
+    if (t->lacks_switches)
+        fr_json_put_string(json, "energy_is_without", FR_RUN_ENERGY_IS_WITHOUT);
     put_measured(t, json);
     put_correction(t, json);
     fr_json_put_double(json, "wall_s", t->wall_s);
@@ -287,15 +289,6 @@ static void value_cell(const fr_tuning *t, double value, fr_table *table)
                              : "-");
 }
 
-/* A probability of fitting: two digits, and no certainty. */
-static void fits_cell(const fr_prediction *p, fr_table *table)
-{
-    if (p->memory.p_fits > 0.995)
-        fr_table_text(table, ">99 %");
-    else
-        fr_table_cell(table, "%.0f %%", 100 * p->memory.p_fits);
-}
-
 /* Of the value against the best: "+3.1 %". */
 static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
                       fr_table *table)
@@ -325,7 +318,7 @@ static void add_row(const fr_tuning *t, const char *label,
     if (!t->goal.is_step)
         fr_table_s(table, p->step_s);
     fr_table_bytes(table, (double)p->memory.peak_bytes);
-    fits_cell(p, table);
+    fr_table_likely(table, p->memory.p_fits);
     fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
                   has_both ? ": " : "", why);
 }
@@ -398,29 +391,22 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
 
 static void run_row(const char *label, const fr_tuned *tuned, fr_table *table)
 {
-    char usd[FR_FORMAT_MAX] = "-", kwh[FR_FORMAT_MAX] = "-";
-    if (tuned->run_usd > 0)
-        fr_format_usd(usd, sizeof usd, tuned->run_usd);
-    if (tuned->run_kwh > 0)
-        fr_format_kwh(kwh, sizeof kwh, tuned->run_kwh);
-    fr_table_text(table, label);
-    fr_table_cell(table, "%lld", (long long)tuned->n_nodes);
-    fr_table_cell(table, "%lld", (long long)tuned->n_ranks);
-    fr_table_cell(table, "%.3g", tuned->run_s / 86400);
-    fr_table_text(table, usd);
-    fr_table_text(table, kwh);
+    const fr_run_length run = {.seconds = tuned->run_s,
+                               .usd = tuned->run_usd,
+                               .kwh = tuned->run_kwh,
+                               .n_nodes = tuned->n_nodes,
+                               .n_devices = tuned->n_ranks};
+    fr_run_length_row(label, &run, table);
 }
 
 /* What a whole run takes, in the order of the first table. */
 static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {
-        "the run", ">nodes", ">devices", ">days", ">cost", ">energy", NULL};
     fr_table table;
     char label[24];
     if (!(t->best.run_s > 0))
         return FR_OK;
-    fr_table_init(&table, headings);
+    fr_run_length_begin(&table);
     run_row("best", &t->best, &table);
     for (size_t i = 0; i < t->alternatives.n; i++) {
         snprintf(label, sizeof label, "%zu", i + 2);
@@ -432,7 +418,7 @@ static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
                     &table);
     fr_buffer_putc(out, '\n');
     FR_TRY(fr_table_finish(&table, out, err));
-    fr_buffer_puts(out, "without failures, restarts, evaluation\n");
+    fr_run_length_legend(t->lacks_switches, out);
     return FR_OK;
 }
 

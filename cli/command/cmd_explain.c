@@ -4,9 +4,11 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
+#include "cli/option/goal_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
+#include "cli/option/run_length.h"
 #include "cli/option/usual_job.h"
 #include "core/base/fileio.h"
 #include "core/base/text.h"
@@ -63,6 +65,8 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
         status = fr_report_prediction_text(prediction, &text, err);
     else if (status == FR_OK)
         fr_buffer_puts(&text, "no prediction in the plan; give a cluster\n");
+    if (status == FR_OK && s->has_forecast)
+        status = fr_cli_run_length_text(cli, &setup, prediction, &text, err);
     if (status == FR_OK && s->has_fit)
         status = fr_report_fit_text(&s->fit, &text, err);
     if (status == FR_OK && s->explanation != NULL) {
@@ -99,6 +103,8 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     fr_json_begin_object(json);
     fr_report_prediction_json(prediction, json);
     fr_json_end_object(json);
+    if (s->has_forecast)
+        fr_cli_run_length_json(cli, &setup, prediction, json);
     if (s->has_fit)
         fr_report_fit_json(&s->fit, json);
     if (s->explanation != NULL)
@@ -203,6 +209,7 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .plan = &s->file.plan,
         .prediction = &s->forecast.prediction,
         .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
+        .fit_confidence = fr_cli_fit_confidence(cli),
         .n_threads = (int)cli->option[FR_OPT_JOBS].count,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
@@ -226,6 +233,7 @@ FR_COMMAND_FUNCTION(explain)
     subject s = {0};
     fr_status status;
     FR_TRY(check_options(cli, err));
+    FR_TRY(fr_cli_check_run_length(cli, err));
     bool has_cluster = cli->n_positional > 1;
     bool is_plan = !has_cluster || is_plan_file(cli->positional[0]);
     fr_plan_file_init(&s.file);

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/option/plan_choice.h"
+#include "cli/option/run_length.h"
 #include "cli/option/usual_job.h"
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
@@ -46,6 +47,9 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_report_setup_text(&setup, &text);
     fr_status status =
         fr_report_prediction_text(&forecast->prediction, &text, err);
+    if (status == FR_OK)
+        status = fr_cli_run_length_text(cli, &setup, &forecast->prediction,
+                                        &text, err);
     if (status == FR_OK && fit != NULL)
         status = fr_report_fit_text(fit, &text, err);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
@@ -68,6 +72,7 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_json(&setup, json);
     fr_report_prediction_json(&forecast->prediction, json);
+    fr_cli_run_length_json(cli, &setup, &forecast->prediction, json);
     if (fit != NULL)
         fr_report_fit_json(fit, json);
     return fr_answer_print(&answer, cli, err);
@@ -101,6 +106,7 @@ FR_COMMAND_FUNCTION(simulate)
     fr_forecast forecast = {0};
     fr_plan_choice choice = {0};
     fr_status status;
+    FR_TRY(fr_cli_check_run_length(cli, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(

@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
+#include "cli/option/run_length.h"
 #include "cli/sweep_points.h"
 #include "cli/sweep_trials.h"
 #include "core/base/text.h"
@@ -97,6 +98,17 @@ static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
                      row->summary);
 }
 
+/* Is energy told of points of several nodes? */
+static bool lacks_switches(const fr_inputs *inputs, const fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++)
+        if (sweep->points[i].kwh_per_1e9_tokens > 0 &&
+            fr_cluster_lacks_switches(&inputs->cluster,
+                                      sweep->points[i].n_nodes))
+            return true;
+    return false;
+}
+
 static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
                             fr_sweep_points *points, fr_err *err)
 {
@@ -134,6 +146,7 @@ FR_COMMAND_FUNCTION(sweep)
     if (status != FR_OK)
         goto out_inputs;
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    points.sweep.lacks_switches = lacks_switches(&inputs, &points.sweep);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status,

@@ -7,6 +7,7 @@
 #include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
+#include "cli/option/run_length.h"
 #include "cli/option/usual_job.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"
@@ -219,6 +220,10 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
+    tuning.lacks_switches =
+        tuning.best.run_kwh > 0 &&
+        fr_cluster_lacks_switches(&inputs.cluster,
+                                  fr_cluster_n_nodes(&inputs.cluster));
     status = deliver(cli, &inputs, &choice, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);

@@ -17,8 +17,9 @@ static const fr_option calibrate_options[] = {
     FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH,
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,
-    FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,  OF_PLAN_AND_JOB};
+    FR_OPT_TOKENS,         FR_OPT_COLUMNS, FR_OPT_PROFILE,
+    FR_OPT_OUTPUT,         FR_OPT_TRACE,   FR_OPT_GANTT,
+    FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,   OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,
     FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,
@@ -62,9 +63,18 @@ static const fr_option run_options[] = {
     FR_OPT_OUTPUT,     FR_OPT_RESUME,
     FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_N};
-static const fr_option explain_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_RANKS, FR_OPT_PROFILE, FR_OPT_GANTT,   FR_OPT_TRACE,
-    FR_OPT_ALLOW,   FR_OPT_JOBS,  FR_OPT_TOP,     OF_PLAN_AND_JOB};
+static const fr_option explain_options[] = {FR_OPT_TOKENS,
+                                            FR_OPT_FIT_CONFIDENCE,
+                                            FR_OPT_RANKS_PER_NODE,
+                                            FR_OPT_COLUMNS,
+                                            FR_OPT_RANKS,
+                                            FR_OPT_PROFILE,
+                                            FR_OPT_GANTT,
+                                            FR_OPT_TRACE,
+                                            FR_OPT_ALLOW,
+                                            FR_OPT_JOBS,
+                                            FR_OPT_TOP,
+                                            OF_PLAN_AND_JOB};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 

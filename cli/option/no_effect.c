@@ -54,7 +54,7 @@ static const struct {
     {is_for_runs,
      "the answer is of one step: it is for 'forerun run', and kept in the plan "
      "that -o writes",
-     {FR_OPT_STEPS, FR_OPT_LR_RULE}},
+     {FR_OPT_LR_RULE}},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},

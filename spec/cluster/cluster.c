@@ -1,6 +1,7 @@
 /* cluster.c: what a cluster consists of: names, counts, places, prices. */
 #include "spec/cluster/cluster.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,10 +292,30 @@ double fr_cluster_usd_per_h(const fr_cluster *cluster, int64_t n_nodes,
     return sum;
 }
 
+double fr_fabric_power_w(const fr_fabric *fabric, int64_t n_nodes,
+                         int32_t n_rails)
+{
+    double sum = 0.0, n_below = 1;
+    for (int32_t i = 0; i < fabric->n_levels; i++) {
+        n_below *= (double)fabric->levels[i].n_down;
+        sum += ceil((double)n_nodes / n_below) * fabric->levels[i].power_w;
+    }
+    if (fabric->kind == FR_FABRIC_RAIL)
+        sum *= n_rails;
+    for (size_t i = 0; i < fabric->n_switches; i++)
+        sum += fabric->switches[i].power_w;
+    return sum;
+}
+
 double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
                           double load_frac)
 {
-    double sum = 0.0;
+    /* One node alone sends nothing through them. */
+    double sum =
+        n_nodes > 1
+            ? fr_fabric_power_w(&cluster->fabric, n_nodes,
+                                fr_cluster_node_type(cluster, 0)->n_rails)
+            : 0;
     for (size_t i = 0; i < cluster->n_groups; i++) {
         const fr_node_type *type = type_of(cluster, &cluster->groups[i]);
         const fr_device_type *device = &cluster->devices[type->i_device];

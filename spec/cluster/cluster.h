@@ -236,7 +236,7 @@ double fr_cluster_usd_per_h(const fr_cluster *cluster, int64_t n_nodes,
                             bool is_spot);
 
 /* Of the first n_nodes nodes with all devices busy at `load_frac`, what hosts
- * draw and the power usage effectiveness counted. */
+ * and switches draw and the power usage effectiveness counted. */
 double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
                           double load_frac);
 

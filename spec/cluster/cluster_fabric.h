@@ -28,6 +28,7 @@ typedef struct fr_fabric_level {
     int64_t n_down;          /* nodes (above: switches) below one switch */
     double oversubscription; /* bandwidth down / bandwidth up, >= 1 */
     double latency_s;        /* added by going up to this level and down */
+    double power_w;          /* of all that one switch stands for; 0: unknown */
 } fr_fabric_level;
 
 /*
@@ -43,6 +44,7 @@ typedef struct fr_fabric_link {
 
 typedef struct fr_fabric_switch {
     char id[FR_CLUSTER_ID];
+    double power_w; /* 0: unknown */
 } fr_fabric_switch;
 
 typedef struct fr_fabric {
@@ -59,6 +61,11 @@ typedef struct fr_fabric {
     fr_fabric_link *links; /* LINKS; owned */
     size_t n_links;
 } fr_fabric;
+
+/* What the switches above the first n_nodes nodes draw, as far as the file
+ * says it; n_rails of them of each in rails.  0: of none it is known. */
+double fr_fabric_power_w(const fr_fabric *fabric, int64_t n_nodes,
+                         int32_t n_rails);
 
 extern const fr_names fr_fabric_kinds;
 #define fr_fabric_kind_name(kind) fr_name_of(&fr_fabric_kinds, kind)

@@ -91,6 +91,8 @@ static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)
         h = hash_i64(fabric->levels[i].n_down, h);
         h = hash_double(fabric->levels[i].oversubscription, h);
         h = hash_double(fabric->levels[i].latency_s, h);
+        if (fabric->levels[i].power_w > 0)
+            h = hash_double(fabric->levels[i].power_w, hash_i64('p', h));
     }
     for (int32_t i = 0; i < fabric->n_dims; i++)
         h = hash_i64(fabric->dims[i], h);
@@ -99,6 +101,10 @@ static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)
     h = hash_i64(fabric->n_per_router, h);
     h = hash_doubles(rates, FR_LENGTH(rates), h);
     h = hash_u64(fabric->n_switches, h);
+    for (size_t i = 0; i < fabric->n_switches; i++)
+        if (fabric->switches[i].power_w > 0)
+            h = hash_double(fabric->switches[i].power_w,
+                            hash_i64((int64_t)i, hash_i64('p', h)));
     for (size_t i = 0; i < fabric->n_links; i++) {
         const fr_fabric_link *link = &fabric->links[i];
         h = hash_i64(link->from, h);

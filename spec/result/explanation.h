@@ -43,6 +43,7 @@ typedef struct fr_plan_change {
     double step_s; /* 0: too large to say */
     double diff;   /* step / that of the plan - 1 */
     uint64_t peak_bytes, short_by_bytes;
+    double p_fits; /* how likely it fits */
     char why[160]; /* "-12 % exposed tp, +2 % bubble" */
 } fr_plan_change;
 
@@ -123,6 +124,7 @@ typedef struct fr_explanation {
     fr_plan_change changes[FR_PLAN_CHANGES]; /* that fit, fastest first; then
                                                 those that do not */
     int n_changes, n_fitting;
+    double fit_confidence; /* with which the next change has to fit */
     int i_more_memory; /* faster than all that fit, but too large; of several
                           the one that is short by least; -1: none */
     int n_illegal;

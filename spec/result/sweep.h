@@ -65,6 +65,7 @@ typedef struct fr_sweep {
     bool is_exact;             /* each in the whole space of tune */
     bool is_weak;              /* the batch grows with the devices */
     bool has_tokens;           /* lists of layers have samples */
+    bool lacks_switches;       /* energy is without those of the network */
     int64_t n_trials; /* equal ones, side by side; 0: the points are no such */
     double knee_frac;
     char goal[24], goal_unit[24]; /* "": none was asked for */

@@ -78,7 +78,8 @@ enum { FR_TUNING_MEASURED = 16 };
 
 typedef struct fr_tuning {
     fr_tuning_goal goal;
-    fr_tuned best;   /* plan NULL: nothing fits, see nearest */
+    bool lacks_switches; /* energy is without those of the network */
+    fr_tuned best;       /* plan NULL: nothing fits, see nearest */
     fr_tuned robust; /* a tie that is more robust than the best, the most so of
                         those looked at; NULL: there is none */
     struct {         /* the tie of the fewest ranks, where those are fewer */

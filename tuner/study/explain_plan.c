@@ -222,6 +222,18 @@ static void say_why(const fr_prediction *from, const fr_prediction *to,
     }
 }
 
+/* What does not fit was simulated with memory for anything: its probability is
+ * that of the real capacity. */
+static double p_fits_of(const fr_evaluation *found, uint64_t capacity_bytes)
+{
+    const double sigma = found->prediction.memory.error_bytes;
+    const double headroom =
+        (double)capacity_bytes - (double)found->prediction.memory.peak_bytes;
+    if (found->outcome == FR_OUTCOME_SIMULATED)
+        return found->prediction.memory.p_fits;
+    return sigma > 0 ? 0.5 * erfc(-headroom / sigma / sqrt(2)) : 0;
+}
+
 static void fill_change(const work *w, size_t i, fr_plan_change *out)
 {
     const fr_evaluation *found = &w->found[i];
@@ -234,6 +246,7 @@ static void fill_change(const work *w, size_t i, fr_plan_change *out)
     out->diff = out->step_s > 0 ? out->step_s / from->step_s - 1 : 0;
     out->peak_bytes = found->prediction.memory.peak_bytes;
     out->short_by_bytes = found->short_by_bytes;
+    out->p_fits = p_fits_of(found, from->memory.capacity_bytes);
     if (out->step_s > 0)
         say_why(from, &found->prediction, out->why, sizeof out->why);
     for (char *c = out->why; *c != '\0'; c++)
@@ -320,6 +333,7 @@ fr_status fr_explain_plan(const fr_explain_request *request,
                 out_work);
     FR_TRY_GOTO(status, fr_slow_parts_find(request, answer, err), out_work);
     answer->changed_by = changed_by;
+    answer->fit_confidence = request->fit_confidence;
     fill_shares(&w, answer);
     fill_changes(&w, answer);
     *out = *answer;

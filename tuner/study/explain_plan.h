@@ -21,8 +21,9 @@ typedef struct fr_explain_request {
     const fr_plan *plan;
     const fr_prediction *prediction; /* of the plan; whether it fits or not */
     bool allow_lossy;
-    int n_threads;     /* 0: as many as OpenMP has */
-    const fr_log *log; /* may be NULL */
+    double fit_confidence; /* with which the change that is advised fits */
+    int n_threads;         /* 0: as many as OpenMP has */
+    const fr_log *log;     /* may be NULL */
 } fr_explain_request;
 
 /* Everything is borrowed.  The plan is legal and has been predicted.  The

@@ -41,6 +41,7 @@ static const struct {
     {FR_OPT_RANKS, BASE, "--ranks 9"},
     {FR_OPT_RANKS_PER_NODE, BASE, "--ranks-per-node 4"},
     {FR_OPT_FRAMEWORK, BASE, "--framework nemo"},
+    {FR_OPT_TOKENS, BASE, "--tokens 1T"},
     {FR_OPT_DP, BASE, "--dp 2"},
     {FR_OPT_TP, BASE, "--tp 4 --dp 2"},
     {FR_OPT_PP, BASE, "--pp 4 --dp 2"},

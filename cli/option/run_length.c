@@ -1,0 +1,61 @@
+/* run_length.c: see run_length.h. */
+#include "cli/option/run_length.h"
+
+#include "cli/option/goal_options.h"
+
+bool fr_cluster_lacks_switches(const fr_cluster *cluster, int64_t n_nodes)
+{
+    return n_nodes > 1 && fr_fabric_power_w(&cluster->fabric, n_nodes, 1) <= 0;
+}
+
+fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err)
+{
+    fr_goal goal;
+    return fr_cli_make_goal(cli, &goal, err);
+}
+
+/* False: none was asked for. */
+static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
+                     const fr_prediction *prediction, fr_run_length *out)
+{
+    fr_goal goal;
+    fr_err checked;
+    const fr_job job = fr_goal_job(setup->model, setup->job);
+    if (!fr_cli_has(cli, FR_OPT_TOKENS) && !fr_cli_has(cli, FR_OPT_STEPS))
+        return false;
+    if (fr_cli_make_goal(cli, &goal, &checked) != FR_OK)
+        return false;
+    const fr_goal_run run = fr_goal_run_of(&goal, prediction->step_s,
+                                           setup->plan, &job, setup->cluster);
+    *out = (fr_run_length){.n_steps = run.n_steps,
+                           .n_tokens = run.tokens,
+                           .seconds = run.seconds,
+                           .usd = run.usd,
+                           .kwh = run.kwh,
+                           .n_nodes = run.n_nodes,
+                           .n_devices = run.n_devices,
+                           .has_no_switches =
+                               run.kwh > 0 && fr_cluster_lacks_switches(
+                                                  setup->cluster, run.n_nodes)};
+    return true;
+}
+
+fr_status fr_cli_run_length_text(const fr_cli *cli,
+                                 const fr_report_setup *setup,
+                                 const fr_prediction *prediction,
+                                 fr_buffer *out, fr_err *err)
+{
+    fr_run_length run;
+    return find_run(cli, setup, prediction, &run)
+               ? fr_report_run_length_text(&run, out, err)
+               : FR_OK;
+}
+
+void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
+                            const fr_prediction *prediction,
+                            fr_json_writer *json)
+{
+    fr_run_length run;
+    if (find_run(cli, setup, prediction, &run))
+        fr_report_run_length_json(&run, json);
+}

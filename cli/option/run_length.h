@@ -1,0 +1,28 @@
+/*
+ * run_length.h: --tokens and --steps of a command that predicts one plan: the
+ * run that its step makes, as tune counts it.
+ */
+#ifndef FR_CLI_OPTION_RUN_LENGTH_H
+#define FR_CLI_OPTION_RUN_LENGTH_H
+
+#include "cli/command.h"
+#include "report/run_length_report.h"
+#include "report/setup_report.h"
+#include "spec/result/prediction.h"
+
+/* FR_USAGE: they cannot be read.  The others take them as they are. */
+FR_CHECKED fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err);
+
+/* Nothing where neither was given. */
+FR_CHECKED fr_status fr_cli_run_length_text(const fr_cli *cli,
+                                            const fr_report_setup *setup,
+                                            const fr_prediction *prediction,
+                                            fr_buffer *out, fr_err *err);
+void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
+                            const fr_prediction *prediction,
+                            fr_json_writer *json);
+
+/* Is energy of that many nodes without the switches between them? */
+bool fr_cluster_lacks_switches(const fr_cluster *cluster, int64_t n_nodes);
+
+#endif
