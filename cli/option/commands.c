@@ -88,6 +88,8 @@ static const char *const catalog_words[] = {
 static const char *const report_words[] = {"trace", "check-trace", NULL};
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
+static const fr_option doctor_options[] = {FR_OPT_COLUMNS, FR_OPT_PROFILE,
+                                           FR_OPT_N};
 static const fr_option import_options[] = {
     FR_OPT_GPU,   FR_OPT_NODE_TYPE, FR_OPT_NODES,  FR_OPT_MODEL,
     FR_OPT_RANKS, FR_OPT_SEQ,       FR_OPT_OUTPUT, FR_OPT_N};
@@ -245,11 +247,20 @@ const fr_command fr_commands[] = {
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.  --template prints a cluster file with comments "
      "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what "
-     "becomes of each field\nof a plan in a framework, and its rules with sources.",
+     "becomes of each\nfield of a plan in a framework, and its rules with "
+     "sources.",
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog targets megatron\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
+    {"doctor", fr_cmd_doctor,
+     "what this machine lacks for which command, and the mend", "[CLUSTER]", 0,
+     1, {IS(CLUSTER)}, NULL, doctor_options, NULL,
+     "With CLUSTER: is this one of its nodes?  With --profile too: are the "
+     "collectives\nthat were measured (forerun calibrate, or nccl-tests by "
+     "forerun import) as fast\nas the cluster's description says?  Exit 4 if "
+     "anything is missing.",
+     "  forerun doctor\n  forerun doctor dgx-h100:2 -p nccl-tests.json"},
     {"import", fr_cmd_import,
      "read what other tools say of machines, links and runs",
      "[KIND] FILE [[KIND] FILE]", 1, 4,

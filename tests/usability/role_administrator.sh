@@ -91,4 +91,17 @@ warns '^forerun: [^:]* is a plan for .*two-tier.xml, and this is a run on the CP
 ask forerun explain "$work/plan.json" dgx-h100:1 -q
 ends_with 3
 warns 'plan for .*two-tier.xml, not for 1 node of .dgx-h100.: 128 ranks'
+# "What is missing here?"
+ask forerun doctor
+says 'cores' 'locked memory' 'MPI'
+never_says '^missing .*(cores|memory|MPI)'
+ask forerun doctor dgx-h100:2
+ends_with 4
+says 'cluster: GPUs .*0 here, 8 x h100-sxm'
+warns 'missing, first of them'
+ask forerun doctor --json
+says '"forerun.doctor/1"'
+ask forerun doctor -p "$fixtures/nobody.json"
+ends_with 2
+
 summary

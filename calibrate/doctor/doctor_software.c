@@ -1,0 +1,131 @@
+/* doctor_software.c: MPI, BLAS, drivers and libraries of GPUs, launchers. */
+#include "calibrate/doctor/doctor_checks.h"
+#include "calibrate/versions.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+void fr_check_mpi(fr_examination *at)
+{
+    char version[256];
+    fr_version_mpi(version, sizeof version);
+    version[strcspn(version, "\n")] = '\0';
+    if (version[0] == '\0')
+        fr_doctor_add(at, "MPI", FR_FINDING_MISSING,
+                      "run and calibrate with several ranks on CPUs",
+                      "./setup.sh, then make", "not built in");
+    else if (!fr_doctor_has_program("mpirun"))
+        fr_doctor_add(at, "MPI", FR_FINDING_MISSING,
+                      "run and calibrate with several ranks",
+                      "install openmpi-bin, or load its module",
+                      "%.80s, but no mpirun in PATH", version);
+    else
+        fr_doctor_add(at, "MPI", FR_FINDING_OK, NULL, "", "%.120s", version);
+}
+
+void fr_check_blas(fr_examination *at)
+{
+    const char *version = fr_version_blas();
+    bool is_in = version[0] != '\0';
+    fr_doctor_add(at, "BLAS", is_in ? FR_FINDING_OK : FR_FINDING_ADVICE,
+                  "run and calibrate on CPUs",
+                  is_in ? "" : "./setup.sh, then make", "%.140s",
+                  is_in ? version : "not built in: products are forerun's own");
+}
+
+static void count_one(fr_examination *at, const char *name, double *n)
+{
+    (void)at;
+    (void)name;
+    *n += 1;
+}
+
+int fr_doctor_count_gpus(fr_examination *at)
+{
+    double n = 0;
+    fr_doctor_fold(at, "/proc/driver/nvidia/gpus", count_one, &n);
+    return (int)n;
+}
+
+void fr_check_gpus(fr_examination *at)
+{
+    char driver[200];
+    int n = fr_doctor_count_gpus(at);
+    bool has_driver = fr_doctor_read(at, "/proc/driver/nvidia/version", driver,
+                                     sizeof driver);
+#ifdef FR_HAVE_CUDA
+    const char *built = "built with CUDA";
+#else
+    const char *built = "built without CUDA";
+#endif
+    if (n > 0 && has_driver)
+        fr_doctor_add(at, "GPUs", FR_FINDING_OK, NULL, "", "%d; %.90s; %s", n,
+                      driver, built);
+    else
+        fr_doctor_add(at, "GPUs", FR_FINDING_ADVICE,
+                      "run and calibrate with --backend cuda",
+                      "predictions need none; to train on GPUs install "
+                      "NVIDIA's driver",
+                      "none is seen; %s", built);
+}
+
+/* The library as the loader finds it: it says its version itself. */
+void fr_check_nccl(fr_examination *at)
+{
+    typedef int (*version_fn)(int *);
+    int version = 0;
+    void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+    if (library != NULL) {
+        /* ISO C has no cast from an object to a function. */
+        version_fn get;
+        void *symbol = dlsym(library, "ncclGetVersion");
+        memcpy(&get, &symbol, sizeof get);
+        if (symbol != NULL)
+            get(&version);
+        dlclose(library);
+    }
+    if (version > 0)
+        fr_doctor_add(at, "NCCL", FR_FINDING_OK, NULL, "", "%d.%d.%d",
+                      version / 10000, version / 100 % 100, version % 100);
+    else
+        fr_doctor_add(at, "NCCL", FR_FINDING_ADVICE,
+                      "run and calibrate on several GPUs",
+                      "install libnccl2, or point LD_LIBRARY_PATH at it",
+                      "libnccl.so.2 is not found");
+}
+
+/* GPUDirect RDMA, where there are both GPUs and InfiniBand. */
+void fr_check_peer_memory(fr_examination *at)
+{
+    char state[32];
+    double n_adapters = 0;
+    fr_doctor_fold(at, "/sys/class/infiniband", count_one, &n_adapters);
+    if (n_adapters == 0 || fr_doctor_count_gpus(at) == 0)
+        return;
+    bool is_in = fr_doctor_read(at, "/sys/module/nvidia_peermem/initstate",
+                                state, sizeof state);
+    fr_doctor_add(at, "GPUDirect", is_in ? FR_FINDING_OK : FR_FINDING_ADVICE,
+                  "collectives between nodes",
+                  is_in ? ""
+                        : "modprobe nvidia_peermem (or a kernel with "
+                          "dma-buf)",
+                  is_in ? "nvidia_peermem is loaded"
+                        : "nvidia_peermem is not loaded");
+}
+
+void fr_check_launchers(fr_examination *at)
+{
+    static const char *const names[] = {"mpirun",   "srun",    "sbatch",
+                                        "torchrun", "kubectl", "sky"};
+    char here[80] = "", absent[80] = "";
+    for (size_t i = 0; i < FR_LENGTH(names); i++) {
+        char *list = fr_doctor_has_program(names[i]) ? here : absent;
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof here - n, "%s%s", n > 0 ? ", " : "",
+                 names[i]);
+    }
+    fr_doctor_add(at, "launchers", FR_FINDING_OK, NULL, "", "%s%s%s%s", here,
+                  absent[0] != '\0' ? " (not here: " : "", absent,
+                  absent[0] != '\0' ? ")" : "");
+}

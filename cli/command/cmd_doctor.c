@@ -1,0 +1,231 @@
+/* cmd_doctor.c: what this machine lacks for which command, and whether links
+ * that were measured are as fast as predicted. */
+#include "calibrate/doctor/doctor.h"
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "core/base/units.h"
+#include "core/document/fields.h"
+#include "report/table.h"
+#include "sim/predict/collective_time.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const states[FR_FINDING_N] = {[FR_FINDING_OK] = "ok",
+                                                 [FR_FINDING_ADVICE] = "advice",
+                                                 [FR_FINDING_MISSING] =
+                                                     "missing"};
+
+/* One collective that somebody measured, beside its prediction. */
+typedef struct link_row {
+    const fr_comm_point *point;
+    double predicted_s;
+} link_row;
+
+typedef struct visit {
+    fr_findings findings;
+    fr_vec(link_row) links;
+} visit;
+
+/* ---- links --------------------------------------------------------------- */
+
+static int find_op(const char *name)
+{
+    static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
+                                FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
+                                FR_OP_BROADCAST};
+    for (size_t i = 0; i < FR_LENGTH(ops); i++)
+        if (strcmp(fr_op_name(ops[i]), name) == 0)
+            return (int)ops[i];
+    return -1;
+}
+
+/* FR_OK with *out 0: the cluster has no such group. */
+static fr_status predict(const fr_inputs *inputs, const fr_comm_point *point,
+                         double *out, fr_err *err)
+{
+    int op = find_op(point->op);
+    int algorithm = fr_name_find(&fr_collective_names, point->algorithm);
+    fr_collective_time time;
+    fr_err ignored;
+    *out = 0;
+    if (op < 0 || point->n_group < 2 || point->is_beside)
+        return FR_OK;
+    int32_t *node_of_rank =
+        malloc((size_t)point->n_group * sizeof *node_of_rank);
+    if (node_of_rank == NULL)
+        return fr_fail_no_memory(err);
+    const fr_placement placement = {.n_ranks = point->n_group,
+                                    .node_of_rank = node_of_rank};
+    const fr_collective_ask ask = {
+        .op = (fr_op)op,
+        .n_bytes = point->n_bytes,
+        .algorithm =
+            algorithm > 0 ? (fr_collective_kind)algorithm : FR_COLLECTIVE_AUTO};
+    fr_status status = fr_cluster_place(&inputs->cluster, point->n_group, 1, 0,
+                                        node_of_rank, &ignored);
+    if (status == FR_OK)
+        status = fr_collective_time_of(inputs->costs, &inputs->cluster,
+                                       &placement, &ask, &time, &ignored);
+    if (status == FR_OK)
+        *out = time.seconds;
+    free(node_of_rank);
+    return status == FR_NO_MEMORY ? fr_fail_no_memory(err) : FR_OK;
+}
+
+/* The profile's collectives against what the cluster's description gives
+ * without them. */
+static fr_status compare_links(const fr_inputs *described,
+                               const fr_profile *measured, visit *v,
+                               fr_err *err)
+{
+    for (size_t i = 0; i < measured->n_comm; i++) {
+        link_row row = {.point = &measured->comm[i]};
+        FR_TRY(predict(described, row.point, &row.predicted_s, err));
+        if (row.predicted_s > 0)
+            FR_TRY_PUSH(&v->links, row, err);
+    }
+    return FR_OK;
+}
+
+/* ---- the answer ---------------------------------------------------------- */
+
+static void put_json(const visit *v, fr_json_writer *json)
+{
+    fr_json_open_array(json, "checks");
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const fr_finding *at = &v->findings.items[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "check", at->check);
+        fr_json_put_string(json, "state", states[at->state]);
+        fr_json_put_string(json, "found", at->found);
+        if (at->mend[0] != '\0')
+            fr_json_put_string(json, "mend", at->mend);
+        if (at->needed_for != NULL)
+            fr_json_put_string(json, "needed_for", at->needed_for);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_json_open_array(json, "links");
+    for (size_t i = 0; i < v->links.n; i++) {
+        const link_row *at = &v->links.items[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "op", at->point->op);
+        fr_json_put_i64(json, "ranks", at->point->n_group);
+        fr_json_put_u64(json, "bytes", at->point->n_bytes);
+        fr_json_put_double(json, "measured_s", at->point->sample.median_s);
+        fr_json_put_double(json, "predicted_s", at->predicted_s);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
+static fr_status print_findings(const visit *v, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"", "check", "found", "what to do",
+                                           NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const fr_finding *at = &v->findings.items[i];
+        bool has_mend = at->mend[0] != '\0';
+        fr_table_text(&table, states[at->state]);
+        fr_table_text(&table, at->check);
+        fr_table_text(&table, at->found);
+        fr_table_cell(&table, "%s%s%s", has_mend ? at->mend : "",
+                      has_mend && at->needed_for != NULL ? "; for: " : "",
+                      has_mend && at->needed_for != NULL ? at->needed_for : "");
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status print_links(const visit *v, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"collective", ">ranks",     ">size",
+                                           ">measured",  ">predicted", ">ratio",
+                                           NULL};
+    fr_table table;
+    fr_buffer_puts(out, "\nMeasured collectives beside what the cluster's "
+                        "description gives:\n");
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < v->links.n; i++) {
+        const link_row *at = &v->links.items[i];
+        fr_table_text(&table, at->point->op);
+        fr_table_cell(&table, "%d", at->point->n_group);
+        fr_table_bytes(&table, (double)at->point->n_bytes);
+        fr_table_s(&table, at->point->sample.median_s);
+        fr_table_s(&table, at->predicted_s);
+        fr_table_cell(&table, "%.2f",
+                      at->point->sample.median_s / at->predicted_s);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status print(const fr_cli *cli, const visit *v, fr_err *err)
+{
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        put_json(v, fr_answer_begin(&answer, "forerun.doctor/1"));
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_answer_open(cli, &text);
+    fr_status status = print_findings(v, &text, err);
+    if (status == FR_OK && v->links.n > 0)
+        status = print_links(v, &text, err);
+    return fr_answer_text(status, &text, cli, err);
+}
+
+static fr_status check_missing(const visit *v, fr_err *err)
+{
+    int n_missing = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < v->findings.n; i++)
+        if (v->findings.items[i].state == FR_FINDING_MISSING) {
+            n_missing++;
+            first = first != NULL ? first : v->findings.items[i].check;
+        }
+    if (n_missing == 0)
+        return FR_OK;
+    return fr_fail(err, FR_CHECK, "%d missing, first of them: %s", n_missing,
+                   first);
+}
+
+static fr_status examine(const fr_cli *cli, visit *v, fr_profile *profile,
+                         fr_inputs *inputs, fr_err *err)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    FR_TRY(fr_doctor_examine("", &v->findings, err));
+    if (cli->n_positional == 0 && path != NULL)
+        return fr_fail(err, FR_USAGE,
+                       "--profile is compared with a cluster; name it");
+    if (cli->n_positional == 0)
+        return FR_OK;
+    FR_TRY(fr_as_input(
+        fr_cluster_load(cli->positional[0], &inputs->cluster, err), err));
+    inputs->has_cluster = true;
+    FR_TRY(fr_doctor_compare("", &inputs->cluster, &v->findings, err));
+    if (path == NULL)
+        return FR_OK;
+    FR_TRY(fr_as_input(fr_profile_load(path, profile, err), err));
+    FR_TRY(fr_cost_model_create(NULL, &inputs->cluster, &inputs->costs, err));
+    return compare_links(inputs, profile, v, err);
+}
+
+FR_COMMAND_FUNCTION(doctor)
+{
+    visit v = {0};
+    fr_profile profile = {0};
+    fr_inputs inputs = {0};
+    fr_status status = examine(cli, &v, &profile, &inputs, err);
+    if (status == FR_OK)
+        status = print(cli, &v, err);
+    if (status == FR_OK)
+        status = check_missing(&v, err);
+    fr_vec_release(&v.findings);
+    fr_vec_release(&v.links);
+    fr_profile_release(&profile);
+    fr_inputs_release(&inputs);
+    return status;
+}
