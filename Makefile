@@ -38,7 +38,7 @@ can_compile = $(shell printf '$(1)\n' | \
     $(CC) $(2) -xc -fsyntax-only - 2>/dev/null && echo yes)
 flags_of    = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
-PKGS := gsl libxml-2.0 libcjson
+PKGS := gsl libxml-2.0 libcjson zlib
 MISSING_PKGS := $(strip $(foreach p,$(PKGS),$(if \
     $(call has_package,$(p)),,$(p))))
 

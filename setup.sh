@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config libgsl-dev libxml2-dev libcjson-dev
-    libopenblas-openmp-dev libopenmpi-dev openmpi-bin libhwloc-dev"
+    libopenblas-openmp-dev libopenmpi-dev openmpi-bin libhwloc-dev zlib1g-dev"
 demo="$build"
 check="$build iproute2"
 ci="$check clang clang-tidy libclang-rt-dev libomp-dev valgrind"

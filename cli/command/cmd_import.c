@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/measured/measured.h"
 #include "cli/option/config_choice.h"
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
@@ -270,6 +271,9 @@ static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
 
 FR_COMMAND_FUNCTION(import)
 {
+    const fr_measured_kind *measured = fr_measured_find(cli->positional[0]);
+    if (measured != NULL && cli->n_positional > 1)
+        return measured->import(cli, err);
     source sources[2] = {{0}, {0}};
     size_t n = 0;
     fr_status status = FR_OK;

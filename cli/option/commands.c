@@ -108,7 +108,7 @@ static const fr_option collective_options[] = {
     FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid", "nccl",   "nccl-graph", "hwloc", "nccl-tests",
-    "slurm",   "topo-m", "deepspeed",  NULL};
+    "slurm",   "topo-m", "deepspeed",  "log",   NULL};
 static const char *const collective_words[] = {"all_reduce", "reduce_scatter",
                                                "all_gather", "all_to_all",
                                                "broadcast",  NULL};
@@ -272,14 +272,20 @@ const fr_command fr_commands[] = {
      "guessed.  What\nthe file does not say is taken from the catalogue and "
      "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what "
      "a "
-     "node is (nccl, hwloc,\ntopo-m), make one cluster.",
+     "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
+     "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
+     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of measured "
+     "cases for validate.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
      "cluster.xml\n"
      "  forerun import all_reduce.txt -o links.json\n"
      "  forerun import deepspeed ds_config.json --model llama-3-8b --ranks 32 "
-     "-o plan.json"},
+     "-o plan.json\n"
+     "  forerun import log train.log --gpu h100-sxm -o cases.csv\n"
+     "  forerun import log a.log b.log.gz -o cases.csv && forerun validate "
+     "cases.csv"},
     {"export", fr_cmd_export, "take a plan to another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,

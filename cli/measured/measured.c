@@ -1,0 +1,16 @@
+/* measured.c: the list of kinds. */
+#include "cli/measured/measured.h"
+
+#include <string.h>
+
+static const fr_measured_kind kinds[] = {
+    {"log", fr_import_runlog},
+};
+
+const fr_measured_kind *fr_measured_find(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}

@@ -1,0 +1,22 @@
+/*
+ * measured.h: what runs left behind, read by `forerun import`: files that are
+ * too large for memory, unlike the descriptions that cmd_import.c reads whole.
+ * A kind is a row of measured.c.
+ */
+#ifndef FR_CLI_MEASURED_MEASURED_H
+#define FR_CLI_MEASURED_MEASURED_H
+
+#include "cli/command.h"
+
+typedef struct fr_measured_kind {
+    const char *name; /* the word before FILE */
+    fr_status (*import)(const fr_cli *cli, fr_err *err);
+} fr_measured_kind;
+
+/* NULL: no such kind. */
+const fr_measured_kind *fr_measured_find(const char *name);
+
+/* positional[1...]: logs; a row of cases each. */
+FR_CHECKED fr_status fr_import_runlog(const fr_cli *cli, fr_err *err);
+
+#endif
