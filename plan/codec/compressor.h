@@ -131,6 +131,11 @@ FR_CHECKED fr_status fr_compressor_check_nothing(const fr_plan *plan,
 FR_CHECKED fr_status fr_compressor_check_no_zero(const fr_plan *plan,
                                                  const char *name,
                                                  const char *why, fr_err *err);
+/* The same, but that shards of a part of the ranks may be what is encoded
+ * (fr_sharding_codes_shards). */
+FR_CHECKED fr_status fr_compressor_check_shards(const fr_plan *plan,
+                                                const char *name,
+                                                const char *why, fr_err *err);
 /* To the next multiple of 4, as payloads are. */
 uint64_t fr_compressor_round_up(uint64_t n_bytes);
 

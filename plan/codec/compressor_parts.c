@@ -31,6 +31,16 @@ fr_status fr_compressor_check_nothing(const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
+fr_status fr_compressor_check_shards(const fr_plan *plan, const char *name,
+                                     const char *why, fr_err *err)
+{
+    const int64_t n_data = (int64_t)plan->dp * plan->cp;
+    if (plan->zero_stage == 1 && plan->zero_group > 0 &&
+        plan->zero_group < n_data)
+        return FR_OK;
+    return fr_compressor_check_no_zero(plan, name, why, err);
+}
+
 fr_status fr_compressor_check_no_zero(const fr_plan *plan, const char *name,
                                       const char *why, fr_err *err)
 {

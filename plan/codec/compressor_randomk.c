@@ -34,10 +34,10 @@ static fr_status randomk_check(const fr_plan *plan, fr_err *err)
                        "compressor randomk: density %g is not in (0, 1]; "
                        "choose for example 0.01",
                        plan->compressor_density);
-    return fr_compressor_check_no_zero(plan, "randomk",
-                                       "a bucket's elements are drawn from "
-                                       "all of it",
-                                       err);
+    return fr_compressor_check_shards(plan, "randomk",
+                                      "a bucket's elements are drawn from "
+                                      "all of it",
+                                      err);
 }
 
 const fr_compressor fr_compressor_randomk = {

@@ -27,10 +27,10 @@ static fr_status topk_check(const fr_plan *plan, fr_err *err)
                        "compressor topk: density %g is not in (0, 1]; choose "
                        "for example 0.01",
                        plan->compressor_density);
-    return fr_compressor_check_no_zero(plan, "topk",
-                                       "a bucket's largest elements lie in "
-                                       "any slice",
-                                       err);
+    return fr_compressor_check_shards(plan, "topk",
+                                      "a bucket's largest elements lie in "
+                                      "any slice",
+                                      err);
 }
 
 const fr_compressor fr_compressor_topk = {

@@ -58,6 +58,30 @@ bool fr_sharding_scatters_wire(const fr_sharding *s,
            compressor->is_elementwise;
 }
 
+bool fr_sharding_codes_shards(const fr_sharding *s,
+                              const fr_compressor *compressor, bool is_expert)
+{
+    return s->is_scattered && !is_expert && s->n_replicas > 1 &&
+           !fr_sharding_scatters_wire(s, compressor);
+}
+
+fr_axis fr_sharding_coded_axis(const fr_sharding *s,
+                               const fr_compressor *compressor, bool is_expert)
+{
+    return fr_sharding_codes_shards(s, compressor, is_expert)
+               ? FR_AXIS_REPLICA
+               : s->reduce_axis[is_expert];
+}
+
+uint64_t fr_sharding_coded(const fr_sharding *s,
+                           const fr_compressor *compressor, bool is_expert,
+                           uint64_t n)
+{
+    return fr_sharding_codes_shards(s, compressor, is_expert)
+               ? n / s->n_shards[is_expert]
+               : n;
+}
+
 int fr_sharding_exchange(const fr_sharding *s, const fr_compressor *compressor,
                          bool is_expert, uint64_t n, uint64_t payload_bytes,
                          int64_t n_group, fr_move out[2])
@@ -70,12 +94,18 @@ int fr_sharding_exchange(const fr_sharding *s, const fr_compressor *compressor,
         return n_moves;
     }
     const bool is_gather = compressor->wire == FR_WIRE_GATHER;
-    out[0] = (fr_move){
+    int n_moves = 0;
+    /* Not behind the payloads before it: encoding waits for it. */
+    if (fr_sharding_codes_shards(s, compressor, is_expert))
+        out[n_moves++] = (fr_move){FR_LANE_COMPUTE, FR_OP_REDUCE_SCATTER,
+                                   s->shard_axis[is_expert], s->grad_dtype, n};
+    out[n_moves++] = (fr_move){
         s->reduce_lane, is_gather ? FR_OP_ALL_GATHER : FR_OP_ALL_REDUCE,
-        s->reduce_axis[is_expert], is_gather ? FR_DTYPE_U8 : dtype,
+        fr_sharding_coded_axis(s, compressor, is_expert),
+        is_gather ? FR_DTYPE_U8 : dtype,
         is_gather ? payload_bytes * (uint64_t)n_group
                   : payload_bytes / fr_dtype_bytes(dtype)};
-    return 1;
+    return n_moves;
 }
 
 fr_move fr_sharding_gather(const fr_sharding *s, bool is_expert, uint64_t n)

@@ -53,8 +53,22 @@ int fr_sharding_reduce(const fr_sharding *sharding, bool is_expert, uint64_t n,
 /* Is what ZeRO leaves of a bucket's payload the own shard? */
 bool fr_sharding_scatters_wire(const fr_sharding *sharding,
                                const fr_compressor *compressor);
+/*
+ * ZeRO over a part of the ranks, such as those of a node: gradients are reduced
+ * to the part's shards as they are, and only what the parts exchange of them is
+ * compressed, shard by shard.  Not where payloads are scattered as above.
+ */
+bool fr_sharding_codes_shards(const fr_sharding *sharding,
+                              const fr_compressor *compressor, bool is_expert);
+/* The ranks whose payloads come together, and what each encodes of n. */
+fr_axis fr_sharding_coded_axis(const fr_sharding *sharding,
+                               const fr_compressor *compressor, bool is_expert);
+uint64_t fr_sharding_coded(const fr_sharding *sharding,
+                           const fr_compressor *compressor, bool is_expert,
+                           uint64_t n);
 /* How the payload of one stage, of n gradients, comes together from a group of
- * n_group: added up as the gradients would be, or gathered. */
+ * n_group on the axis above: added up as the gradients would be, or gathered.
+ * The last move is of the payload; one before it is of the gradients. */
 int fr_sharding_exchange(const fr_sharding *sharding,
                          const fr_compressor *compressor, bool is_expert,
                          uint64_t n, uint64_t payload_bytes, int64_t n_group,

@@ -88,13 +88,17 @@ static int reduce_moves(const est_plan *x, const est_bucket *bucket,
                         fr_move moves[2])
 {
     const fr_plan *plan = x->plan;
-    const fr_bucket all = {.n = bucket->n};
+    const fr_compressor *compressor = fr_compressor_of(plan);
     if (plan->compressor == FR_COMPRESSOR_NONE)
         return fr_sharding_reduce(&x->sharding, bucket->is_expert, bucket->n,
                                   moves);
-    const fr_axis axis = x->sharding.reduce_axis[bucket->is_expert];
-    return fr_sharding_exchange(&x->sharding, fr_compressor_of(plan),
-                                bucket->is_expert, bucket->n,
+    const fr_axis axis =
+        fr_sharding_coded_axis(&x->sharding, compressor, bucket->is_expert);
+    const fr_bucket all = {.n =
+                               fr_sharding_coded(&x->sharding, compressor,
+                                                 bucket->is_expert, bucket->n)};
+    return fr_sharding_exchange(&x->sharding, compressor, bucket->is_expert,
+                                bucket->n,
                                 fr_compressor_payload_bytes(plan, &all),
                                 fr_plan_group_size(plan, axis), moves);
 }

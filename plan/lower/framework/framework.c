@@ -33,6 +33,9 @@
  *               use_train_metrics is on unless told otherwise
  *               (models/mpt/modeling_mpt.py): LanguageCrossEntropy and
  *               LanguagePerplexity, each a cross entropy of its own
+ *   grace-dl    sands-lab/grace at fd3a7f4: Communicator.step() for each tensor
+ *               (grace_dl/tensorflow/__init__.py), Horovod 0.21 with TensorFlow
+ *               1.15 or PyTorch 1.7 (INSTALLING.md)
  *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
  *               the loss is compiled since components/loss.py of 2025 (before,
  *               train.py: "compiling loss function causes CUDA errors"): the
@@ -115,6 +118,12 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                .is_gather_overlap = true,
                                .kernels = FR_KERNELS_EAGER,
                                .flash_kind = FR_FLASH_2},
+    [FR_FRAMEWORK_GRACE] = {.name = "grace-dl",
+                            .is_overlap = true,
+                            .is_gather_overlap = true,
+                            .kernels = FR_KERNELS_EAGER,
+                            .compress_by = FR_COMPRESS_TENSOR,
+                            .flash_kind = FR_FLASH_2},
     /* PyTorch's DDP and FSDP, and what is built on them. */
     [FR_FRAMEWORK_PYTORCH] = {.name = "pytorch",
                               .is_overlap = true,

@@ -20,6 +20,7 @@ typedef enum fr_framework_kind {
     FR_FRAMEWORK_MEGATRON,   /* Megatron-LM */
     FR_FRAMEWORK_FOUNDRY,    /* MosaicML's LLM Foundry of 2023 */
     FR_FRAMEWORK_COMPOSER,
+    FR_FRAMEWORK_GRACE,   /* compressors over Horovod, 2021 */
     FR_FRAMEWORK_PYTORCH, /* DDP, FSDP, and what is built on them */
     FR_FRAMEWORK_N
 } fr_framework_kind;
@@ -43,6 +44,7 @@ typedef struct fr_framework {
     bool is_unfused;            /* attention, where nothing is said */
     fr_kernel_set kernels;      /* COMPILED where the row says so */
     fr_flash_kind flash_kind;
+    fr_compress_unit compress_by;
     fr_scaling scaling; /* of fp8, where nothing is said */
     fr_zero_unit zero_unit;
     /* Where parameters are gathered one by one, in elements: those below stay

@@ -49,6 +49,7 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
     plan->is_flash = plan->is_flash && !how->is_unfused;
     plan->kernels = how->kernels;
     plan->flash_kind = how->flash_kind;
+    plan->compress_by = how->compress_by;
     plan->scaling = how->scaling;
     plan->zero_unit = is_gathered ? how->zero_unit : FR_ZERO_UNIT_LAYER;
     /* torchtitan keeps gathered weights where a pipeline would gather them

@@ -134,6 +134,16 @@ const lower_unit *lower_expert_unit(const lower_rank *rank,
     return is_there ? unit + 1 : NULL;
 }
 
+fr_bucket lower_coded_bucket(const lower_rank *rank, const lower_bucket *bucket)
+{
+    const lower_context *context = rank->context;
+    fr_bucket coded = lower_describe_bucket(rank, bucket);
+    coded.n =
+        fr_sharding_coded(&context->sharding, fr_compressor_of(context->plan),
+                          bucket->is_expert, bucket->n);
+    return coded;
+}
+
 fr_bucket lower_describe_bucket(const lower_rank *rank,
                                 const lower_bucket *bucket)
 {

@@ -174,6 +174,10 @@ const lower_unit *lower_layer_unit(const lower_rank *rank, const fr_task *task,
 /* The unit of the layer's experts; NULL: none. */
 const lower_unit *lower_expert_unit(const lower_rank *rank,
                                     const lower_unit *unit);
+/* What a rank encodes of a bucket: all of it, or with ZeRO over a part of the
+ * ranks its shard (its tensors are then those of the whole bucket). */
+fr_bucket lower_coded_bucket(const lower_rank *rank,
+                             const lower_bucket *bucket);
 /* A bucket as compressors see it. */
 fr_bucket lower_describe_bucket(const lower_rank *rank,
                                 const lower_bucket *bucket);

@@ -16,6 +16,26 @@ static int64_t group_size(const lower_rank *rank, const lower_bucket *bucket)
         rank->context->sharding.reduce_axis[bucket->is_expert]);
 }
 
+/* Ranks whose payloads of a bucket come together, by what of it is encoded. */
+static fr_axis coded_axis(const lower_rank *rank, const lower_bucket *bucket)
+{
+    return fr_sharding_coded_axis(&rank->context->sharding,
+                                  fr_compressor_of(rank->context->plan),
+                                  bucket->is_expert);
+}
+
+static int64_t n_coders(const lower_rank *rank, const lower_bucket *bucket)
+{
+    return fr_plan_group_size(rank->context->plan, coded_axis(rank, bucket));
+}
+
+static bool codes_shards(const lower_rank *rank, const lower_bucket *bucket)
+{
+    return fr_sharding_codes_shards(&rank->context->sharding,
+                                    fr_compressor_of(rank->context->plan),
+                                    bucket->is_expert);
+}
+
 static void add_call(lower_rank *rank, uint32_t i_segment,
                      const lower_bucket *bucket, char grad_access)
 {
@@ -118,23 +138,69 @@ static fr_instr *coder(lower_rank *rank, fr_op op, const lower_bucket *bucket,
     lower_context *context = rank->context;
     const fr_plan *plan = context->plan;
     const fr_compressor *compressor = fr_compressor_of(plan);
-    fr_bucket b = lower_describe_bucket(rank, bucket);
+    fr_bucket b = lower_coded_bucket(rank, bucket);
     uint64_t payload = fr_compressor_payload_bytes(plan, &b);
     uint64_t state = compressor->state_bytes(plan, &b);
     bool is_gather = compressor->wire == FR_WIRE_GATHER;
     fr_instr *instr = lower_emit(context, op);
     instr->compressor = (uint8_t)plan->compressor;
-    instr->axis = (uint8_t)context->sharding.reduce_axis[bucket->is_expert];
-    instr->compress.n = (int64_t)bucket->n;
+    instr->axis = (uint8_t)coded_axis(rank, bucket);
+    instr->compress.n = (int64_t)b.n;
     instr->compress.payload_bytes = (int64_t)payload;
     instr->compress.stage = stage;
     instr->compress.first = (int64_t)bucket->first;
     instr->compress.state_bytes = (int64_t)state;
-    instr->compress.n_payloads = is_gather ? group_size(rank, bucket) : 1;
+    instr->compress.n_payloads = is_gather ? n_coders(rank, bucket) : 1;
     if (state > 0)
         instr->ref[FR_COMPRESS_STATE] = lower_ref(FR_SPACE_ERROR, 0);
     tell_calls(rank, bucket, instr);
     return instr;
+}
+
+/* The own shard of a bucket's gradients as an operand. */
+static void tell_own_shard(const lower_rank *rank, const lower_bucket *bucket,
+                           fr_ref *ref, fr_instr *instr)
+{
+    const lower_context *context = rank->context;
+    *ref = lower_grad(context, bucket->first);
+    ref->is_sharded = 1;
+    instr->shard_axis =
+        (uint8_t)context->sharding.shard_axis[bucket->is_expert];
+    instr->shard_bytes = (uint64_t)instr->compress.n *
+                         lower_element_bytes(context, FR_SPACE_GRAD);
+}
+
+/* Where the payload of the own shard is made: payloads of shards are gathered
+ * in front of it. */
+static fr_ref own_payload(const lower_rank *rank, const lower_bucket *bucket,
+                          uint64_t payload)
+{
+    const bool is_gather =
+        fr_compressor_of(rank->context->plan)->wire == FR_WIRE_GATHER;
+    return lower_ref(FR_SPACE_WIRE,
+                     is_gather ? payload * (uint64_t)n_coders(rank, bucket)
+                               : 0);
+}
+
+/* Sums the gradients within the part of the ranks that shares the bucket. */
+static void scatter_gradients(lower_rank *rank, uint32_t i_bucket)
+{
+    lower_context *context = rank->context;
+    const lower_bucket *bucket = &rank->buckets.items[i_bucket];
+    fr_move moves[2];
+    fr_sharding_exchange(&context->sharding, fr_compressor_of(context->plan),
+                         bucket->is_expert, bucket->n, 0, 1, moves);
+    uint32_t i_segment =
+        lower_segment_begin(context, moves[0].lane, "dp_scatter_%u_%u",
+                            (unsigned)rank->stage, (unsigned)i_bucket);
+    fr_instr *instr = lower_move(context, &moves[0]);
+    instr->shard_bytes =
+        fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n) *
+        lower_element_bytes(context, FR_SPACE_GRAD);
+    instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
+        lower_grad(context, bucket->first);
+    instr->ref[FR_COMM_DST].is_sharded = 1;
+    add_call(rank, i_segment, bucket, 'm');
 }
 
 static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
@@ -150,6 +216,11 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
     instr->ref[FR_COMPRESS_PAYLOAD] = lower_ref(FR_SPACE_WIRE, 0);
     instr->ref[FR_COMPRESS_PAYLOAD].is_sharded = is_gather;
     instr->shard_bytes = (uint64_t)instr->compress.payload_bytes;
+    if (codes_shards(rank, bucket)) {
+        tell_own_shard(rank, bucket, &instr->ref[FR_COMPRESS_G], instr);
+        instr->ref[FR_COMPRESS_PAYLOAD] =
+            own_payload(rank, bucket, (uint64_t)instr->compress.payload_bytes);
+    }
     add_call(rank, i_segment, bucket, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire,
                     stage == 0 ? 'w' : 'm');
@@ -190,7 +261,7 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
     const fr_plan *plan = context->plan;
     const fr_compressor *compressor = fr_compressor_of(plan);
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
-    fr_bucket b = lower_describe_bucket(rank, bucket);
+    fr_bucket b = lower_coded_bucket(rank, bucket);
     uint64_t bytes = compressor->stage_bytes(plan, &b, stage), before = 0;
     fr_move moves[2];
     for (int s = 0; s < stage; s++)
@@ -202,16 +273,18 @@ static void exchange(lower_rank *rank, uint32_t i_bucket, int stage)
         (unsigned)rank->stage, (unsigned)i_bucket);
     const int n =
         fr_sharding_exchange(&context->sharding, compressor, bucket->is_expert,
-                             bucket->n, bytes, group_size(rank, bucket), moves);
+                             bucket->n, bytes, n_coders(rank, bucket), moves);
     if (fr_sharding_scatters_wire(&context->sharding, compressor)) {
         scatter_wire(rank, bucket, moves, n);
     } else {
-        const bool is_gather = moves[0].op == FR_OP_ALL_GATHER;
-        fr_instr *instr = lower_move(context, &moves[0]);
+        const bool is_gather = moves[n - 1].op == FR_OP_ALL_GATHER;
+        fr_instr *instr = lower_move(context, &moves[n - 1]);
         instr->ref[FR_COMM_SRC] = instr->ref[FR_COMM_DST] =
             lower_ref(FR_SPACE_WIRE, is_gather ? 0 : before);
         instr->ref[FR_COMM_SRC].is_sharded = is_gather;
         instr->shard_bytes = is_gather ? bytes : 0;
+        if (codes_shards(rank, bucket) && is_gather)
+            instr->ref[FR_COMM_SRC] = own_payload(rank, bucket, bytes);
     }
     lower_add_call(rank, i_segment, -1, -1, -1);
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'm');
@@ -224,6 +297,7 @@ static void decompress(lower_rank *rank, uint32_t i_bucket)
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
     const bool is_own =
         fr_sharding_scatters_wire(sharding, fr_compressor_of(context->plan));
+    const bool is_shard = codes_shards(rank, bucket);
     uint32_t i_segment =
         lower_segment_begin(context, FR_LANE_COMPUTE, "decompress_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
@@ -239,8 +313,10 @@ static void decompress(lower_rank *rank, uint32_t i_bucket)
         instr->shard_bytes = n * lower_element_bytes(context, FR_SPACE_GRAD);
         instr->ref[FR_DECOMPRESS_PAYLOADS] = own_wire(rank, bucket);
         instr->ref[FR_DECOMPRESS_G].is_sharded = 1;
+    } else if (is_shard) {
+        tell_own_shard(rank, bucket, &instr->ref[FR_DECOMPRESS_G], instr);
     }
-    add_call(rank, i_segment, bucket, is_own ? 'm' : 'w');
+    add_call(rank, i_segment, bucket, is_own || is_shard ? 'm' : 'w');
     fr_builder_bind(rank->builder, FR_SPACE_WIRE, bucket->wire, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
@@ -257,6 +333,9 @@ static void move_on(lower_rank *rank, uint32_t i_bucket)
         uint32_t i_next = rank->compressing[stage];
         rank->compressing[stage] = i_bucket;
         if (i_bucket != LOWER_NO_BUCKET) {
+            if (stage == 0 &&
+                codes_shards(rank, &rank->buckets.items[i_bucket]))
+                scatter_gradients(rank, i_bucket);
             compress(rank, i_bucket, stage);
             exchange(rank, i_bucket, stage);
         }
@@ -285,10 +364,11 @@ void lower_reduce_bucket(lower_rank *rank, uint32_t i_bucket)
         reduce_plain(rank, i_bucket);
         return;
     }
-    fr_bucket b = lower_describe_bucket(rank, bucket);
+    fr_bucket b = lower_coded_bucket(rank, bucket);
     uint64_t payload = fr_compressor_payload_bytes(plan, &b);
     if (compressor->wire == FR_WIRE_GATHER)
-        payload *= (uint64_t)group_size(rank, bucket);
+        payload *= (uint64_t)n_coders(rank, bucket) +
+                   (codes_shards(rank, bucket) ? 1 : 0);
     else if (fr_sharding_scatters_wire(&context->sharding, compressor))
         payload += own_wire_bytes(
             rank,

@@ -50,9 +50,9 @@ static void add_persistent_blocks(lower_rank *rank)
     }
     for (size_t b = 0; b < rank->buckets.n; b++) {
         lower_bucket *bucket = &rank->buckets.items[b];
-        fr_bucket described = lower_describe_bucket(rank, bucket);
+        fr_bucket coded = lower_coded_bucket(rank, bucket);
         fr_axis axis = context->sharding.reduce_axis[bucket->is_expert];
-        uint64_t state = compressor->state_bytes(plan, &described);
+        uint64_t state = compressor->state_bytes(plan, &coded);
         if (compressor->wire != FR_WIRE_PLAIN && state > 0 &&
             fr_plan_group_size(plan, axis) > 1)
             bucket->error = fr_builder_add_block(

@@ -136,6 +136,43 @@ static void test_randomk_is_added(void)
     }
 }
 
+/* ZeRO over the ranks of a node: these add up their gradients as they are, and
+ * only what the two nodes exchange of their shards is encoded. */
+static void test_shards_are_encoded(void)
+{
+    static const fr_compressor_kind kinds[] = {
+        FR_COMPRESSOR_INT8, FR_COMPRESSOR_TOPK, FR_COMPRESSOR_ONEBIT,
+        FR_COMPRESSOR_RANDOMK};
+    /* bytes of a payload per byte of gradients */
+    static const double share[] = {(1 + 4.0 / 256) / 4, 2 * 0.0131,
+                                   (1.0 / 8 + 4.0 / 1024) / 4, 0.0131};
+    for (int is_overlap = 0; is_overlap < 2; is_overlap++) {
+        const wire_case c = {.dp = 8,
+                             .pp = 1,
+                             .zero = 1,
+                             .zero_group = 4,
+                             .is_overlap = is_overlap == 1};
+        traffic plain, sum;
+        double plain_s, step_s;
+        if (!lower(&c, FR_COMPRESSOR_NONE, &plain, &plain_s))
+            return;
+        const double shards = (double)plain.of[FR_OP_ALL_REDUCE];
+        for (size_t k = 0; k < FR_LENGTH(kinds); k++) {
+            const bool is_added = kinds[k] == FR_COMPRESSOR_RANDOMK;
+            if (!lower(&c, kinds[k], &sum, &step_s))
+                continue;
+            CHECK_INT(sum.of[FR_OP_REDUCE_SCATTER],
+                      plain.of[FR_OP_REDUCE_SCATTER]);
+            CHECK_NEAR(
+                (double)sum.of[is_added ? FR_OP_ALL_REDUCE : FR_OP_ALL_GATHER],
+                share[k] * shards * (is_added ? 1 : 2), 0.02);
+            CHECK_INT(sum.of[is_added ? FR_OP_ALL_GATHER : FR_OP_ALL_REDUCE],
+                      0);
+            CHECK(step_s < plain_s);
+        }
+    }
+}
+
 /* ZeRO 2 and 3 reduce unit by unit: what nobody would compress is refused. */
 static void test_zero_2(void)
 {
@@ -161,4 +198,5 @@ static void test_zero_2(void)
 CHECK_MAIN({"bf16 is added", test_bf16_is_added},
            {"others are gathered", test_others_are_gathered},
            {"randomk is added", test_randomk_is_added},
+           {"shards are encoded", test_shards_are_encoded},
            {"zero 2 and 3", test_zero_2})
