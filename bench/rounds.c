@@ -1,3 +1,4 @@
+/* rounds.c: see rounds.h. */
 #include "bench/rounds.h"
 
 #include "core/base/buffer.h"

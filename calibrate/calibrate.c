@@ -1,3 +1,4 @@
+/* calibrate.c: see calibrate.h. */
 #include "calibrate/calibrate.h"
 
 #include "calibrate/cpu/bench_comm.h"

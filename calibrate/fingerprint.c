@@ -1,3 +1,4 @@
+/* fingerprint.c: see fingerprint.h. */
 #include "calibrate/fingerprint.h"
 
 #include "calibrate/versions.h"

@@ -1,3 +1,4 @@
+/* sampler.c: see sampler.h. */
 #include "calibrate/sampler.h"
 
 #include "core/base/clock.h"

@@ -1,3 +1,4 @@
+/* version_mpi.c: what MPI says of itself (versions.h). */
 #include "calibrate/versions.h"
 
 #ifdef FR_HAVE_MPI

@@ -1,3 +1,4 @@
+/* measure_plans.c: see measure_plans.h. */
 #include "cli/measure_plans.h"
 
 #include "core/base/fileio.h"

@@ -1,10 +1,11 @@
+/* bench_comm.c: see bench_comm.h. */
 #include "calibrate/cpu/bench_comm.h"
 
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
-#include "plan/ir/micro_program.h"
 #include "core/base/clock.h"
 #include "cost_models/compute/compute_key.h"
+#include "plan/ir/micro_program.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/measure.h"
 

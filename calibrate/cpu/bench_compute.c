@@ -1,3 +1,4 @@
+/* bench_compute.c: see bench_compute.h. */
 #include "calibrate/cpu/bench_compute.h"
 
 #include "calibrate/cpu/cache_state.h"

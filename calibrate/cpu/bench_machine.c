@@ -1,3 +1,4 @@
+/* bench_machine.c: see bench_machine.h. */
 #include "calibrate/cpu/bench_machine.h"
 
 #include "calibrate/cpu/ranks.h"

@@ -1,3 +1,4 @@
+/* cache_state.c: see cache_state.h. */
 #include "calibrate/cpu/cache_state.h"
 
 #include "core/numbers/rng.h"

@@ -1,3 +1,4 @@
+/* payloads.c: see payloads.h. */
 #include "calibrate/cpu/payloads.h"
 
 #include "core/base/vec.h"

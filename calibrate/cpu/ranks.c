@@ -1,3 +1,4 @@
+/* ranks.c: see ranks.h. */
 #include "calibrate/cpu/ranks.h"
 
 #include "core/base/clock.h"

@@ -1,3 +1,4 @@
+/* shapes.c: see shapes.h. */
 #include "calibrate/cpu/shapes.h"
 
 #include "core/numbers/rng.h"

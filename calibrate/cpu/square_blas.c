@@ -1,3 +1,4 @@
+/* square_blas.c: the matrix product of versions.h, and its library. */
 #include "calibrate/versions.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 

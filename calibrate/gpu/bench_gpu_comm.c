@@ -1,3 +1,4 @@
+/* bench_gpu_comm.c: see bench_gpu_comm.h. */
 #include "calibrate/gpu/bench_gpu_comm.h"
 
 #include "calibrate/cpu/ranks.h"

@@ -1,3 +1,4 @@
+/* bench_gpu_compute.c: see bench_gpu_compute.h. */
 #include "calibrate/gpu/bench_gpu_compute.h"
 
 #include "calibrate/cpu/ranks.h"

@@ -1,3 +1,4 @@
+/* bench_gpu_device.c: see bench_gpu_device.h. */
 #include "calibrate/gpu/bench_gpu_device.h"
 
 #include "calibrate/sampler.h"

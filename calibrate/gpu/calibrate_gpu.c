@@ -1,3 +1,4 @@
+/* calibrate_gpu.c: see calibrate_gpu.h. */
 #include "calibrate/gpu/calibrate_gpu.h"
 
 #include "calibrate/cpu/bench_machine.h"

@@ -1,9 +1,10 @@
+/* gpu_comm_set.c: see gpu_comm_set.h. */
 #include "calibrate/gpu/gpu_comm_set.h"
 
-#include "plan/ir/micro_program.h"
 #include "cost_models/compute/compute_key.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
+#include "plan/ir/micro_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

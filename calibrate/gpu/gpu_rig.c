@@ -1,3 +1,4 @@
+/* gpu_rig.c: see gpu_rig.h. */
 #include "calibrate/gpu/gpu_rig.h"
 
 #include "core/base/clock.h"

@@ -1,3 +1,4 @@
+/* gpu_shapes.c: see gpu_shapes.h. */
 #include "calibrate/gpu/gpu_shapes.h"
 
 #include "plan/codec/compressor.h"

@@ -1,3 +1,4 @@
+/* compute_fit.c: see compute_fit.h. */
 #include "cost_models/compute/compute_fit.h"
 
 #include "core/numbers/fit.h"

@@ -1,3 +1,4 @@
+/* compute_key.c: see compute_key.h. */
 #include "cost_models/compute/compute_key.h"
 
 #include "core/base/hash.h"

@@ -1,3 +1,4 @@
+/* datasheet.c: see datasheet.h. */
 #include "cost_models/compute/datasheet.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* gpu_comm.c: see gpu_comm.h. */
 #include "cost_models/gpu/gpu_comm.h"
 
 #include "cost_models/link/fabric_links.h"

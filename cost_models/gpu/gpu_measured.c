@@ -1,3 +1,4 @@
+/* gpu_measured.c: see gpu_measured.h. */
 #include "cost_models/gpu/gpu_measured.h"
 
 #include "core/base/text.h"

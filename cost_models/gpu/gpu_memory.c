@@ -1,3 +1,4 @@
+/* gpu_memory.c: see gpu_memory.h. */
 #include "cost_models/gpu/gpu_memory.h"
 
 #include "cost_models/gpu/gpu_model.h"

@@ -1,3 +1,4 @@
+/* gpu_price.c: see gpu_price.h. */
 #include "cost_models/gpu/gpu_price.h"
 
 #include "cost_models/compute/host_time.h"

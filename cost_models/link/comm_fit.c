@@ -1,3 +1,4 @@
+/* comm_fit.c: see comm_fit.h. */
 #include "cost_models/link/comm_fit.h"
 
 #include "core/numbers/fit.h"

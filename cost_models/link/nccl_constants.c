@@ -1,3 +1,4 @@
+/* nccl_constants.c: see nccl_constants.h. */
 #include "cost_models/link/nccl_constants.h"
 
 const double fr_nccl_ring_base_s[] = {6.6e-6, 14e-6, 8.4e-6};

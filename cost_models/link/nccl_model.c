@@ -1,3 +1,4 @@
+/* nccl_model.c: see nccl_model.h. */
 #include "cost_models/link/nccl_model.h"
 
 #include "cost_models/link/nccl_constants.h"

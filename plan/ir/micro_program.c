@@ -1,3 +1,4 @@
+/* micro_program.c: see micro_program.h. */
 #include "plan/ir/micro_program.h"
 
 #include "core/base/vec.h"

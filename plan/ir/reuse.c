@@ -1,3 +1,4 @@
+/* reuse.c: see reuse.h. */
 #include "plan/ir/reuse.h"
 
 #include "plan/decide/grid.h"

@@ -61,21 +61,6 @@ typedef struct rank_spans {
     size_t n_sends;
 } rank_spans;
 
-static int compare_spans(const void *a, const void *b)
-{
-    const fr_span *x = *(const fr_span *const *)a;
-    const fr_span *y = *(const fr_span *const *)b;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
-    if (x->begin_ps != y->begin_ps)
-        return x->begin_ps < y->begin_ps ? -1 : 1;
-    if (x->end_ps != y->end_ps)
-        return x->end_ps < y->end_ps ? -1 : 1;
-    if (x->i_call != y->i_call)
-        return x->i_call < y->i_call ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
 static void rank_spans_release(rank_spans *spans)
 {
     free(spans->at);
@@ -151,7 +136,7 @@ static fr_status rank_spans_init(const fr_program *program,
     for (size_t i = 0; i < timeline->n; i++)
         if (timeline->at[i].rank == rank && timeline->at[i].step == step)
             s.at[s.n++] = &timeline->at[i];
-    qsort(s.at, s.n, sizeof *s.at, compare_spans);
+    qsort(s.at, s.n, sizeof *s.at, fr_span_compare);
     status = list_sends(&s, err);
     if (status == FR_OK)
         status = index_calls(&s, err);

@@ -1,3 +1,4 @@
+/* block_tensors.c: see block_tensors.h. */
 #include "plan/memory/block_tensors.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* caching_allocator.c: see caching_allocator.h. */
 #include "plan/memory/caching_allocator.h"
 
 #include "core/base/vec.h"

@@ -1,3 +1,4 @@
+/* memory_sweep.c: see memory_sweep.h. */
 #include "plan/memory/memory_sweep.h"
 
 #include "core/base/vec.h"

@@ -1,3 +1,4 @@
+/* sharding.c: see sharding.h. */
 #include "plan/outline/sharding.h"
 
 #include "plan/collective/collective.h"

@@ -1,3 +1,4 @@
+/* stages.c: see stages.h. */
 #include "plan/outline/stages.h"
 
 int32_t fr_stage_first(const fr_plan *plan, const fr_model *model,

@@ -1,3 +1,4 @@
+/* weight_uses.c: see weight_uses.h. */
 #include "plan/outline/weight_uses.h"
 
 #include "plan/outline/stages.h"

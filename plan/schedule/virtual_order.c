@@ -1,3 +1,4 @@
+/* virtual_order.c: see virtual_order.h. */
 #include "plan/schedule/virtual_order.h"
 
 #include "plan/outline/stages.h"

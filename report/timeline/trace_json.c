@@ -15,21 +15,6 @@ typedef struct writer {
     fr_buffer *out;
 } writer;
 
-static int compare_spans(const void *a, const void *b)
-{
-    const fr_span *x = *(const fr_span *const *)a;
-    const fr_span *y = *(const fr_span *const *)b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
-    if (x->begin_ps != y->begin_ps)
-        return x->begin_ps < y->begin_ps ? -1 : 1;
-    if (x->end_ps != y->end_ps)
-        return x->end_ps < y->end_ps ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
 /* Microseconds with all picoseconds. */
 static void put_us(fr_buffer *out, const char *key, int64_t ps)
 {
@@ -169,7 +154,7 @@ static fr_status put_part(const fr_program *program, const fr_trace_part *parts,
     for (size_t i = 0; i < timeline->n; i++)
         if (timeline->at[i].step == parts[i_part].step)
             spans[n++] = &timeline->at[i];
-    qsort(spans, n, sizeof *spans, compare_spans);
+    qsort(spans, n, sizeof *spans, fr_span_compare);
     fr_status status = FR_OK;
     size_t n_most = FR_TRACE_SPANS_MAX / (size_t)n_parts, n_left_out = 0;
     int32_t last_rank = -1;

@@ -1,3 +1,4 @@
+/* rank_context.c: see rank_context.h. */
 #include "runtime/run/rank_context.h"
 
 #include "plan/decide/grid.h"

@@ -1,3 +1,4 @@
+/* item_index.c: see item_index.h. */
 #include "sim/flows/item_index.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* explanation.c: see explanation.h. */
 #include "spec/result/explanation.h"
 
 static const struct {

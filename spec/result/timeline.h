@@ -35,4 +35,7 @@ void fr_timeline_release(fr_timeline *timeline);
 FR_CHECKED fr_status fr_timeline_add(fr_timeline *timeline, fr_span span,
                                      fr_err *err);
 
+/* For qsort of pointers to spans: by rank, lane, begin, end, call. */
+int fr_span_compare(const void *a, const void *b);
+
 #endif

@@ -1,3 +1,4 @@
+/* bound_keep.c: see bound_keep.h. */
 #include "tuner/bound/bound_keep.h"
 
 #include <stdlib.h>

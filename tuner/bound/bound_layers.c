@@ -1,3 +1,4 @@
+/* bound_layers.c: see bound_layers.h. */
 #include "tuner/bound/bound_layers.h"
 
 #include "plan/schedule/schedule.h"

@@ -1,3 +1,4 @@
+/* search_bound.c: see search_bound.h. */
 #include "tuner/search/search_bound.h"
 
 #include "core/base/clock.h"

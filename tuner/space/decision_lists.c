@@ -1,3 +1,4 @@
+/* decision_lists.c: see decision_lists.h. */
 #include "tuner/space/decision_lists.h"
 
 #include "core/base/memo.h"

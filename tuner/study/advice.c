@@ -1,3 +1,4 @@
+/* advice.c: see advice.h. */
 #include "tuner/study/advice.h"
 
 #include "tuner/answer/tune.h"

@@ -1,3 +1,4 @@
+/* gradient_file.c: see gradient_file.h. */
 #include "tests/contract/runtime/gradient_file.h"
 
 #include "core/base/fileio.h"

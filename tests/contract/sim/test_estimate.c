@@ -350,25 +350,60 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     return true;
 }
 
-static void test_scene(const scene *s, uint64_t seed, tally *t)
+/* How the plans of a scene are drawn. */
+typedef struct drawing {
+    int n_ranks_most, tries_per_plan;
+    bool (*set_up)(sim_fixture *f, const scene *s);
+    void (*draw)(fr_rng *rng, const scene *s, sim_fixture *f);
+    bool is_always_uncertain; /* else only where the cluster has jitter */
+} drawing;
+
+static void draw_few_fields(fr_rng *rng, const scene *s, sim_fixture *f)
+{
+    random_plan(rng, s->n_experts > 0, &f->plan);
+    if (s->cluster != NULL)
+        f->plan.n_split = 0;
+    if (pick(rng, 3) == 0)
+        make_plain(rng, &f->plan);
+}
+
+static void draw_every_field(fr_rng *rng, const scene *s, sim_fixture *f)
+{
+    (void)s;
+    random_plans_next(rng, &f->model, fr_cluster_slots(&f->cluster), &f->plan);
+}
+
+static const drawing few_fields = {.n_ranks_most = 64,
+                                   .tries_per_plan = 20,
+                                   .set_up = setup,
+                                   .draw = draw_few_fields};
+static const drawing every_field = {.n_ranks_most = 512,
+                                    .tries_per_plan = 40,
+                                    .set_up = setup_named,
+                                    .draw = draw_every_field,
+                                    .is_always_uncertain = true};
+
+/* No replay is shorter than its bound, none takes less memory than the least.
+ */
+static void test_scene(const scene *s, const drawing *d, uint64_t seed,
+                       tally *t)
 {
     sim_fixture f;
     fr_estimator *estimator = NULL;
     fr_err err;
     fr_rng *rng = NULL;
-    const int n_plans = s->n_plans;
-    *t = (tally){.n_ranks_most = 64};
-    if (setup(&f, s) && CHECK_OK(fr_rng_create(seed, &rng, &err), &err) &&
+    *t = (tally){.n_ranks_most = d->n_ranks_most};
+    sim_fixture_init(&f);
+    if (d->set_up(&f, s) && CHECK_OK(fr_rng_create(seed, &rng, &err), &err) &&
         CHECK_OK(fr_estimator_create(&f.model, &f.job, &f.cluster, f.costs,
                                      &estimator, &err),
                  &err))
-        while ((int)t->n < n_plans && t->n_refused < 20 * n_plans) {
-            random_plan(rng, s->n_experts > 0, &f.plan);
-            if (s->cluster != NULL)
-                f.plan.n_split = 0;
-            if (pick(rng, 3) == 0)
-                make_plain(rng, &f.plan);
-            if (!try_plan(&f, estimator, f.cluster.jitter_compute_frac > 0, t))
+        while ((int)t->n < s->n_plans &&
+               t->n_refused < d->tries_per_plan * s->n_plans) {
+            d->draw(rng, s, &f);
+            bool is_uncertain =
+                d->is_always_uncertain || f.cluster.jitter_compute_frac > 0;
+            if (!try_plan(&f, estimator, is_uncertain, t))
                 t->n_refused++;
             fr_program_destroy(f.program);
             free(f.node_of_rank);
@@ -382,40 +417,6 @@ static void test_scene(const scene *s, uint64_t seed, tally *t)
     report("error of pipelines of single ranks", t->chain, t->n_chain);
     report("error elsewhere", t->other, t->n_other);
     report("peak / simulated", t->memory, t->n);
-    report("least / simulated", t->least, t->n);
-    fr_estimator_destroy(estimator);
-    fr_rng_destroy(rng);
-    fr_model_release(&f.model);
-    sim_fixture_release(&f);
-}
-
-/* Plans that differ in every field, on up to 512 ranks: no replay is shorter
- * than its bound, none takes less memory than the least. */
-static void test_fields_of(const scene *s, uint64_t seed, tally *t)
-{
-    sim_fixture f;
-    fr_estimator *estimator = NULL;
-    fr_err err;
-    fr_rng *rng = NULL;
-    *t = (tally){.n_ranks_most = 512};
-    sim_fixture_init(&f);
-    if (setup_named(&f, s) && CHECK_OK(fr_rng_create(seed, &rng, &err), &err) &&
-        CHECK_OK(fr_estimator_create(&f.model, &f.job, &f.cluster, f.costs,
-                                     &estimator, &err),
-                 &err))
-        while ((int)t->n < s->n_plans && t->n_refused < 40 * s->n_plans) {
-            random_plans_next(rng, &f.model, fr_cluster_slots(&f.cluster),
-                              &f.plan);
-            if (!try_plan(&f, estimator, true, t))
-                t->n_refused++;
-            fr_program_destroy(f.program);
-            free(f.node_of_rank);
-            f.program = NULL;
-            f.node_of_rank = NULL;
-        }
-    printf("%s: %zu plans, %d refused, deciles from 0 to 100 %%\n", s->name,
-           t->n, t->n_refused);
-    report("bound / simulated", t->tightness, t->n);
     report("least / simulated", t->least, t->n);
     fr_estimator_destroy(estimator);
     fr_rng_destroy(rng);
@@ -458,13 +459,13 @@ static void test_every_field(void)
                                  .batch = 512,
                                  .n_plans = 100}};
     for (size_t i = 0; i < FR_LENGTH(all); i++)
-        test_fields_of(&all[i], 81 + i, &of_scene);
+        test_scene(&all[i], &every_field, 81 + i, &of_scene);
 }
 
 static void test_random_plans(void)
 {
     for (int i = 0; i < N_SCENES; i++)
-        test_scene(&scenes[i], 2385 + (uint64_t)i, &of_scene);
+        test_scene(&scenes[i], &few_fields, 2385 + (uint64_t)i, &of_scene);
 }
 
 CHECK_MAIN({"random plans", test_random_plans},
