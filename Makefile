@@ -111,7 +111,8 @@ RECORDER := $(BUILD)/tests/record/record_plans
 GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 
 OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
-    $(BUILD)/spec/cluster/cluster_xsd.o
+    $(BUILD)/spec/cluster/cluster_xsd.o \
+    $(BUILD)/interop/export/script/script_templates.o
 LIB := $(BUILD)/libforerun.a
 
 TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
@@ -211,6 +212,23 @@ $(BUILD)/spec/cluster/cluster_xsd.c: configs/schema/cluster.xsd
 	    echo 'const size_t fr_cluster_xsd_n = sizeof fr_cluster_xsd - 1;' \
 	    ) >$@
 $(BUILD)/spec/cluster/cluster_xsd.o: $(BUILD)/spec/cluster/cluster_xsd.c $(BUILD)/flags
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# So are the templates of scripts.
+SCRIPTS := $(wildcard interop/export/script/*.py)
+$(BUILD)/interop/export/script/script_templates.c: $(SCRIPTS)
+	@mkdir -p $(@D)
+	$(Q)(echo '#include "interop/export/script/export_script.h"'; \
+	    for f in $(SCRIPTS); do n=$$(basename $$f .py); \
+	    echo "static const unsigned char text_of_$$n[] = {"; \
+	    od -An -v -tu1 $$f | sed 's/\([0-9][0-9]*\)/\1,/g'; \
+	    echo '0};'; done; \
+	    echo 'const fr_script_template fr_script_templates[] = {'; \
+	    for f in $(SCRIPTS); do n=$$(basename $$f .py); \
+	    echo "{\"$$n.py\", text_of_$$n, sizeof text_of_$$n - 1},"; done; \
+	    echo '{0}};') >$@
+$(BUILD)/interop/export/script/script_templates.o: \
+    $(BUILD)/interop/export/script/script_templates.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.cu.o: %.cu $(BUILD)/flags

@@ -10,7 +10,7 @@ build="gcc libc6-dev make pkg-config libgsl-dev libxml2-dev libcjson-dev
     libopenblas-openmp-dev libopenmpi-dev openmpi-bin libhwloc-dev zlib1g-dev"
 demo="$build"
 check="$build iproute2"
-ci="$check clang clang-tidy libclang-rt-dev libomp-dev valgrind"
+ci="$check python3-torch clang clang-tidy libclang-rt-dev libomp-dev valgrind"
 
 case "${1:-build}" in
 build) wanted=$build ;;

@@ -10,6 +10,7 @@
 #define FR_EXPORTERS(ROW)                                                      \
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
+    ROW(ddp)                                                                   \
     ROW(torchrun)                                                              \
     ROW(mpirun)                                                                \
     ROW(slurm)                                                                 \

@@ -10,7 +10,8 @@
 #define FR_TARGETS(ROW)                                                        \
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
-    ROW(torchtitan)
+    ROW(torchtitan)                                                            \
+    ROW(ddp)
 
 #define FR_TARGET_ENTRY(entry) extern const fr_target fr_target_##entry;
 FR_TARGETS(FR_TARGET_ENTRY)

@@ -107,11 +107,12 @@ static bool deepen(nearest *n, const fr_plan *plan, uint64_t changed,
     }
     if (n_changes == 0)
         return false;
-    /* The target agrees, and the plan itself is illegal: any degree. */
+    /* The target agrees, and the plan itself is illegal: any degree, or a
+     * schedule that is left over from a pipeline. */
     if (broken == 0)
         broken = FR_PLAN_BIT(TP) | FR_PLAN_BIT(PP) | FR_PLAN_BIT(VPP) |
                  FR_PLAN_BIT(CP) | FR_PLAN_BIT(EP) | FR_PLAN_BIT(MICRO_BATCH) |
-                 FR_PLAN_BIT(LAYER_SPLIT);
+                 FR_PLAN_BIT(SCHEDULE) | FR_PLAN_BIT(LAYER_SPLIT);
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
         double values[MOST_VALUES];
         uint64_t bit = UINT64_C(1) << i;
@@ -121,7 +122,7 @@ static bool deepen(nearest *n, const fr_plan *plan, uint64_t changed,
         for (int v = 0; v < n_values; v++) {
             fr_plan next = *plan;
             if (change(n, (fr_plan_field_id)i, values[v], &next) &&
-                !fr_plan_is_same(&next, plan) &&
+                !fr_field_is_same(&fr_plan_fields[i].field, &next, plan) &&
                 deepen(n, &next, changed | bit, n_changes - 1))
                 return true;
         }

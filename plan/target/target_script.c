@@ -1,0 +1,30 @@
+/* target_script.c: rules of the training scripts that are exported. */
+#include "plan/target/target_script.h"
+
+FR_TARGET_RULE(fr_script_is_decoder)
+{
+    (void)plan;
+    (void)job;
+    return model->kind == FR_MODEL_DECODER;
+}
+
+FR_TARGET_RULE(fr_script_is_dense)
+{
+    (void)plan;
+    (void)job;
+    return model->n_experts == 0;
+}
+
+FR_TARGET_RULE(fr_script_has_plain_attention)
+{
+    (void)plan;
+    (void)job;
+    return model->kv_lora_rank == 0 && model->n_mtp_layers == 0;
+}
+
+FR_TARGET_RULE(fr_script_has_plain_positions)
+{
+    (void)plan;
+    (void)job;
+    return !model->has_rope_scaling && !model->has_scaled_embedding;
+}

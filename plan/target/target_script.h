@@ -1,0 +1,106 @@
+/*
+ * target_script.h: what the training scripts that are exported have alike:
+ * rows of fields, rules about the model.  Private to the tables target_*.c.
+ */
+#ifndef FR_PLAN_TARGET_TARGET_SCRIPT_H
+#define FR_PLAN_TARGET_TARGET_SCRIPT_H
+
+#include "plan/schedule/schedule.h"
+#include "plan/target/target_rows.h"
+
+/* Data parallelism is their only axis. */
+#define FR_SCRIPT_FIELDS_OF_ONE_AXIS                                           \
+    [FR_PLAN_TP] = FR_REFUSED("the script splits no layer"),                   \
+    [FR_PLAN_PP] = FR_REFUSED("the script has no pipeline"),                   \
+    [FR_PLAN_CP] = FR_REFUSED("the script splits no sequence"),                \
+    [FR_PLAN_EP] = FR_REFUSED("the script has no experts"),                    \
+    [FR_PLAN_SEQUENCE_PARALLEL] = FR_REFUSED("of tp alone"),                   \
+    [FR_PLAN_TP_OVERLAP] = FR_REFUSED("of tp alone"),                          \
+    FR_SCRIPT_FIELDS_OF_OTHERS, FR_SCRIPT_FIELDS_OF_NO_PIPELINE
+
+#define FR_SCRIPT_FIELDS_OF_NO_PIPELINE                                        \
+    [FR_PLAN_VPP] = FR_REFUSED("the script has no pipeline"),                  \
+    [FR_PLAN_SCHEDULE] = FR_REFUSED("the script has no pipeline"),             \
+    [FR_PLAN_LAYER_SPLIT] = FR_IMPLIED("one stage has all layers")
+
+#define FR_SCRIPT_FIELDS_OF_OTHERS                                             \
+    [FR_PLAN_RANK_ORDER] = FR_IMPLIED("dp is the only axis"),                  \
+    [FR_PLAN_EP_OVERLAP] = FR_REFUSED("the script has no experts"),            \
+    [FR_PLAN_CP_KIND] = FR_REFUSED("the script splits no sequence"),           \
+    [FR_PLAN_ETP] = FR_REFUSED("the script has no experts"),                   \
+    [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("the script has no experts"),       \
+    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("of experts alone")
+
+/* What the kernels and the loss do. */
+#define FR_SCRIPT_FIELDS_OF_KERNELS                                            \
+    [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the kernel"),   \
+    [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),  \
+    [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("the loss is float32; a compiler may " \
+                                        "fuse it"),                            \
+    [FR_PLAN_GRAD_ADDED_APART] =                                               \
+        FR_PREDICTED("kernels are the framework's own"),                       \
+    [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone")
+
+/* Layers of the model of torch_model.py. */
+#define FR_SCRIPT_FIELDS_OF_TORCH                                              \
+    FR_SCRIPT_FIELDS_OF_KERNELS,                                               \
+        [FR_PLAN_DP] = FR_WRITTEN("ranks of the launcher"),                    \
+        [FR_PLAN_MICRO_BATCH] = FR_WRITTEN("PLAN[\"micro_batch\"]"),           \
+        [FR_PLAN_RECOMPUTE] = FR_WRITTEN("torch.utils.checkpoint"),            \
+        [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN_ONLY(                           \
+            FR_IS(1) | FR_IS(8) | FR_IS(9), "torch.utils.checkpoint of parts", \
+            "checkpoint() makes attention (1) and MLPs (8) again; parts whose" \
+            " result alone is dropped it cannot"),                             \
+        [FR_PLAN_RECOMPUTE_LAYERS] =                                           \
+            FR_WRITTEN("torch.utils.checkpoint of the first layers"),          \
+        [FR_PLAN_FLASH_ATTENTION] =                                            \
+            FR_WRITTEN("F.scaled_dot_product_attention"),                      \
+        [FR_PLAN_KERNELS] = FR_WRITTEN("torch.compile where compiled, else "   \
+                                       "PyTorch's own, one an operator"),      \
+        [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("the script captures no graphs"),   \
+        [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN(                            \
+            "torch.autograd.graph.save_on_cpu of the first layers"),           \
+        [FR_PLAN_THREADS] = FR_WRITTEN("torch.set_num_threads on CPUs")
+
+#define FR_SCRIPT_FIELDS_OF_AUTOCAST                                           \
+    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(                                     \
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16) |    \
+            FR_IS(FR_DTYPE_F16),                                               \
+        "torch.autocast", "autocast has no data type below 16 bits"),          \
+    [FR_PLAN_GRAD_DTYPE] = FR_IMPLIED_ONLY(                                    \
+        FR_IS(FR_DTYPE_F32),                                                   \
+        "gradients have the parameters' dtype, "                               \
+        "float32 under autocast",                                              \
+        "gradients have the parameters' dtype, float32 under autocast")
+
+/* Parameters are whole on every rank. */
+#define FR_SCRIPT_FIELDS_OF_WHOLE_PARAMETERS                                   \
+    [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("of ZeRO 3 alone"),                    \
+    [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone"),                   \
+    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone")
+
+/* What of a model's arithmetic the scripts have. */
+FR_TARGET_RULE(fr_script_is_decoder);
+FR_TARGET_RULE(fr_script_is_dense);
+FR_TARGET_RULE(fr_script_has_plain_attention);
+FR_TARGET_RULE(fr_script_has_plain_positions);
+
+#define FR_SCRIPT_RULES_OF_MODEL(file)                                         \
+    {.text = "a decoder: its script has no encoders and no lists of layers",   \
+     .source = "interop/export/script/" file,                                  \
+     .holds = fr_script_is_decoder},                                           \
+        {.text = "a dense model: its script has no experts (megatron, "        \
+                 "deepspeed and torchtitan have)",                             \
+         .source = "interop/export/script/" file,                              \
+         .holds = fr_script_is_dense},                                         \
+        {.text = "plain or grouped-query attention and no layers of later "    \
+                 "tokens (megatron has both)",                                 \
+         .source = "interop/export/script/" file,                              \
+         .holds = fr_script_has_plain_attention},                              \
+    {                                                                          \
+        .text = "rotary frequencies and an embedding that are not scaled",     \
+        .source = "interop/export/script/" file,                               \
+        .holds = fr_script_has_plain_positions                                 \
+    }
+
+#endif

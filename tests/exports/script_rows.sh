@@ -1,0 +1,35 @@
+# script_rows.sh: what test_scripts.sh runs: plans of forerun, and scripts that shall train
+# alike.  Sourced.
+trained gpt2 gpt2-tiny --dp 2 --micro-batch 1
+trained llama llama-tiny --dp 2 --micro-batch 2 --optimizer sgd --lr 0.05 \
+    --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7
+trained zero1 gpt2-tiny --dp 2 --micro-batch 2 --zero 1 --no-gather-overlap \
+    --lr-schedule linear --lr-rule sqrt --lr-base-batch 2
+trained lamb llama-tiny --dp 2 --micro-batch 4 --optimizer lamb --lr 0.01 \
+    --lr-schedule inverse-sqrt
+trained lars gpt2-tiny --dp 2 --micro-batch 4 --optimizer lars --lr 0.5
+trained text gpt2-tiny --dp 2 --micro-batch 4 --data "$root/README.md"
+trained bf16 gpt2-tiny --dp 2 --micro-batch 2 --compress bf16
+
+script ddp-gpt2 ddp gpt2 gpt2 --save-weights "$work/gpt2.safetensors"
+plan parts gpt2-tiny --dp 2 --micro-batch 1 --recompute selective \
+    --recompute-parts attention,mlp --bucket 100kB
+script ddp-weights ddp parts gpt2 --weights "$work/gpt2.safetensors"
+script ddp-llama ddp llama llama --save-weights "$work/llama.safetensors"
+plan later llama-tiny --dp 2 --micro-batch 2 --optimizer sgd --lr 0.05 \
+    --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 --recompute full \
+    --recompute-layers 3 --no-overlap --bucket 64kB
+script ddp-llama-weights ddp later llama --weights "$work/llama.safetensors"
+script ddp-zero1 ddp zero1 zero1
+script ddp-lamb ddp lamb lamb
+script ddp-lars ddp lars lars
+plan offload gpt2-tiny --dp 2 --micro-batch 4 --data "$root/README.md" \
+    --offload-activations 0.5 --bucket 0B --flash-attention
+script ddp-text ddp offload text
+script ddp-sent-as-bf16 ddp bf16 bf16
+plan bf16later gpt2-tiny --dp 2 --micro-batch 2 --compress bf16 --no-overlap
+script ddp-summed-later-bf16 ddp bf16later bf16
+plan halves gpt2-tiny --dp 2 --micro-batch 1 --precision bf16
+script ddp-precision-bf16 ddp halves gpt2
+plan powersgd gpt2-tiny --dp 2 --micro-batch 1 --compress powersgd:4
+script ddp-powersgd-lossy ddp powersgd gpt2
