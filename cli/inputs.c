@@ -214,6 +214,36 @@ fr_status fr_inputs_lower_file(fr_inputs *inputs, const fr_plan_file *file,
                     err);
 }
 
+/* "this is a plan for dgx-h100:2, not for 4 nodes of 'racks'"; false: it is
+ * for this cluster, or nobody knows. */
+static bool say_home(const fr_inputs *inputs, const char *cluster,
+                     uint64_t hash, char *buf, size_t n_buf)
+{
+    const int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
+    if (cluster[0] == '\0' || hash == fr_cluster_hash(&inputs->cluster))
+        return false;
+    snprintf(buf, n_buf, "this is a plan for %s, not for %lld node%s of '%s'",
+             cluster, (long long)n_nodes, n_nodes == 1 ? "" : "s",
+             inputs->cluster.name);
+    return true;
+}
+
+void fr_inputs_blame_home(const fr_inputs *inputs, const char *cluster,
+                          uint64_t hash, fr_err *err)
+{
+    char text[700];
+    if (say_home(inputs, cluster, hash, text, sizeof text))
+        fr_err_prefix(err, "%s", text);
+}
+
+void fr_inputs_note_home(const fr_cli *cli, const fr_inputs *inputs,
+                         const char *cluster, uint64_t hash)
+{
+    char text[700];
+    if (say_home(inputs, cluster, hash, text, sizeof text))
+        fr_cli_note(cli, "forerun: %s: it is predicted anew", text);
+}
+
 fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                                 bool has_timeline, fr_forecast *out,
                                 fr_err *err)
@@ -224,14 +254,8 @@ fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                                         &file->plan, out, err)
                      : fr_forecast_predict(inputs, &file->model, &file->job,
                                            &file->plan, &out->prediction, err);
-    /* Why a plan for another cluster is refused follows from that. */
-    if (status != FR_OK && file->cluster[0] != '\0' &&
-        file->cluster_hash != fr_cluster_hash(&inputs->cluster)) {
-        int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
-        fr_err_prefix(err, "this is a plan for %s, not for %lld node%s of '%s'",
-                      file->cluster, (long long)n_nodes,
-                      n_nodes == 1 ? "" : "s", inputs->cluster.name);
-    }
+    if (status != FR_OK)
+        fr_inputs_blame_home(inputs, file->cluster, file->cluster_hash, err);
     return status;
 }
 

@@ -66,6 +66,16 @@ FR_CHECKED fr_status fr_inputs_lower_file(fr_inputs *inputs,
                                           int32_t *node_of_rank,
                                           fr_program **out, fr_err *err);
 
+/*
+ * A plan file that was made for another cluster, by name and hash (of the
+ * file): what went wrong follows from that, and says it first; what went well
+ * says it on stderr.  Nothing where it is this cluster, or nobody knows.
+ */
+void fr_inputs_blame_home(const fr_inputs *inputs, const char *cluster,
+                          uint64_t hash, fr_err *err);
+void fr_inputs_note_home(const fr_cli *cli, const fr_inputs *inputs,
+                         const char *cluster, uint64_t hash);
+
 /* Writes the simulated step as a Chrome trace. */
 FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
                                              const char *path, fr_err *err);

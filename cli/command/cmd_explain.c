@@ -2,6 +2,7 @@
  * and what would change that. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
@@ -19,7 +20,6 @@
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
 #include "tuner/study/explain_plan.h"
-#include "tuner/study/make_fit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +198,7 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
     FR_TRY(fr_forecast_make_file(&s->inputs, &s->file, has_timeline,
                                  &s->forecast, err));
     s->has_forecast = true;
+    fr_inputs_note_home(cli, &s->inputs, s->file.cluster, s->file.cluster_hash);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(&s->forecast, trace, err));
     fr_explain_request request = {
@@ -214,7 +215,9 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
     if (!s->forecast.prediction.memory.fits) {
-        FR_TRY(fr_make_fit(&request, &s->fit, err));
+        FR_TRY(fr_fit_answer_find(&s->inputs, &s->file.model, &s->file.job,
+                                  &s->file.plan, &s->forecast.prediction,
+                                  &s->fit, err));
         s->has_fit = true;
     }
     s->explanation = malloc(sizeof *s->explanation);

@@ -5,19 +5,18 @@
  */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/fit_answer.h"
 #include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
-#include "tuner/study/make_fit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,23 +242,18 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     return status;
 }
 
-/* What the plan's prediction says of its memory. */
-static void warn_if_too_large(const fr_cli *cli, const fr_plan_file *file)
+/* Said once: by who starts the ranks, or the first of those that a launcher of
+ * the user's started. */
+static fr_status warn_if_too_large(const fr_cli *cli, const fr_plan_file *file,
+                                   fr_err *err)
 {
-    fr_fit_advice fit;
-    char lack[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
-    if (!file->has_prediction || file->prediction.memory.fits)
-        return;
-    fr_fit_causes(&file->model, &file->job, &file->plan, &file->prediction,
-                  &fit);
-    fr_cli_note(
-        cli,
-        "forerun: warning: predicted to be %s too large; most of it: "
-        "%s, %s; 'forerun explain %s CLUSTER' has changes that fit",
-        fr_format_bytes(lack, sizeof lack, (double)fit.short_by_bytes),
-        fit.causes[0].what,
-        fr_format_bytes(bytes, sizeof bytes, (double)fit.causes[0].n_bytes),
-        cli->positional[0]);
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    const bool is_first = launch.role == FR_LAUNCH_STANDALONE ||
+                          (fr_is_first_rank() && !fr_launch_is_supervised());
+    return is_first && !is_for_other_devices(cli, file)
+               ? fr_fit_answer_warn(cli, file, err)
+               : FR_OK;
 }
 
 /* The plan is read before anything is started: a bad one costs nothing. */
@@ -270,8 +264,10 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
-    warn_if_too_large(cli, &file);
+    fr_status status = warn_if_too_large(cli, &file, err);
     fr_plan_file_release(&file);
+    if (status != FR_OK)
+        return status;
     if (fr_cli_is_on_gpu(cli))
         return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);
     return fr_supervised(cli, world, n_threads, run_rank, err);

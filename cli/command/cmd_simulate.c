@@ -1,6 +1,7 @@
 /* cmd_simulate.c: one plan's prediction. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/run_length.h"
@@ -8,27 +9,12 @@
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
-#include "tuner/study/make_fit.h"
 
 static fr_report_setup setup_of(const fr_inputs *inputs,
                                 const fr_plan_choice *choice)
 {
     return (fr_report_setup){&choice->model, &choice->job, &choice->plan,
                              &inputs->cluster, choice->framework};
-}
-
-/* Why the plan does not fit, and what would. */
-static fr_status find_fit(const fr_inputs *inputs, const fr_plan_choice *choice,
-                          const fr_forecast *forecast, fr_fit_advice *out,
-                          fr_err *err)
-{
-    const fr_explain_request request = {.model = &choice->model,
-                                        .job = &choice->job,
-                                        .cluster = &inputs->cluster,
-                                        .costs = inputs->costs,
-                                        .plan = &choice->plan,
-                                        .prediction = &forecast->prediction};
-    return fr_make_fit(&request, out, err);
 }
 
 /* Everything a prediction is printed from. */
@@ -85,6 +71,7 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_fit_advice fit;
+    fr_inputs_note_home(cli, inputs, choice->cluster, choice->cluster_hash);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
     if (output != NULL)
@@ -92,7 +79,9 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                                    &forecast->prediction, output, err));
     const bool has_fit = !forecast->prediction.memory.fits;
     if (has_fit)
-        FR_TRY(find_fit(inputs, choice, forecast, &fit, err));
+        FR_TRY(fr_fit_answer_find(inputs, &choice->model, &choice->job,
+                                  &choice->plan, &forecast->prediction, &fit,
+                                  err));
     return fr_cli_on(cli, FR_OPT_JSON)
                ? print_json(cli, inputs, choice, forecast,
                             has_fit ? &fit : NULL, err)
@@ -134,8 +123,10 @@ FR_COMMAND_FUNCTION(simulate)
     else
         status = fr_forecast_predict(&inputs, &choice.model, &choice.job,
                                      &choice.plan, &forecast.prediction, err);
-    if (status != FR_OK)
+    if (status != FR_OK) {
+        fr_inputs_blame_home(&inputs, choice.cluster, choice.cluster_hash, err);
         goto out_inputs;
+    }
     status = deliver(cli, &inputs, &choice, &forecast, err);
 out_inputs:
     fr_forecast_release(&forecast);

@@ -24,6 +24,8 @@ static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
     out->plan = file.plan;
     out->job = file.job;
     memcpy(out->framework, file.framework, sizeof out->framework);
+    fr_text_copy_cut(out->cluster, sizeof out->cluster, file.cluster);
+    out->cluster_hash = file.cluster_hash;
     fr_plan_file_release(&file);
     return FR_OK;
 }

@@ -16,6 +16,9 @@ typedef struct fr_plan_choice {
     uint64_t pins; /* FR_PIN() of the options that were given */
     char framework[FR_FRAMEWORK_NAME]; /* whose habits it has; "": of none */
     bool has_model;
+    /* What the plan file was made for, "": no file, or it does not say. */
+    char cluster[512];
+    uint64_t cluster_hash;
 } fr_plan_choice;
 
 /*

@@ -80,6 +80,11 @@ void fr_launch_begin_rank(int64_t rank)
     fr_rank_page_join(rank);
 }
 
+bool fr_launch_is_supervised(void)
+{
+    return getenv(FR_STATUS_DIR_ENV) != NULL;
+}
+
 bool fr_launch_report(const fr_err *err)
 {
     fr_launch launch;

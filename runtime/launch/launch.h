@@ -36,6 +36,9 @@ typedef struct fr_launch {
 /* Reads the environment: OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK. */
 void fr_launch_detect(fr_launch *out);
 
+/* Did a supervisor of ours start this rank? */
+bool fr_launch_is_supervised(void);
+
 /* A whole number between two limits that an environment variable holds; false:
  * it holds none. */
 bool fr_launch_number(const char *name, int64_t least, int64_t most,
