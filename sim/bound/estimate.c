@@ -135,7 +135,7 @@ static int64_t rounds_of(const est_plan *x, const est_stage *stage,
  */
 static int64_t shared_ps(const est_plan *x, const est_stage *stage)
 {
-    const est_update *u = &stage->update;
+    const est_update *u = stage->update;
     const int64_t n_passes = x->pp > 1 && x->vpp > 1 ? x->pp : 1;
     const int64_t n = x->pp == 1 ? stage->gathers.n_after_backward
                                  : est_least(stage->n_layers,
@@ -152,7 +152,7 @@ static int64_t shared_ps(const est_plan *x, const est_stage *stage)
 static int64_t used_at(const est_plan *x, const est_stage *stage)
 {
     const est_layers *l = stage->layers;
-    const est_update *u = &stage->update;
+    const est_update *u = stage->update;
     const est_gathers *n = &stage->gathers;
     const int64_t n_zeros = (x->pp == 1 ? x->n_micro : 1) * stage->n_layers;
     const int64_t passes_ps =
@@ -194,7 +194,7 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
 /* What gradients and parameters keep the NICs of the node busy in a step. */
 static int64_t wired(const est_plan *x, const est_stage *stage)
 {
-    const est_update *update = &stage->update;
+    const est_update *update = stage->update;
     bool is_each = x->sharding.is_by_unit && x->pp == 1;
     int64_t gathers_ps =
         x->plan->zero_stage == 3
@@ -209,7 +209,7 @@ static int64_t wired(const est_plan *x, const est_stage *stage)
 static int64_t worked_at(const est_plan *x, const est_stage *stage,
                          int64_t start_ps)
 {
-    const est_update *update = &stage->update;
+    const est_update *update = stage->update;
     bool is_each = x->sharding.is_by_unit && x->pp == 1;
     int64_t core_ps = x->n_micro * stage->core_ps +
                       (is_each ? x->n_micro : 1) * update->core_reduce_ps;
@@ -231,7 +231,7 @@ static int64_t worked_at(const est_plan *x, const est_stage *stage,
  */
 static int64_t start_of(const est_plan *x, const est_stage *first)
 {
-    const est_update *update = &first->update;
+    const est_update *update = first->update;
     int64_t late_ps = update->start_gather_ps;
     if (late_ps == 0)
         return 0;
@@ -249,7 +249,7 @@ static int64_t start_of(const est_plan *x, const est_stage *first)
 static int64_t ready_at(const est_plan *x, const est_stage *stage,
                         int64_t start_ps)
 {
-    const est_update *update = &stage->update;
+    const est_update *update = stage->update;
     int64_t reduced_ps = reduced_at(x, stage, update);
     int64_t gathered_ps = gathered_at(x, stage, update);
     if (!x->plan->is_overlap)
@@ -290,7 +290,7 @@ static double total_of(const est_plan *x, const est_stage *ranks, int32_t n)
     const int64_t start_ps = start_of(x, &ranks[0]);
     for (int32_t i = 0; i < n; i++) {
         const est_stage *stage = &ranks[i];
-        const est_update *update = &stage->update;
+        const est_update *update = stage->update;
         int64_t ready_ps = ready_at(x, stage, start_ps);
         reduced_ps = est_most(reduced_ps, ready_ps);
         step_ps = est_most(step_ps, update->step_ps);
@@ -308,26 +308,25 @@ static double total(const est_plan *x)
     return total_of(x, ranks->at, ranks->n);
 }
 
-/* Is what comes after the passes of rank i about what it is at least? */
-static bool is_same_update(const est_plan *x, int32_t i)
-{
-    const est_ranks *least = &x->ranks[0], *ranks = &x->ranks[1];
-    return x->is_estimate && ranks->n == least->n &&
-           ranks->at[i].rank == least->at[i].rank &&
-           x->plan->compressor == FR_COMPRESSOR_NONE &&
-           !fr_stages_are_tied_apart(x->plan, x->e->model);
-}
-
-/* What comes after the passes of each rank. */
+/* What comes after the passes of each rank.  About it is mostly what it is at
+ * least, where that is of the same rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
+    const est_ranks *least = &x->ranks[0];
     est_ranks *ranks = &x->ranks[x->is_estimate];
     for (int32_t i = 0; i < ranks->n; i++) {
-        if (is_same_update(x, i))
-            ranks->at[i].update = x->ranks[0].at[i].update;
+        est_stage *stage = &ranks->at[i];
+        const est_stage *other = &least->at[i];
+        const bool is_known =
+            x->is_estimate && i < least->n && other->rank == stage->rank;
+        if (is_known && !est_update_differs(x, stage))
+            stage->update = other->update;
         else
-            FR_TRY(est_update_find(x, &ranks->at[i], err));
-        FR_TRY(est_gathers_find(x, &ranks->at[i], err));
+            FR_TRY(est_update_find(x, stage, err));
+        if (is_known)
+            stage->gathers = other->gathers;
+        else
+            FR_TRY(est_gathers_find(x, stage, err));
     }
     return FR_OK;
 }
@@ -359,7 +358,7 @@ void est_plan_set(est_plan *x, const fr_plan *plan)
     x->is_split = schedule->is_split;
     x->is_v = schedule->is_v;
     x->is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
-    x->sharding = fr_sharding_of(plan, x->is_executable);
+    est_sharding_set(x);
 }
 
 /* Longer than the clock goes: no search takes it while there is another. */
@@ -480,14 +479,14 @@ static est_plan *new_plan(fr_estimator *e)
 /* What the memos are of. */
 static void set_values(fr_estimator *e)
 {
-    fr_memo *const numbers[] = {&e->nets, &e->layer_places, &e->places,
-                                &e->splits, &e->variants};
+    fr_memo *const numbers[] = {
+        &e->nets,     &e->layer_places,  &e->places,      &e->splits,
+        &e->variants, &e->update_stages, &e->update_plans};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         numbers[i]->value_bytes = sizeof(uint32_t);
     e->layouts.value_bytes = sizeof(est_layout *);
     e->layers.value_bytes = sizeof(est_layers *);
     e->prices.value_bytes = sizeof(int64_t);
-    e->updates.value_bytes = sizeof(est_update);
     e->gathers.value_bytes = sizeof(est_gathers);
     e->paths.value_bytes = sizeof(int64_t);
     e->occupancy.value_bytes = sizeof(est_occupancy *);
@@ -544,12 +543,17 @@ void fr_estimator_destroy(fr_estimator *e)
         free(*at);
     }
     est_pool_leave(e->pool);
-    fr_memo *const memos[] = {&e->nets,    &e->layer_places, &e->places,
-                              &e->splits,  &e->variants,     &e->layouts,
-                              &e->layers,  &e->prices,       &e->updates,
-                              &e->gathers, &e->paths,        &e->occupancy};
+    fr_memo *const memos[] = {
+        &e->nets,     &e->layer_places,  &e->places,       &e->splits,
+        &e->variants, &e->update_stages, &e->update_plans, &e->layouts,
+        &e->layers,   &e->prices,        &e->gathers,      &e->paths,
+        &e->occupancy};
     for (size_t i = 0; i < sizeof memos / sizeof memos[0]; i++)
         fr_memo_release(memos[i]);
+    for (size_t i = 0; i < e->update_rows.n; i++)
+        fr_vec_release(&e->update_rows.items[i]);
+    fr_vec_release(&e->update_rows);
+    fr_arena_release(&e->updates);
     fr_vec_release(&e->all_passed);
     fr_vec_release(&e->last_variants);
     free(e->node_of_rank);

@@ -20,6 +20,7 @@ static void clear(const est_plan *x, int32_t s, est_stage *stage)
     stage->forward_ps = stage->backward_ps = stage->weights_ps = 0;
     stage->host_ps = stage->core_ps = stage->path_ps = 0;
     stage->gathers_of = 0;
+    stage->update_id[0] = stage->update_id[1] = 0;
     stage->n_dense = stage->n_expert = stage->kept_bytes = 0;
     stage->n_layers = 0;
     stage->chunk_bytes = stage->pending_bytes = UINT64_MAX;
@@ -396,10 +397,10 @@ static bool is_endless(const est_plan *x, const est_stage *stage)
 /* Are the stages about as they are at least? */
 static bool is_same_twice(const est_plan *x)
 {
-    bool is_same = !fr_stages_are_tied_apart(x->plan, x->e->model);
     for (int32_t s = 0; s < x->pp; s++)
-        is_same = is_same && x->stages[s].layers->is_exact;
-    return is_same;
+        if (!x->stages[s].layers->is_exact)
+            return false;
+    return true;
 }
 
 /* ---- pipelines ----------------------------------------------------------

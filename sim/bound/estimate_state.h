@@ -6,31 +6,12 @@
 #ifndef FR_SIM_BOUND_ESTIMATE_STATE_H
 #define FR_SIM_BOUND_ESTIMATE_STATE_H
 
+#include "core/base/arena.h"
 #include "core/base/memo.h"
-#include "core/base/vec.h"
 #include "plan/outline/stages.h"
 #include "sim/bound/estimate_layers.h"
 #include "sim/bound/estimate_price.h"
-
-/* What comes before and after the passes of a stage. */
-typedef struct est_update {
-    int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
-    int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
-    int64_t norm_ps, last_norm_ps;     /* squares of the own range */
-    int64_t step_ps;                   /* optimizer, gathering afterwards */
-    int64_t wire_reduce_ps, wire_gather_ps, wire_long_gather_ps; /* what that
-                              keeps the node's NICs busy, at least */
-    int64_t core_reduce_ps, core_gather_ps, core_long_gather_ps; /* and the
-                              device's processors */
-    int64_t layer_gather_ps, layer_wire_ps, layer_core_ps; /* of one layer's
-                              parameters, with ZeRO 3 */
-    int64_t layer_reduce_ps;                               /* and gradients */
-    int64_t layer_copy_ps, layer_zero_ps; /* on the compute lane: to where they
-                              are used, and of its gradients */
-    int64_t start_gather_ps, first_gather_ps; /* on lane GATHER: up to the end
-                              of chunk 0, of the first bucket */
-    uint64_t n_first; /* parameters of the first bucket */
-} est_update;
+#include "sim/bound/estimate_update.h"
 
 /* ZeRO 3: gathers in a step; n 0: not counted, or layers differ. */
 typedef struct est_gathers {
@@ -85,12 +66,17 @@ struct fr_estimator {
     const fr_cost_model *costs;
     int32_t n_layers; /* with those that predict later tokens */
     fr_memo nets, layer_places, places, splits, variants; /* numbers */
-    fr_memo layouts;                                      /* est_layout * */
-    fr_memo layers;           /* const est_layers *, of the pool */
-    fr_memo prices;           /* int64_t */
-    fr_memo updates, gathers; /* est_update, est_gathers */
-    fr_memo paths;            /* int64_t: see estimate_paths.c */
-    fr_memo occupancy;        /* est_occupancy * */
+    /* Numbers of what stages hold and of what plans do with gradients, and
+     * what comes of each two of them: estimate_update.c. */
+    fr_memo update_stages, update_plans;
+    fr_vec(est_update_row) update_rows;
+    fr_arena updates;
+    fr_memo layouts;   /* est_layout * */
+    fr_memo layers;    /* const est_layers *, of the pool */
+    fr_memo prices;    /* int64_t */
+    fr_memo gathers;   /* est_gathers */
+    fr_memo paths;     /* int64_t: see estimate_paths.c */
+    fr_memo occupancy; /* est_occupancy * */
     est_pool *pool;
     fr_vec(est_passed) all_passed; /* of each path, pp * vpp */
     /* The last that was asked for: searches ask for it again. */
@@ -140,7 +126,8 @@ typedef struct est_stage {
     int32_t rank, n_all; /* of the pipeline; layers of the model */
     int64_t zero_ps;     /* gradients set to zero before the first pass */
     int64_t hop_ps;      /* to the next rank */
-    est_update update;
+    const est_update *update;
+    uint32_t update_id[2]; /* what it is of: estimate_update.c; 0: not known */
     est_gathers gathers;
     uint32_t gathers_of;     /* what else they are of; 0: not known yet */
     int64_t begin_ps;        /* of the first forward */
@@ -169,6 +156,8 @@ typedef struct est_plan {
     bool is_split, is_v;
     bool is_executable;
     fr_sharding sharding;
+    uint32_t update_id; /* what the plan does with gradients, of the list */
+    uint32_t update_of; /* ... of variants of this number; 0: not known */
     est_stage stages[FR_PLAN_MAX_STAGES];
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */
@@ -198,6 +187,12 @@ FR_CHECKED fr_status est_set_zero(est_plan *x, const est_stage *stage,
                                   int64_t *out_ps, fr_err *err);
 FR_CHECKED fr_status est_update_find(est_plan *x, est_stage *stage,
                                      fr_err *err);
+/* Is it another one about than at least? */
+static inline bool est_update_differs(const est_plan *x, const est_stage *stage)
+{
+    return x->plan->compressor != FR_COMPRESSOR_NONE ||
+           (stage->has_embed && fr_stages_are_tied_apart(x->plan, x->e->model));
+}
 
 /* The same, each part the least of any variant; n_first too. */
 FR_CHECKED fr_status est_update_least(est_plan *x,
@@ -216,6 +211,12 @@ FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
 
 /* Sets all that follows from the plan alone. */
 void est_plan_set(est_plan *x, const fr_plan *plan);
+/* Of it, what follows from its gradients. */
+static inline void est_sharding_set(est_plan *x)
+{
+    x->sharding = fr_sharding_of(x->plan, x->is_executable);
+    x->update_of = 0;
+}
 
 /* Kept; NULL where backward is not split. */
 FR_CHECKED fr_status est_occupancy_find(const est_plan *x, int32_t rank,

@@ -292,86 +292,144 @@ static fr_status make(est_plan *x, const est_stage *stage, est_update *out,
 }
 
 /*
- * What an update depends on.  No padding: a key.  Layers that are all alike
- * count; others have numbers, which are those of its chunks.
+ * An update depends on what a stage holds and on what the plan does with its
+ * gradients.  Searches ask for every pair of the two, so each has a number, and
+ * the pair is a short key.  No padding in any of them.
  */
-typedef struct update_key {
-    uint64_t bucket_bytes;
+
+/* Layers that are all alike count; others have numbers, which are those of the
+ * chunks. */
+typedef struct stage_key {
     uint32_t place, parameters;
+    int32_t n_layers, n_first_layers; /* of the rank, of chunk 0 */
+    bool has_embed, has_head, unused[6];
+    uint64_t spans[FR_PLAN_MAX_STAGES];
+} stage_key;
+_Static_assert(offsetof(stage_key, spans) == 4 * 4 + 8, "no padding");
+
+typedef struct plan_key {
+    uint64_t bucket_bytes;
+    int64_t compressor_rank; /* 0 where nothing is compressed */
+    double compressor_density;
     uint32_t variants; /* number of a list of them, plus one; 0: this one */
     int32_t n_channels;
-    int32_t n_layers, n_first_layers; /* of the rank, of chunk 0 */
     uint8_t weight_dtype, grad_dtype, zero_stage;
     uint8_t collective, protocol, compressor;
-    bool has_master, is_overlap, is_gathered_early, is_executable, has_embed;
-    bool has_head, is_tied_estimate, is_state_on_host, is_compressed_estimate;
-    bool unused;
-    /* What only some have: how much is compressed, and layers. */
-    uint64_t more[2 + FR_PLAN_MAX_STAGES];
-} update_key;
-_Static_assert(offsetof(update_key, more) == 8 + 6 * 4 + 16, "no padding");
+    bool has_master, is_overlap, is_gathered_early, is_executable;
+    bool is_state_on_host, unused[5];
+} plan_key;
+_Static_assert(sizeof(plan_key) == 3 * 8 + 2 * 4 + 16, "no padding");
 
-/* Its bytes. */
-static size_t key_of(const est_plan *x, const est_stage *stage,
-                     uint32_t variants, update_key *key)
+/* The number of what the stage holds, with the layers of its first chunk or
+ * without. */
+static fr_status number_stage(est_plan *x, const est_stage *stage,
+                              bool is_first_read, uint32_t *out, fr_err *err)
+{
+    stage_key key;
+    size_t n = 0;
+    memset(&key, 0, offsetof(stage_key, spans));
+    key.place = stage->place->id;
+    key.parameters = stage->layers->parameters_id;
+    key.n_layers = stage->n_layers;
+    if (is_first_read)
+        key.n_first_layers = stage->end_layer - stage->first_layer;
+    key.has_embed = stage->has_embed;
+    key.has_head = stage->has_head;
+    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
+        const fr_stage_span span =
+            fr_stage_span_held(x->plan, x->e->model, stage->rank, c);
+        key.spans[n++] = (uint64_t)span.first << 32 | (uint64_t)span.end;
+    }
+    return fr_memo_number(&x->e->update_stages, &key,
+                          offsetof(stage_key, spans) + n * sizeof key.spans[0],
+                          out, err);
+}
+
+static fr_status number_plan(const est_plan *x, uint32_t variants,
+                             uint32_t *out, fr_err *err)
 {
     const fr_plan *plan = x->plan;
     const fr_sharding *sharding = &x->sharding;
-    bool is_apart = fr_stages_are_tied_apart(x->plan, x->e->model);
-    bool is_first_read =
-        x->vpp > 1 && sharding->is_scattered && !sharding->is_gathered;
-    size_t n = 0;
-    memset(key, 0, offsetof(update_key, more));
-    key->bucket_bytes = plan->bucket_bytes;
-    key->place = stage->place->id;
-    key->parameters = stage->layers->parameters_id;
-    key->variants = variants;
-    key->n_channels = plan->n_channels;
-    key->n_layers = stage->n_layers;
-    if (is_first_read)
-        key->n_first_layers = stage->end_layer - stage->first_layer;
-    key->weight_dtype = (uint8_t)sharding->weight_dtype;
-    key->grad_dtype = (uint8_t)sharding->grad_dtype;
-    key->zero_stage = (uint8_t)plan->zero_stage;
-    key->collective = (uint8_t)plan->collective;
-    key->protocol = (uint8_t)plan->protocol;
-    key->has_master = sharding->has_master;
-    key->is_overlap = plan->is_overlap;
-    key->is_gathered_early = sharding->is_gathered_early;
-    key->is_executable = x->is_executable;
-    key->has_embed = stage->has_embed;
-    key->has_head = stage->has_head;
-    key->is_tied_estimate = is_apart && x->is_estimate;
-    key->is_state_on_host = sharding->is_state_on_host;
+    plan_key key = {.bucket_bytes = plan->bucket_bytes,
+                    .variants = variants,
+                    .n_channels = plan->n_channels,
+                    .weight_dtype = (uint8_t)sharding->weight_dtype,
+                    .grad_dtype = (uint8_t)sharding->grad_dtype,
+                    .zero_stage = (uint8_t)plan->zero_stage,
+                    .collective = (uint8_t)plan->collective,
+                    .protocol = (uint8_t)plan->protocol,
+                    .has_master = sharding->has_master,
+                    .is_overlap = plan->is_overlap,
+                    .is_gathered_early = sharding->is_gathered_early,
+                    .is_executable = x->is_executable,
+                    .is_state_on_host = sharding->is_state_on_host};
     if (plan->compressor != FR_COMPRESSOR_NONE) {
-        key->compressor = (uint8_t)plan->compressor;
-        key->is_compressed_estimate = x->is_estimate;
-        key->more[n++] = (uint64_t)plan->compressor_rank;
-        memcpy(&key->more[n++], &plan->compressor_density,
-               sizeof plan->compressor_density);
+        key.compressor = (uint8_t)plan->compressor;
+        key.compressor_rank = plan->compressor_rank;
+        key.compressor_density = plan->compressor_density;
     }
-    for (int32_t c = 0; !stage->layers->is_uniform && c < x->vpp; c++) {
-        const fr_stage_span span =
-            fr_stage_span_held(plan, x->e->model, stage->rank, c);
-        key->more[n++] = (uint64_t)span.first << 32 | (uint64_t)span.end;
+    return fr_memo_number(&x->e->update_plans, &key, sizeof key, out, err);
+}
+
+/* Sets the numbers of the pair, which are asked for once for each pipeline and
+ * plan: a row of what is known, of its own where the estimate is not what is
+ * at least, and where in it. */
+static fr_status number_pair(est_plan *x, est_stage *stage, uint32_t variants,
+                             size_t *row, fr_err *err)
+{
+    const fr_sharding *sharding = &x->sharding;
+    const bool is_first_read =
+        x->vpp > 1 && sharding->is_scattered && !sharding->is_gathered;
+    uint32_t *id = &stage->update_id[is_first_read];
+    if (*id == 0) {
+        FR_TRY(number_stage(x, stage, is_first_read, id, err));
+        ++*id;
     }
-    return offsetof(update_key, more) + n * sizeof key->more[0];
+    if (x->update_of != 1 + variants) {
+        FR_TRY(number_plan(x, variants, &x->update_id, err));
+        x->update_of = 1 + variants;
+    }
+    const bool is_apart = x->is_estimate && est_update_differs(x, stage);
+    *row = 2 * (size_t)(*id - 1) + is_apart;
+    return FR_OK;
+}
+
+static const est_update *known_update(const est_plan *x, size_t row)
+{
+    const fr_estimator *e = x->e;
+    if (row >= e->update_rows.n || x->update_id >= e->update_rows.items[row].n)
+        return NULL;
+    return e->update_rows.items[row].items[x->update_id];
+}
+
+static fr_status keep_update(const est_plan *x, size_t row,
+                             const est_update *update, est_stage *stage,
+                             fr_err *err)
+{
+    fr_estimator *e = x->e;
+    est_update *kept = fr_arena_alloc(&e->updates, sizeof *kept);
+    if (kept == NULL)
+        return fr_fail_no_memory(err);
+    *kept = *update;
+    while (e->update_rows.n <= row)
+        FR_TRY_PUSH(&e->update_rows, (est_update_row){0}, err);
+    est_update_row *all = &e->update_rows.items[row];
+    while (all->n <= x->update_id)
+        FR_TRY_PUSH(all, NULL, err);
+    all->items[x->update_id] = stage->update = kept;
+    return FR_OK;
 }
 
 fr_status est_update_find(est_plan *x, est_stage *stage, fr_err *err)
 {
-    fr_estimator *e = x->e;
-    update_key key;
-    const size_t n = key_of(x, stage, 0, &key);
-    const est_update *known = fr_memo_find(&e->updates, &key, n);
-    if (known != NULL) {
-        stage->update = *known;
+    size_t row;
+    est_update fresh;
+    FR_TRY(number_pair(x, stage, 0, &row, err));
+    stage->update = known_update(x, row);
+    if (stage->update != NULL)
         return FR_OK;
-    }
-    FR_TRY(make(x, stage, &stage->update, err));
-    return fr_memo_add(&e->updates, &key, n, &stage->update) != NULL
-               ? FR_OK
-               : fr_fail_no_memory(err);
+    FR_TRY(make(x, stage, &fresh, err));
+    return keep_update(x, row, &fresh, stage, err);
 }
 
 /* ---- the least of several ------------------------------------------------ */
@@ -427,15 +485,18 @@ static fr_status find_least(est_plan *x, const fr_estimate_variants *variants,
         other.is_overlap = v->is_overlap;
         other.is_gather_overlap = v->is_gather_overlap;
         other.bucket_bytes = v->bucket_bytes;
-        x->sharding = fr_sharding_of(&other, x->is_executable);
+        est_sharding_set(x);
         status = est_update_find(x, stage, err);
-        if (status == FR_OK && i == 0)
-            *out = stage->update;
-        else if (status == FR_OK)
-            take_less(&stage->update, out);
+        if (status != FR_OK)
+            break;
+        est_update one = *stage->update;
+        if (i == 0)
+            *out = one;
+        else
+            take_less(&one, out);
     }
     x->plan = plan;
-    x->sharding = fr_sharding_of(plan, x->is_executable);
+    est_sharding_set(x);
     return status;
 }
 
@@ -461,19 +522,15 @@ static fr_status number_variants(fr_estimator *e,
 fr_status est_update_least(est_plan *x, const fr_estimate_variants *variants,
                            est_stage *stage, fr_err *err)
 {
-    fr_estimator *e = x->e;
-    update_key key;
     est_update least = {0};
-    FR_TRY(number_variants(e, variants, err));
-    const size_t n = key_of(x, stage, 1 + e->i_variants, &key);
-    const est_update *known = fr_memo_find(&e->updates, &key, n);
-    if (known != NULL) {
-        stage->update = *known;
+    size_t row;
+    FR_TRY(number_variants(x->e, variants, err));
+    const uint32_t of = 1 + x->e->i_variants;
+    FR_TRY(number_pair(x, stage, of, &row, err));
+    stage->update = known_update(x, row);
+    if (stage->update != NULL)
         return FR_OK;
-    }
     FR_TRY(find_least(x, variants, stage, &least, err));
-    stage->update = least;
-    return fr_memo_add(&e->updates, &key, n, &least) != NULL
-               ? FR_OK
-               : fr_fail_no_memory(err);
+    FR_TRY(number_pair(x, stage, of, &row, err)); /* that of the last of them */
+    return keep_update(x, row, &least, stage, err);
 }
