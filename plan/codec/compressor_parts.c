@@ -35,10 +35,15 @@ fr_status fr_compressor_check_shards(const fr_plan *plan, const char *name,
                                      const char *why, fr_err *err)
 {
     const int64_t n_data = (int64_t)plan->dp * plan->cp;
-    if (plan->zero_stage == 1 && plan->zero_group > 0 &&
-        plan->zero_group < n_data)
+    if (plan->zero_stage == 0 ||
+        (plan->zero_stage == 1 && plan->zero_group > 0 &&
+         plan->zero_group < n_data))
         return FR_OK;
-    return fr_compressor_check_no_zero(plan, name, why, err);
+    return fr_fail(err, FR_INPUT,
+                   "compressor %s does not go with ZeRO %d, which scatters "
+                   "the reduced gradient: %s; choose zero 0, bf16 or int8, or "
+                   "a zero_group that divides dp x cp = %lld",
+                   name, (int)plan->zero_stage, why, (long long)n_data);
 }
 
 fr_status fr_compressor_check_no_zero(const fr_plan *plan, const char *name,
