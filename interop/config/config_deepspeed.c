@@ -51,7 +51,6 @@ static const fr_config_key root_keys[] = {
     {"expert_parallel", NULL},
     {"sequence_parallel_size", NULL},
     {"pipeline", NULL},
-    {"seed", NULL},
     {"seq_parallel_communication_data_type", NO_PLACE},
     {"managed_gradient_accumulation", NO_PLACE},
     {"prescale_gradients", NOT_TIMED},
@@ -359,6 +358,9 @@ static fr_status read_precision(const fr_json_value *root, fr_config *out,
     plan->compressor = wire == FR_DTYPE_BF16 && plan->grad_dtype == FR_DTYPE_F32
                            ? FR_COMPRESSOR_BF16
                            : FR_COMPRESSOR_NONE;
+    if (wire == FR_DTYPE_F16 && plan->grad_dtype == FR_DTYPE_F32)
+        fr_buffer_puts(&out->notes, "gradients are sent as f32: no plan adds "
+                                    "them up in f32 and sends fp16\n");
     return FR_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
- * config_deepspeed.h: the parts of a ds_config.json.  Private to the files
- * config_deepspeed*.c.
+ * config_deepspeed.h: the parts of a ds_config.json, for its reader and its
+ * writer.
  */
 #ifndef FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
 #define FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
@@ -20,13 +20,18 @@ FR_CHECKED fr_status fr_deepspeed_read_count(const fr_json_value *value,
                                              int64_t high, int64_t *out,
                                              fr_err *err);
 
+/* Elements of one layer as a rank of tensor parallelism has them, at least 1:
+ * prefetching counts in these. */
+uint64_t fr_deepspeed_layer_elements(const fr_model *model,
+                                     const fr_plan *plan);
+
 /* expert_parallel. */
 FR_CHECKED fr_status fr_deepspeed_read_experts(const fr_json_value *root,
                                                fr_config *out, fr_err *err);
 /* zero_optimization; model, degrees and precision are known. */
 FR_CHECKED fr_status fr_deepspeed_read_zero(const fr_json_value *root,
                                             fr_config *out, fr_err *err);
-/* optimizer, scheduler, gradient_clipping, seed. */
+/* optimizer, scheduler, gradient_clipping. */
 FR_CHECKED fr_status fr_deepspeed_read_job(const fr_json_value *root,
                                            fr_config *out, fr_err *err);
 

@@ -260,7 +260,6 @@ fr_status fr_deepspeed_read_job(const fr_json_value *root, fr_config *out,
     job->clip_norm = 0; /* GRADIENT_CLIPPING_DEFAULT */
     FR_TRY(read_real(root, "gradient_clipping", &job->clip_norm, &out->notes,
                      err));
-    FR_TRY(fr_json_get_u64_or(root, "seed", job->seed, &job->seed, err));
     FR_TRY(read_optimizer(root, out, err));
     return read_scheduler(root, out, err);
 }

@@ -106,18 +106,17 @@ static fr_status read_bucket(const fr_json_value *zero, fr_config *out,
                       "hidden x hidden elements, as the Trainer has it",
                       is_auto ? model->hidden * model->hidden : REDUCE_BUCKET,
                       &n, &out->notes, err));
-    plan->bucket_bytes = (uint64_t)n < fr_model_parameters(model)
-                             ? (uint64_t)n * fr_dtype_bytes(plan->grad_dtype)
-                             : 0; /* one */
+    plan->bucket_bytes = (uint64_t)n * fr_dtype_bytes(plan->grad_dtype);
+    if ((uint64_t)n == fr_model_parameters(model))
+        plan->bucket_bytes = 0; /* one of all */
     return FR_OK;
 }
 
-/* Weights of one layer as one rank of tensor parallelism has them. */
-static uint64_t layer_elements(const fr_config *config)
+uint64_t fr_deepspeed_layer_elements(const fr_model *model, const fr_plan *plan)
 {
-    const fr_model *model = &config->file.model;
-    uint64_t n = fr_model_parameters(model) / (uint64_t)config->file.plan.tp;
-    return model->n_layers > 0 ? n / (uint64_t)model->n_layers : n;
+    uint64_t n_layers = model->n_layers > 0 ? (uint64_t)model->n_layers : 1;
+    uint64_t n = fr_model_parameters(model) / (uint64_t)plan->tp / n_layers;
+    return n > 0 ? n : 1;
 }
 
 static fr_status read_gathers(const fr_json_value *zero, fr_config *out,
@@ -125,7 +124,7 @@ static fr_status read_gathers(const fr_json_value *zero, fr_config *out,
 {
     fr_plan *plan = &out->file.plan;
     const fr_model *model = &out->file.model;
-    const uint64_t layer = layer_elements(out);
+    const uint64_t layer = fr_deepspeed_layer_elements(model, plan);
     const bool is_auto =
         fr_deepspeed_is_auto(fr_json_find(zero, "stage3_prefetch_bucket_size"));
     int64_t n, distance;
@@ -135,11 +134,12 @@ static fr_status read_gathers(const fr_json_value *zero, fr_config *out,
                          is_auto ? model->hidden * model->hidden / 10 * 9
                                  : PREFETCH_BUCKET,
                          &n, &out->notes, err));
-    plan->n_prefetch = n == 0 || layer == 0 ? 0 : 1;
-    if (layer > 0 && (uint64_t)n / layer > 1)
-        plan->n_prefetch = (uint64_t)n / layer < 1u << 20
-                               ? (int32_t)((uint64_t)n / layer)
-                               : 1 << 20;
+    /* Part of a layer is gathered ahead as well. */
+    uint64_t n_layers = (uint64_t)n / layer;
+    plan->n_prefetch = n == 0           ? 0
+                       : n_layers < 1   ? 1
+                       : n_layers >> 20 ? 1 << 20
+                                        : (int32_t)n_layers;
     FR_TRY(read_elements(zero, "stage3_max_reuse_distance", "1e9",
                          MAX_REUSE_DISTANCE, &distance, &out->notes, err));
     plan->is_resharded = (uint64_t)distance < 2 * fr_model_parameters(model);

@@ -1,0 +1,131 @@
+/*
+ * test_round_trip.c: for each format that is both written and read, plans that
+ * its target can have come back as they were, but for what only a prediction
+ * knows and what stands in the environment.
+ */
+#include "interop/config/config.h"
+#include "interop/export/export.h"
+#include "plan/decide/plan_fields.h"
+#include "tests/check.h"
+#include "tests/contract/interop/target_plans.h"
+
+enum { N_PLANS = 500 };
+
+static const fr_exporter *exporter_of(const fr_target *target)
+{
+    const fr_exporter *exporter;
+    for (int i = 0; (exporter = fr_exporter_at(i)) != NULL; i++)
+        if (exporter->target == target)
+            return exporter;
+    return NULL;
+}
+
+/* Not in the file that is read back. */
+static bool is_elsewhere(const fr_target *target, fr_plan_field_id id)
+{
+    return target->fields[id].fate == FR_FATE_PREDICTED ||
+           id == FR_PLAN_COLLECTIVE || id == FR_PLAN_NCCL_PROTOCOL ||
+           id == FR_PLAN_NCCL_CHANNELS;
+}
+
+/* 0 ranks that split an expert are those that split the rest. */
+static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
+                          const fr_plan *is)
+{
+    if (id == FR_PLAN_ETP)
+        return (was->etp > 0 ? was->etp : was->tp) ==
+               (is->etp > 0 ? is->etp : is->tp);
+    return fr_field_is_same(&fr_plan_fields[id].field, was, is);
+}
+
+static bool is_alike(const fr_target *target, const fr_plan_file *file,
+                     const fr_plan *is, fr_plan_field_id *where)
+{
+    const fr_plan *was = &file->plan;
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        *where = (fr_plan_field_id)i;
+        if (*where == FR_PLAN_ETP && file->model.n_experts == 0)
+            continue;
+        if (!is_elsewhere(target, *where) &&
+            fr_plan_field_is_used(was, *where) &&
+            !is_same_field(*where, was, is))
+            return false;
+    }
+    return true;
+}
+
+static bool check_plan(const fr_config_format *format,
+                       const fr_exporter *exporter, int version,
+                       const fr_plan_file *file)
+{
+    char name[512];
+    fr_err err = {0};
+    fr_config back;
+    fr_plan_field_id where;
+    fr_export_files files = {0};
+    const int64_t world = fr_plan_world(&file->plan);
+    fr_export_request request = {.file = file,
+                                 .plan_path = "plan.json",
+                                 .version = version,
+                                 .n_nodes = 1,
+                                 .n_ranks_per_node = world,
+                                 .has_gpus = true};
+    fr_plan_describe(&file->plan, name, sizeof name);
+    bool is_ok = CHECK_OK(fr_export(exporter, &request, &files, &err), &err);
+    if (is_ok) {
+        const fr_config_request read = {.path = files.items[0].name,
+                                        .text = files.items[0].text.data,
+                                        .n_text = files.items[0].text.n,
+                                        .model = &file->model,
+                                        .world = world,
+                                        .seq = file->job.seq};
+        CHECK(fr_config_guess(read.text, read.n_text) == format);
+        is_ok = CHECK_OK(fr_config_read(format, &read, &back, &err), &err);
+    }
+    if (is_ok) {
+        is_ok = is_alike(format->target, file, &back.file.plan, &where);
+        CHECK(is_ok);
+        if (!is_ok)
+            printf("# %s of: %s\n", fr_plan_fields[where].field.key, name);
+        CHECK(back.file.job.global_batch == file->job.global_batch);
+        fr_config_release(&back);
+    } else {
+        printf("# %s: %s\n", name, err.text);
+    }
+    fr_export_files_release(&files);
+    return is_ok;
+}
+
+static void check_format(const fr_config_format *format, int version,
+                         bool has_experts)
+{
+    const fr_exporter *exporter = exporter_of(format->target);
+    fr_rng *rng;
+    fr_err err = {0};
+    fr_plan_file file;
+    if (exporter == NULL || !CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
+        return;
+    target_plans_setup(has_experts, &file);
+    int n = 0;
+    while (n < N_PLANS &&
+           CHECK(target_plans_next(rng, format->target, version, &file)) &&
+           check_plan(format, exporter, version, &file))
+        n++;
+    fr_plan_file_release(&file);
+    fr_rng_destroy(rng);
+}
+
+static void test_every_format(void)
+{
+    const char *name;
+    for (int i = 0; (name = fr_config_name(i)) != NULL; i++) {
+        const fr_config_format *format = fr_config_find(name);
+        const int newest = fr_target_newest(format->target);
+        for (int version = 0; version <= newest; version++) {
+            check_format(format, version, false);
+            check_format(format, version, true);
+        }
+    }
+}
+
+CHECK_MAIN({"every_format", test_every_format})
