@@ -33,7 +33,7 @@ has() {
 }
 
 ask forerun simulate llama-3-8b dgx-h100:4 --dp 32 --zero 2 --global-batch 64 \
-    --collective ring --nccl-protocol ll128 --nccl-channels 8 -o plan.json
+    --no-gather-overlap --collective ring --nccl-protocol ll128 --nccl-channels 8 -o plan.json
 ends_with 0
 for launcher in torchrun mpirun slurm kubernetes skypilot; do
     ask forerun export plan.json --to $launcher --program deepspeed -o $launcher
@@ -58,10 +58,10 @@ asked="directives of sbatch"
 verdict $? "a directive that sbatch does not have"
 
 # Ranks that are no multiple of a node's devices, one node, and CPUs.
-ask forerun simulate llama-3-8b dgx-h100:2 --dp 12 --global-batch 24 -o odd.json
+ask forerun simulate llama-3-8b dgx-h100:2 --dp 12 --zero 3 --global-batch 24 -o odd.json
 ask forerun export odd.json --to slurm --program deepspeed -o odd
 has odd/job.sbatch '#SBATCH --nodes=2' '--nproc-per-node 6'
-ask forerun simulate llama-3-8b dgx-h100:1 --dp 8 --global-batch 24 -o one.json
+ask forerun simulate llama-3-8b dgx-h100:1 --dp 8 --zero 3 --global-batch 24 -o one.json
 ask forerun export one.json --to torchrun --program deepspeed -o one
 has one/launch.sh '--nnodes 1 --nproc-per-node 8 train.py'
 ask forerun simulate gpt2-demo this-machine --dp 2 --global-batch 4 --seq 64 \
