@@ -148,6 +148,7 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     FR_TRY_CALLOC(node_of_rank, (size_t)fr_plan_world(plan), err);
     FR_TRY_GOTO(status, place(inputs, plan, node_of_rank, &placement, err),
                 out_nodes);
+    placement.is_whole = has_timeline;
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);

@@ -124,5 +124,9 @@ FR_CHECKED fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err);
 FR_CHECKED fr_status fr_plan_check_size(const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err);
+/* Can all calls of a step be written out?  FR_INPUT: there are too many. */
+FR_CHECKED fr_status fr_plan_check_calls(const fr_plan *plan,
+                                         const fr_model *model,
+                                         const fr_job *job, fr_err *err);
 
 #endif

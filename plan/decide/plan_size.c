@@ -40,9 +40,10 @@ static double sequence_bytes(const fr_plan *plan, const fr_model *model,
  * Calls of a step's program, which has one for each pass of a micro-batch over
  * a layer: a kilobyte and more each, with what a replay keeps of it.
  */
-static fr_status check_calls(const fr_plan *plan, const fr_model *model,
-                             int64_t n_micro, fr_err *err)
+fr_status fr_plan_check_calls(const fr_plan *plan, const fr_model *model,
+                              const fr_job *job, fr_err *err)
 {
+    const int64_t n_micro = fr_plan_micro_batches(plan, job);
     const double most = 0x1p24;
     double n_calls = 2.0 * (double)n_micro *
                      ((double)model->n_layers + (double)model->n_mtp_layers +
@@ -67,7 +68,7 @@ fr_status fr_plan_check_size(const fr_plan *plan, const fr_model *model,
                    (double)plan->micro_batch * fmax(1.0, (double)n_live) /
                    plan->tp;
     if (bytes < 0x1p62)
-        return check_calls(plan, model, n_micro, err);
+        return FR_OK;
     return fr_fail(err, FR_INPUT,
                    "about %.2g bytes of activations (micro_batch %lld x seq "
                    "%lld, %lld micro-batches at once) are more than 2^62; "

@@ -108,6 +108,15 @@ typedef enum fr_tensor_init {
     FR_TENSOR_INIT_NORMAL
 } fr_tensor_init;
 
+/*
+ * Where a rank program repeats: each of its calls from first_call on does what
+ * the one `period` calls before did for micro-batches repeat_micro earlier.
+ */
+typedef struct fr_repeat {
+    uint32_t first_call, n_calls; /* n_calls: more than a few periods */
+    uint32_t period;              /* calls; 0: it does not repeat */
+} fr_repeat;
+
 typedef struct fr_rank_program {
     int32_t pp; /* pipeline coordinate that it stands for */
     uint32_t n_calls;
@@ -125,6 +134,7 @@ typedef struct fr_rank_program {
     uint64_t grad_offset_bytes;   /* ... and that of the gradients */
     uint64_t step_offset_bytes;   /* fr_step_scalars */
     uint64_t slab_bytes;
+    fr_repeat repeat; /* where program->n_repeats > 0 */
 } fr_rank_program;
 
 typedef struct fr_program {
@@ -132,6 +142,11 @@ typedef struct fr_program {
     fr_job job;
     fr_model model; /* shares nothing: layer lists are copied */
     int64_t n_micro_batches;
+    /* Calls are written for fewer micro-batches than there are: of each rank
+     * program's `repeat` a period stands for 1 + n_repeats of them, in each of
+     * which micro-batches are repeat_micro later.  0: all calls are there. */
+    int64_t n_repeats;
+    int32_t repeat_micro;
     uint32_t n_instrs;
     fr_instr *instrs;
     uint32_t n_segments;

@@ -185,9 +185,9 @@ static int64_t peer_begin_ps(const rank_spans *s, const fr_span *recv)
     return recv->begin_ps;
 }
 
-static double seconds(int64_t ps)
+static double seconds(const rank_spans *s, int64_t from_ps, int64_t until_ps)
 {
-    return ps > 0 ? 1e-12 * (double)ps : 0.0;
+    return fr_skip_seconds(&s->timeline->skip, from_ps, until_ps);
 }
 
 /* Are the members of the group that a collective is over in one pipeline stage?
@@ -210,12 +210,12 @@ static bool is_inside_stage(const fr_plan *plan, fr_axis axis)
 }
 
 /* Adds what lies before `until_ps` to a part; the begin of the rest. */
-static int64_t take(int64_t from_ps, int64_t until_ps, int64_t high_ps,
-                    double *part_s)
+static int64_t take(const rank_spans *s, int64_t from_ps, int64_t until_ps,
+                    int64_t high_ps, double *part_s)
 {
     until_ps = until_ps > high_ps ? high_ps : until_ps;
     until_ps = until_ps < from_ps ? from_ps : until_ps;
-    *part_s += seconds(until_ps - from_ps);
+    *part_s += seconds(s, from_ps, until_ps);
     return until_ps;
 }
 
@@ -227,7 +227,7 @@ static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
     fr_part part = fr_step_part_of(instr);
     int64_t from_ps = span->begin_ps > low_ps ? span->begin_ps : low_ps;
     if (instr->op == FR_OP_RECV && instr->axis == FR_AXIS_PP) {
-        from_ps = take(from_ps, peer_begin_ps(s, span), high_ps,
+        from_ps = take(s, from_ps, peer_begin_ps(s, span), high_ps,
                        &breakdown_s[FR_PART_BUBBLE]);
     }
     if (span->wait_ps > 0 || span->late_ps > 0) {
@@ -235,11 +235,11 @@ static void attribute(const rank_spans *s, const fr_span *span, int64_t low_ps,
                             ? FR_PART_STRAGGLERS
                             : FR_PART_BUBBLE;
         int64_t met_ps = span->begin_ps + span->wait_ps;
-        from_ps = take(from_ps, met_ps, high_ps, &breakdown_s[waits]);
-        from_ps = take(from_ps, met_ps + span->late_ps, high_ps,
+        from_ps = take(s, from_ps, met_ps, high_ps, &breakdown_s[waits]);
+        from_ps = take(s, from_ps, met_ps + span->late_ps, high_ps,
                        &breakdown_s[FR_PART_STRAGGLERS]);
     }
-    breakdown_s[part] += seconds(high_ps - from_ps);
+    breakdown_s[part] += seconds(s, from_ps, high_ps);
 }
 
 /* Finds the span that span i waited for: the later of the one before on its
@@ -279,12 +279,12 @@ static void explain_gap(const rank_spans *s, size_t i, int64_t low_ps,
         int64_t end_ps = span->end_ps < high_ps ? span->end_ps : high_ps;
         if (end_ps <= low_ps)
             break;
-        breakdown_s[FR_PART_HOST] += seconds(high_ps - end_ps);
+        breakdown_s[FR_PART_HOST] += seconds(s, end_ps, high_ps);
         attribute(s, span, low_ps, end_ps, breakdown_s);
         high_ps = span->begin_ps < end_ps ? span->begin_ps : end_ps;
         i = predecessor(s, i);
     }
-    breakdown_s[FR_PART_HOST] += seconds(high_ps - low_ps);
+    breakdown_s[FR_PART_HOST] += seconds(s, low_ps, high_ps);
 }
 
 static size_t last_to_end(const rank_spans *s)
@@ -341,7 +341,7 @@ fr_status fr_step_breakdown(const fr_program *program,
     walk(&spans, parts_s);
     rank_spans_release(&spans);
     memcpy(breakdown_s, parts_s, sizeof parts_s);
-    *step_s = seconds(last->end_ps);
+    *step_s = fr_skip_seconds(&timeline->skip, 0, last->end_ps);
     return FR_OK;
 }
 

@@ -44,9 +44,10 @@ static const double own_rel_err = 0.05;
 enum { MOST_RANKS_SHOWN = 64 };
 
 /* What instruction or run `rec` adds to the errors by key, in seconds. */
-static void add_errors(const fr_replay_record *rec, double *by_key_s)
+static void add_errors(const fr_skip *skip, const fr_replay_record *rec,
+                       double *by_key_s)
 {
-    double seconds = 1e-12 * (double)(rec->end_ps - rec->start_ps);
+    double seconds = fr_skip_seconds(skip, rec->start_ps, rec->end_ps);
     if (rec->run == NULL) {
         by_key_s[rec->error_key] += seconds * (double)rec->rel_err;
         return;
@@ -75,7 +76,7 @@ static fr_status path_error(const fr_replay *replay, double *sigma_s,
     for (uint32_t i = replay->last; i != FR_REPLAY_NONE;
          i = replay->records.items[i].cause) {
         const fr_replay_record *rec = &replay->records.items[i];
-        add_errors(rec, by_key_s);
+        add_errors(&replay->skip, rec, by_key_s);
         if (rec->source > *worst)
             *worst = (fr_cost_source)rec->source;
     }
@@ -116,10 +117,14 @@ static fr_status recompute_ratio(const fr_program *program, double *ratio,
             segment_flop(program, &program->segments[i], &flop[2 * i + 1]);
     for (uint32_t c = 0; c < program->n_rank_programs; c++) {
         const fr_rank_program *rank_program = &program->rank_programs[c];
+        const fr_repeat *repeat = &rank_program->repeat;
         for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             uint32_t s = rank_program->calls[i].i_segment;
-            all += flop[2 * s];
-            recomputed += flop[2 * s + 1];
+            bool is_repeated = i >= repeat->first_call &&
+                               i < repeat->first_call + repeat->period;
+            double n = 1 + (is_repeated ? (double)program->n_repeats : 0);
+            all += n * flop[2 * s];
+            recomputed += n * flop[2 * s + 1];
         }
     }
     free(flop);
@@ -202,25 +207,37 @@ static void predict_cost(const fr_replay_context *context, fr_prediction *out)
     out->cost.kwh = fr_cluster_power_w(cluster, n_nodes, 1.0) * hours / 1000;
 }
 
+/* The parts of the step, of a program that has all rounds that were replayed.
+ */
+static fr_status predict_parts(const fr_replay *replay, fr_prediction *out,
+                               fr_err *err)
+{
+    const fr_program *program = replay->context->layout.program;
+    fr_program unrolled;
+    double step_s;
+    fr_timeline spans;
+    if (replay->records.n == 0)
+        return FR_OK;
+    if (replay->n_rounds > 0)
+        FR_TRY(fr_replay_unroll_last(replay, &unrolled, err));
+    fr_timeline_init(&spans);
+    fr_status status = fr_replay_spans_of_last(replay, &spans, err);
+    if (status == FR_OK)
+        status = fr_step_breakdown(replay->n_rounds > 0 ? &unrolled : program,
+                                   &spans, 0, out->breakdown_s, &step_s, err);
+    fr_timeline_release(&spans);
+    if (replay->n_rounds > 0)
+        fr_replay_unroll_release(replay, &unrolled);
+    return status;
+}
+
 static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
                               fr_err *err)
 {
     double sigma_s;
     fr_cost_source worst;
-    fr_status status = FR_OK;
     out->step_s = 1e-12 * (double)replay->makespan_ps;
-    if (replay->records.n > 0) {
-        double step_s;
-        fr_timeline spans;
-        fr_timeline_init(&spans);
-        status = fr_replay_spans_of_last(replay, &spans, err);
-        if (status == FR_OK)
-            status = fr_step_breakdown(replay->context->layout.program, &spans,
-                                       0, out->breakdown_s, &step_s, err);
-        fr_timeline_release(&spans);
-    }
-    if (status != FR_OK)
-        return status;
+    FR_TRY(predict_parts(replay, out, err));
     FR_TRY(path_error(replay, &sigma_s, &worst, err));
     const fr_cluster *cluster = replay->context->layout.cluster;
     const fr_replay_costs *costs = &replay->context->costs;
@@ -271,13 +288,36 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
 /* Memory comes first: what does not fit may not have to be replayed. */
 static fr_status replay_all(const fr_cost_model *costs,
                             const fr_simulate_options *options,
-                            fr_replay *replay, fr_prediction *out, fr_err *err)
+                            fr_replay *replay, fr_prediction *out,
+                            bool *is_unsteady, fr_err *err)
 {
     FR_TRY(fr_predict_memory(replay->context, costs, out, err));
     if (options->stops_without_room && !out->memory.fits)
         return FR_OK;
     FR_TRY(fr_replay_finish(replay, err));
-    return predict(replay, costs, options->timeline, out, err);
+    *is_unsteady = replay->is_unsteady;
+    return replay->is_unsteady
+               ? FR_OK
+               : predict(replay, costs, options->timeline, out, err);
+}
+
+/* Of a program that repeats where the replay does not: the whole program. */
+static fr_status simulate_whole(const fr_program *program,
+                                const fr_cost_model *costs,
+                                const fr_cluster *cluster,
+                                const fr_placement *placement,
+                                const fr_simulate_options *options,
+                                fr_prediction *out, fr_err *err)
+{
+    fr_placement all = *placement;
+    fr_program *whole;
+    all.is_whole = true;
+    FR_TRY(fr_lower(&program->model, &program->job, &program->plan, &all,
+                    &whole, err));
+    fr_status status =
+        fr_simulate(whole, costs, cluster, &all, options, out, err);
+    fr_program_destroy(whole);
+    return status;
 }
 
 fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
@@ -292,6 +332,7 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
     int32_t *one_node = NULL;
     fr_prediction result = {0};
     fr_replay replay = {0};
+    bool is_unsteady = false;
     options = options != NULL ? options : &usual;
     if (nodes == NULL) {
         FR_TRY_CALLOC(one_node, (size_t)n_ranks, err);
@@ -305,9 +346,13 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
         program, costs, cluster, nodes,
         options->replay != NULL ? options->replay : &chosen, &replay, err);
     if (status == FR_OK) {
-        status = replay_all(costs, options, &replay, &result, err);
+        status =
+            replay_all(costs, options, &replay, &result, &is_unsteady, err);
         fr_replay_release(&replay);
     }
+    if (status == FR_OK && is_unsteady)
+        status = simulate_whole(program, costs, cluster, placement, options,
+                                &result, err);
     if (status == FR_OK) {
         result.sim.wall_s = fr_clock_s() - begin_s;
         *out = result;

@@ -37,18 +37,19 @@ void fr_jitter_init(double compute_frac, double network_frac, int32_t n_tables,
 void fr_jitter_release(fr_jitter *jitter)
 {
     fr_vec_release(&jitter->states);
+    fr_vec_release(&jitter->choices);
     *jitter = (fr_jitter){0};
 }
 
-static double *stretch(const fr_jitter *jitter, uint32_t state)
+fr_ps2 *fr_jitter_state(const fr_jitter *jitter, uint32_t state)
 {
     return &jitter->states
                 .items[(size_t)state * (size_t)(jitter->n_tables + 1)];
 }
 
-static double *carried(const fr_jitter *jitter, uint32_t state, int32_t i_table)
+static fr_ps2 *carried(const fr_jitter *jitter, uint32_t state, int32_t i_table)
 {
-    return stretch(jitter, state) + 1 + i_table;
+    return fr_jitter_state(jitter, state) + 1 + i_table;
 }
 
 fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause, fr_err *err)
@@ -56,9 +57,9 @@ fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause, fr_err *err)
     size_t n = (size_t)jitter->n_tables + 1;
     if (fr_vec_reserve(&jitter->states, n) != FR_OK)
         return fr_fail_no_memory(err);
-    double *state = jitter->states.items + jitter->states.n;
+    fr_ps2 *state = jitter->states.items + jitter->states.n;
     for (size_t i = 0; i < n; i++)
-        state[i] = cause != UINT32_MAX ? stretch(jitter, cause)[i] : 0.0;
+        state[i] = cause != UINT32_MAX ? fr_jitter_state(jitter, cause)[i] : 0;
     jitter->states.n += n;
     return FR_OK;
 }
@@ -76,7 +77,27 @@ static fr_largest largest(fr_jitter *jitter, int64_t n)
 
 void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps)
 {
-    *stretch(jitter, state) += (double)ps;
+    *fr_jitter_state(jitter, state) += ps;
+}
+
+static void note(fr_jitter *jitter, fr_ps2 a, fr_ps2 b, bool is_fixed)
+{
+    const fr_jitter_choice choice = {a, b, is_fixed};
+    if (jitter->is_noted && fr_vec_push(&jitter->choices, choice) != FR_OK)
+        jitter->has_lost = true;
+}
+
+static fr_ps2 larger(fr_jitter *jitter, fr_ps2 a, fr_ps2 b)
+{
+    note(jitter, a, b, false);
+    return a > b ? a : b;
+}
+
+/* The square of a time, which lies within the clock. */
+static fr_ps2 squared(double ps)
+{
+    ps = fmin(ps, (double)FR_PS_END);
+    return (fr_ps2)(ps * ps + 0.5);
 }
 
 int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
@@ -85,39 +106,40 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
 {
     const fr_largest of = largest(jitter, n_ranks);
     const double sigma = jitter->compute_frac;
-    double most_ps2 = 0;
+    fr_ps2 most_ps2 = 0;
     for (int64_t i = 0; i < n_members; i++) {
-        double stretch_ps = sigma * *stretch(jitter, members[i]);
-        double ps2 =
-            stretch_ps * stretch_ps + *carried(jitter, members[i], i_table);
+        fr_ps2 ps2 =
+            squared(sigma * (double)*fr_jitter_state(jitter, members[i])) +
+            *carried(jitter, members[i], i_table);
+        note(jitter, ps2, 0, true);
         most_ps2 = ps2 > most_ps2 ? ps2 : most_ps2;
     }
-    double network_ps = jitter->network_frac * work->network_ps;
-    double left_ps2 = of.variance * (most_ps2 + sigma * sigma * work->squares) +
-                      network_ps * network_ps;
+    fr_ps2 left_ps2 = (fr_ps2)(of.variance * ((double)most_ps2 +
+                                              sigma * sigma * work->squares) +
+                               0.5) +
+                      squared(jitter->network_frac * work->network_ps);
     for (int64_t i = 0; i < n_members; i++) {
         /* What came since the last meeting of this group has been carried to
          * the others, too: there it makes way for what the maximum leaves of
          * it, else it would grow with every meeting. */
-        double met_ps2 = *carried(jitter, members[i], i_table);
-        *stretch(jitter, members[i]) = 0;
+        fr_ps2 met_ps2 = *carried(jitter, members[i], i_table);
+        *fr_jitter_state(jitter, members[i]) = 0;
         for (int32_t k = 0; k < jitter->n_tables; k++) {
-            double *at = carried(jitter, members[i], k);
-            *at = fmax(*at - met_ps2, 0) + left_ps2;
+            fr_ps2 *at = carried(jitter, members[i], k);
+            *at = larger(jitter, *at - met_ps2, 0) + left_ps2;
         }
         *carried(jitter, members[i], i_table) = 0;
     }
-    return fr_ps_cut(of.mean * (sqrt(most_ps2) + sigma * work->compute_ps) +
-                     0.5);
+    return fr_ps_cut(
+        of.mean * (sqrt((double)most_ps2) + sigma * work->compute_ps) + 0.5);
 }
 
 void fr_jitter_transfer(fr_jitter *jitter, uint32_t from, uint32_t to,
                         int64_t ps)
 {
-    double network_ps = jitter->network_frac * (double)ps;
+    const fr_ps2 network_ps2 = squared(jitter->network_frac * (double)ps);
     for (int32_t k = 0; k < jitter->n_tables; k++) {
-        double *a = carried(jitter, from, k), *b = carried(jitter, to, k);
-        double most = *a > *b ? *a : *b;
-        *a = *b = most + network_ps * network_ps;
+        fr_ps2 *a = carried(jitter, from, k), *b = carried(jitter, to, k);
+        *a = *b = larger(jitter, *a, *b) + network_ps2;
     }
 }

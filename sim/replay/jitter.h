@@ -33,6 +33,16 @@ fr_largest fr_largest_of(int64_t n);
 
 enum { FR_JITTER_SIZES = 32 };
 
+/* A variance in whole ps^2 (or a time in ps): sums of them are exact, so that
+ * what grows by the same in every micro-batch can be multiplied. */
+__extension__ typedef __int128 fr_ps2;
+
+/* The larger of two was taken, or, is_fixed, a delay follows from `a`. */
+typedef struct fr_jitter_choice {
+    fr_ps2 a, b;
+    bool is_fixed;
+} fr_jitter_choice;
+
 /*
  * States of instructions: each begins with that of its cause (what ended last
  * before it), so nothing depends on who is looked at first.  A state is the
@@ -43,7 +53,10 @@ typedef struct fr_jitter {
     double compute_frac, network_frac;
     bool is_on;
     int32_t n_tables; /* ways to meet */
-    fr_vec(double) states;
+    fr_vec(fr_ps2) states;
+    bool is_noted,
+        has_lost; /* choices are noted; there was no memory for one */
+    fr_vec(fr_jitter_choice) choices;
     int32_t n_known;
     fr_largest known[FR_JITTER_SIZES];
 } fr_jitter;
@@ -56,6 +69,9 @@ void fr_jitter_release(fr_jitter *jitter);
 /* The next state, numbered from 0: that of `cause`, or none (UINT32_MAX). */
 FR_CHECKED fr_status fr_jitter_add(fr_jitter *jitter, uint32_t cause,
                                    fr_err *err);
+
+/* The n_tables + 1 parts of a state. */
+fr_ps2 *fr_jitter_state(const fr_jitter *jitter, uint32_t state);
 
 /* Notes that a rank has computed for so long by itself. */
 void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps);

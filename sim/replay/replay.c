@@ -53,15 +53,19 @@ static fr_status end_record(replayer *r, uint32_t record, fr_err *err)
     }
     lane->i_instr = 0;
     lane->next++;
-    if (order->slot_of_call[i_last] == FR_REPLAY_NO_SLOT)
+    uint32_t slot = order->slot_of_call[i_last];
+    if (r->has_loops)
+        return replay_wake(r, actor, replay_loop_end(r, record, slot), err);
+    if (slot == FR_REPLAY_NO_SLOT)
         return replay_wake(r, actor, rec->lane, err);
-    r->done[actor][order->slot_of_call[i_last]] = record;
+    r->done[actor][slot] = record;
     return replay_wake(r, actor, -1, err);
 }
 
 fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
 {
     uint32_t i = r->activities.items[activity].first_record;
+    r->activities.items[activity].flow = FR_REPLAY_NONE;
     r->free_activities.items[r->free_activities.n++] = activity;
     while (i != FR_REPLAY_NONE) {
         uint32_t next = record_at(r, i)->next_member;
@@ -75,9 +79,10 @@ fr_status replay_activity_end(replayer *r, uint32_t activity, fr_err *err)
 
 /* Can the next step of a lane begin?  *cause is then the record that it waited
  * for longest. */
-static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
+static bool is_ready(const replayer *r, int32_t actor, int i_lane,
                      const fr_replay_order *order, uint32_t *cause)
 {
+    const replay_lane *lane = lane_of(r, actor, i_lane);
     const fr_rank_program *rank_program = rank_program_of(r, actor);
     const fr_call *call =
         &rank_program->calls[order->steps[lane->next].first_call];
@@ -85,9 +90,10 @@ static bool is_ready(const replayer *r, int32_t actor, const replay_lane *lane,
     if (lane->i_instr > 0)
         return true;
     for (uint32_t d = 0; d < call->n_deps; d++) {
-        uint32_t slot =
-            order->slot_of_call[rank_program->deps[call->first_dep + d]];
-        uint32_t dep = r->done[actor][slot];
+        uint32_t waited = rank_program->deps[call->first_dep + d];
+        uint32_t dep = r->has_loops
+                           ? replay_loop_done(r, actor, i_lane, waited)
+                           : r->done[actor][order->slot_of_call[waited]];
         if (dep == FR_REPLAY_NONE)
             return false;
         if (*cause == FR_REPLAY_NONE ||
@@ -105,7 +111,8 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
     if (lane->record != FR_REPLAY_NONE || lane->next == lane->end)
         return FR_OK;
     const fr_replay_order *order = order_of(r, actor);
-    if (!is_ready(r, actor, lane, order, &cause))
+    if ((r->has_loops && !replay_loop_may_begin(r, actor, i_lane)) ||
+        !is_ready(r, actor, i_lane, order, &cause))
         return FR_OK;
     bool is_issued;
     FR_TRY(replay_issue(r, actor, i_lane, &is_issued, err));
@@ -119,6 +126,7 @@ static fr_status lane_advance(replayer *r, int32_t actor, int i_lane,
                                .i_call = step->first_call,
                                .i_instr = segment->first_instr + lane->i_instr,
                                .n_calls = step->n_calls,
+                               .round = replay_loop_round(r, actor, i_lane),
                                .rank = r->actors->rank[actor],
                                .cause = cause,
                                .next_member = FR_REPLAY_NONE,
@@ -195,6 +203,10 @@ static fr_status replay_loop(replayer *r, fr_err *err)
             FR_TRY(advance_ready(r, err));
         }
         fr_maxmin_solve(r->links.maxmin, r->now_ps);
+        if (r->steady != NULL)
+            FR_TRY(replay_steady_look(r, err));
+        if (r->out.is_unsteady)
+            return FR_OK;
     }
 }
 
@@ -222,6 +234,17 @@ static fr_status check_finished(const replayer *r, fr_err *err)
     return FR_OK;
 }
 
+/* What was skipped belongs to the step. */
+static fr_status finish(replayer *r, fr_err *err)
+{
+    const fr_skip *skip = &r->out.skip;
+    FR_TRY(check_finished(r, err));
+    r->out.n_rounds = r->has_loops ? (uint32_t)r->n_repeats : 0;
+    fr_ps_add_times(&r->out.makespan_ps, skip->n,
+                    skip->end_ps - skip->begin_ps);
+    return r->out.makespan_ps < FR_PS_END ? FR_OK : fr_ps_fail(err);
+}
+
 /* ---- set-up -------------------------------------------------------------- */
 
 static void init_lanes(replayer *r)
@@ -230,7 +253,7 @@ static void init_lanes(replayer *r)
     for (int32_t actor = 0; actor < r->actors->n; actor++) {
         const fr_replay_order *order = order_of(r, actor);
         r->done[actor] = done;
-        done += order->n_slots;
+        done += order->n_slots * n_rounds_kept(r);
         for (int i = 0; i < FR_LANE_N; i++) {
             replay_lane *lane = lane_of(r, actor, i);
             lane->next = order->first[i];
@@ -266,7 +289,7 @@ static fr_status replayer_init(replayer *r, fr_err *err)
 {
     size_t n = (size_t)r->actors->n, n_slots = 0;
     for (int32_t actor = 0; actor < r->actors->n; actor++)
-        n_slots += order_of(r, actor)->n_slots;
+        n_slots += (size_t)order_of(r, actor)->n_slots * n_rounds_kept(r);
     FR_TRY_CALLOC(r->lanes, n * FR_LANE_N, err);
     FR_TRY_CALLOC(r->done, n, err);
     FR_TRY_CALLOC(r->done_memory, n_slots + 1, err);
@@ -279,6 +302,8 @@ static fr_status replayer_init(replayer *r, fr_err *err)
     const fr_cluster *cluster = r->context->layout.cluster;
     fr_jitter_init(cluster->jitter_compute_frac, cluster->jitter_network_frac,
                    r->actors->n_tables, &r->jitter);
+    if (r->has_loops)
+        FR_TRY(replay_steady_create(r, err));
     return fr_replay_links_init(r->actors, &r->context->fabric,
                                 r->program->plan.n_threads, true, &r->links,
                                 err);
@@ -294,6 +319,7 @@ static void replayer_release(replayer *r)
     free(r->members);
     free(r->states);
     fr_jitter_release(&r->jitter);
+    replay_steady_destroy(r->steady);
     replay_hosts_release(r);
     fr_vec_release(&r->activities);
     fr_vec_release(&r->free_activities);
@@ -332,6 +358,17 @@ static void context_destroy(fr_replay_context *c)
     free(c);
 }
 
+/* Of a program that repeats: has every rank program a loop? */
+static bool find_loops(fr_replay_context *c)
+{
+    const fr_program *program = c->layout.program;
+    for (uint32_t i = 0; i < program->n_rank_programs; i++)
+        if (program->n_repeats == 0 ||
+            !fr_replay_order_find_loop(program, i, &c->orders[i]))
+            return false;
+    return true;
+}
+
 static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
                               const fr_replay_options *options, fr_err *err)
 {
@@ -345,6 +382,7 @@ static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
         FR_TRY(fr_replay_order_init(&c->actors, i,
                                     has_runs(&c->layout, options->detail),
                                     &c->orders[i], err));
+    c->has_loops = find_loops(c);
     FR_TRY(fr_replay_costs_init(&c->layout, model, &c->fold, &c->fabric,
                                 &c->costs, err));
     c->costs.orders = c->orders;
@@ -356,15 +394,17 @@ static fr_status replay_once(fr_replay_context *context, bool *is_exceeded,
 {
     replayer r = {.program = context->layout.program,
                   .context = context,
-                  .actors = &context->actors};
+                  .actors = &context->actors,
+                  .has_loops = context->has_loops,
+                  .n_repeats = context->layout.program->n_repeats};
     r.out.last = FR_REPLAY_NONE;
     r.out.n_simulated = context->actors.n;
     fr_event_queue_init(&r.queue);
     fr_status status = replayer_init(&r, err);
     if (status == FR_OK)
         status = replay_loop(&r, err);
-    if (status == FR_OK)
-        status = check_finished(&r, err);
+    if (status == FR_OK && !r.out.is_unsteady)
+        status = finish(&r, err);
     *is_exceeded = r.links.is_exceeded;
     replayer_release(&r);
     if (status != FR_OK) {
@@ -417,6 +457,10 @@ fr_status fr_replay_finish(fr_replay *replay, fr_err *err)
     for (;;) {
         bool is_exceeded = false;
         fr_replay_context *context = replay->context;
+        if (context->layout.program->n_repeats > 0 && !context->has_loops) {
+            replay->is_unsteady = true;
+            return FR_OK;
+        }
         FR_TRY(replay_once(context, &is_exceeded, replay, err));
         replay->context = context;
         if (!is_exceeded || context->options.is_unfolded)

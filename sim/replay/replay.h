@@ -9,7 +9,9 @@
  * instruction start is kept, so the critical path can be walked back.
  *
  * Ranks that must behave alike may be replayed as one (fold.h), and calls of
- * the compute lane as one activity each (replay_order.h).
+ * the compute lane as one activity each (replay_order.h).  Of a program that
+ * repeats (program->n_repeats) periods are replayed until one ends as it has
+ * begun; the others are multiplied (replay_steady.c).
  */
 #ifndef FR_SIM_REPLAY_REPLAY_H
 #define FR_SIM_REPLAY_REPLAY_H
@@ -20,8 +22,10 @@
 #include "plan/lower/step/lower.h"
 #include "sim/replay/replay_cost.h"
 #include "spec/cluster/cluster.h"
+#include "spec/result/timeline.h"
 
 #define FR_REPLAY_NONE UINT32_MAX
+#define FR_REPLAY_LAST_ROUND UINT32_MAX
 
 typedef enum fr_replay_detail {
     FR_REPLAY_AUTO,         /* calls where all ranks are GPUs */
@@ -42,6 +46,8 @@ typedef struct fr_replay_record {
     int64_t late_ps;        /* after start_ps: by jitter, for the slowest */
     const fr_run_cost *run; /* NULL: an instruction */
     uint32_t i_call;        /* of a run the first */
+    uint32_t round;         /* of the loop (replay_order.h); LAST_ROUND: after
+                               its last one */
     uint32_t i_instr;       /* of a run the first */
     uint32_t n_calls;       /* of a run; 0: an instruction */
     int32_t rank;           /* the lowest of those that it stands for */
@@ -65,12 +71,17 @@ typedef struct fr_replay_context {
     const fr_cost_model *model;
     const int32_t *node_of_rank;
     fr_replay_options options;
+    bool has_loops; /* the program repeats, and all orders have a loop */
 } fr_replay_context;
 
 typedef struct fr_replay {
     fr_vec(fr_replay_record) records;
-    int64_t makespan_ps;
-    uint32_t last; /* the record that ends last, lowest rank first */
+    fr_skip skip;        /* what their times leave out */
+    uint32_t n_rounds;   /* of loops, beside the first, that have records */
+    bool is_unsteady;    /* a program that repeats, but the replay does not: has
+                            no records; the whole program is wanted */
+    int64_t makespan_ps; /* with what was skipped */
+    uint32_t last;       /* the record that ends last, lowest rank first */
     uint64_t n_events;
     int64_t n_simulated; /* ranks */
     fr_replay_context *context;

@@ -95,9 +95,17 @@ static fr_status fill(fr_replay_costs *c, int32_t color,
                       const fr_replay_order *order, const uint32_t *step_of,
                       fr_host_steps *out, fr_err *err)
 {
+    const fr_replay_loop *loop = &order->loop;
     int64_t since_ps = 0;
     for (uint32_t i = 0; i < rank_program->n_calls;) {
         uint32_t s = step_of[i];
+        if (loop->n_calls > 0 && i == loop->first_call) {
+            out->n_held_before = out->n_held;
+            out->round_ps = -since_ps;
+        } else if (loop->n_calls > 0 && i == loop->first_call + loop->n_calls) {
+            out->n_held_round = out->n_held - out->n_held_before;
+            out->round_ps += since_ps;
+        }
         const fr_replay_step *step = &order->steps[s];
         fr_host_step *at = &out->steps[s];
         int64_t host_ps = 0;

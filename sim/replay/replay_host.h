@@ -48,6 +48,10 @@ typedef struct fr_host_step {
 typedef struct fr_host_steps {
     fr_host_step *steps; /* of a colour's program */
     uint32_t n_held;
+    /* Of a loop (replay_order.h): steps in which it is held, before it and in
+     * one round; where there are none in a round, what that takes. */
+    uint32_t n_held_before, n_held_round;
+    int64_t round_ps;
 } fr_host_steps;
 
 struct fr_replay_costs;

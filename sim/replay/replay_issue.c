@@ -11,6 +11,7 @@ fr_status replay_hosts_init(replayer *r, fr_err *err)
     FR_TRY_CALLOC(r->hosts, n + 1, err);
     FR_TRY_CALLOC(r->went_on, n + 1, err);
     FR_TRY_CALLOC(r->n_passed, n + 1, err);
+    FR_TRY_CALLOC(r->bound_ps, n + 1, err);
     for (int32_t i = 0; i < r->actors->n; i++) {
         FR_TRY(fr_host_steps_find(&r->context->costs,
                                   fr_actors_color(r->actors, i), &r->hosts[i],
@@ -33,12 +34,35 @@ void replay_hosts_release(replayer *r)
     free(r->went_on);
     free(r->went_on_memory);
     free(r->n_passed);
+    free(r->bound_ps);
 }
 
 static const fr_host_step *host_step_of(const replayer *r, int32_t actor,
                                         const replay_lane *lane)
 {
     return &r->hosts[actor]->steps[lane->next];
+}
+
+/* Holds before what the lane comes to next, and the host's time since then. */
+static int64_t held_before(const replayer *r, int32_t actor, int i_lane,
+                           int64_t *since_ps)
+{
+    const fr_host_steps *steps = r->hosts[actor];
+    const fr_host_step *host = &steps->steps[lane_of(r, actor, i_lane)->next];
+    *since_ps = host->since_ps;
+    if (!r->has_loops)
+        return host->n_held;
+    const int64_t round = round_of(r, actor, i_lane);
+    if (steps->n_held_round == 0 && host->n_held == steps->n_held_before)
+        fr_ps_add_times(since_ps, round, steps->round_ps);
+    return host->n_held + round * steps->n_held_round;
+}
+
+/* The device has waited for its host. */
+static void note_bound(replayer *r, int32_t actor, bool is_bound)
+{
+    if (is_bound)
+        r->bound_ps[actor] = r->now_ps;
 }
 
 /* Finds when the host issues what the lane comes to next; moves host_ps on. */
@@ -48,16 +72,20 @@ static fr_status find_due(replayer *r, int32_t actor, int i_lane,
     fr_replay_costs *costs = &r->context->costs;
     int32_t color = fr_actors_color(r->actors, actor);
     const fr_replay_step *step = &order_of(r, actor)->steps[lane->next];
-    const fr_host_step *host = host_step_of(r, actor, lane);
-    if (lane->i_instr == 0)
-        lane->host_ps =
-            fr_ps_add(r->went_on[actor][host->n_held], host->since_ps);
+    if (lane->i_instr == 0) {
+        int64_t since_ps;
+        int64_t n_held = held_before(r, actor, i_lane, &since_ps);
+        lane->host_ps = fr_ps_add(*replay_went_on(r, actor, n_held), since_ps);
+    }
     if (step->n_calls > 0) {
         const fr_run_cost *run;
         FR_TRY(fr_replay_cost_run(costs, color, step, &run, err));
         lane->due_ps =
             fr_host_chain_device(&run->chain, lane->came_ps, lane->host_ps) -
             run->solo_ps;
+        note_bound(r, actor,
+                   fr_ps_add(lane->host_ps, run->chain.sh_ps) >
+                       fr_ps_add(lane->came_ps, run->chain.ss_ps));
         return FR_OK;
     }
     const fr_call *call = &rank_program_of(r, actor)->calls[step->first_call];
@@ -69,6 +97,7 @@ static fr_status find_due(replayer *r, int32_t actor, int i_lane,
                                &host_ps, &is_held, err));
     lane->host_ps = fr_ps_add(lane->host_ps, host_ps);
     lane->due_ps = lane->host_ps;
+    note_bound(r, actor, lane->due_ps > lane->came_ps);
     return FR_OK;
 }
 
@@ -76,10 +105,11 @@ fr_status replay_issue(replayer *r, int32_t actor, int i_lane, bool *is_issued,
                        fr_err *err)
 {
     replay_lane *lane = lane_of(r, actor, i_lane);
+    int64_t since_ps;
     *is_issued = false;
     if (lane->has_come) {
         *is_issued = lane->due_ps <= r->now_ps;
-    } else if (host_step_of(r, actor, lane)->n_held <= r->n_passed[actor]) {
+    } else if (held_before(r, actor, i_lane, &since_ps) <= r->n_passed[actor]) {
         lane->has_come = true;
         lane->came_ps = r->now_ps;
         FR_TRY(find_due(r, actor, i_lane, lane, err));
@@ -94,7 +124,7 @@ fr_status replay_issue(replayer *r, int32_t actor, int i_lane, bool *is_issued,
 
 static fr_status go_on(replayer *r, int32_t actor, int64_t host_ps, fr_err *err)
 {
-    r->went_on[actor][++r->n_passed[actor]] = host_ps;
+    *replay_went_on(r, actor, ++r->n_passed[actor]) = host_ps;
     return replay_wake(r, actor, -1, err);
 }
 

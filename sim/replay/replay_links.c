@@ -347,11 +347,11 @@ static size_t list_uses(fr_replay_links *links, const fr_demand *d,
 
 fr_status fr_replay_links_start(fr_replay_links *links, const fr_demand *demand,
                                 const int32_t *members, int64_t n, uint32_t tag,
-                                fr_err *err)
+                                uint32_t *flow, fr_err *err)
 {
     size_t n_uses = list_uses(links, demand, members, n);
     return fr_maxmin_add(links->maxmin, demand->work, demand->cap, links->uses,
-                         n_uses, tag, NULL, err);
+                         n_uses, tag, flow, err);
 }
 
 int64_t fr_replay_links_solo_ps(fr_replay_links *links, const fr_demand *demand,

@@ -78,11 +78,13 @@ fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
 void fr_demand_add_local(fr_demand *demand, double Bps,
                          const fr_fabric_flow *traffic);
 
-/* Starts a flow for members[n] (actors); `tag` comes back when it ends. */
+/* Starts a flow for members[n] (actors); `tag` comes back when it ends, *flow
+ * is the solver's handle until then. */
 FR_CHECKED fr_status fr_replay_links_start(fr_replay_links *links,
                                            const fr_demand *demand,
                                            const int32_t *members, int64_t n,
-                                           uint32_t tag, fr_err *err);
+                                           uint32_t tag, uint32_t *flow,
+                                           fr_err *err);
 
 /*
  * Picoseconds of the flow with nothing beside it but what stands for the

@@ -185,7 +185,8 @@ static fr_status start(replayer *r, uint32_t first_record, int32_t i_table,
          i = record_at(r, i)->next_member)
         FR_TRY(replay_issue_run(r, i, err));
     replay_activity started = {.first_record = first_record,
-                               .demand = price.demand};
+                               .demand = price.demand,
+                               .flow = FR_REPLAY_NONE};
     uint32_t activity;
     FR_TRY(activity_add(r, started, &activity, err));
     if (price.latency_ps == 0)
@@ -205,14 +206,16 @@ fr_status replay_activity_flow(replayer *r, uint32_t activity, fr_err *err)
         return replay_activity_end(r, activity, err);
     int64_t n = list_members(r, a->first_record);
     return fr_replay_links_start(&r->links, a->demand, r->members, n, activity,
-                                 err);
+                                 &r->activities.items[activity].flow, err);
 }
 
 fr_status replay_wake_at(replayer *r, int32_t actor, int lane, int64_t at_ps,
                          fr_err *err)
 {
-    replay_activity later = {
-        .first_record = FR_REPLAY_NONE, .actor = actor, .lane = lane};
+    replay_activity later = {.first_record = FR_REPLAY_NONE,
+                             .actor = actor,
+                             .lane = lane,
+                             .flow = FR_REPLAY_NONE};
     uint32_t activity;
     FR_TRY(activity_add(r, later, &activity, err));
     return fr_event_queue_push(&r->queue, at_ps, activity, err);
@@ -251,12 +254,14 @@ static int32_t peer_of(const replayer *r, uint32_t record)
     return fr_actors_of_rank(r->actors, peer);
 }
 
-static uint32_t tag_of(const replayer *r, uint32_t record)
+/* The micro-batch that a transfer is of. */
+static int64_t micro_batch_of(const replayer *r, uint32_t record)
 {
-    const fr_rank_program *rank_program =
-        rank_program_of(r, actor_of(r, record));
-    const fr_call *call = &rank_program->calls[record_at(r, record)->i_call];
-    return instr_of(r, record)->tag + (uint32_t)call->micro_batch;
+    const fr_replay_record *rec = record_at(r, record);
+    const int32_t actor = actor_of(r, record);
+    const fr_call *call = &rank_program_of(r, actor)->calls[rec->i_call];
+    return call->micro_batch +
+           round_of(r, actor, rec->lane) * r->program->repeat_micro;
 }
 
 static fr_status meet_peer(replayer *r, uint32_t record,
@@ -271,7 +276,8 @@ static fr_status meet_peer(replayer *r, uint32_t record,
             continue;
         const fr_instr *theirs = instr_of(r, other->record);
         if (theirs->op != wanted || theirs->axis != instr->axis ||
-            tag_of(r, other->record) != tag_of(r, record) ||
+            theirs->tag != instr->tag ||
+            micro_batch_of(r, other->record) != micro_batch_of(r, record) ||
             peer_of(r, other->record) != actor)
             continue;
         bool is_sender = instr->op == FR_OP_SEND;

@@ -13,6 +13,8 @@
 #include "sim/replay/actors.h"
 
 #define FR_REPLAY_NO_SLOT UINT32_MAX
+/* Calls of a loop wait for calls of so many periods before at most. */
+#define FR_REPLAY_LOOP_WAITED 2
 
 typedef struct fr_replay_step {
     uint32_t first_call;
@@ -22,6 +24,15 @@ typedef struct fr_replay_step {
     int8_t i_table;   /* the parties of these axes; -1: nobody meets */
 } fr_replay_step;
 
+/*
+ * The steps that a lane runs more than once: those of calls [first_call,
+ * first_call + n_calls), a period of what the rank program repeats.
+ */
+typedef struct fr_replay_loop {
+    uint32_t first_call, n_calls; /* 0: none */
+    uint32_t first_step[FR_LANE_N], end_step[FR_LANE_N];
+} fr_replay_loop;
+
 typedef struct fr_replay_order {
     fr_replay_step *steps; /* lane by lane */
     uint32_t first[FR_LANE_N + 1];
@@ -30,11 +41,18 @@ typedef struct fr_replay_order {
     uint32_t n_runs;
     uint64_t *run_key;     /* [n_runs] */
     uint32_t *step_of_run; /* the first of them */
+    fr_replay_loop loop;
 } fr_replay_order;
 
 FR_CHECKED fr_status fr_replay_order_init(fr_actors *actors, uint32_t i_stage,
                                           bool has_runs, fr_replay_order *out,
                                           fr_err *err);
+/*
+ * Finds the loop of a program that repeats (program->n_repeats): it begins
+ * where no run goes on.  false: there is no such place.
+ */
+bool fr_replay_order_find_loop(const fr_program *program, uint32_t i_stage,
+                               fr_replay_order *order);
 void fr_replay_order_release(fr_replay_order *order);
 
 #endif

@@ -1,7 +1,24 @@
 /* replay_spans.c: records as spans; what happens inside a run. */
 #include "sim/replay/replay_spans.h"
 
+#include "plan/lower/step/repeat.h"
+
 #include <stdlib.h>
+#include <string.h>
+
+/* A call as fr_replay_unrolled() numbers it. */
+static uint32_t number_of(const fr_replay *replay, const fr_replay_record *rec,
+                          uint32_t i_call)
+{
+    const fr_replay_context *c = replay->context;
+    const fr_replay_loop *loop =
+        &c->orders[c->layout.stage_of_rank[rec->rank]].loop;
+    uint32_t round = rec->round;
+    if (round == FR_REPLAY_LAST_ROUND)
+        round =
+            i_call < loop->first_call + loop->n_calls ? 0 : replay->n_rounds;
+    return i_call + round * loop->n_calls;
+}
 
 static fr_span span_of(const fr_replay *replay, const fr_replay_record *rec)
 {
@@ -11,7 +28,7 @@ static fr_span span_of(const fr_replay *replay, const fr_replay_record *rec)
     return (fr_span){.rank = rec->rank,
                      .lane = rec->lane,
                      .op = program->instrs[rec->i_instr].op,
-                     .i_call = rec->i_call,
+                     .i_call = number_of(replay, rec, rec->i_call),
                      .i_instr = rec->i_instr,
                      .begin_ps = rec->ready_ps,
                      .end_ps = rec->end_ps,
@@ -78,12 +95,12 @@ static fr_status add_parts(const fr_replay *replay, const fr_replay_record *rec,
     const fr_run_cost *run = rec->run;
     fr_span span = span_of(replay, rec);
     int64_t done_ps = 0, at_ps = work_begin_ps(rec);
-    uint32_t i_call = rec->i_call;
+    uint32_t i_call = span.i_call;
     FR_TRY(add_wait(replay, rec, out, err));
     /* One at its begin, so that there are two at least. */
     FR_TRY(
         add_piece(replay, span, i_call, rec->i_instr, at_ps, at_ps, out, err));
-    i_call = last_call(rec);
+    i_call = number_of(replay, rec, last_call(rec));
     for (int part = 0; part < FR_PART_N; part++) {
         if (run->part_ps[part] == 0)
             continue;
@@ -141,6 +158,37 @@ static fr_status set_ranks(const fr_replay *replay, fr_timeline *out,
     return FR_OK;
 }
 
+fr_status fr_replay_unroll_last(const fr_replay *replay, fr_program *out,
+                                fr_err *err)
+{
+    const fr_replay_context *c = replay->context;
+    fr_program unrolled = *c->layout.program;
+    int32_t i =
+        c->layout.stage_of_rank[replay->records.items[replay->last].rank];
+    FR_TRY_CALLOC(unrolled.rank_programs, unrolled.n_rank_programs, err);
+    memcpy(unrolled.rank_programs, c->layout.program->rank_programs,
+           unrolled.n_rank_programs * sizeof *unrolled.rank_programs);
+    fr_status status =
+        fr_repeat_unroll(&unrolled, &c->layout.program->rank_programs[i],
+                         c->orders[i].loop.first_call, replay->n_rounds,
+                         &unrolled.rank_programs[i], err);
+    if (status != FR_OK)
+        free(unrolled.rank_programs);
+    else
+        *out = unrolled;
+    return status;
+}
+
+void fr_replay_unroll_release(const fr_replay *replay, fr_program *unrolled)
+{
+    const fr_replay_context *c = replay->context;
+    int32_t i =
+        c->layout.stage_of_rank[replay->records.items[replay->last].rank];
+    free(unrolled->rank_programs[i].calls);
+    free(unrolled->rank_programs[i].deps);
+    free(unrolled->rank_programs);
+}
+
 fr_status fr_replay_spans(const fr_replay *replay, fr_timeline *out,
                           fr_err *err)
 {
@@ -160,6 +208,7 @@ fr_status fr_replay_spans_of_last(const fr_replay *replay, fr_timeline *out,
     const fr_program *program = replay->context->layout.program;
     if (replay->last == FR_REPLAY_NONE)
         return FR_OK;
+    out->skip = replay->skip;
     int32_t rank = replay->records.items[replay->last].rank;
     for (size_t i = 0; i < replay->records.n; i++) {
         const fr_replay_record *rec = &replay->records.items[i];

@@ -8,7 +8,8 @@
 #include "spec/result/timeline.h"
 
 /*
- * Appends a span for every instruction that was replayed, those of runs laid
+ * Appends a span for every instruction that was replayed (of a program that
+ * does not repeat), those of runs laid
  * out in them by what they take alone.  A folded replay has the spans of one
  * rank for all that are alike; out->spans_of_rank tells which.
  */
@@ -21,5 +22,14 @@ FR_CHECKED fr_status fr_replay_spans(const fr_replay *replay, fr_timeline *out,
  */
 FR_CHECKED fr_status fr_replay_spans_of_last(const fr_replay *replay,
                                              fr_timeline *out, fr_err *err);
+
+/*
+ * Of a program that repeats these spans have the calls of one in which the rank
+ * that ends last has every round that was replayed.  It borrows all else from
+ * the replay's.
+ */
+FR_CHECKED fr_status fr_replay_unroll_last(const fr_replay *replay,
+                                           fr_program *out, fr_err *err);
+void fr_replay_unroll_release(const fr_replay *replay, fr_program *unrolled);
 
 #endif

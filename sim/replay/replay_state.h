@@ -6,6 +6,7 @@
 #ifndef FR_SIM_REPLAY_REPLAY_STATE_H
 #define FR_SIM_REPLAY_REPLAY_STATE_H
 
+#include "plan/lower/step/repeat.h"
 #include "sim/engine/event_queue.h"
 #include "sim/replay/jitter.h"
 #include "sim/replay/replay.h"
@@ -15,6 +16,7 @@ typedef struct replay_lane {
     uint32_t i_instr;   /* inside the call */
     uint32_t record;    /* that runs or waits for others; NONE: free */
     uint32_t last;      /* record that ran last */
+    uint32_t round;     /* of the loop; 0: before it, too */
     bool is_waiting;    /* for a peer of a transfer */
     bool has_come;      /* to its next record, at came_ps ... */
     int64_t came_ps;
@@ -28,6 +30,7 @@ typedef struct replay_activity {
     uint32_t first_record;
     const fr_demand *demand; /* NULL: no work */
     int32_t actor, lane;     /* no record: this lane may go on */
+    uint32_t flow;           /* of the solver, once it moves; NONE: not yet */
 } replay_activity;
 
 typedef struct replay_ready {
@@ -35,21 +38,35 @@ typedef struct replay_ready {
     int32_t lane; /* -1: all of them */
 } replay_ready;
 
+/* Rounds of a loop whose ends are kept, and by how many a lane may be ahead of
+ * another one of its rank. */
+enum {
+    REPLAY_ROUNDS = 8,
+    REPLAY_MOST_AHEAD = REPLAY_ROUNDS - FR_REPLAY_LOOP_WAITED - 2
+};
+
+typedef struct replay_steady replay_steady;
+
 typedef struct replayer {
     const fr_program *program;
     fr_replay_context *context;
     const fr_actors *actors;
     fr_replay_links links;
     fr_event_queue queue;
-    replay_lane *lanes;    /* [n actors][FR_LANE_N] */
-    uint32_t **done;       /* [n actors][slots]: last record of the call */
+    replay_lane *lanes; /* [n actors][FR_LANE_N] */
+    bool has_loops;
+    int64_t n_repeats;     /* rounds of the loops after the first */
+    replay_steady *steady; /* NULL: none are skipped any more */
+    uint32_t **done;       /* [n actors][slots][rounds that are kept]: last
+                              record of the call */
     uint32_t *done_memory; /* what `done` points into */
     int32_t *n_arrived[FR_ACTORS_TABLES]; /* [parties][FR_LANE_N] */
     int8_t table_of_axis[FR_AXIS_N];
     const fr_host_steps **hosts; /* [n actors] */
     int64_t **went_on; /* [n actors][held + 1]: when the host went on */
     int64_t *went_on_memory;
-    uint32_t *n_passed; /* [n actors]: how often it was held */
+    int64_t *n_passed; /* [n actors]: how often it was held */
+    int64_t *bound_ps; /* [n actors]: when its device last waited for it */
     fr_vec(replay_activity) activities;
     fr_vec(uint32_t) free_activities;
     fr_vec(replay_ready) ready; /* lanes that may go on */
@@ -63,6 +80,11 @@ typedef struct replayer {
 static inline replay_lane *lane_of(const replayer *r, int32_t actor, int lane)
 {
     return &r->lanes[(int64_t)actor * FR_LANE_N + lane];
+}
+
+static inline uint32_t n_rounds_kept(const replayer *r)
+{
+    return r->has_loops ? REPLAY_ROUNDS : 1;
 }
 
 static inline const fr_replay_record *record_at(const replayer *r,
@@ -89,6 +111,33 @@ static inline const fr_replay_order *order_of(const replayer *r, int32_t actor)
     return &r->context->orders[r->context->layout.stage_of_rank[rank]];
 }
 
+/* Of which round of the loop is what a lane comes to next, and everything
+ * after the loop of the last. */
+static inline int64_t round_of(const replayer *r, int32_t actor, int i_lane)
+{
+    const replay_lane *lane = lane_of(r, actor, i_lane);
+    const fr_replay_order *order = order_of(r, actor);
+    if (!r->has_loops || lane->next == lane->end ||
+        lane->next < order->loop.first_step[i_lane])
+        return 0;
+    return lane->next < order->loop.end_step[i_lane] ? (int64_t)lane->round
+                                                     : r->n_repeats;
+}
+
+/* Does a lane have steps in the loop of its rank? */
+static inline bool is_in_loop(const fr_replay_loop *loop, int lane)
+{
+    return loop->first_step[lane] < loop->end_step[lane];
+}
+
+/* When the host of an actor went on after so many holds; of a loop those are
+ * kept that a lane may still ask for. */
+static inline int64_t *replay_went_on(const replayer *r, int32_t actor,
+                                      int64_t n_held)
+{
+    return &r->went_on[actor][n_held % (r->hosts[actor]->n_held + 1)];
+}
+
 /* The record's lane has come to it: it starts, or waits for others. */
 FR_CHECKED fr_status replay_meet(replayer *r, uint32_t record,
                                  const fr_replay_step *step, fr_err *err);
@@ -111,6 +160,27 @@ FR_CHECKED fr_status replay_issue_run(replayer *r, uint32_t record,
                                       fr_err *err);
 FR_CHECKED fr_status replay_issue_end(replayer *r, uint32_t record,
                                       bool is_last, fr_err *err);
+
+/* replay_rounds.c: lanes that go round a loop; only where r->has_loops. */
+/* Whose record a new one is, for fr_replay_record.round. */
+uint32_t replay_loop_round(const replayer *r, int32_t actor, int i_lane);
+/* The record of a call that the lane's next one waits for; NONE: not done. */
+uint32_t replay_loop_done(const replayer *r, int32_t actor, int i_lane,
+                          uint32_t call);
+/* false: the lane is too far ahead of the others of its rank. */
+bool replay_loop_may_begin(replayer *r, int32_t actor, int i_lane);
+/* A step has ended, whose last call has a slot or none: goes back where the
+ * loop is not over.  Returns the lane that may go on, -1: all of the actor. */
+int replay_loop_end(replayer *r, uint32_t record, uint32_t slot);
+
+/* replay_steady.c: whether a replay of loops comes to repeat itself. */
+FR_CHECKED fr_status replay_steady_create(replayer *r, fr_err *err);
+void replay_steady_destroy(replay_steady *steady);
+/* A lane begins another round. */
+void replay_steady_note(replayer *r, int32_t actor, int i_lane);
+/* At the end of an instant in which the first lane began a round: skips rounds
+ * where that is possible, once. */
+FR_CHECKED fr_status replay_steady_look(replayer *r, fr_err *err);
 
 /* After the latency: the flow, or the end where there is no work. */
 FR_CHECKED fr_status replay_activity_flow(replayer *r, uint32_t activity,

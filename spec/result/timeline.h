@@ -21,10 +21,33 @@ typedef struct fr_span {
     int64_t wait_ps, late_ps;
 } fr_span;
 
+/* Times leave out n copies of what lies between begin_ps and end_ps, which
+ * follow it; all later times are earlier by that. */
+typedef struct fr_skip {
+    int64_t begin_ps, end_ps;
+    int64_t n; /* 0: nothing is left out */
+} fr_skip;
+
+/* All that lies between two of such times, with what is left out of it, in
+ * seconds. */
+static inline double fr_skip_seconds(const fr_skip *skip, int64_t begin_ps,
+                                     int64_t end_ps)
+{
+    double s = end_ps > begin_ps ? 1e-12 * (double)(end_ps - begin_ps) : 0;
+    if (skip->n == 0)
+        return s;
+    begin_ps = begin_ps > skip->begin_ps ? begin_ps : skip->begin_ps;
+    end_ps = end_ps < skip->end_ps ? end_ps : skip->end_ps;
+    return end_ps > begin_ps
+               ? s + 1e-12 * (double)skip->n * (double)(end_ps - begin_ps)
+               : s;
+}
+
 typedef struct fr_timeline {
     fr_span *at;
     size_t n, cap;
     int32_t n_ranks;
+    fr_skip skip;
     /* [n_ranks], owned: the rank whose spans stand for each rank's, where
      * ranks that do the same were simulated as one; NULL: all have theirs. */
     int32_t *spans_of_rank;

@@ -7,8 +7,8 @@ refuses 3 "$clock" forerun simulate llama-3-8b $on --global-batch 8 --seq 429496
 refuses 5 'bytes of activations' forerun simulate llama-3-8b $on --global-batch 8 --seq 400000000000
 refuses 5 'bytes of activations' forerun simulate llama-3-8b $on --global-batch 8000000000 --micro-batch 1000000000 --seq 1000000
 refuses 5 'does not fit 64 bits' forerun simulate llama-3-8b $on --global-batch 100000000000000 --seq 100000000000000
-refuses 5 'passes over layers' forerun simulate llama-3-8b $on --global-batch 8000000000
-refuses 5 'passes over layers' forerun simulate llama-3-8b dgx-h100:1 --dp 1 --tp 8 --pp 1 --global-batch 1000000
+refuses 3 "$clock" forerun simulate llama-3-8b $on --global-batch 8000000000
+refuses 5 'passes over layers' forerun simulate llama-3-8b dgx-h100:1 --dp 1 --tp 1 --pp 8 --schedule gpipe --global-batch 1000000
 refuses 2 'global-batch' forerun simulate llama-3-8b $on --global-batch 99999999999999999999
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq -1
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq nan

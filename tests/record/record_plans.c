@@ -221,8 +221,10 @@ static bool record_plan(const bench *b, const fr_plan *plan)
     printf("%s", fr_plan_describe(plan, text, sizeof text));
     print_estimate(b, plan);
     fr_placement placement = {
-        n, node_of_rank,
-        b->is_gpu && fr_gpu_is_by_framework(plan, &b->cluster.devices[0])};
+        .n_ranks = n,
+        .node_of_rank = node_of_rank,
+        .by_framework =
+            b->is_gpu && fr_gpu_is_by_framework(plan, &b->cluster.devices[0])};
     fr_status status =
         fr_cluster_place(&b->cluster, n, 1, 0, node_of_rank, &err);
     if (status == FR_OK)

@@ -104,10 +104,18 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     const fr_device_type *device =
         fr_cluster_device(request->cluster, node_of_rank[0]);
     placement.by_framework = fr_gpu_is_by_framework(plan, device);
-    FR_TRY_GOTO(
-        status,
-        fr_lower(request->model, request->job, plan, &placement, &program, err),
-        out_done);
+    status = fr_lower(request->model, request->job, plan, &placement, &program,
+                      &why);
+    if (status == FR_INPUT) { /* more calls than can be written out */
+        result.outcome = FR_OUTCOME_UNPLACEABLE;
+        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        status = FR_OK;
+        goto out_done;
+    }
+    if (status != FR_OK) {
+        fr_fail(err, status, "%s", why.text);
+        goto out_done;
+    }
     /* What a cache still has is asked for on CPUs only. */
     if (device->kind == FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);

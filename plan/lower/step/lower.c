@@ -5,8 +5,10 @@
 
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
+#include "plan/decide/plan_fields.h"
 #include "plan/lower/segment/lower_layer.h"
 #include "plan/lower/step/lower_step.h"
+#include "plan/lower/step/repeat.h"
 
 #include <string.h>
 
@@ -137,31 +139,12 @@ static void find_local_axes(lower_context *context)
             context->plan, (fr_axis)axis, context->node_of_rank);
 }
 
-fr_status fr_lower(const fr_model *model, const fr_job *job,
-                   const fr_plan *plan, const fr_placement *placement,
-                   fr_program **out, fr_err *err)
+static fr_status lower_micro(const fr_model *model, const fr_job *job,
+                             const fr_plan *plan, const fr_placement *placement,
+                             int64_t n_micro, fr_program **out, fr_err *err)
 {
-    lower_context context = {.model = model, .job = job, .plan = plan};
-    FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
-    bool is_decoder = model->kind == FR_MODEL_DECODER;
-    if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
-        return fr_fail(err, FR_INPUT,
-                       "model %s: a decoder without a last norm or with a "
-                       "normed embedding is not executable",
-                       model->name);
-    if (placement != NULL && placement->node_of_rank != NULL &&
-        placement->n_ranks < fr_plan_world(plan))
-        return fr_fail(
-            err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
-            (long long)fr_plan_world(plan), (long long)placement->n_ranks);
-    context.n_micro = fr_plan_micro_batches(plan, job);
-    if (!fr_schedule_fits(fr_schedules[plan->schedule], plan->pp,
-                          context.n_micro, plan->vpp))
-        return fr_fail(err, FR_INPUT,
-                       "schedule %s does not fit pp %d, vpp %d and %lld "
-                       "micro-batches",
-                       fr_schedules[plan->schedule]->name, (int)plan->pp,
-                       (int)plan->vpp, (long long)context.n_micro);
+    lower_context context = {
+        .model = model, .job = job, .plan = plan, .n_micro = n_micro};
     lower_program program = {.program = calloc(1, sizeof *program.program)};
     if (program.program == NULL)
         return fr_fail_no_memory(err);
@@ -188,4 +171,82 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     }
     *out = program.program;
     return FR_OK;
+}
+
+/* ---- many micro-batches -------------------------------------------------- */
+
+/* Micro-batches after which a rank does the same again. */
+static int32_t repeat_micro(const fr_plan *plan)
+{
+    return fr_schedules[plan->schedule]->is_grouped ? plan->pp : 1;
+}
+
+/*
+ * Of how many micro-batches a program has to be for its middle to be what it is
+ * of n: the pipeline fills and drains, and what an allocator has cached settles
+ * (BERT's stages took 45 micro-batches).  n where that is not much less.
+ */
+static int64_t few_micro(const fr_plan *plan, int64_t n)
+{
+    enum { PERIODS = 24, SETTLED = 160, MANY = 512 };
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const int64_t filling = (schedule->is_1f1b ? 2 : 6) * (int64_t)plan->pp;
+    const int64_t step = repeat_micro(plan);
+    const int64_t least = PERIODS * step > SETTLED ? PERIODS * step : SETTLED;
+    const int64_t few = (filling + least + step - 1) / step * step;
+    return schedule->is_forward_first || n < 2 * few + MANY ? n : few;
+}
+
+/* Notes which calls stand for more; false: they do not repeat. */
+static bool set_repeats(fr_program *program, int64_t n_micro, int64_t n_written)
+{
+    program->n_micro_batches = n_micro;
+    program->repeat_micro = repeat_micro(&program->plan);
+    program->n_repeats = (n_micro - n_written) / program->repeat_micro;
+    for (uint32_t i = 0; i < program->n_rank_programs; i++)
+        if (!fr_repeat_find(program, &program->rank_programs[i],
+                            program->repeat_micro,
+                            &program->rank_programs[i].repeat))
+            return false;
+    return true;
+}
+
+fr_status fr_lower(const fr_model *model, const fr_job *job,
+                   const fr_plan *plan, const fr_placement *placement,
+                   fr_program **out, fr_err *err)
+{
+    FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
+    bool is_decoder = model->kind == FR_MODEL_DECODER;
+    if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
+        return fr_fail(err, FR_INPUT,
+                       "model %s: a decoder without a last norm or with a "
+                       "normed embedding is not executable",
+                       model->name);
+    if (placement != NULL && placement->node_of_rank != NULL &&
+        placement->n_ranks < fr_plan_world(plan))
+        return fr_fail(
+            err, FR_INPUT, "the plan has %lld ranks, the placement %lld",
+            (long long)fr_plan_world(plan), (long long)placement->n_ranks);
+    const int64_t n_micro = fr_plan_micro_batches(plan, job);
+    if (!fr_schedule_fits(fr_schedules[plan->schedule], plan->pp, n_micro,
+                          plan->vpp))
+        return fr_fail(err, FR_INPUT,
+                       "schedule %s does not fit pp %d, vpp %d and %lld "
+                       "micro-batches",
+                       fr_schedules[plan->schedule]->name, (int)plan->pp,
+                       (int)plan->vpp, (long long)n_micro);
+    bool is_short =
+        placement != NULL && placement->by_framework && !placement->is_whole;
+    const int64_t few = is_short ? few_micro(plan, n_micro) : n_micro;
+    if (few < n_micro) {
+        fr_program *program;
+        FR_TRY(lower_micro(model, job, plan, placement, few, &program, err));
+        if (set_repeats(program, n_micro, few)) {
+            *out = program;
+            return FR_OK;
+        }
+        fr_program_destroy(program);
+    }
+    FR_TRY(fr_plan_check_calls(plan, model, job, err));
+    return lower_micro(model, job, plan, placement, n_micro, out, err);
 }

@@ -17,12 +17,16 @@ typedef struct fr_placement {
      * pipelines do (lower_transfer.c).
      */
     bool by_framework;
+    /* Every micro-batch is written out, as for a timeline; else a step of many
+     * may be written as one of few (program->n_repeats), by_framework alone. */
+    bool is_whole;
 } fr_placement;
 
 /*
  * Lowers a plan; the program passes fr_program_check by construction (and
  * callers that execute it check anyway).  Errors: those of fr_plan_check,
- * FR_NO_MEMORY.  *out is freed with fr_program_destroy().
+ * FR_INPUT where more calls than fr_plan_check_calls() allows would have to be
+ * written out, FR_NO_MEMORY.  *out is freed with fr_program_destroy().
  */
 FR_CHECKED fr_status fr_lower(const fr_model *model, const fr_job *job,
                               const fr_plan *plan,

@@ -97,9 +97,10 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_lower(sim_fixture *f,
     fr_err err;
     int64_t n = fr_plan_world(&f->plan);
     f->node_of_rank = malloc((size_t)n * sizeof *f->node_of_rank);
-    fr_placement placement = {
-        n, f->node_of_rank,
-        fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
+    fr_placement placement = {.n_ranks = n,
+                              .node_of_rank = f->node_of_rank,
+                              .by_framework = fr_gpu_is_by_framework(
+                                  &f->plan, &f->cluster.devices[0])};
     return f->node_of_rank != NULL &&
            CHECK_OK(fr_cluster_place(&f->cluster, n, f->plan.n_threads,
                                      ranks_per_node, f->node_of_rank, &err),
@@ -115,9 +116,10 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_predict(const sim_fixture *f,
                                                    fr_prediction *out)
 {
     fr_err err;
-    fr_placement placement = {
-        fr_plan_world(&f->plan), f->node_of_rank,
-        fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
+    fr_placement placement = {.n_ranks = fr_plan_world(&f->plan),
+                              .node_of_rank = f->node_of_rank,
+                              .by_framework = fr_gpu_is_by_framework(
+                                  &f->plan, &f->cluster.devices[0])};
     fr_replay_options options = {detail, is_unfolded};
     return CHECK_OK(fr_simulate(f->program, f->costs, &f->cluster, &placement,
                                 &(fr_simulate_options){.replay = &options}, out,

@@ -292,9 +292,10 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     if (n > t->n_ranks_most)
         return false;
     f->node_of_rank = malloc((size_t)n * sizeof *f->node_of_rank);
-    fr_placement placement = {
-        n, f->node_of_rank,
-        fr_gpu_is_by_framework(&f->plan, &f->cluster.devices[0])};
+    fr_placement placement = {.n_ranks = n,
+                              .node_of_rank = f->node_of_rank,
+                              .by_framework = fr_gpu_is_by_framework(
+                                  &f->plan, &f->cluster.devices[0])};
     fr_status lowered =
         fr_cluster_place(&f->cluster, n, 1, 0, f->node_of_rank, &err);
     if (lowered == FR_OK)
