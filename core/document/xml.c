@@ -3,6 +3,7 @@
 
 #include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/document/problems.h"
 
 #include <libxml/parser.h>
 #include <libxml/tree.h>
@@ -22,6 +23,12 @@ typedef struct parse_state {
     const char *name;
     fr_err *err;
     bool has_failed;
+    fr_problems problems; /* what is not well-formed, one a line */
+    int last_line;        /* of these */
+    /* What is open or closed wrongly later follows from a value that has
+     * swallowed tags, and from an end tag that closed what it is not of. */
+    bool has_swallowed, has_mismatch;
+    char closed_by[64]; /* that end tag */
 } parse_state;
 
 /* fr_xml_node is never defined: it is libxml2's element under our name. */
@@ -72,11 +79,54 @@ static const struct {
     {XML_ERR_ENTITYREF_SEMICOL_MISSING, "write '&amp;' for '&'"},
 };
 
+/* The parser goes on where it can: one mistake of a line is told, the others of
+ * that line mostly follow from it. */
+static void add_parse_error(parse_state *state, int line, const char *message)
+{
+    fr_err problem;
+    fr_status status;
+    char text[512];
+
+    if (state->has_failed || line == state->last_line)
+        return;
+    state->last_line = line;
+    snprintf(text, sizeof text, "%s",
+             message != NULL ? message : "not well-formed");
+    status = fr_fail(&problem, FR_INPUT, "%s:%d: %s", state->name, line,
+                     fr_text_trim(text));
+    status =
+        fr_problems_take(&state->problems, line, status, &problem, state->err);
+    state->has_failed = status != FR_OK;
+}
+
+/* Does an error only follow from one that has been told? */
+static bool is_consequence(parse_state *state, const xmlError *error)
+{
+    bool has_lost = state->has_swallowed || state->has_mismatch;
+    bool is_shifted = false;
+
+    state->has_swallowed |= error->code == XML_ERR_LT_IN_ATTRIBUTE ||
+                            error->code == XML_ERR_ATTRIBUTE_NOT_FINISHED;
+    if (error->code == XML_ERR_TAG_NOT_FINISHED ||
+        error->code == XML_ERR_DOCUMENT_END ||
+        error->code == XML_ERR_GT_REQUIRED)
+        return has_lost;
+    if (error->code != XML_ERR_TAG_NAME_MISMATCH || error->str1 == NULL ||
+        error->str2 == NULL)
+        return false;
+    is_shifted = strcmp(error->str1, state->closed_by) == 0;
+    fr_text_copy_cut(state->closed_by, sizeof state->closed_by, error->str2);
+    state->has_mismatch = true;
+    return state->has_swallowed || is_shifted;
+}
+
 static void write_plain_error(parse_state *state, const xmlError *error)
 {
     const char *says = error->message;
     char text[256];
 
+    if (is_consequence(state, error))
+        return;
     for (size_t i = 0; i < FR_LENGTH(plain); i++)
         if (plain[i].code == error->code)
             says = plain[i].says;
@@ -98,7 +148,7 @@ static void write_plain_error(parse_state *state, const xmlError *error)
                  error->str2, error->str1, error->int1, error->str1);
         says = text;
     }
-    write_parse_error(state, error->line, says);
+    add_parse_error(state, error->line, says);
 }
 
 static void on_parse_error(void *context, xmlErrorPtr error)
@@ -127,15 +177,16 @@ static void on_entity(void *context, const xmlChar *entity, int type,
              "entity declarations are not allowed ('%.60s'): write the text "
              "itself",
              (const char *)entity);
-    write_parse_error(parser->_private, xmlSAX2GetLineNumber(parser), text);
+    add_parse_error(parser->_private, xmlSAX2GetLineNumber(parser), text);
     xmlStopParser(parser);
 }
 
 static fr_status read_doc(const char *name, const char *text, size_t n,
                           xmlDocPtr *out, fr_err *err)
 {
-    const int options =
-        XML_PARSE_NONET | XML_PARSE_NOCDATA | XML_PARSE_BIG_LINES;
+    const int options = XML_PARSE_NONET | XML_PARSE_NOCDATA |
+                        XML_PARSE_BIG_LINES |
+                        XML_PARSE_RECOVER; /* after a mistake, to the next */
     parse_state state = {.name = name, .err = err};
     xmlParserCtxtPtr parser = xmlNewParserCtxt();
     xmlDocPtr doc;
@@ -147,14 +198,17 @@ static fr_status read_doc(const char *name, const char *text, size_t n,
     parser->sax->entityDecl = on_entity;
     doc = xmlCtxtReadMemory(parser, text, (int)n, name, NULL, options);
     xmlFreeParserCtxt(parser);
-    if (doc == NULL || state.has_failed) {
+    fr_status status = state.has_failed
+                           ? FR_NO_MEMORY
+                           : fr_problems_check(&state.problems, name, err);
+    fr_problems_release(&state.problems);
+    if (status == FR_OK && doc == NULL)
+        status = fr_fail_no_memory(err);
+    if (status == FR_OK)
+        *out = doc;
+    else
         xmlFreeDoc(doc);
-        if (!state.has_failed)
-            return fr_fail_no_memory(err);
-        return FR_INPUT;
-    }
-    *out = doc;
-    return FR_OK;
+    return status;
 }
 
 fr_status fr_xml_parse(const char *name, const char *text, size_t n,

@@ -165,30 +165,6 @@ static fr_status save_rank(const fr_checkpoints *c, const char *path,
     return status;
 }
 
-fr_status fr_checkpoints_save(fr_checkpoints *c, const fr_state *state,
-                              int64_t n_steps_done, fr_err *err)
-{
-    head first = {.n_steps_done = (uint64_t)n_steps_done};
-    char path[FR_CHECKPOINT_PATH];
-    int64_t world = c->transport->world;
-    uint64_t hash = 0, *hashes;
-
-    (void)snprintf(path, sizeof path, "%s/step-%lld", c->dir,
-                   (long long)n_steps_done);
-    FR_TRY(fr_dir_create(path, err));
-    (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", c->dir,
-                   (long long)n_steps_done, (long long)c->transport->rank);
-    FR_TRY(save_rank(c, path, state, &first, &hash, err));
-    FR_TRY_CALLOC(hashes, (size_t)world, err);
-    fr_status status =
-        fr_transport_all_gather(c->transport, &hash, sizeof hash, hashes, err);
-    if (status == FR_OK && c->transport->rank == 0)
-        status =
-            fr_checkpoint_publish(c->dir, n_steps_done, hashes, world, err);
-    free(hashes);
-    return status;
-}
-
 /* ---- opening ------------------------------------------------------------ */
 
 /* All that training depends on and that no description of the plan has. */
@@ -264,6 +240,7 @@ void fr_checkpoints_close(fr_checkpoints *checkpoints)
 /* How it went with one checkpoint; the worst of all ranks counts. */
 typedef enum verdict { WHOLE, DAMAGED, FOREIGN, FAILED } verdict;
 
+/* state NULL: they are looked at alone. */
 static fr_status read_blocks(const char *path, FILE *file,
                              const fr_rank_program *rank_program,
                              const fr_state *state, uint64_t *hash, fr_err *err)
@@ -274,12 +251,13 @@ static fr_status read_blocks(const char *path, FILE *file,
 
     while (status == FR_OK && next_piece(&p)) {
         if (fread(bytes, 1, p.n_bytes, file) != p.n_bytes) {
-            status = fr_fail(err, FR_INPUT, "%s: cut off", path);
+            status = fr_fail(err, FR_IO, "%s: cut off", path);
             break;
         }
         *hash = fr_hash_bytes(bytes, p.n_bytes, *hash);
-        status =
-            state->store(state->context, p.offset_bytes, p.n_bytes, bytes, err);
+        if (state != NULL)
+            status = state->store(state->context, p.offset_bytes, p.n_bytes,
+                                  bytes, err);
     }
     free(bytes);
     return status;
@@ -408,4 +386,59 @@ fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
                          c->dir);
     *n_steps_done = 0;
     return FR_OK;
+}
+
+/* ---- saving ------------------------------------------------------------- */
+
+/*
+ * The newest stays, and the newest before it that is whole: a damaged one is
+ * nothing to fall back to.  They are looked at where there is one to remove.
+ * Where none is whole all stay.
+ */
+static fr_status prune(const fr_checkpoints *c, int64_t newest, fr_err *err)
+{
+    const bool is_first = c->transport->rank == 0;
+    fr_err why = {0};
+    verdict found = DAMAGED;
+    int64_t kept = is_first ? fr_checkpoint_older(c->dir, newest) : 0;
+
+    if (kept > 0 && fr_checkpoint_older(c->dir, kept) == 0)
+        kept = 0;
+    for (;;) {
+        FR_TRY(fr_transport_share(c->transport, &kept, sizeof kept, err));
+        if (kept == 0)
+            return FR_OK;
+        FR_TRY(try_one(c, NULL, kept, &found, &why, err));
+        if (found == WHOLE)
+            break;
+        if (is_first)
+            kept = fr_checkpoint_older(c->dir, kept);
+    }
+    if (is_first)
+        fr_checkpoint_prune(c->dir, newest, kept);
+    return FR_OK;
+}
+
+fr_status fr_checkpoints_save(fr_checkpoints *c, const fr_state *state,
+                              int64_t n_steps_done, fr_err *err)
+{
+    head first = {.n_steps_done = (uint64_t)n_steps_done};
+    char path[FR_CHECKPOINT_PATH];
+    int64_t world = c->transport->world;
+    uint64_t hash = 0, *hashes;
+
+    (void)snprintf(path, sizeof path, "%s/step-%lld", c->dir,
+                   (long long)n_steps_done);
+    FR_TRY(fr_dir_create(path, err));
+    (void)snprintf(path, sizeof path, "%s/step-%lld/rank-%lld", c->dir,
+                   (long long)n_steps_done, (long long)c->transport->rank);
+    FR_TRY(save_rank(c, path, state, &first, &hash, err));
+    FR_TRY_CALLOC(hashes, (size_t)world, err);
+    fr_status status =
+        fr_transport_all_gather(c->transport, &hash, sizeof hash, hashes, err);
+    if (status == FR_OK && c->transport->rank == 0)
+        status =
+            fr_checkpoint_publish(c->dir, n_steps_done, hashes, world, err);
+    free(hashes);
+    return status == FR_OK ? prune(c, n_steps_done, err) : status;
 }

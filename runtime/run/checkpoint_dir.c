@@ -140,14 +140,12 @@ static void remove_step(const char *dir, int64_t n_steps_done)
     (void)rmdir(step_dir);
 }
 
-/* A checkpoint that cannot be removed only takes space, so failures are
- * ignored. */
-static void prune(const char *dir, int64_t newest)
+/* One that cannot be removed only takes space, so failures are ignored. */
+void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t kept)
 {
-    int64_t second = fr_checkpoint_older(dir, newest);
-
-    for (int64_t step = second; (step = fr_checkpoint_older(dir, step)) > 0;)
-        remove_step(dir, step);
+    for (int64_t step = newest; (step = fr_checkpoint_older(dir, step)) > 0;)
+        if (step != kept)
+            remove_step(dir, step);
 }
 
 fr_status fr_checkpoint_publish(const char *dir, int64_t n_steps_done,
@@ -159,7 +157,5 @@ fr_status fr_checkpoint_publish(const char *dir, int64_t n_steps_done,
     FR_TRY(write_manifest(dir, n_steps_done, hashes, world, err));
     int n = snprintf(text, sizeof text, "step-%lld\n", (long long)n_steps_done);
     (void)snprintf(path, sizeof path, "%s/latest", dir);
-    FR_TRY(fr_file_write(path, text, (size_t)n, err));
-    prune(dir, n_steps_done);
-    return FR_OK;
+    return fr_file_write(path, text, (size_t)n, err);
 }

@@ -22,7 +22,10 @@ FR_CHECKED fr_status fr_checkpoint_read_manifest(const char *dir,
                                                  int64_t world,
                                                  uint64_t *hashes, fr_err *err);
 
-/* Writes the manifest and makes it the latest; all but the two newest go. */
+/* Removes all that are older than `newest` but `kept`. */
+void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t kept);
+
+/* Writes the manifest and makes it the latest. */
 FR_CHECKED fr_status fr_checkpoint_publish(const char *dir,
                                            int64_t n_steps_done,
                                            const uint64_t *hashes,

@@ -210,6 +210,31 @@ static void test_load(void)
     CHECK_STR(err.text, "/nonexistent/x.xml: No such file or directory");
 }
 
-CHECK_MAIN({"values", test_values}, {"attribute_errors", test_attribute_errors},
-           {"bad", test_bad}, {"doctype", test_doctype},
-           {"schema", test_schema}, {"load", test_load})
+/* Every mistake that can be told, in the document's order, each once. */
+static void test_all_mistakes(void)
+{
+    static const char text[] = "<cluster name=\"bad\">\n"
+                               "  <device id=gpu like=\"h100\"/>\n"
+                               "  <node-type id=\"server\"/>\n"
+                               "  <group id=\"a\" count=\"8\" count=\"9\"/>\n"
+                               "  <fabric>\n"
+                               "    <level down=\"8\">\n"
+                               "  </fabric>\n"
+                               "</cluster>\n";
+    fr_xml *xml;
+    fr_err err;
+
+    CHECK(fr_xml_parse("t.xml", text, strlen(text), &xml, &err) == FR_INPUT);
+    CHECK_STR(err.text,
+              "t.xml: 3 problems:\n"
+              "t.xml:2: a value stands in quotes: write name=\"value\"\n"
+              "t.xml:4: the attribute 'count' is redefined: it stands there "
+              "twice\n"
+              "t.xml:7: </fabric> closes <level> of line 6: close that by '/>' "
+              "or </level>");
+}
+
+CHECK_MAIN({"values", test_values}, {"all_mistakes", test_all_mistakes},
+           {"attribute_errors", test_attribute_errors}, {"bad", test_bad},
+           {"doctype", test_doctype}, {"schema", test_schema},
+           {"load", test_load})

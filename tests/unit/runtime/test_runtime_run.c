@@ -341,7 +341,31 @@ static void test_fall_back(void)
         CHECK_INT(resume_to(14, "", "step-12 is passed over"), 9);
         write_text("step-14/rank-0", "");
         write_text("step-14/manifest.json", "");
+        write_text("step-9/rank-0", "");
         CHECK_INT(resume_to(14, "", "no checkpoint in it is whole"), -1);
+        remove_scratch();
+    }
+}
+
+/* Of the two that stay none is damaged: step 9 is what step 14 falls back to,
+ * whatever became of step 12. */
+static void test_prune_keeps_whole(void)
+{
+    static const char *const files[] = {"step-12/rank-0",
+                                        "step-12/manifest.json"};
+    char path[CHECK_PATH_BYTES + 64];
+
+    for (size_t i = 0; i < FR_LENGTH(files); i++) {
+        leave_checkpoints("");
+        write_text(files[i], "cut");
+        CHECK_INT(resume_to(14, "", "step-12 is passed over"), 9);
+        (void)snprintf(path, sizeof path, "%s/step-9/manifest.json",
+                       scratch_dir());
+        CHECK(fr_file_exists(path));
+        (void)snprintf(path, sizeof path, "%s/step-12", scratch_dir());
+        CHECK(!fr_file_exists(path));
+        write_text("step-14/rank-0", "");
+        CHECK_INT(resume_to(15, "", "step-14 is passed over"), 9);
         remove_scratch();
     }
 }
@@ -526,6 +550,7 @@ static void test_time_limit(void)
 
 CHECK_MAIN({"resume", test_resume},
            {"checkpoints_are_pruned", test_checkpoints_are_pruned},
+           {"prune_keeps_whole", test_prune_keeps_whole},
            {"bad_checkpoints", test_bad_checkpoints},
            {"resume_below_the_checkpoint", test_resume_below_the_checkpoint},
            {"fall_back", test_fall_back},
