@@ -18,5 +18,7 @@ const fr_measured_kind *fr_measured_find(const char *name);
 
 /* positional[1...]: logs; a row of cases each. */
 FR_CHECKED fr_status fr_import_runlog(const fr_cli *cli, fr_err *err);
+/* positional[1]: a trace of PyTorch's profiler; a table or a profile. */
+FR_CHECKED fr_status fr_import_kineto(const fr_cli *cli, fr_err *err);
 
 #endif

@@ -91,8 +91,8 @@ static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
 static const fr_option doctor_options[] = {FR_OPT_COLUMNS, FR_OPT_PROFILE,
                                            FR_OPT_N};
 static const fr_option import_options[] = {
-    FR_OPT_GPU,   FR_OPT_NODE_TYPE, FR_OPT_NODES,  FR_OPT_MODEL,
-    FR_OPT_RANKS, FR_OPT_SEQ,       FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES,   FR_OPT_MODEL,  FR_OPT_RANKS,
+    FR_OPT_SEQ, FR_OPT_TOP,       FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {FR_OPT_TO,
                                            FR_OPT_PROGRAM,
                                            FR_OPT_VERSION,
@@ -107,8 +107,8 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid", "nccl",   "nccl-graph", "hwloc", "nccl-tests",
-    "slurm",   "topo-m", "deepspeed",  "log",   NULL};
+    "simgrid", "nccl",      "nccl-graph", "hwloc",  "nccl-tests", "slurm",
+    "topo-m",  "deepspeed", "log",        "kineto", NULL};
 static const char *const collective_words[] = {"all_reduce", "reduce_scatter",
                                                "all_gather", "all_to_all",
                                                "broadcast",  NULL};
@@ -274,8 +274,9 @@ const fr_command fr_commands[] = {
      "a "
      "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
-     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of measured "
-     "cases for validate.",
+     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases "
+     "for validate; kineto (JSON of PyTorch's profiler): a table of "
+     "kernels,\nwith -o FILE.csv all of it, with -o FILE.json a profile.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
@@ -285,7 +286,9 @@ const fr_command fr_commands[] = {
      "-o plan.json\n"
      "  forerun import log train.log --gpu h100-sxm -o cases.csv\n"
      "  forerun import log a.log b.log.gz -o cases.csv && forerun validate "
-     "cases.csv"},
+     "cases.csv\n"
+     "  forerun import kineto rank0.json.gz --top 30\n"
+     "  forerun import kineto rank0.json.gz -o h100.json"},
     {"export", fr_cmd_export, "take a plan to another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,

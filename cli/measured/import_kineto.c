@@ -1,0 +1,177 @@
+/* import_kineto.c: traces of PyTorch's profiler as a table of kernels or as a
+ * profile. */
+#include "cli/answer.h"
+#include "cli/inputs.h"
+#include "cli/measured/measured.h"
+#include "core/base/fileio.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "interop/trace/trace_kernels.h"
+#include "report/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { N_SHOWN = 20 };
+
+static fr_status read_table(const char *path, fr_kernel_table **out,
+                            fr_err *err)
+{
+    fr_infile *file;
+    FR_TRY(fr_as_input(fr_infile_open(path, &file, err), err));
+    fr_status status = fr_kernel_table_read(file, out, err);
+    fr_infile_close(file);
+    return status;
+}
+
+static double sum_of(const fr_kernel_row *rows, size_t n)
+{
+    double sum_s = 0;
+    for (size_t i = 0; i < n; i++)
+        sum_s += rows[i].total_s;
+    return sum_s;
+}
+
+static fr_status print_text(const fr_cli *cli, const fr_kernel_table *table,
+                            fr_err *err)
+{
+    static const char *const headings[] = {
+        ">count", ">total", ">share", ">median", "kernel", "shape", NULL};
+    size_t n;
+    const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
+    double sum_s = sum_of(rows, n);
+    size_t n_shown = fr_cli_has(cli, FR_OPT_TOP)
+                         ? (size_t)cli->option[FR_OPT_TOP].count
+                         : N_SHOWN;
+    fr_buffer text;
+    fr_table out;
+    char buf[FR_FORMAT_MAX], name[36], shape[28];
+    n_shown = n_shown < n ? n_shown : n;
+    fr_answer_open(cli, &text);
+    fr_table_init(&out, headings);
+    for (size_t i = 0; i < n_shown; i++) {
+        const fr_kernel_row *row = &rows[i];
+        fr_text_copy_cut(name, sizeof name, row->name);
+        fr_text_copy_cut(shape, sizeof shape, row->shapes);
+        fr_table_cell(&out, "%llu", (unsigned long long)row->n);
+        fr_table_text(&out, fr_format_s(buf, sizeof buf, row->total_s));
+        fr_table_cell(&out, "%.1f %%", 100 * row->total_s / sum_s);
+        fr_table_text(&out, fr_format_s(buf, sizeof buf,
+                                        fr_kernel_row_quantile_s(row, 0.5)));
+        fr_table_text(&out, name);
+        fr_table_text(&out, shape);
+    }
+    fr_status status = fr_table_finish(&out, &text, err);
+    if (n_shown < n)
+        fr_buffer_printf(&text, "%zu of %zu; -o FILE.csv has them all\n",
+                         n_shown, n);
+    return fr_answer_text(status, &text, cli, err);
+}
+
+static void put_quoted(fr_buffer *out, const char *text)
+{
+    fr_buffer_putc(out, '"');
+    for (; *text != '\0'; text++)
+        fr_buffer_printf(out, *text == '"' ? "\"\"" : "%c", *text);
+    fr_buffer_putc(out, '"');
+}
+
+static void write_csv(const fr_kernel_table *table, fr_buffer *out)
+{
+    size_t n;
+    const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
+    fr_buffer_puts(out, "name,op,shapes,types,kind,count,total_s,median_s,"
+                        "min_s,max_s,in_elements,out_elements,group\n");
+    for (size_t i = 0; i < n; i++) {
+        const fr_kernel_row *row = &rows[i];
+        const char *const texts[] = {row->name, row->op, row->shapes,
+                                     row->types};
+        for (size_t k = 0; k < FR_LENGTH(texts); k++) {
+            put_quoted(out, texts[k]);
+            fr_buffer_putc(out, ',');
+        }
+        fr_buffer_printf(out, "%s%s,%llu,%.9g,%.9g,%.9g,%.9g",
+                         row->is_kernel ? "kernel" : "operator",
+                         row->is_backward ? " of backward" : "",
+                         (unsigned long long)row->n, row->total_s,
+                         fr_kernel_row_quantile_s(row, 0.5), row->least_s,
+                         row->most_s);
+        if (row->collective[0] != '\0')
+            fr_buffer_printf(out, ",%.0f,%.0f,%.0f\n", row->n_in, row->n_out,
+                             row->n_group);
+        else
+            fr_buffer_puts(out, ",,,\n");
+    }
+}
+
+static fr_status print_json(const fr_cli *cli, const fr_kernel_table *table,
+                            const fr_buffer *notes, fr_err *err)
+{
+    fr_answer answer;
+    size_t n;
+    const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
+    fr_json_put_string(json, "kind", "kineto");
+    fr_json_put_string(json, "device", fr_kernel_table_about(table)->gpu);
+    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
+    fr_json_open_array(json, "kernels");
+    for (size_t i = 0; i < n; i++) {
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "name", rows[i].name);
+        fr_json_put_string(json, "op", rows[i].op);
+        fr_json_put_string(json, "shapes", rows[i].shapes);
+        fr_json_put_string(json, "types", rows[i].types);
+        fr_json_put_bool(json, "is_kernel", rows[i].is_kernel);
+        fr_json_put_u64(json, "count", rows[i].n);
+        fr_json_put_double(json, "total_s", rows[i].total_s);
+        fr_json_put_double(json, "median_s",
+                           fr_kernel_row_quantile_s(&rows[i], 0.5));
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_answer_put_lines(json, "notes", fr_buffer_text(notes));
+    return fr_answer_print(&answer, cli, err);
+}
+
+/* .csv: the whole table; anything else: a profile. */
+static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
+                              fr_buffer *notes, fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    fr_profile profile;
+    fr_buffer text;
+    if (output == NULL)
+        return FR_OK;
+    if (fr_text_ends(output, ".csv")) {
+        fr_buffer_init(&text);
+        write_csv(table, &text);
+        return fr_file_write_buffer(output, &text, err);
+    }
+    FR_TRY(fr_kernel_table_profile(table, cli->positional[1], &profile, notes,
+                                   err));
+    fr_status status = fr_profile_save(&profile, output, err);
+    fr_profile_release(&profile);
+    return status;
+}
+
+fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
+{
+    fr_kernel_table *table;
+    fr_buffer notes;
+    if (cli->n_positional > 2)
+        return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
+                       cli->positional[2]);
+    FR_TRY(read_table(cli->positional[1], &table, err));
+    fr_buffer_init(&notes);
+    fr_status status = write_output(cli, table, &notes, err);
+    if (status == FR_OK)
+        fr_cli_note_lines(cli, "kineto", fr_buffer_text(&notes));
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
+        status = print_json(cli, table, &notes, err);
+    else if (status == FR_OK && fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)
+        status = print_text(cli, table, err);
+    fr_buffer_release(&notes);
+    fr_kernel_table_destroy(table);
+    return status;
+}
