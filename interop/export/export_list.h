@@ -11,6 +11,9 @@
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
     ROW(ddp)                                                                   \
+    ROW(fsdp2)                                                                 \
+    ROW(horovod)                                                               \
+    ROW(ray_train)                                                             \
     ROW(torchrun)                                                              \
     ROW(mpirun)                                                                \
     ROW(slurm)                                                                 \

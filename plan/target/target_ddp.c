@@ -23,7 +23,7 @@ static const fr_target_rule rules[] = {
     FR_SCRIPT_RULES_OF_MODEL("torch_model.py"),
     {.text = NULL}};
 
-static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
+const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N] = {
     FR_SCRIPT_FIELDS_OF_TORCH,
     FR_SCRIPT_FIELDS_OF_AUTOCAST,
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,
@@ -57,6 +57,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
 const fr_target fr_target_ddp = {
     .name = "ddp",
     .summary = "a training script for PyTorch DDP",
-    .fields = fields,
+    .fields = fr_target_ddp_fields,
     .rules = rules,
 };

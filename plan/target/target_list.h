@@ -11,7 +11,10 @@
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
     ROW(torchtitan)                                                            \
-    ROW(ddp)
+    ROW(ddp)                                                                   \
+    ROW(fsdp2)                                                                 \
+    ROW(horovod)                                                               \
+    ROW(ray_train)
 
 #define FR_TARGET_ENTRY(entry) extern const fr_target fr_target_##entry;
 FR_TARGETS(FR_TARGET_ENTRY)

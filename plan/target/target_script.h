@@ -79,6 +79,17 @@
     [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone"),                   \
     [FR_PLAN_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone")
 
+/* Gradients are sent as they are. */
+#define FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS                                    \
+    [FR_PLAN_COMPRESS] = FR_REFUSED("it sends gradients as they are"),         \
+    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it sends gradients as they are"),      \
+    [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),              \
+    [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),              \
+    [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals")
+
+/* Those of DDP, which Ray runs, too. */
+extern const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N];
+
 /* What of a model's arithmetic the scripts have. */
 FR_TARGET_RULE(fr_script_is_decoder);
 FR_TARGET_RULE(fr_script_is_dense);

@@ -18,6 +18,8 @@ import traceback
 import torch  # noqa: F401, so that the forks have it
 import torch.distributed.optim  # noqa: F401
 
+import script_stubs
+
 SECONDS = 60  # of a script
 
 
@@ -58,8 +60,7 @@ def run_one(world, words):
 
 
 def main():
-    stubs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stubs")
-    sys.path.append(stubs)
+    script_stubs.install()
     with open(sys.argv[2]) as file:
         for line in file:
             if line.strip():

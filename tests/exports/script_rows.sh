@@ -33,3 +33,15 @@ plan halves gpt2-tiny --dp 2 --micro-batch 1 --precision bf16
 script ddp-precision-bf16 ddp halves gpt2
 plan powersgd gpt2-tiny --dp 2 --micro-batch 1 --compress powersgd:4
 script ddp-powersgd-lossy ddp powersgd gpt2
+
+# fully_shard, Horovod and Ray are stubs (script_stubs.py): what is run is the
+# script around them.
+plan shards llama-tiny --dp 2 --micro-batch 2 --zero 3 --optimizer sgd \
+    --lr 0.05 --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 \
+    --zero-prefetch 2 --recompute full
+script fsdp2 fsdp2 shards llama --save-weights "$work/shards.safetensors"
+plan hybrid gpt2-tiny --dp 2 --micro-batch 1 --zero 3 --zero-group 2 \
+    --no-zero-reshard --offload-optimizer
+script fsdp2-hybrid fsdp2 hybrid gpt2 --weights "$work/gpt2.safetensors"
+script horovod horovod gpt2 gpt2
+script ray ray-train bf16 bf16
