@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
+#include "cli/option/config_choice.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/no_effect.h"
@@ -112,10 +113,25 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     return fr_answer_print(&answer, cli, err);
 }
 
+/* The cluster: the second word, or with --from the only one; NULL: none. */
+static const char *cluster_word(const fr_cli *cli)
+{
+    if (fr_cli_has(cli, FR_OPT_FROM))
+        return cli->positional[0];
+    return cli->n_positional > 1 ? cli->positional[1] : NULL;
+}
+
 /* Without a cluster the plan is shown as it is. */
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    for (int i = 0; i < FR_OPT_N && cli->n_positional < 2; i++) {
+    if (fr_cli_has(cli, FR_OPT_FROM) && cli->n_positional > 1)
+        return fr_fail(err, FR_USAGE,
+                       "--from takes a CLUSTER alone: forerun explain --from "
+                       "FILE CLUSTER --model NAME");
+    if (cli->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
+        !fr_cli_has(cli, FR_OPT_FROM))
+        return fr_fail(err, FR_USAGE, "--model goes with --from alone");
+    for (int i = 0; i < FR_OPT_N && cluster_word(cli) == NULL; i++) {
         if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
             i == FR_OPT_QUIET || i == FR_OPT_HELP || i == FR_OPT_COLUMNS)
             continue;
@@ -139,12 +155,25 @@ static bool is_plan_file(const char *path)
     return is_plan;
 }
 
+/* A plan file, or what a framework runs today. */
+static fr_status load_file(const fr_cli *cli, subject *s, fr_err *err)
+{
+    fr_config config;
+    if (!fr_cli_has(cli, FR_OPT_FROM))
+        return fr_as_input(fr_plan_file_load(cli->positional[0], &s->file, err),
+                           err);
+    FR_TRY(fr_config_choice_from(
+        cli, NULL, fr_cluster_slots(&s->inputs.cluster), &config, err));
+    fr_buffer_release(&config.notes);
+    s->file = config.file; /* handed over */
+    return FR_OK;
+}
+
 /* Options over what the file says. */
 static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
 {
-    FR_TRY(
-        fr_as_input(fr_plan_file_load(cli->positional[0], &s->file, err), err));
-    if (cli->n_positional < 2)
+    FR_TRY(load_file(cli, s, err));
+    if (cluster_word(cli) == NULL)
         return FR_OK;
     int64_t n_ranks = fr_plan_world(&s->file.plan);
     FR_TRY(fr_cli_apply_job(cli, &s->file.job, err));
@@ -237,12 +266,13 @@ FR_COMMAND_FUNCTION(explain)
     fr_status status;
     FR_TRY(check_options(cli, err));
     FR_TRY(fr_cli_check_run_length(cli, err));
-    bool has_cluster = cli->n_positional > 1;
-    bool is_plan = !has_cluster || is_plan_file(cli->positional[0]);
+    const char *cluster = cluster_word(cli);
+    const bool has_cluster = cluster != NULL;
+    bool is_plan = !has_cluster || fr_cli_has(cli, FR_OPT_FROM) ||
+                   is_plan_file(cli->positional[0]);
     fr_plan_file_init(&s.file);
     if (has_cluster)
-        FR_TRY_GOTO(status,
-                    fr_inputs_load(cli, cli->positional[1], &s.inputs, err),
+        FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &s.inputs, err),
                     out_subject);
     status = is_plan ? load_plan(cli, &s, err) : load_model(cli, &s, err);
     if (status == FR_OK && is_plan && has_cluster)

@@ -104,12 +104,12 @@ FR_COMMAND_FUNCTION(simulate)
                             cli->n_positional > 2 ? cli->positional[2] : NULL,
                             &inputs, &choice, err),
         out_inputs);
-    if (cli->n_positional == 2)
+    bool is_whole = cli->n_positional > 2 || fr_cli_has(cli, FR_OPT_FROM);
+    if (!is_whole)
         fr_usual_plan(cli, &inputs, &choice);
-    FR_TRY_GOTO(
-        status,
-        fr_usual_ranks(cli, &inputs, cli->n_positional > 2, &choice.plan, err),
-        out_inputs);
+    FR_TRY_GOTO(status,
+                fr_usual_ranks(cli, &inputs, is_whole, &choice.plan, err),
+                out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
                                        &choice.plan, err),

@@ -180,6 +180,22 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
     return FR_OK;
 }
 
+/* What the plan of --from, which runs today, takes. */
+static fr_status note_today(const fr_cli *cli, const fr_inputs *inputs,
+                            const fr_plan_choice *choice, fr_err *err)
+{
+    char name[512];
+    fr_prediction today;
+    if (!fr_cli_has(cli, FR_OPT_FROM))
+        return FR_OK;
+    FR_TRY(fr_forecast_predict(inputs, &choice->model, &choice->job,
+                               &choice->plan, &today, err));
+    fr_cli_note(cli, "forerun: today %s: %.3g s a step, the memory %s",
+                fr_plan_describe(&choice->plan, name, sizeof name),
+                today.step_s, today.memory.fits ? "fits" : "does not fit");
+    return FR_OK;
+}
+
 FR_COMMAND_FUNCTION(tune)
 {
     fr_goal goal;
@@ -201,11 +217,13 @@ FR_COMMAND_FUNCTION(tune)
                 fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
                                     &choice, err),
                 out_inputs);
-    fr_usual_batch(cli, &inputs.cluster,
-                   fr_cli_has(cli, FR_OPT_RANKS)
-                       ? cli->option[FR_OPT_RANKS].count
-                       : fr_cluster_slots(&inputs.cluster),
-                   &choice.job);
+    if (!fr_cli_has(cli, FR_OPT_FROM))
+        fr_usual_batch(cli, &inputs.cluster,
+                       fr_cli_has(cli, FR_OPT_RANKS)
+                           ? cli->option[FR_OPT_RANKS].count
+                           : fr_cluster_slots(&inputs.cluster),
+                       &choice.job);
+    FR_TRY_GOTO(status, note_today(cli, &inputs, &choice, err), out_inputs);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =

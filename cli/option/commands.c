@@ -17,11 +17,11 @@ static const fr_option calibrate_options[] = {
     FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH,
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_TOKENS,         FR_OPT_COLUMNS, FR_OPT_PROFILE,
+    FR_OPT_FROM,   FR_OPT_TOKENS,         FR_OPT_COLUMNS, FR_OPT_PROFILE,
     FR_OPT_OUTPUT,         FR_OPT_TRACE,   FR_OPT_GANTT,
     FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,   OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,
+    FR_OPT_FROM,    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,
     FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,
     FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,
     FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
@@ -63,7 +63,9 @@ static const fr_option run_options[] = {
     FR_OPT_OUTPUT,     FR_OPT_RESUME,
     FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_N};
-static const fr_option explain_options[] = {FR_OPT_TOKENS,
+static const fr_option explain_options[] = {FR_OPT_FROM,
+                                            FR_OPT_MODEL,
+                                            FR_OPT_TOKENS,
                                             FR_OPT_FIT_CONFIDENCE,
                                             FR_OPT_RANKS_PER_NODE,
                                             FR_OPT_COLUMNS,
@@ -190,13 +192,15 @@ const fr_command fr_commands[] = {
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
     {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
-     "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
+     "PLAN [CLUSTER] | MODEL CLUSTER | --from FILE CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
      NULL, explain_options, explain_usual,
      "With a CLUSTER the step is simulated again with each rate and latency a "
      "little\nlarger and smaller, and with every single change of the plan; "
      "without, the\nprediction that the plan carries is shown.  Plan and job "
-     "options change what the\nfile says.",
+     "options change what the\nfile says.  --from starts from what a "
+     "framework runs today (forerun import has the\nformats).",
      "  forerun explain plan.json\n"
+     "  forerun explain --from ds_config.json dgx-h100:4 --model llama-3-8b\n"
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
@@ -273,6 +277,8 @@ const fr_command fr_commands[] = {
      "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what "
      "a "
      "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
+     "Configurations of frameworks become plan files: deepspeed "
+     "(ds_config.json);\n--model and --ranks say what the file does not.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
      "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases "
      "for validate; kineto (JSON of PyTorch's profiler): a table of "

@@ -3,27 +3,82 @@
 
 #include "cli/answer.h"
 #include "cli/inputs.h"
+#include "core/base/fileio.h"
+
+#include <stdlib.h>
+
+/* The ranks that the file says, or else those that there are. */
+static fr_status read_ranks(const fr_config_source *source,
+                            fr_config_request *request, fr_config *out,
+                            fr_err *err)
+{
+    fr_err unused;
+    if (request->world == 0 && source->world > 0) {
+        fr_status status =
+            fr_config_read(source->format, request, out, &unused);
+        if (status != FR_INPUT)
+            return status == FR_OK ? FR_OK
+                                   : fr_fail(err, status, "%s", unused.text);
+        request->world = source->world;
+    }
+    return fr_config_read(source->format, request, out, err);
+}
 
 fr_status fr_config_choice_read(const fr_cli *cli,
                                 const fr_config_source *source, fr_config *out,
                                 fr_err *err)
 {
     const char *name =
-        source->model != NULL ? source->model : fr_cli_text(cli, FR_OPT_MODEL);
+        source->model == NULL ? fr_cli_text(cli, FR_OPT_MODEL) : NULL;
     fr_model model;
     fr_config_request request = {.path = source->path,
                                  .text = source->text,
                                  .n_text = source->n_text,
-                                 .model = name != NULL ? &model : NULL,
-                                 .world = source->world > 0
-                                              ? source->world
-                                              : cli->option[FR_OPT_RANKS].count,
+                                 .model = source->model,
+                                 .world = cli->option[FR_OPT_RANKS].count,
                                  .seq = cli->option[FR_OPT_SEQ].count};
-    if (name != NULL)
+    if (name != NULL) {
         FR_TRY(fr_as_input(fr_model_load(name, &model, err), err));
-    fr_status status = fr_config_read(source->format, &request, out, err);
+        request.model = &model;
+    }
+    fr_status status = read_ranks(source, &request, out, err);
     if (name != NULL)
         fr_model_release(&model);
+    return status;
+}
+
+static fr_status fail_format(const char *path, fr_err *err)
+{
+    fr_buffer names;
+    fr_buffer_init(&names);
+    for (int i = 0; fr_config_name(i) != NULL; i++)
+        fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "", fr_config_name(i));
+    fr_status status = fr_fail(err, FR_INPUT,
+                               "%.400s:1: no configuration that is known; "
+                               "known are those of %s",
+                               path, fr_buffer_text(&names));
+    fr_buffer_release(&names);
+    return status;
+}
+
+fr_status fr_config_choice_from(const fr_cli *cli, const fr_model *model,
+                                int64_t world, fr_config *out, fr_err *err)
+{
+    char *text;
+    fr_config_source source = {
+        .path = fr_cli_text(cli, FR_OPT_FROM), .model = model, .world = world};
+    FR_TRY(fr_as_input(fr_file_read(source.path, FR_FILE_BYTES_MAX, &text,
+                                    &source.n_text, err),
+                       err));
+    source.text = text;
+    source.format = fr_config_guess(text, source.n_text);
+    fr_status status = source.format != NULL
+                           ? fr_config_choice_read(cli, &source, out, err)
+                           : fail_format(source.path, err);
+    free(text);
+    if (status == FR_OK)
+        fr_cli_note_lines(cli, source.format->name,
+                          fr_buffer_text(&out->notes));
     return status;
 }
 

@@ -46,6 +46,8 @@ extern const fr_names fr_backend_names;
       "how many such nodes (1)")                                               \
     X(MODEL, "model", 0, TEXT, "NAME", INPUT, 0, 0, 0,                         \
       "what is trained, where a configuration does not say it")                \
+    X(FROM, "from", 0, PATH, "FILE", INPUT, 0, 0, 0,                           \
+      "start from a framework's configuration: ds_config.json ...")            \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &export_names, 0, 0,              \

@@ -1,6 +1,7 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/option/plan_choice.h"
 
+#include "cli/option/config_choice.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
@@ -27,6 +28,19 @@ static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
     fr_text_copy_cut(out->cluster, sizeof out->cluster, file.cluster);
     out->cluster_hash = file.cluster_hash;
     fr_plan_file_release(&file);
+    return FR_OK;
+}
+
+/* The same of what a framework runs today (--from). */
+static fr_status take_config(const fr_cli *cli, const fr_cluster *cluster,
+                             fr_plan_choice *out, fr_err *err)
+{
+    fr_config config;
+    FR_TRY(fr_config_choice_from(cli, &out->model, fr_cluster_slots(cluster),
+                                 &config, err));
+    out->plan = config.file.plan;
+    out->job = config.file.job;
+    fr_config_release(&config);
     return FR_OK;
 }
 
@@ -67,10 +81,15 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
     fr_usual_seq(cli, &choice->model, cluster, &choice->job);
     fr_plan_init(&choice->plan);
     default_device(fr_cluster_device(cluster, 0), &choice->plan);
-    if (plan_path != NULL) {
+    bool is_from = fr_cli_has(cli, FR_OPT_FROM);
+    if (plan_path != NULL && is_from)
+        return fr_fail(err, FR_USAGE, "a PLAN and --from: give one of them");
+    if (plan_path != NULL)
         FR_TRY(take_file(plan_path, choice, err));
+    if (is_from)
+        FR_TRY(take_config(cli, cluster, choice, err));
+    if (plan_path != NULL || is_from)
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
-    }
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
     fr_plan_choice_habits(cli, cluster, choice);
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
