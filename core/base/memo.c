@@ -19,7 +19,7 @@ static uint64_t mixed(uint64_t h, uint64_t word, uint64_t odd)
 
 /* A quick hash that no file knows: four words at a time, in products that do
  * not wait for each other. */
-static uint64_t hash_of(const void *key, size_t n_bytes)
+static inline uint64_t hash_of(const void *key, size_t n_bytes)
 {
     const uint64_t o = UINT64_C(0xbf58476d1ce4e5b9);
     const uint64_t p = UINT64_C(0x94d049bb133111eb);

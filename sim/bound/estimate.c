@@ -556,6 +556,7 @@ void fr_estimator_destroy(fr_estimator *e)
     fr_arena_release(&e->updates);
     fr_vec_release(&e->all_passed);
     fr_vec_release(&e->last_variants);
+    fr_vec_release(&e->last_split);
     free(e->node_of_rank);
     free(e->ranks);
     free(e->buckets);

@@ -267,12 +267,21 @@ fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
 fr_status est_split_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
                          fr_err *err)
 {
+    const size_t n = (size_t)plan->n_split;
+    const size_t n_bytes = n * sizeof plan->layer_split[0];
     *out = 0;
-    if (plan->n_split == 0)
+    if (n == 0)
         return FR_OK;
-    FR_TRY(fr_memo_number(&e->splits, plan->layer_split,
-                          (size_t)plan->n_split * sizeof plan->layer_split[0],
-                          out, err));
-    ++*out;
+    if (n != e->last_split.n ||
+        memcmp(plan->layer_split, e->last_split.items, n_bytes) != 0) {
+        e->last_split.n = 0;
+        FR_TRY(fr_memo_number(&e->splits, plan->layer_split, n_bytes,
+                              &e->i_split, err));
+        if (fr_vec_reserve(&e->last_split, n) != FR_OK)
+            return fr_fail_no_memory(err);
+        memcpy(e->last_split.items, plan->layer_split, n_bytes);
+        e->last_split.n = n;
+    }
+    *out = e->i_split + 1;
     return FR_OK;
 }

@@ -211,6 +211,18 @@ static bool is_alike(const est_stage *a, const est_stage *b)
            a->has_embed == b->has_embed && a->has_head == b->has_head;
 }
 
+/* What rank s sends and sets to zero: about the same as at least. */
+static fr_status price_ends(est_plan *x, int32_t s, fr_err *err)
+{
+    est_stage *stage = &x->stages[s];
+    if (x->pp > 1)
+        FR_TRY(price_hop(x, x->layout, s, err));
+    if (s == 0 || !is_alike(stage, stage - 1))
+        return est_set_zero(x, stage, &stage->zero_ps, err);
+    stage->zero_ps = stage[-1].zero_ps;
+    return FR_OK;
+}
+
 fr_status est_stages_find(est_plan *x, fr_err *err)
 {
     const fr_plan *plan = x->plan;
@@ -226,12 +238,8 @@ fr_status est_stages_find(est_plan *x, fr_err *err)
     add_ends(x);
     for (int32_t s = 0; s < x->pp; s++) {
         est_stage *stage = &x->stages[s];
-        if (x->pp > 1)
-            FR_TRY(price_hop(x, x->layout, s, err));
-        if (s > 0 && is_alike(stage, stage - 1))
-            stage->zero_ps = stage[-1].zero_ps;
-        else
-            FR_TRY(est_set_zero(x, stage, &stage->zero_ps, err));
+        if (!x->has_ends)
+            FR_TRY(price_ends(x, s, err));
         stage->begin_ps = stage->zero_ps;
         if (s > 0)
             stage->begin_ps =
@@ -239,6 +247,7 @@ fr_status est_stages_find(est_plan *x, fr_err *err)
                                               stage[-1].first_forward_ps +
                                               stage[-1].hop_ps);
     }
+    x->has_ends = true;
     return FR_OK;
 }
 
@@ -479,7 +488,7 @@ fr_status est_pipeline_find(est_plan *x, fr_err *err)
     FR_TRY(pipeline_key(x, &key, err));
     if (x->has_pipeline && memcmp(&key, &x->key, sizeof key) == 0)
         return FR_OK;
-    x->has_pipeline = x->has_paths = x->is_endless = false;
+    x->has_pipeline = x->has_ends = x->has_paths = x->is_endless = false;
     FR_TRY(find_layers(x, err));
     x->is_known_twice = is_same_twice(x);
     for (int i = 0; i < 2; i++) {

@@ -86,7 +86,9 @@ struct fr_estimator {
     const est_layers *at_layers;
     fr_vec(fr_estimate_variant) last_variants;
     uint32_t i_variants; /* their number */
-    int64_t n_ranks;     /* of the placement at hand; 0: none */
+    fr_vec(int32_t) last_split;
+    uint32_t i_split;
+    int64_t n_ranks; /* of the placement at hand; 0: none */
     int32_t *node_of_rank;
     int64_t *ranks;             /* scratch */
     struct est_bucket *buckets; /* scratch [2 n_layers + 2] */
@@ -162,6 +164,7 @@ typedef struct est_plan {
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
     est_ranks ranks[2];                        /* at least, about */
     bool has_pipeline;                         /* all of it is that of `key` */
+    bool has_ends;         /* and what its ranks send and set to zero */
     bool has_paths;        /* and the critical paths are known ... */
     bool is_regathered;    /* ... of a plan of which this is so */
     bool is_endless;       /* its passes end after FR_PS_END, */

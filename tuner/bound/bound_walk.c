@@ -176,10 +176,13 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
                             fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
+    const fr_plan_space_choice *all = d->gradients->choices.items;
     d->has_best = false;
+    fr_plan_space_set(request, FR_DECISION_GRADIENTS, &all[group->first], plan);
     for (size_t g = group->first; g < group->first + group->n; g++) {
-        fr_plan_space_set(request, FR_DECISION_GRADIENTS,
-                          &d->gradients->choices.items[g], plan);
+        if (g > group->first)
+            fr_plan_space_change(request, FR_DECISION_GRADIENTS, &all[g - 1],
+                                 &all[g], plan);
         FR_TRY(bound_plan(r, w, plan, d, err));
         join(d, g, &d->found.candidate);
         keep(r, w, d);

@@ -130,12 +130,25 @@ void fr_plan_space_set(const fr_plan_space_request *request,
             fr_set_axis(request, (fr_plan_space_axis)a, choice->value[a], plan);
 }
 
+void fr_plan_space_change(const fr_plan_space_request *request,
+                          fr_decision_level level,
+                          const fr_plan_space_choice *from,
+                          const fr_plan_space_choice *to, fr_plan *plan)
+{
+    for (int a = 0; a < FR_SPACE_AXIS_N; a++) {
+        const fr_plan_space_axis_row *row = &fr_plan_space_axes[a];
+        if (row->level == level &&
+            (from->value[a] != to->value[a] || row->set != NULL))
+            fr_set_axis(request, (fr_plan_space_axis)a, to->value[a], plan);
+    }
+}
+
 void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
                        const fr_candidate *gradients, fr_candidate *out)
 {
-    for (int a = 0; a < FR_SPACE_AXIS_N; a++)
-        out->choice[a] = (uint8_t)(layers->choice[a] | pipeline->choice[a] |
-                                   gradients->choice[a]);
+    for (size_t i = 0; i < FR_CANDIDATE_WORDS; i++)
+        out->words[i] =
+            layers->words[i] | pipeline->words[i] | gradients->words[i];
 }
 
 int fr_candidate_compare(const fr_candidate *a, const fr_candidate *b)

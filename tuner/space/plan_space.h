@@ -123,8 +123,10 @@ typedef struct fr_plan_space_axis_row {
 
 extern const fr_plan_space_axis_row fr_plan_space_axes[FR_SPACE_AXIS_N];
 
-typedef struct fr_candidate {
+enum { FR_CANDIDATE_WORDS = (FR_SPACE_AXIS_N + 7) / 8 };
+typedef union fr_candidate {
     uint8_t choice[FR_SPACE_AXIS_N];
+    uint64_t words[FR_CANDIDATE_WORDS]; /* the same, and zeros after it */
 } fr_candidate;
 
 typedef struct fr_plan_space {
@@ -171,6 +173,12 @@ FR_CHECKED fr_status fr_plan_space_list(const fr_plan_space_request *request,
 void fr_plan_space_set(const fr_plan_space_request *request,
                        fr_decision_level level,
                        const fr_plan_space_choice *choice, fr_plan *plan);
+
+/* The same where *plan has the choice `from` of the level already. */
+void fr_plan_space_change(const fr_plan_space_request *request,
+                          fr_decision_level level,
+                          const fr_plan_space_choice *from,
+                          const fr_plan_space_choice *to, fr_plan *plan);
 
 /* One choice of each decision level; all of the same LAYERS. */
 void fr_candidate_join(const fr_candidate *layers, const fr_candidate *pipeline,
