@@ -5,7 +5,9 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/measured/measured.h"
 #include "core/base/units.h"
+#include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/framework/framework_plan.h"
 #include "report/prediction_report.h"
@@ -184,6 +186,12 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
 FR_COMMAND_FUNCTION(compare)
 {
     side a, b;
+    if (fr_trace_is_file(cli->positional[1]))
+        return fr_compare_traces(cli, err);
+    if (cli->n_positional > 2)
+        return fr_fail(err, FR_USAGE,
+                       "'%.200s': only traces may be more than two",
+                       cli->positional[2]);
     FR_TRY(read_side(cli->positional[0], &a, err));
     FR_TRY(read_side(cli->positional[1], &b, err));
     if (!fr_cli_on(cli, FR_OPT_JSON))

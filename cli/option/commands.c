@@ -205,12 +205,18 @@ const fr_command fr_commands[] = {
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
     {"compare", fr_cmd_compare,
-     "two plans, predictions or runs beside each other",
-     "A B", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options, NULL,
-     "A and B: plan files, or what simulate and run print with --json.",
+     "two plans, predictions or runs beside each other; a run's trace too",
+     "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
+     NULL, table_options, NULL,
+     "A and B: plan files, or what simulate and run print with --json.  "
+     "TRACE: where\nthe run lost time against PREDICTED (one of these, or a "
+     "trace), by category and\nrank; forerun's traces, or PyTorch's: a file a "
+     "rank, or a folder of them.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
-     "forerun compare plan.json run.json"},
+     "forerun compare plan.json run.json\n"
+     "  forerun simulate llama-3-8b dgx-h100:1 plan.json --trace sim.json && "
+     "\\\n      forerun compare sim.json profiler-traces/"},
     {"validate", fr_cmd_validate,
      "predict a file of measured runs, and print the errors",
      "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},

@@ -1,0 +1,250 @@
+/* compare_traces.c: where a run lost time against its plan, by category and
+ * rank. */
+#include "cli/answer.h"
+#include "cli/inputs.h"
+#include "cli/measured/measured.h"
+#include "core/base/units.h"
+#include "interop/trace/trace_losses.h"
+#include "report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Ranks that the table of text has; --json has all. */
+enum { RANKS_SHOWN = 32 };
+/* A rank is slow whose compute takes so much longer than the median's. */
+static const double slow_ratio = 1.05;
+
+/* The object that has step_s: the root, its prediction, its best plan's. */
+static const fr_json_value *find_numbers(const fr_json_value *root)
+{
+    const fr_json_value *best = fr_json_find(root, "best");
+    const fr_json_value *inner = fr_json_find(root, "prediction");
+    if (fr_json_find(root, "step_s") != NULL)
+        return root;
+    if (inner == NULL && best != NULL)
+        inner = fr_json_find(best, "prediction");
+    return inner;
+}
+
+static fr_status read_prediction(const fr_json_value *root, fr_losses *out,
+                                 fr_err *err)
+{
+    const fr_json_value *numbers = find_numbers(root), *parts;
+    double step_s, parts_s[FR_PART_N];
+    if (numbers == NULL)
+        return fr_json_fail(root, err,
+                            "holds no prediction; give a trace, a plan, or "
+                            "what simulate prints with --json");
+    FR_TRY(fr_json_get_double(numbers, "step_s", &step_s, err));
+    FR_TRY(fr_json_get_object(numbers, "breakdown_s", &parts, err));
+    for (int i = 0; i < FR_PART_N; i++)
+        FR_TRY(fr_json_get_double_or(parts, fr_part_name((fr_part)i), 0,
+                                     &parts_s[i], err));
+    return fr_losses_of_parts(step_s, parts_s, out, err);
+}
+
+static fr_status load_predicted(const char *path, fr_losses *out, fr_err *err)
+{
+    fr_json *json;
+    if (fr_trace_is_file(path))
+        return fr_losses_load(&path, 1, true, out, err);
+    FR_TRY(fr_as_input(fr_json_load(path, &json, err), err));
+    fr_status status = read_prediction(fr_json_root(json), out, err);
+    fr_json_destroy(json);
+    return status;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static void add_time(fr_table *table, double time_s, bool has_sign)
+{
+    char text[FR_FORMAT_MAX];
+    if (fabs(time_s) < 1e-9)
+        fr_table_text(table, "-");
+    else
+        fr_table_cell(table, "%s%s",
+                      time_s < 0 ? "-"
+                      : has_sign ? "+"
+                                 : "",
+                      fr_format_s(text, sizeof text, fabs(time_s)));
+}
+
+static void add_row(fr_table *table, const char *title, double predicted_s,
+                    double measured_s, double lost_s)
+{
+    fr_table_text(table, title);
+    add_time(table, predicted_s, false);
+    add_time(table, measured_s, false);
+    add_time(table, measured_s - predicted_s, true);
+    if (lost_s != 0 && fabs(measured_s - predicted_s) > 1e-9)
+        fr_table_cell(table, "%.0f %%",
+                      100 * (measured_s - predicted_s) / lost_s);
+    else
+        fr_table_blank(table, 1);
+}
+
+static fr_status put_categories(const fr_losses *predicted,
+                                const fr_losses *measured, fr_buffer *out,
+                                fr_err *err)
+{
+    static const char *const headings[] = {
+        "a step", ">predicted", ">measured", ">lost", ">of all lost", NULL};
+    double lost_s = measured->step_s - predicted->step_s;
+    /* Shares of next to nothing say nothing. */
+    if (fabs(lost_s) < 0.01 * predicted->step_s)
+        lost_s = 0;
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < FR_LOSS_N; i++)
+        if (predicted->time_s[i] > 0 || measured->time_s[i] > 0)
+            add_row(&table, fr_loss_title((fr_loss)i), predicted->time_s[i],
+                    measured->time_s[i], lost_s);
+    add_row(&table, "step", predicted->step_s, measured->step_s, 0);
+    return fr_table_finish(&table, out, err);
+}
+
+static fr_status put_ranks(const fr_losses *measured, fr_buffer *out,
+                           fr_err *err)
+{
+    static const char *const headings[] = {
+        ">rank",         ">step", ">compute", ">optimizer", ">collectives",
+        ">send, bubble", ">data", ">idle",    NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < measured->n && i < RANKS_SHOWN; i++) {
+        const fr_loss_rank *rank = &measured->ranks[i];
+        fr_table_cell(&table, "%lld", (long long)rank->rank);
+        add_time(&table, rank->step_s, false);
+        for (int k = 0; k < FR_LOSS_N; k++)
+            add_time(&table, rank->time_s[k], false);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+/* What lost most, and who is slow. */
+static void put_words(const fr_losses *predicted, const fr_losses *measured,
+                      const fr_slow_rank *slow, fr_buffer *out)
+{
+    int most = 0;
+    char text[FR_FORMAT_MAX];
+    double lost_s[FR_LOSS_N];
+    for (int i = 0; i < FR_LOSS_N; i++) {
+        lost_s[i] = measured->time_s[i] - predicted->time_s[i];
+        most = lost_s[i] > lost_s[most] ? i : most;
+    }
+    if (lost_s[most] > 0)
+        fr_buffer_printf(out, "most is lost in: %s, %s a step\n",
+                         fr_loss_title((fr_loss)most),
+                         fr_format_s(text, sizeof text, lost_s[most]));
+    if (measured->n > 1 && slow->ratio > slow_ratio)
+        fr_buffer_printf(out,
+                         "rank %lld is slow: its compute takes %.1f %% longer "
+                         "than the %s rank's%s; others wait for it\n",
+                         (long long)slow->rank, 100 * (slow->ratio - 1),
+                         measured->n == 2 ? "other" : "median",
+                         predicted->n > 1 ? ", against what is predicted" : "");
+    else if (measured->n > 1)
+        fr_buffer_puts(out, "no rank is slow: compute differs by less than "
+                            "5 %\n");
+    if (measured->is_cpu)
+        fr_buffer_puts(out, "no kernels in the trace: operators of the CPU "
+                            "stand for them\n");
+}
+
+static fr_status print_text(const fr_cli *cli, const fr_losses *predicted,
+                            const fr_losses *measured, const fr_slow_rank *slow,
+                            fr_err *err)
+{
+    fr_buffer text;
+    fr_answer_open(cli, &text);
+    fr_buffer_printf(&text,
+                     "predicted: %s\nmeasured: %s, %zu ranks, %llu "
+                     "steps\n\n",
+                     cli->positional[0], cli->positional[1], measured->n,
+                     (unsigned long long)measured->n_steps);
+    fr_status status = put_categories(predicted, measured, &text, err);
+    fr_buffer_putc(&text, '\n');
+    if (status == FR_OK)
+        status = put_ranks(measured, &text, err);
+    if (measured->n > RANKS_SHOWN)
+        fr_buffer_printf(&text, "%d of %zu ranks; --json has all\n",
+                         RANKS_SHOWN, measured->n);
+    fr_buffer_putc(&text, '\n');
+    put_words(predicted, measured, slow, &text);
+    return fr_answer_text(status, &text, cli, err);
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+static void put_times(fr_json_writer *json, double step_s,
+                      const double time_s[FR_LOSS_N])
+{
+    fr_json_put_double(json, "step_s", step_s);
+    fr_json_open_object(json, "time_s");
+    for (int i = 0; i < FR_LOSS_N; i++)
+        fr_json_put_double(json, fr_name_of(&fr_loss_names, i), time_s[i]);
+    fr_json_end_object(json);
+}
+
+static void put_side(fr_json_writer *json, const char *key,
+                     const fr_losses *losses)
+{
+    fr_json_open_object(json, key);
+    put_times(json, losses->step_s, losses->time_s);
+    fr_json_put_u64(json, "steps", losses->n_steps);
+    fr_json_open_array(json, "ranks");
+    for (size_t i = 0; i < losses->n; i++) {
+        fr_json_begin_object(json);
+        fr_json_put_i64(json, "rank", losses->ranks[i].rank);
+        put_times(json, losses->ranks[i].step_s, losses->ranks[i].time_s);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_json_end_object(json);
+}
+
+static fr_status print_json(const fr_cli *cli, const fr_losses *predicted,
+                            const fr_losses *measured, const fr_slow_rank *slow,
+                            fr_err *err)
+{
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.comparison/1");
+    put_side(json, "predicted", predicted);
+    put_side(json, "measured", measured);
+    fr_json_open_object(json, "lost_s");
+    for (int i = 0; i < FR_LOSS_N; i++)
+        fr_json_put_double(json, fr_name_of(&fr_loss_names, i),
+                           measured->time_s[i] - predicted->time_s[i]);
+    fr_json_end_object(json);
+    fr_json_put_double(json, "step_ratio",
+                       measured->step_s / predicted->step_s);
+    fr_json_open_object(json, "slowest");
+    fr_json_put_i64(json, "rank", slow->rank);
+    fr_json_put_double(json, "ratio", slow->ratio);
+    fr_json_put_bool(json, "is_slow",
+                     measured->n > 1 && slow->ratio > slow_ratio);
+    fr_json_end_object(json);
+    return fr_answer_print(&answer, cli, err);
+}
+
+fr_status fr_compare_traces(const fr_cli *cli, fr_err *err)
+{
+    fr_losses predicted, measured;
+    fr_slow_rank slow;
+    FR_TRY(load_predicted(cli->positional[0], &predicted, err));
+    fr_status status =
+        fr_losses_load(&cli->positional[1], (size_t)cli->n_positional - 1,
+                       false, &measured, err);
+    if (status == FR_OK) {
+        status = fr_losses_slowest(&predicted, &measured, &slow, err);
+        if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
+            status = print_json(cli, &predicted, &measured, &slow, err);
+        else if (status == FR_OK)
+            status = print_text(cli, &predicted, &measured, &slow, err);
+        fr_losses_release(&measured);
+    }
+    fr_losses_release(&predicted);
+    return status;
+}

@@ -1,0 +1,362 @@
+/* trace_ranks.c: which events of a trace are of which rank and class. */
+#include "interop/trace/trace_ranks.h"
+
+#include "core/base/text.h"
+#include "core/base/vec.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Of all ranks of a file together: 96 MB. */
+enum { SPANS_MAX = 1 << 22, RANKS_MAX = 1 << 14 };
+
+typedef struct trace_file {
+    fr_infile *file;
+    bool is_predicted;
+    fr_vec(fr_rank_spans) ranks; /* forerun's; PyTorch's GPU is the first */
+    fr_rank_spans operators;     /* of a CPU, until there is a kernel */
+    fr_rank_spans marks;         /* steps */
+    size_t n_spans;
+    bool has_kernels, is_forerun;
+} trace_file;
+
+/* ---- classes ------------------------------------------------------------ */
+
+/* Words in names of kernels and operators; the first that is there. */
+static const struct {
+    const char *word;
+    fr_loss class;
+} kernel_words[] = {
+    {"SendRecv", FR_LOSS_PIPELINE},
+    {"nccl:send", FR_LOSS_PIPELINE},
+    {"nccl:recv", FR_LOSS_PIPELINE},
+    {"nccl", FR_LOSS_COLLECTIVES},
+    {"gloo:send", FR_LOSS_PIPELINE},
+    {"gloo:recv", FR_LOSS_PIPELINE},
+    {"gloo:", FR_LOSS_COLLECTIVES},
+    {"c10d::", FR_LOSS_COLLECTIVES},
+    {"all_reduce", FR_LOSS_COLLECTIVES},
+    {"multi_tensor_apply", FR_LOSS_OPTIMIZER},
+    {"Adam", FR_LOSS_OPTIMIZER},
+    {"adam", FR_LOSS_OPTIMIZER},
+    {"Optimizer.step", FR_LOSS_OPTIMIZER},
+    {"Optimizer.zero_grad", FR_LOSS_OPTIMIZER},
+    {"DataLoader", FR_LOSS_DATA},
+    {"Memcpy HtoD", FR_LOSS_DATA},
+    {"Memcpy DtoH", FR_LOSS_DATA},
+};
+
+static fr_loss class_of_kernel(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(kernel_words); i++)
+        if (strstr(name, kernel_words[i].word) != NULL)
+            return kernel_words[i].class;
+    return FR_LOSS_COMPUTE;
+}
+
+/* forerun's categories are the parts of a step; -1: no part of one. */
+static int class_of_part(const char *category)
+{
+    static const struct {
+        const char *prefix;
+        fr_loss class;
+    } parts[] = {
+        {"compute", FR_LOSS_COMPUTE},     {"optimizer", FR_LOSS_OPTIMIZER},
+        {"exposed_pp", FR_LOSS_PIPELINE}, {"exposed_", FR_LOSS_COLLECTIVES},
+        {"data", FR_LOSS_DATA},
+    };
+    for (size_t i = 0; i < FR_LENGTH(parts); i++)
+        if (fr_text_starts(category, parts[i].prefix))
+            return (int)parts[i].class;
+    return -1;
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+static fr_status add_span(trace_file *trace, fr_rank_spans *spans,
+                          const fr_trace_event *event, int class, fr_err *err)
+{
+    double end_us = event->begin_us + event->dur_us;
+    fr_rank_span *last = spans->n > 0 ? &spans->at[spans->n - 1] : NULL;
+    /* Kernels of a stream follow each other; operators stand in others. */
+    if (last != NULL && last->class == class &&
+        event->begin_us >= last->begin_us && event->begin_us <= last->end_us) {
+        last->end_us = fmax(last->end_us, end_us);
+        return FR_OK;
+    }
+    if (trace->n_spans++ == SPANS_MAX)
+        return fr_fail(err, FR_INPUT,
+                       "%s: more than %d kernels; profile fewer steps",
+                       fr_infile_name(trace->file), SPANS_MAX);
+    if (spans->n == spans->cap) {
+        size_t cap = spans->cap > 0 ? 2 * spans->cap : 256;
+        fr_rank_span *at = realloc(spans->at, cap * sizeof *at);
+        if (at == NULL)
+            return fr_fail_no_memory(err);
+        spans->at = at;
+        spans->cap = cap;
+    }
+    spans->at[spans->n++] =
+        (fr_rank_span){event->begin_us, end_us, (int32_t) class};
+    return FR_OK;
+}
+
+static fr_rank_spans *find_rank(trace_file *trace, const char *process)
+{
+    for (size_t i = trace->ranks.n; i-- > 0;)
+        if (strcmp(trace->ranks.items[i].process, process) == 0)
+            return &trace->ranks.items[i];
+    return NULL;
+}
+
+static fr_status add_rank(trace_file *trace, const char *process, int64_t rank,
+                          fr_err *err)
+{
+    fr_rank_spans spans = {.rank = rank};
+    if (find_rank(trace, process) != NULL)
+        return FR_OK;
+    if (trace->ranks.n == RANKS_MAX)
+        return fr_fail(err, FR_INPUT, "%s: more than %d ranks",
+                       fr_infile_name(trace->file), RANKS_MAX);
+    fr_text_copy_cut(spans.process, sizeof spans.process, process);
+    return fr_vec_push(&trace->ranks, spans) == FR_OK ? FR_OK
+                                                      : fr_fail_no_memory(err);
+}
+
+/* "rank 3 measured": a process of forerun. */
+static fr_status take_process(trace_file *trace, const fr_trace_event *event,
+                              fr_err *err)
+{
+    int rank, n = 0;
+    if (strcmp(event->name, "process_name") != 0 ||
+        sscanf(event->label, "rank %d %n", &rank, &n) != 1 || n == 0)
+        return FR_OK;
+    bool is_predicted = strcmp(event->label + n, "predicted") == 0;
+    bool is_measured = strcmp(event->label + n, "measured") == 0;
+    if (!is_predicted && !is_measured)
+        return FR_OK;
+    trace->is_forerun = true;
+    /* The other side, where the file has both. */
+    if (is_predicted != trace->is_predicted)
+        return add_rank(trace, event->process, -1 - rank, err);
+    return add_rank(trace, event->process, rank, err);
+}
+
+static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
+                            fr_err *err)
+{
+    bool is_kernel = strcmp(event->category, "kernel") == 0 ||
+                     strcmp(event->category, "gpu_memcpy") == 0;
+    bool is_operator =
+        strcmp(event->category, "cpu_op") == 0 || event->category[0] == '\0';
+    if (strncmp(event->name, "ProfilerStep#", 13) == 0) {
+        /* Those of the GPU repeat the ones of the host. */
+        if (strcmp(event->category, "gpu_user_annotation") == 0)
+            return FR_OK;
+        trace->marks.n_steps++;
+        return add_span(trace, &trace->marks, event, FR_LOSS_IDLE, err);
+    }
+    if (is_kernel && !trace->has_kernels) {
+        trace->has_kernels = true;
+        trace->n_spans -= trace->operators.n;
+        free(trace->operators.at);
+        trace->operators = (fr_rank_spans){0};
+        FR_TRY(add_rank(trace, "", -1, err));
+    }
+    if (is_kernel)
+        return add_span(trace, &trace->ranks.items[0], event,
+                        (int)class_of_kernel(event->name), err);
+    if (is_operator && !trace->has_kernels)
+        return add_span(trace, &trace->operators, event,
+                        (int)class_of_kernel(event->name), err);
+    return FR_OK;
+}
+
+static fr_status take(void *self, const fr_trace_event *event, fr_err *err)
+{
+    trace_file *trace = self;
+    if (event->phase == 'M')
+        return take_process(trace, event, err);
+    if (!trace->is_forerun)
+        return take_torch(trace, event, err);
+    int class = class_of_part(event->category);
+    fr_rank_spans *rank = find_rank(trace, event->process);
+    return class >= 0 && rank != NULL ? add_span(trace, rank, event, class, err)
+                                      : FR_OK;
+}
+
+/* ---- a file ------------------------------------------------------------- */
+
+/* From the first to the last mark, else from the first to the last span. */
+static void find_window(const fr_rank_spans *marks, fr_rank_spans *rank)
+{
+    const fr_rank_spans *of = marks->n > 0 ? marks : rank;
+    rank->begin_us = INFINITY;
+    rank->end_us = -INFINITY;
+    for (size_t i = 0; i < of->n; i++) {
+        rank->begin_us = fmin(rank->begin_us, of->at[i].begin_us);
+        rank->end_us = fmax(rank->end_us, of->at[i].end_us);
+    }
+    rank->n_steps = marks->n_steps;
+}
+
+static fr_status add_result(const trace_file *trace, fr_rank_spans *rank,
+                            fr_losses *losses, fr_err *err)
+{
+    fr_loss_rank result;
+    fr_loss_rank *ranks =
+        realloc(losses->ranks, (losses->n + 1) * sizeof *ranks);
+    if (ranks == NULL)
+        return fr_fail_no_memory(err);
+    losses->ranks = ranks;
+    find_window(&trace->marks, rank);
+    FR_TRY(fr_loss_sweep(rank, &result, err));
+    losses->ranks[losses->n++] = result;
+    if (losses->n == 1)
+        losses->n_steps = rank->n_steps > 0 ? rank->n_steps : 1;
+    return FR_OK;
+}
+
+/* Operators stand within each other: what is no plain compute is more than
+ * what stands around it. */
+static fr_status add_operators(trace_file *trace, int64_t rank,
+                               fr_losses *losses, fr_err *err)
+{
+    trace->operators.rank = rank;
+    for (size_t i = 0; i < trace->operators.n; i++)
+        if (trace->operators.at[i].class == FR_LOSS_COMPUTE)
+            trace->operators.at[i].class = FR_LOSS_IDLE;
+    FR_TRY(add_result(trace, &trace->operators, losses, err));
+    losses->is_cpu = true;
+    return FR_OK;
+}
+
+static fr_status add_trace(trace_file *trace, const fr_trace_about *about,
+                           fr_losses *losses, fr_err *err)
+{
+    size_t n_before = losses->n;
+    bool is_other = true; /* only the side that was not asked for */
+    for (size_t i = 0; i < trace->ranks.n; i++)
+        is_other &= trace->ranks.items[i].rank < 0;
+    int64_t rank = about->rank >= 0 && about->rank < 1e9 ? (int64_t)about->rank
+                                                         : (int64_t)losses->n;
+    for (size_t i = 0; i < trace->ranks.n; i++) {
+        fr_rank_spans *spans = &trace->ranks.items[i];
+        if (spans->rank < 0 && !is_other)
+            continue;
+        if (!trace->is_forerun)
+            spans->rank = rank;
+        else if (spans->rank < 0)
+            spans->rank = -1 - spans->rank;
+        if (spans->n > 0)
+            FR_TRY(add_result(trace, spans, losses, err));
+    }
+    if (losses->n == n_before && trace->operators.n > 0)
+        FR_TRY(add_operators(trace, rank, losses, err));
+    if (losses->n == n_before)
+        return fr_fail(err, FR_INPUT,
+                       "%s: neither kernels nor operators: no trace of a run",
+                       fr_infile_name(trace->file));
+    return FR_OK;
+}
+
+static fr_status load_file(const char *path, bool is_predicted,
+                           fr_losses *losses, fr_err *err)
+{
+    trace_file trace = {.is_predicted = is_predicted};
+    fr_trace_about about;
+    fr_status status = fr_infile_open(path, &trace.file, err);
+    if (status == FR_IO)
+        return fr_fail(err, FR_INPUT, "%s: cannot be read", path);
+    if (status != FR_OK)
+        return status;
+    status = fr_trace_read(trace.file, take, &trace, &about, err);
+    if (status == FR_OK)
+        status = add_trace(&trace, &about, losses, err);
+    for (size_t i = 0; i < trace.ranks.n; i++)
+        free(trace.ranks.items[i].at);
+    fr_vec_release(&trace.ranks);
+    free(trace.operators.at);
+    free(trace.marks.at);
+    fr_infile_close(trace.file);
+    return status;
+}
+
+/* ---- files and folders -------------------------------------------------- */
+
+static int is_trace_name(const struct dirent *entry)
+{
+    return fr_text_ends(entry->d_name, ".json") ||
+           fr_text_ends(entry->d_name, ".json.gz") ||
+           fr_text_ends(entry->d_name, ".trace");
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static fr_status load_folder(const char *path, bool is_predicted,
+                             fr_losses *losses, fr_err *err)
+{
+    struct dirent **entries;
+    fr_status status = FR_OK;
+    int n = scandir(path, &entries, is_trace_name, versionsort);
+    if (n <= 0)
+        return fr_fail(err, FR_INPUT, "%s: a folder without traces (*.json.gz)",
+                       path);
+    for (int i = 0; i < n; i++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s/%s", path, entries[i]->d_name);
+        if (status == FR_OK)
+            status = load_file(name, is_predicted, losses, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+bool fr_trace_is_file(const char *path)
+{
+    enum { N = 1 << 15 };
+    fr_err err;
+    fr_infile *file;
+    size_t n = 0, n_read = 1;
+    if (is_folder(path))
+        return true;
+    if (fr_infile_open(path, &file, &err) != FR_OK)
+        return false;
+    char *text = calloc(N + 1, 1);
+    while (text != NULL && n < N && n_read > 0 &&
+           fr_infile_read(file, text + n, N - n, &n_read, &err) == FR_OK)
+        n += n_read;
+    bool is_trace =
+        text != NULL && (text[strspn(text, " \t\r\n")] == '[' ||
+                         memmem(text, n, "\"traceEvents\"", 13) != NULL);
+    free(text);
+    fr_infile_close(file);
+    return is_trace;
+}
+
+fr_status fr_losses_load(const char *const *paths, size_t n, bool is_predicted,
+                         fr_losses *out, fr_err *err)
+{
+    fr_losses losses = {.n = 0};
+    fr_status status = FR_OK;
+    for (size_t i = 0; i < n && status == FR_OK; i++)
+        status = is_folder(paths[i])
+                     ? load_folder(paths[i], is_predicted, &losses, err)
+                     : load_file(paths[i], is_predicted, &losses, err);
+    if (status != FR_OK) {
+        fr_losses_release(&losses);
+        return status;
+    }
+    fr_losses_finish(&losses);
+    *out = losses;
+    return FR_OK;
+}
