@@ -3,7 +3,9 @@
  *
  * A table that is wider than its text may be gives way in this order: texts
  * are wrapped between words, then columns move to a second table below, which
- * repeats the key columns, and last a word is cut.  Nothing is left out.
+ * repeats the key columns, and last a word is cut.  Nothing is left out.  A
+ * text of the last column that has nothing before it in its row (why it cannot
+ * be) does not count for the width of that column: it takes what the row has.
  */
 #include "report/table.h"
 
@@ -17,9 +19,11 @@
 #include <string.h>
 
 enum {
-    GAP = 2,           /* blanks between columns */
-    INDENT = 2,        /* of the further lines of a wrapped cell */
-    LEAST_WRAPPED = 20 /* no text is wrapped to less, where it is longer */
+    GAP = 2,            /* blanks between columns */
+    INDENT = 2,         /* of the further lines of a wrapped cell */
+    LEAST_WRAPPED = 20, /* no text is wrapped to less, where it is longer */
+    LEAST_BESIDE = 40   /* a text alone in its row stands beside what is before
+                           it where it has so much, else below */
 };
 
 /* Columns that stand beside each other, and how wide each is. */
@@ -28,6 +32,13 @@ typedef struct block {
     size_t width[FR_TABLE_COLUMNS];
     int n;
 } block;
+
+/* The columns that are shown, in order. */
+typedef struct shown {
+    int at[FR_TABLE_COLUMNS];
+    int n;
+    bool has_alone; /* texts of the last one may be alone in their row */
+} shown;
 
 /* Widths of a column: of its longest cell, and the least it can have. */
 typedef struct extent {
@@ -185,12 +196,32 @@ static size_t longest_word(const char *text)
     return longest;
 }
 
-static void measure(const fr_table *table, size_t n_rows, extent *out)
+/* Place in the list of the first column from which on nothing but the text of
+ * the last one stands in a row; -1: there is no such text, or only its own
+ * column is left. */
+static int alone_from(const fr_table *table, const shown *list, size_t row)
+{
+    const int last = list->n - 1;
+    int first = last;
+    if (!list->has_alone || row == 0 ||
+        cell_at(table, row, list->at[last])[0] == '\0')
+        return -1;
+    while (first > table->n_keys &&
+           cell_at(table, row, list->at[first - 1])[0] == '\0')
+        first--;
+    return first < last ? first : -1;
+}
+
+static void measure(const fr_table *table, const shown *list, size_t n_rows,
+                    extent *out)
 {
     for (int c = 0; c < table->n_columns; c++) {
+        const bool is_last = c == list->at[list->n - 1];
         size_t word = 0;
         out[c] = (extent){0, 0};
         for (size_t row = 0; row < n_rows; row++) {
+            if (is_last && alone_from(table, list, row) >= 0)
+                continue;
             const char *text = cell_at(table, row, c);
             size_t n = fr_text_width(text, strlen(text)),
                    n_word = longest_word(text) + INDENT;
@@ -300,20 +331,71 @@ static bool has_text(const fr_table *table, const block *b, size_t row,
     return false;
 }
 
-/* Of a table below, rows that say nothing new are left out. */
-static void print_block(const fr_table *table, const block *b, size_t n_rows,
-                        bool is_below, fr_buffer *out)
+static void print_row(const fr_table *table, const block *b, size_t row,
+                      fr_buffer *out)
 {
     const char *rest[FR_TABLE_COLUMNS];
+    bool is_first = true;
+    for (int i = 0; i < b->n; i++)
+        rest[i] = cell_at(table, row, b->at[i]);
+    while (print_line(table, b, rest, is_first, out))
+        is_first = false;
+}
+
+/* The cells before place i of the block, and the last column's text in all that
+ * is left of the line, or below where that is little. */
+static void print_alone(const fr_table *table, const block *b, int i,
+                        int column, size_t row, size_t n_wide, fr_buffer *out)
+{
+    block beside = *b;
+    size_t before = 0, keys = 0;
+    bool is_wrapped = false;
+    for (int k = 0; k < i; k++) {
+        const char *cell = cell_at(table, row, b->at[k]);
+        is_wrapped |= fr_text_width(cell, strlen(cell)) > b->width[k];
+        before += b->width[k] + GAP;
+        keys += k < table->n_keys ? b->width[k] + GAP : 0;
+    }
+    beside.n = i;
+    if (!is_wrapped && before + LEAST_BESIDE <= n_wide) {
+        beside.n = i + 1;
+        beside.at[i] = column;
+        beside.width[i] = n_wide - before;
+        print_row(table, &beside, row, out);
+        return;
+    }
+    print_row(table, &beside, row, out);
+    const char *rest = cell_at(table, row, column);
+    keys = keys + LEAST_BESIDE <= n_wide ? keys : INDENT;
+    while (*rest != '\0') {
+        size_t n = fr_text_take_line(rest, strlen(rest), n_wide - keys);
+        fr_buffer_fill(out, ' ', keys);
+        fr_buffer_append(out, rest, n);
+        fr_buffer_putc(out, '\n');
+        rest += n;
+        rest += strspn(rest, " ");
+    }
+}
+
+/* Of a table below, rows that say nothing new are left out.  The block has the
+ * keys, and of the list what begins at place `from`. */
+static void print_block(const fr_table *table, const shown *list, int from,
+                        const block *b, size_t n_rows, size_t n_wide,
+                        fr_buffer *out)
+{
+    const bool is_below = from > table->n_keys;
+    const int n_here = b->n - table->n_keys;
     size_t first = has_text(table, b, 0, 0) ? 0 : 1;
     for (size_t row = first; row < n_rows; row++) {
-        if (is_below && row > 0 && !has_text(table, b, row, table->n_keys))
+        const int alone = alone_from(table, list, row);
+        if (alone >= from && alone < from + n_here)
+            print_alone(table, b, table->n_keys + alone - from,
+                        list->at[list->n - 1], row, n_wide, out);
+        else if (is_below && row > 0 &&
+                 (alone >= 0 || !has_text(table, b, row, table->n_keys)))
             continue;
-        for (int i = 0; i < b->n; i++)
-            rest[i] = cell_at(table, row, b->at[i]);
-        bool is_first = true;
-        while (print_line(table, b, rest, is_first, out))
-            is_first = false;
+        else
+            print_row(table, b, row, out);
     }
 }
 
@@ -338,33 +420,51 @@ static int fill_block(const fr_table *table, const extent *extents,
     return n_taken;
 }
 
+static size_t sum_natural(const extent *extents, const shown *list)
+{
+    size_t sum = 0;
+    for (int i = 0; i < list->n; i++)
+        sum += extents[list->at[i]].natural + (i > 0 ? GAP : 0);
+    return sum;
+}
+
 static void print_table(const fr_table *table, fr_layout *layout, size_t n_wide,
                         fr_buffer *out)
 {
     extent extents[FR_TABLE_COLUMNS];
-    int columns[FR_TABLE_COLUMNS];
+    shown all = {.n = 0}, list = {.n = 0};
     const size_t n_columns = (size_t)table->n_columns;
     const size_t n_rows = (table->cells.n + n_columns - 1) / n_columns;
-    int n = 0, n_asked = choose_columns(table, layout, columns);
-    measure(table, n_rows, extents);
-    for (int i = 0; i < n_asked; i++)
-        if (i < table->n_keys || extents[columns[i]].natural > 0)
-            columns[n++] = columns[i];
+    all.n = choose_columns(table, layout, all.at);
+    measure(table, &all, n_rows, extents);
+    /* Notes and reasons have no heading. */
+    if (sum_natural(extents, &all) > n_wide &&
+        cell_at(table, 0, all.at[all.n - 1])[0] == '\0') {
+        all.has_alone = true;
+        measure(table, &all, n_rows, extents);
+    }
+    /* The last stays, whose texts may all be alone. */
+    for (int i = 0; i < all.n; i++)
+        if (i < table->n_keys || extents[all.at[i]].natural > 0 ||
+            (all.has_alone && i == all.n - 1))
+            list.at[list.n++] = all.at[i];
+    list.has_alone = all.has_alone;
     int at = table->n_keys;
     do {
         block b;
-        int n_taken = fill_block(table, extents, columns + at,
-                                 n > at ? n - at : 0, n_wide, &b);
-        bool is_below = at > table->n_keys;
-        if (is_below)
+        int n_taken = fill_block(table, extents, list.at + at,
+                                 list.n > at ? list.n - at : 0, n_wide, &b);
+        if (at > table->n_keys && extents[list.at[at]].natural == 0)
+            break; /* nothing but texts that stand elsewhere */
+        if (at > table->n_keys)
             fr_buffer_putc(out, '\n');
         fit(extents, n_wide, &b);
         for (int i = 0; i < b.n; i++)
             if (b.width[i] < extents[b.at[i]].natural)
                 b.width[i] = width_taken(table, n_rows, b.at[i], b.width[i]);
-        print_block(table, &b, n_rows, is_below, out);
+        print_block(table, &list, at, &b, n_rows, n_wide, out);
         at += n_taken;
-    } while (at < n);
+    } while (at < list.n);
 }
 
 fr_status fr_table_finish(fr_table *table, fr_buffer *out, fr_err *err)
