@@ -205,7 +205,7 @@ const fr_command fr_commands[] = {
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
     {"compare", fr_cmd_compare,
-     "two plans, predictions or runs beside each other; a run's trace too",
+     "two plans, predictions or runs beside each other",
      "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, table_options, NULL,
      "A and B: plan files, or what simulate and run print with --json.  "
