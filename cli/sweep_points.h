@@ -15,7 +15,7 @@
 typedef struct fr_sweep_variant {
     fr_cluster cluster;
     fr_cost_model *costs; /* NULL: it cannot be so */
-    char why[200];
+    char why[320];
 } fr_sweep_variant;
 
 typedef struct fr_sweep_points {

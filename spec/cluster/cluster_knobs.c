@@ -315,11 +315,13 @@ static fr_status turn_level(fr_cluster *cluster, int32_t i, fr_knob_value to,
     int32_t n_up = net->n_levels > 0 ? net->n_levels - 1 : 0;
     if (n_up == 0)
         return fr_fail(err, FR_INPUT,
-                       "cluster '%s' has no switches above others whose links "
-                       "could be oversubscribed (its network: %s%s); describe "
-                       "leaves and spines in a file",
+                       "cluster '%s' (network: %s) has no switches above "
+                       "others; in a file of it write <level down=\"8\" "
+                       "oversubscription=\"2\"/><level down=\"%lld\"/> into a "
+                       "<fabric kind=\"fat-tree\"> (forerun catalog "
+                       "--template two-tier)",
                        cluster->name, fr_fabric_kind_name(net->kind),
-                       net->n_levels == 1 ? " of one level" : "");
+                       (long long)((fr_cluster_n_nodes(cluster) + 7) / 8));
     if (i >= n_up)
         return fr_fail(err, FR_INPUT,
                        "cluster '%s' has %d level%s with links up: "

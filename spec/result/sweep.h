@@ -24,7 +24,7 @@ typedef struct fr_sweep_key {
 /* One row.  Amounts that are not known are 0, ratios NAN. */
 typedef struct fr_sweep_point {
     bool is_feasible;
-    char why[200];            /* it is not */
+    char why[320];            /* it is not */
     char plan[FR_TUNED_NAME]; /* fr_plan_describe */
     const char *source;       /* worst source of a cost */
     int64_t n_nodes, n_ranks, global_batch, seq;
