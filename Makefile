@@ -108,6 +108,7 @@ GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)
 EMULATED_BIN := $(GPU_TEST_SRC:%.c=$(EMULATED)/%)
 GPU_REPORT := $(BUILD)/tests/gpu/gpu_report
 RECORDER := $(BUILD)/tests/record/record_plans
+RANDOM_EXPORTS := $(BUILD)/tests/record/random_exports
 GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 
 OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
@@ -126,7 +127,7 @@ BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
     bench/bench_%,$(wildcard bench/*.c)))
 TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(TEST_SRC),$(wildcard \
     tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c \
-    tests/record/random_plans.c)))
+    tests/record/random_plans.c tests/record/export_plans.c)))
 
 # ---- flags ------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
@@ -266,7 +267,8 @@ $(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
 $(GPU_REPORT): %: %.o $(LIB)
 	$(LINK)
-$(RECORDER): %: %.o $(BUILD)/tests/record/random_plans.o $(LIB)
+$(RECORDER) $(RANDOM_EXPORTS): %: %.o $(BUILD)/tests/record/random_plans.o \
+    $(BUILD)/tests/record/export_plans.o $(LIB)
 	$(LINK)
 
 $(BENCH_BIN): %: %.o $(BENCH_AIDS) $(LIB)
@@ -348,7 +350,7 @@ hostile: $(BUILD)/forerun
 
 # What frameworks say of plans that are taken to them: tests/exports/README.md.
 .PHONY: check-exports
-check-exports: $(BUILD)/forerun
+check-exports: $(BUILD)/forerun $(RANDOM_EXPORTS)
 	@BUILD=$(BUILD) tests/exports/run.sh
 
 format:
@@ -398,6 +400,6 @@ check-gpu: $(if $(USES_CUDA),gpu-programs)
 	@BUILD=$(BUILD) tests/gpu/run
 
 -include $(OBJ:.o=.d) $(TEST_BIN:=.d) $(BENCH_BIN:=.d) $(FUZZ_BIN:=.d)
--include $(GPU_REPORT:=.d) $(RECORDER:=.d) $(EMULATED_OBJ:.o=.d) $(EMULATED_BIN:=.c.d) $(GPU_TEST_BIN:=.d)
+-include $(GPU_REPORT:=.d) $(RECORDER:=.d) $(RANDOM_EXPORTS:=.d) $(EMULATED_OBJ:.o=.d) $(EMULATED_BIN:=.c.d) $(GPU_TEST_BIN:=.d)
 -include $(TEST_AIDS:.o=.d) $(BENCH_AIDS:.o=.d) $(BUILD)/cli/main.d
 .SECONDARY:

@@ -105,6 +105,7 @@ RULE(overlaps_ep_with_one_mtp,
 /* ---- data parallel ------------------------------------------------------- */
 
 RULE(shards_optimizer_alone, plan->zero_stage <= 1)
+RULE(overlaps_shards, plan->zero_stage < 2 || plan->is_overlap)
 RULE(has_whole_copies, !has_partial_copies(plan))
 RULE(has_no_bf16_gradients, plan->grad_dtype != FR_DTYPE_BF16)
 
@@ -133,6 +134,10 @@ RULE(recomputes_latent_heads,
 RULE(recomputes_without_delayed_scales,
      !is_fp8(plan) || plan->scaling != FR_SCALING_DELAYED ||
          !has_part(plan, FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION))
+RULE(recomputes_in_bf16, model->n_experts == 0 ||
+                             !has_part(plan, FR_RECOMPUTE_PART_ACTIVATION) ||
+                             fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
+RULE(adds_shards_apart, plan->zero_stage < 2 || plan->is_grad_added_apart)
 RULE(has_no_offloaded_optimizer, !plan->is_optimizer_offloaded)
 RULE(offloads_shards_of_adam,
      !plan->is_optimizer_offloaded ||
@@ -164,12 +169,44 @@ RULE(graphs_layers_without_full_recompute,
          plan->recompute != FR_RECOMPUTE_FULL)
 RULE(graphs_without_recompute, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
                                    plan->recompute == FR_RECOMPUTE_NONE)
+/* The graphs of a layer are Transformer Engine's from core 0.12. */
+RULE(graphs_step_without_recompute, !has_graphs(plan, FR_CUDA_GRAPHS_FULL) ||
+                                        plan->recompute == FR_RECOMPUTE_NONE)
+
+/* Beside a graph of attention alone, other parts may be made again. */
+static FR_TARGET_RULE(graphs_what_is_kept)
+{
+    bool has_part_of_attention =
+        has_part(plan, FR_RECOMPUTE_PART_ATTENTION | FR_RECOMPUTE_PART_LATENT);
+    (void)job;
+    if (plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+        plan->recompute == FR_RECOMPUTE_NONE)
+        return true;
+    return plan->cuda_graphs == FR_CUDA_GRAPHS_LAYER && model->n_experts > 0 &&
+           plan->recompute == FR_RECOMPUTE_SELECTIVE && !has_part_of_attention;
+}
+
+RULE(graphs_no_merged_passes, !has_graphs(plan, FR_CUDA_GRAPHS_FULL) ||
+                                  plan->ep == 1 || !plan->is_ep_overlap)
 RULE(graphs_experts_apart, !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
                                model->n_experts == 0 ||
                                !has_part(plan, FR_RECOMPUTE_PART_EXPERTS))
-RULE(graphs_recompute_without_dropout,
-     plan->cuda_graphs == FR_CUDA_GRAPHS_NONE || job->dropout == 0 ||
-         plan->recompute == FR_RECOMPUTE_NONE)
+
+/* What is made again within a graph draws no random numbers. */
+static FR_TARGET_RULE(graphs_recompute_without_dropout)
+{
+    bool has_whole_layer =
+        plan->cuda_graphs == FR_CUDA_GRAPHS_FULL || model->n_experts == 0;
+    bool has_dense = model->first_dense_layers > 0 || model->moe_every > 1;
+    uint32_t parts = FR_RECOMPUTE_PART_ATTENTION;
+    if (has_whole_layer)
+        parts |= FR_RECOMPUTE_PART_MLP | FR_RECOMPUTE_PART_EXPERTS;
+    else if (has_dense)
+        parts |= FR_RECOMPUTE_PART_MLP;
+    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE || job->dropout == 0 ||
+           !has_part(plan, parts);
+}
+
 RULE(has_own_loss, !plan->is_loss_fused)
 RULE(loss_is_fused_of_16_bits,
      !plan->is_loss_fused || fr_plan_storage_dtype(plan) != FR_DTYPE_F32)
@@ -194,6 +231,13 @@ RULE(has_whole_rotary_base,
 RULE(has_no_rope_scaling, !model->has_rope_scaling)
 RULE(has_no_latent, model->kv_lora_rank == 0)
 RULE(has_no_mtp, model->n_mtp_layers == 0)
+RULE(has_mtp_without_context, model->n_mtp_layers == 0 || plan->cp == 1)
+RULE(has_mtp_on_even_stages,
+     model->n_mtp_layers == 0 || plan->pp == 1 ||
+         (plan->n_split == 0 && fr_megatron_is_even(plan, model)))
+RULE(overlaps_ep_and_mtp_in_pipeline, model->n_mtp_layers == 0 ||
+                                          plan->ep == 1 ||
+                                          !plan->is_ep_overlap || plan->pp > 1)
 RULE(has_rope_with_mtp, model->n_mtp_layers == 0 || model->is_rope)
 RULE(has_no_window, model->sliding_window == 0)
 RULE(has_no_expert_gate,
@@ -236,8 +280,8 @@ const fr_target_rule fr_megatron_rules[] = {
      BIT(TP) | BIT(TP_OVERLAP) | BIT(SEQUENCE_PARALLEL), overlaps_with_rows, 0,
      0},
     {"cp 1 and ep 1 with rank order tp-pp-dp",
-     "arguments.py:583, validate_args", BIT(RANK_ORDER) | BIT(CP) | BIT(EP),
-     has_old_order, 0, FR_MEGATRON_0_9},
+     "arguments.py:689, validate_args", BIT(RANK_ORDER) | BIT(CP) | BIT(EP),
+     has_old_order, 0, FR_MEGATRON_0_10},
     {"cp-kind ring before core 0.10 (--cp-comm-type)",
      "arguments.py, _add_distributed_args", BIT(CP) | BIT(CP_KIND), has_ring, 0,
      FR_MEGATRON_0_9},
@@ -275,6 +319,12 @@ const fr_target_rule fr_megatron_rules[] = {
      "docs/user-guide/features/megatron_fsdp.md: it goes with tensor, context "
      "and expert parallelism",
      BIT(ZERO) | BIT(PP), fr_shards_without_pipeline, FR_MEGATRON_0_12, 0},
+    {"overlap with sharded gradients or parameters",
+     "arguments.py:587, validate_args", BIT(ZERO) | BIT(OVERLAP),
+     overlaps_shards, FR_MEGATRON_0_12, FR_MEGATRON_0_13},
+    {"grad_added_apart with sharded gradients or parameters",
+     "arguments.py:652, validate_args", BIT(ZERO) | BIT(GRAD_ADDED_APART),
+     adds_shards_apart, FR_MEGATRON_0_12, FR_MEGATRON_0_13},
     {"zero-group 0 before core 0.10 (--num-distributed-optimizer-instances)",
      "arguments.py, _add_distributed_args",
      BIT(ZERO) | BIT(ZERO_GROUP) | BIT(DP) | BIT(CP), has_whole_copies, 0,
@@ -299,6 +349,10 @@ const fr_target_rule fr_megatron_rules[] = {
      "transformer/transformer_config.py:1784, __post_init__",
      BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_experts_activation, 0,
      0},
+    {"bf16 where activations of experts are made again (grouped products)",
+     "arguments.py:877, validate_args",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS) | BIT(PRECISION), recomputes_in_bf16,
+     FR_MEGATRON_0_12, FR_MEGATRON_0_15},
     {"latent attention where its heads are made again (mla_up_proj)",
      "transformer/transformer_config.py:1789, __post_init__",
      BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS), recomputes_latent_heads, 0, 0},
@@ -342,21 +396,34 @@ const fr_target_rule fr_megatron_rules[] = {
     {"core 0.14 or later for cuda-graphs full", "arguments.py, validate_args",
      BIT(CUDA_GRAPHS), has_no_full_graph, FR_MEGATRON_0_11, FR_MEGATRON_0_13},
     {"recompute none with cuda-graphs",
-     "transformer/transformer_config.py:1267, __post_init__",
+     "transformer/transformer_config.py:919, __post_init__",
      BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_without_recompute,
-     FR_MEGATRON_0_11, FR_MEGATRON_0_14},
+     FR_MEGATRON_0_11, FR_MEGATRON_0_11},
+    {"recompute none with cuda-graphs full",
+     "transformer/transformer_config.py:1270, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_step_without_recompute,
+     FR_MEGATRON_0_14, FR_MEGATRON_0_14},
+    {"recompute none with cuda-graphs, or of other parts than attention beside "
+     "the graphs of layers with experts",
+     "transformer/transformer_config.py:1397, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS),
+     graphs_what_is_kept, FR_MEGATRON_0_15, FR_MEGATRON_0_15},
     {"another recompute than full with cuda-graphs layer",
      "transformer/transformer_config.py:2278, __post_init__",
      BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_layers_without_full_recompute,
-     FR_MEGATRON_0_15, 0},
+     FR_MEGATRON_0_14, 0},
     {"experts kept with cuda-graphs layer (moe_router is in the graph)",
      "transformer/transformer_config.py:2287, __post_init__",
      BIT(CUDA_GRAPHS) | BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS),
      graphs_experts_apart, FR_MEGATRON_0_16, 0},
-    {"dropout 0 with cuda-graphs and recompute",
+    {"cuda-graphs none or layer with ep-overlap",
+     "transformer/transformer_config.py:1899, __post_init__",
+     BIT(CUDA_GRAPHS) | BIT(EP) | BIT(EP_OVERLAP), graphs_no_merged_passes,
+     FR_MEGATRON_0_16, FR_MEGATRON_0_17},
+    {"dropout 0 where a graph makes again what it drops",
      "transformer/transformer_config.py:2303, __post_init__",
-     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE), graphs_recompute_without_dropout,
-     FR_MEGATRON_0_15, 0},
+     BIT(CUDA_GRAPHS) | BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS),
+     graphs_recompute_without_dropout, FR_MEGATRON_0_16, 0},
     {"loss_fused off before core 0.12 (--cross-entropy-fusion-impl)",
      "arguments.py, _add_training_args", BIT(LOSS_FUSED), has_own_loss, 0,
      FR_MEGATRON_0_11},
@@ -385,6 +452,16 @@ const fr_target_rule fr_megatron_rules[] = {
     {"core 0.12 or later for layers of later tokens (--mtp-num-layers)",
      "arguments.py, _add_network_size_args", 0, has_no_mtp, 0,
      FR_MEGATRON_0_11},
+    {"cp 1 with layers of later tokens", "arguments.py:1075, validate_args",
+     BIT(CP), has_mtp_without_context, FR_MEGATRON_0_12, FR_MEGATRON_0_13},
+    {"even stages with layers of later tokens",
+     "transformer/pipeline_parallel_layer_layout.py:111, "
+     "validate_layer_layout",
+     OF_STAGES, has_mtp_on_even_stages, FR_MEGATRON_0_13, FR_MEGATRON_0_13},
+    {"pp > 1 with ep-overlap and layers of later tokens",
+     "transformer/transformer_config.py:2138, __post_init__",
+     BIT(PP) | BIT(EP) | BIT(EP_OVERLAP), overlaps_ep_and_mtp_in_pipeline,
+     FR_MEGATRON_0_16, FR_MEGATRON_0_17},
     {"rotary positions with layers of later tokens",
      "arguments.py:857, validate_args", 0, has_rope_with_mtp, FR_MEGATRON_0_12,
      0},

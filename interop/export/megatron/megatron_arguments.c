@@ -79,6 +79,7 @@ static void put_latent(const fr_megatron_request *of, fr_buffer *out)
     put_switch(out, "qk-layernorm");
     if (of->version >= FR_MEGATRON_0_14)
         put_word(out, "rope-type", "rope");
+    put_switch(out, "no-rope-fusion"); /* that is YaRN's alone */
 }
 
 static void put_attention(const fr_megatron_request *of, fr_buffer *out)
@@ -107,7 +108,10 @@ static void put_experts(const fr_megatron_request *of, fr_buffer *out)
     put_number(out, "moe-router-topk", model->n_experts_per_token);
     if (model->n_experts_per_token == 1)
         put_switch(out, "moe-router-pre-softmax");
-    put_switch(out, "moe-grouped-gemm");
+    /* Until core 0.15 bf16 alone has it (arguments.py, validate_args). */
+    if (of->version >= FR_MEGATRON_0_16 ||
+        fr_plan_storage_dtype(of->plan) == FR_DTYPE_BF16)
+        put_switch(out, "moe-grouped-gemm");
     if (of->version >= FR_MEGATRON_0_10)
         put_number(out, "moe-ffn-hidden-size", model->expert_ffn_hidden);
     if (model->shared_expert_ffn_hidden > 0)
@@ -262,7 +266,8 @@ static void put_stages(const fr_megatron_request *of, fr_buffer *out)
                    fr_plan_stage_layers(plan, model, 0));
     if (has_ends) {
         put_number(out, "decoder-first-pipeline-num-layers", first);
-        put_number(out, "decoder-last-pipeline-num-layers", last);
+        if (plan->pp > 2) /* of two, the last has the rest */
+            put_number(out, "decoder-last-pipeline-num-layers", last);
     }
 }
 
@@ -435,7 +440,7 @@ static void put_precision(const fr_megatron_request *of, fr_buffer *out)
 static void put_layer_graphs(const fr_megatron_request *of, fr_buffer *out)
 {
     const char *words[FR_MEGATRON_MODULES_MAX];
-    int n = fr_megatron_graph_modules(of->model, words);
+    int n = fr_megatron_graph_modules(of->plan, of->model, words);
     bool has_experts = of->model->n_experts > 0;
     if (of->version < FR_MEGATRON_0_12) {
         put_switch(out, "enable-cuda-graph");
@@ -468,6 +473,10 @@ static void put_graphs(const fr_megatron_request *of, fr_buffer *out)
                  of->version < FR_MEGATRON_0_18 ? "local" : "full_iteration");
     if (of->version < FR_MEGATRON_0_18)
         put_word(out, "cuda-graph-scope", "full_iteration");
+    if (of->plan->ep > 1 &&
+        (of->version == FR_MEGATRON_0_16 || of->version == FR_MEGATRON_0_17))
+        /* Asked for with experts, though it is of inference alone. */
+        put_switch(out, "moe-pad-experts-for-cuda-graph-inference");
     put_switch(out, "te-rng-tracker");
     put_switch(out, "no-check-for-nan-in-loss-and-grad");
 }

@@ -41,7 +41,7 @@ enum { FR_MEGATRON_MODULES_MAX = 8 };
 int fr_megatron_recompute_modules(const fr_plan *plan,
                                   const char *out[FR_MEGATRON_MODULES_MAX]);
 /* Words of --cuda-graph-scope and --cuda-graph-modules for graphs of layers. */
-int fr_megatron_graph_modules(const fr_model *model,
+int fr_megatron_graph_modules(const fr_plan *plan, const fr_model *model,
                               const char *out[FR_MEGATRON_MODULES_MAX]);
 /* Elements of --ddp-bucket-size. */
 int64_t fr_megatron_bucket(const fr_plan *plan);

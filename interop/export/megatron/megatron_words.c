@@ -74,14 +74,16 @@ int fr_megatron_recompute_modules(const fr_plan *plan,
     return n;
 }
 
-int fr_megatron_graph_modules(const fr_model *model,
+int fr_megatron_graph_modules(const fr_plan *plan, const fr_model *model,
                               const char *out[FR_MEGATRON_MODULES_MAX])
 {
     int n = 0;
     if (model->n_experts == 0)
         return 0; /* the whole layer */
     out[n++] = "attn";
-    if (fr_megatron_has_dense_layers(model))
+    /* Not beside the passes of another micro-batch (transformer_config.py). */
+    bool is_merged = plan->is_ep_overlap && plan->ep > 1;
+    if (fr_megatron_has_dense_layers(model) && !is_merged)
         out[n++] = "mlp";
     out[n++] = "moe_router";
     return n;

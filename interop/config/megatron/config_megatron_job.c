@@ -1,0 +1,121 @@
+/* config_megatron_job.c: batch, optimizer and schedule of arguments of
+ * Megatron-LM, with its own values where they say nothing. */
+#include "interop/config/megatron/megatron_flags.h"
+
+#include <string.h>
+
+static fr_status read_optimizer(fr_megatron_flags *flags, fr_job *job,
+                                fr_err *err)
+{
+    const char *name;
+    FR_TRY(fr_megatron_word(flags, "optimizer", "adam", &name, err));
+    job->beta1 = 0.9;
+    job->beta2 = 0.999;
+    job->optimizer_eps = 1e-8;
+    job->weight_decay = 0.01;
+    if (strcmp(name, "sgd") == 0) {
+        job->optimizer = FR_OPTIMIZER_SGD;
+        FR_TRY(fr_megatron_real(flags, "sgd-momentum", &job->beta1, err));
+    } else if (strcmp(name, "adam") == 0) {
+        job->optimizer = FR_OPTIMIZER_ADAMW;
+        FR_TRY(fr_megatron_real(flags, "adam-beta1", &job->beta1, err));
+        FR_TRY(fr_megatron_real(flags, "adam-beta2", &job->beta2, err));
+        FR_TRY(fr_megatron_real(flags, "adam-eps", &job->optimizer_eps, err));
+    } else {
+        return fr_megatron_refuse(flags, fr_megatron_find(flags, "optimizer"),
+                                  "forerun knows adam and sgd of Megatron's "
+                                  "optimizers; take one of them",
+                                  err);
+    }
+    FR_TRY(fr_megatron_real(flags, "weight-decay", &job->weight_decay, err));
+    return fr_megatron_real(flags, "clip-grad", &job->clip_norm, err);
+}
+
+static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
+                               fr_err *err)
+{
+    static const char *const words[FR_LR_N] = {[FR_LR_CONSTANT] = "constant",
+                                               [FR_LR_COSINE] = "cosine",
+                                               [FR_LR_LINEAR] = "linear",
+                                               [FR_LR_INVERSE_SQRT] =
+                                                   "inverse-square-root"};
+    fr_job *job = &out->file.job;
+    const char *style;
+    double min_lr = 0, fraction = 0;
+    FR_TRY(fr_megatron_real(flags, "lr", &job->lr, err));
+    FR_TRY(fr_megatron_real(flags, "min-lr", &min_lr, err));
+    if (job->lr > 0 && min_lr <= job->lr)
+        job->lr_min_frac = min_lr / job->lr;
+    FR_TRY(fr_megatron_word(flags, "lr-decay-style", "linear", &style, err));
+    int kind = 0;
+    while (kind < FR_LR_N && strcmp(words[kind], style) != 0)
+        kind++;
+    if (kind == FR_LR_N) {
+        fr_buffer_printf(&out->notes,
+                         "--lr-decay-style %.40s: taken as "
+                         "constant\n",
+                         style);
+        kind = FR_LR_CONSTANT;
+    }
+    job->lr_schedule = (fr_lr_schedule)kind;
+    (void)fr_megatron_has(flags, "lr-decay-iters");
+    FR_TRY(
+        fr_megatron_i64(flags, "lr-warmup-iters", 0, &job->warmup_steps, err));
+    FR_TRY(fr_megatron_real(flags, "lr-warmup-fraction", &fraction, err));
+    if (fraction > 0 && fraction < 1)
+        job->warmup_steps = (int64_t)(fraction * (double)job->n_steps);
+    return FR_OK;
+}
+
+static fr_status read_samples(fr_megatron_flags *flags, const char *name,
+                              const fr_job *job, int64_t *out_steps,
+                              fr_err *err)
+{
+    int64_t n = 0;
+    FR_TRY(fr_megatron_i64(flags, name, 0, &n, err));
+    if (n > 0 && job->global_batch > 0)
+        *out_steps = (n + job->global_batch - 1) / job->global_batch;
+    return FR_OK;
+}
+
+fr_status fr_megatron_read_job(fr_megatron_flags *flags, fr_config *out,
+                               fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    fr_job *job = &out->file.job;
+    int64_t seed = 1234, data_ranks = plan->dp;
+    double dropout = 0.1, of_attention = 0.1;
+    FR_TRY(
+        fr_megatron_i64(flags, "micro-batch-size", 1, &plan->micro_batch, err));
+    if (plan->micro_batch > 1 << 30)
+        return fr_fail(err, FR_INPUT,
+                       "%s:1: --micro-batch-size %lld: give "
+                       "fewer sequences",
+                       flags->path, (long long)plan->micro_batch);
+    job->global_batch = plan->micro_batch * data_ranks;
+    FR_TRY(fr_megatron_i64(flags, "global-batch-size", 1, &job->global_batch,
+                           err));
+    if (fr_megatron_has(flags, "rampup-batch-size"))
+        fr_buffer_puts(&out->notes, "--rampup-batch-size: the plan is that of "
+                                    "the full batch\n");
+    FR_TRY(fr_megatron_i64(flags, "train-iters", 1, &job->n_steps, err));
+    FR_TRY(read_samples(flags, "train-samples", job, &job->n_steps, err));
+    FR_TRY(fr_megatron_i64(flags, "seed", 0, &seed, err));
+    job->seed = (uint64_t)seed;
+    FR_TRY(read_optimizer(flags, job, err));
+    FR_TRY(read_schedule(flags, out, err));
+    FR_TRY(
+        read_samples(flags, "lr-warmup-samples", job, &job->warmup_steps, err));
+    FR_TRY(fr_megatron_real(flags, "hidden-dropout", &dropout, err));
+    FR_TRY(fr_megatron_real(flags, "attention-dropout", &of_attention, err));
+    job->dropout = dropout;
+    if (dropout != of_attention)
+        fr_buffer_printf(&out->notes,
+                         "--attention-dropout %g: taken as that of residual "
+                         "sums, %g\n",
+                         of_attention, dropout);
+    if (fr_megatron_has(flags, "data-path"))
+        fr_buffer_puts(&out->notes, "--data-path: Megatron's own files, which "
+                                    "forerun does not train on\n");
+    return FR_OK;
+}

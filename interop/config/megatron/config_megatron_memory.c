@@ -1,0 +1,326 @@
+/* config_megatron_memory.c: data parallelism, recompute, offload, precision and
+ * kernels of arguments of Megatron-LM. */
+#include "core/base/text.h"
+#include "interop/config/megatron/megatron_flags.h"
+#include "plan/target/target_megatron.h"
+
+#include <string.h>
+
+/* ---- data parallel ------------------------------------------------------- */
+
+static fr_status read_sharding(fr_megatron_flags *flags, int version,
+                               fr_plan *plan, fr_err *err)
+{
+    static const char *const words[] = {"no_shard", "optim", "optim_grads",
+                                        "optim_grads_params"};
+    const char *word;
+    bool is_fsdp = fr_megatron_has(flags, "use-custom-fsdp");
+    is_fsdp = fr_megatron_has(flags, "use-megatron-fsdp") || is_fsdp;
+    FR_TRY(fr_megatron_word(flags, "data-parallel-sharding-strategy",
+                            version < FR_MEGATRON_0_18 ? words[0] : words[3],
+                            &word, err));
+    if (fr_megatron_has(flags, "use-distributed-optimizer"))
+        plan->zero_stage = 1;
+    if (is_fsdp) {
+        int stage = fr_text_find(word, words, FR_LENGTH(words));
+        if (stage < 0)
+            return fr_megatron_refuse(
+                flags,
+                fr_megatron_find(flags, "data-parallel-sharding-strategy"),
+                "give no_shard, optim, optim_grads or optim_grads_params", err);
+        plan->zero_stage = stage;
+    }
+    plan->is_resharded =
+        !fr_megatron_has(flags, "torch-fsdp2-no-reshard-after-forward");
+    if (fr_megatron_has(flags, "use-torch-fsdp2"))
+        plan->zero_stage = 3;
+    return FR_OK;
+}
+
+static fr_status read_copies(fr_megatron_flags *flags, fr_config *out,
+                             fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    int64_t n_data = (int64_t)plan->dp * plan->cp, n_copies = 1;
+    FR_TRY(fr_megatron_i64(flags, "num-distributed-optimizer-instances", 1,
+                           &n_copies, err));
+    if (plan->zero_stage > 0 && n_copies > 1) {
+        if (n_data % n_copies != 0)
+            return fr_megatron_refuse(
+                flags,
+                fr_megatron_find(flags, "num-distributed-optimizer-instances"),
+                "does not divide the data-parallel ranks", err);
+        plan->zero_group = (int32_t)(n_data / n_copies);
+    }
+    if (plan->zero_stage > 0 && n_data == 1) {
+        fr_buffer_puts(&out->notes, "one data-parallel rank has nothing to "
+                                    "share: zero 0\n");
+        plan->zero_stage = 0;
+    }
+    return FR_OK;
+}
+
+static fr_status read_buckets(fr_megatron_flags *flags, fr_plan *plan,
+                              fr_err *err)
+{
+    /* distributed_data_parallel.py, __init__ */
+    int64_t n_data = (int64_t)plan->dp * plan->cp;
+    int64_t n = 1000000 * n_data > 40000000 ? 1000000 * n_data : 40000000;
+    enum { NONE_ENDS = 1000000000 }; /* no bucket ends before */
+    FR_TRY(fr_megatron_i64(flags, "ddp-bucket-size", 1, &n, err));
+    plan->bucket_bytes = n / 1000 >= NONE_ENDS
+                             ? 0
+                             : (uint64_t)n * fr_dtype_bytes(plan->grad_dtype);
+    return FR_OK;
+}
+
+static void read_gradients(fr_megatron_flags *flags, fr_plan *plan)
+{
+    fr_dtype base = fr_plan_storage_dtype(plan);
+    bool is_f32 = fr_megatron_has(flags, "accumulate-allreduce-grads-in-fp32");
+    bool is_bf16 = fr_megatron_has(flags, "grad-reduce-in-bf16");
+    plan->grad_dtype = FR_DTYPE_F32;
+    if (base == FR_DTYPE_BF16 && is_bf16)
+        plan->grad_dtype = FR_DTYPE_BF16;
+    if (base == FR_DTYPE_F16 && !is_f32)
+        plan->grad_dtype = FR_DTYPE_F16;
+    plan->is_grad_added_apart =
+        fr_megatron_has(flags, "no-gradient-accumulation-fusion");
+    plan->is_overlap = fr_megatron_has(flags, "overlap-grad-reduce");
+    plan->is_gather_overlap = fr_megatron_has(flags, "overlap-param-gather");
+}
+
+/* ---- recompute and offload ----------------------------------------------- */
+
+static fr_status read_modules(fr_megatron_flags *flags, fr_plan *plan,
+                              fr_err *err)
+{
+    static const char *const words[] = {
+        "core_attn", "layernorm", "moe_act", "mlp", "moe", "", "mla_up_proj"};
+    const fr_megatron_flag *flag = fr_megatron_find(flags, "recompute-modules");
+    plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
+    if (flag == NULL)
+        return FR_OK;
+    plan->recompute_parts = 0;
+    for (size_t i = 0; i < flag->n_values; i++) {
+        const char *word = flag->values[i].text;
+        int part = fr_text_find(word, words, FR_LENGTH(words));
+        if (strcmp(word, "shared_experts") == 0)
+            continue; /* less than an activation of a layer */
+        if (part < 0 || *word == '\0')
+            return fr_megatron_refuse(flags, flag,
+                                      "one of its parts is none "
+                                      "that a plan makes again",
+                                      err);
+        plan->recompute_parts |= UINT32_C(1) << part;
+    }
+    return FR_OK;
+}
+
+static fr_status read_full(fr_megatron_flags *flags, fr_config *out,
+                           fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    const char *method;
+    int32_t n = 1;
+    FR_TRY(
+        fr_megatron_word(flags, "recompute-method", "uniform", &method, err));
+    FR_TRY(fr_megatron_i32(flags, "recompute-num-layers", 1, &n, err));
+    plan->recompute = FR_RECOMPUTE_FULL;
+    if (strcmp(method, "block") == 0)
+        plan->recompute_layers = n;
+    else if (n > 1)
+        fr_buffer_printf(&out->notes,
+                         "inputs of every %d layers are kept: predicted as of "
+                         "every layer\n",
+                         n);
+    return FR_OK;
+}
+
+static fr_status read_recompute(fr_megatron_flags *flags, fr_config *out,
+                                fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    const char *word;
+    bool is_old = fr_megatron_has(flags, "recompute-activations");
+    FR_TRY(fr_megatron_word(flags, "recompute-granularity",
+                            is_old ? "selective" : "", &word, err));
+    if (strcmp(word, "full") == 0)
+        return read_full(flags, out, err);
+    if (strcmp(word, "selective") == 0) {
+        plan->recompute = FR_RECOMPUTE_SELECTIVE;
+        FR_TRY(read_modules(flags, plan, err));
+    }
+    if (fr_megatron_has(flags, "moe-layer-recompute")) {
+        if (plan->recompute == FR_RECOMPUTE_NONE)
+            plan->recompute_parts = 0;
+        plan->recompute = FR_RECOMPUTE_SELECTIVE;
+        plan->recompute_parts |= FR_RECOMPUTE_PART_EXPERTS;
+    }
+    return FR_OK;
+}
+
+static fr_status read_offload(fr_megatron_flags *flags, fr_config *out,
+                              fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    double share = 1;
+    int64_t n_layers = 0;
+    FR_TRY(fr_megatron_real(flags, "optimizer-offload-fraction", &share, err));
+    plan->is_optimizer_offloaded =
+        fr_megatron_has(flags, "optimizer-cpu-offload") && share > 0;
+    if (plan->is_optimizer_offloaded && share < 1)
+        fr_buffer_printf(&out->notes,
+                         "--optimizer-offload-fraction %g: predicted as all "
+                         "of it\n",
+                         share);
+    (void)fr_megatron_has(flags, "use-precision-aware-optimizer");
+    FR_TRY(
+        fr_megatron_i64(flags, "cpu-offloading-num-layers", 0, &n_layers, err));
+    if (n_layers > 0 && n_layers < out->file.model.n_layers)
+        plan->activation_offload_frac =
+            (double)n_layers / (double)out->file.model.n_layers;
+    return FR_OK;
+}
+
+/* ---- kernels ------------------------------------------------------------- */
+
+/* A variable of the script that is "0". */
+static bool is_zero(const fr_megatron_flags *flags, const char *name)
+{
+    const fr_shell_variable *v = fr_shell_find(&flags->shell, name);
+    return v != NULL && v->words.n == 1 &&
+           strcmp(v->words.items[0].text, "0") == 0;
+}
+
+static fr_status read_scales(fr_megatron_flags *flags, fr_config *out,
+                             fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    const char *recipe;
+    plan->precision = FR_DTYPE_FP8;
+    FR_TRY(fr_megatron_word(flags, "fp8-recipe", "delayed", &recipe, err));
+    if (strcmp(recipe, "tensorwise") == 0) {
+        plan->scaling = FR_SCALING_CURRENT;
+    } else if (strcmp(recipe, "mxfp8") == 0 ||
+               strcmp(recipe, "blockwise") == 0) {
+        plan->scaling = FR_SCALING_BLOCK;
+        if (*recipe == 'b')
+            fr_buffer_puts(&out->notes, "--fp8-recipe blockwise: predicted as "
+                                        "blocks of 32, mxfp8\n");
+    } else if (strcmp(recipe, "delayed") != 0) {
+        return fr_megatron_refuse(flags, fr_megatron_find(flags, "fp8-recipe"),
+                                  "give delayed, tensorwise, mxfp8 or "
+                                  "blockwise",
+                                  err);
+    }
+    return FR_OK;
+}
+
+static fr_status read_precision(fr_megatron_flags *flags, fr_config *out,
+                                fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    plan->precision =
+        is_zero(flags, "NVIDIA_TF32_OVERRIDE") ? FR_DTYPE_F32 : FR_DTYPE_TF32;
+    if (fr_megatron_has(flags, "fp16"))
+        plan->precision = FR_DTYPE_F16;
+    if (fr_megatron_has(flags, "bf16"))
+        plan->precision = FR_DTYPE_BF16;
+    if (plan->precision == FR_DTYPE_TF32)
+        fr_buffer_puts(&out->notes, "neither --bf16 nor --fp16: Transformer "
+                                    "Engine multiplies float32 in tf32\n");
+    if (fr_megatron_has(flags, "fp8-format"))
+        FR_TRY(read_scales(flags, out, err));
+    if (fr_megatron_has(flags, "fp4-format"))
+        plan->precision = FR_DTYPE_FP4;
+    (void)fr_megatron_has(flags, "fp4-recipe");
+    return FR_OK;
+}
+
+static fr_status read_attention(fr_megatron_flags *flags, fr_plan *plan,
+                                fr_err *err)
+{
+    const char *backend;
+    bool has_flash = !is_zero(flags, "NVTE_FLASH_ATTN");
+    bool has_fused = !is_zero(flags, "NVTE_FUSED_ATTN");
+    FR_TRY(fr_megatron_word(flags, "attention-backend",
+                            has_fused   ? "auto"
+                            : has_flash ? "flash"
+                                        : "unfused",
+                            &backend, err));
+    bool is_asked = fr_megatron_has(flags, "use-flash-attn");
+    plan->is_flash =
+        (strcmp(backend, "unfused") != 0 && strcmp(backend, "local") != 0) ||
+        is_asked;
+    plan->flash_kind =
+        strcmp(backend, "flash") == 0 ? FR_FLASH_2 : FR_FLASH_NATIVE;
+    return FR_OK;
+}
+
+static fr_status read_graphs(fr_megatron_flags *flags, fr_plan *plan,
+                             fr_err *err)
+{
+    const char *impl, *scope;
+    FR_TRY(fr_megatron_word(flags, "cuda-graph-impl", "none", &impl, err));
+    FR_TRY(fr_megatron_word(flags, "cuda-graph-scope", "", &scope, err));
+    bool is_on = strcmp(impl, "none") != 0;
+    is_on = fr_megatron_has(flags, "enable-cuda-graph") || is_on;
+    is_on = fr_megatron_has(flags, "external-cuda-graph") || is_on;
+    bool is_full = strcmp(impl, "full_iteration") == 0 ||
+                   strcmp(scope, "full_iteration") == 0;
+    (void)fr_megatron_has(flags, "cuda-graph-modules");
+    (void)fr_megatron_has(flags, "moe-pad-experts-for-cuda-graph-inference");
+    plan->cuda_graphs = !is_on    ? FR_CUDA_GRAPHS_NONE
+                        : is_full ? FR_CUDA_GRAPHS_FULL
+                                  : FR_CUDA_GRAPHS_LAYER;
+    return FR_OK;
+}
+
+static void read_nccl(const fr_megatron_flags *flags, fr_plan *plan)
+{
+    static const char *const protocols[] = {"LL", "LL128", "Simple"};
+    const fr_shell_variable *v = fr_shell_find(&flags->shell, "NCCL_ALGO");
+    const char *word =
+        v != NULL && v->words.n == 1 ? v->words.items[0].text : "";
+    if (strcmp(word, "Ring") == 0)
+        plan->collective = FR_COLLECTIVE_RING;
+    else if (strcmp(word, "Tree") == 0)
+        plan->collective = FR_COLLECTIVE_DOUBLE_TREE;
+    else if (strcmp(word, "NVLS") == 0)
+        plan->collective = FR_COLLECTIVE_NVLS;
+    v = fr_shell_find(&flags->shell, "NCCL_PROTO");
+    word = v != NULL && v->words.n == 1 ? v->words.items[0].text : "";
+    int protocol = fr_text_find(word, protocols, FR_LENGTH(protocols));
+    if (protocol >= 0)
+        plan->protocol = (fr_protocol)(FR_PROTOCOL_LL + protocol);
+    v = fr_shell_find(&flags->shell, "NCCL_MAX_CTAS");
+    long n = v != NULL && v->words.n == 1
+                 ? strtol(v->words.items[0].text, NULL, 10)
+                 : 0;
+    if (n > 0 && n <= FR_MAX_CHANNELS)
+        plan->n_channels = (int32_t)n;
+}
+
+fr_status fr_megatron_read_memory(fr_megatron_flags *flags, int version,
+                                  fr_config *out, fr_err *err)
+{
+    fr_plan *plan = &out->file.plan;
+    const char *loss;
+    FR_TRY(read_precision(flags, out, err));
+    FR_TRY(read_attention(flags, plan, err));
+    FR_TRY(read_sharding(flags, version, plan, err));
+    FR_TRY(read_copies(flags, out, err));
+    read_gradients(flags, plan);
+    FR_TRY(read_buckets(flags, plan, err));
+    FR_TRY(read_recompute(flags, out, err));
+    FR_TRY(read_offload(flags, out, err));
+    FR_TRY(read_graphs(flags, plan, err));
+    FR_TRY(fr_megatron_word(flags, "cross-entropy-fusion-impl", "native", &loss,
+                            err));
+    plan->is_loss_fused = fr_megatron_has(flags, "cross-entropy-loss-fusion") &&
+                          strcmp(loss, "te") == 0;
+    (void)fr_megatron_has(flags, "ckpt-format");
+    read_nccl(flags, plan);
+    return FR_OK;
+}

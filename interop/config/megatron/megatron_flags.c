@@ -1,0 +1,400 @@
+/* megatron_flags.c: see megatron_flags.h. */
+#include "interop/config/megatron/megatron_flags.h"
+
+#include "core/base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- "name: value" ------------------------------------------------------- */
+
+/* A line of YAML that names something: `  - --num-layers: 12`, `bf16: true`. */
+typedef struct entry {
+    const char *name, *value;
+    size_t n_name, n_value;
+} entry;
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) != 0 || c == '_' || c == '-';
+}
+
+static const char *skip(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p) != 0)
+        p++;
+    return p;
+}
+
+static bool read_entry(const char *p, const char *end, entry *out)
+{
+    p = skip(p, end);
+    if (end - p > 2 && p[0] == '-' && p[1] == ' ')
+        p = skip(p + 1, end);
+    out->name = p;
+    while (p < end && is_name(*p))
+        p++;
+    out->n_name = (size_t)(p - out->name);
+    if (out->n_name == 0 || p == end || *p != ':' ||
+        (p + 1 < end && isspace((unsigned char)p[1]) == 0))
+        return false;
+    p = skip(p + 1, end);
+    const char *comment = p;
+    while (comment < end &&
+           !(*comment == '#' && (comment == p || comment[-1] == ' ')))
+        comment++;
+    while (comment > p && isspace((unsigned char)comment[-1]) != 0)
+        comment--;
+    out->value = p;
+    out->n_value = (size_t)(comment - p);
+    return true;
+}
+
+/* The first line that says something is such an entry. */
+static bool is_yaml(const char *text, size_t n)
+{
+    const char *end = text + n;
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        stop = stop != NULL ? stop : end;
+        const char *p = skip(text, stop);
+        entry ignored;
+        bool is_marker = stop - p >= 3 && memcmp(p, "---", 3) == 0 &&
+                         skip(p + 3, stop) == stop;
+        if (p < stop && *p != '#' && !is_marker)
+            return read_entry(p, stop, &ignored);
+        text = stop + 1;
+    }
+    return false;
+}
+
+static bool is_word(const entry *e, const char *word)
+{
+    return e->n_value == strlen(word) &&
+           memcmp(e->value, word, e->n_value) == 0;
+}
+
+/* NAME: value, an environment variable. */
+static fr_status put_variable(const entry *e, int line, fr_shell *shell,
+                              fr_err *err)
+{
+    fr_shell_variable variable = {0};
+    fr_shell_word word = {.line = line};
+    variable.name = fr_arena_strndup(&shell->arena, e->name, e->n_name);
+    word.text = fr_arena_strndup(&shell->arena, e->value, e->n_value);
+    if (variable.name == NULL || word.text == NULL ||
+        fr_vec_push(&variable.words, word) != FR_OK)
+        return fr_fail_no_memory(err);
+    if (fr_vec_push(&shell->variables, variable) == FR_OK)
+        return FR_OK;
+    fr_vec_release(&variable.words);
+    return fr_fail_no_memory(err);
+}
+
+/* The entries as words "--name", "value" ...: a list as several, true as none,
+ * false and null not at all. */
+static fr_status put_entry(const entry *e, int line, fr_shell *shell,
+                           fr_err *err)
+{
+    size_t n = e->n_name;
+    const char *name = e->name;
+    if (n > 2 && name[0] == '-' && name[1] == '-') {
+        name += 2;
+        n -= 2;
+    }
+    if (e->n_value == 0 || is_word(e, "false") || is_word(e, "False") ||
+        is_word(e, "null") || is_word(e, "None") || is_word(e, "~"))
+        return FR_OK;
+    if (isupper((unsigned char)name[0]) != 0)
+        return put_variable(e, line, shell, err);
+    char *flag = fr_arena_printf(&shell->arena, "--%.*s", (int)n, name);
+    if (flag == NULL)
+        return fr_fail_no_memory(err);
+    for (char *c = flag; *c != '\0'; c++)
+        if (*c == '_')
+            *c = '-';
+    fr_shell_word word = {.text = flag, .line = line};
+    FR_TRY_PUSH(&shell->commands, word, err);
+    if (is_word(e, "true") || is_word(e, "True"))
+        return FR_OK;
+    char first = e->value[0], last = e->value[e->n_value - 1];
+    bool is_quoted =
+        (first == '"' || first == '\'') && first == last && e->n_value > 1;
+    bool is_list = first == '[' && last == ']';
+    char *value = fr_arena_strndup(&shell->arena, e->value + is_quoted,
+                                   e->n_value - 2 * (size_t)is_quoted);
+    if (value == NULL)
+        return fr_fail_no_memory(err);
+    const char *ends = is_quoted ? "" : is_list ? " ,[]'\"" : " ";
+    for (char *c = value, *next; c != NULL; c = next) {
+        next = c + strcspn(c, ends);
+        char end = *next;
+        *next = '\0';
+        next = end != '\0' ? next + 1 : NULL;
+        word.text = c;
+        if (*c != '\0')
+            FR_TRY_PUSH(&shell->commands, word, err);
+    }
+    return FR_OK;
+}
+
+static fr_status parse_yaml(const fr_config_request *request, fr_shell *out,
+                            fr_err *err)
+{
+    const char *p = request->text, *end = p + request->n_text;
+    *out = (fr_shell){0};
+    fr_arena_init(&out->arena);
+    for (int line = 1; p < end; line++) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        stop = stop != NULL ? stop : end;
+        entry e;
+        if (read_entry(p, stop, &e))
+            FR_TRY(put_entry(&e, line, out, err));
+        p = stop + 1;
+    }
+    fr_shell_word none = {0};
+    FR_TRY_PUSH(&out->commands, none, err);
+    return FR_OK;
+}
+
+/* ---- which words are the arguments --------------------------------------- */
+
+static bool is_flag(const char *text)
+{
+    return text[0] == '-' && text[1] == '-' && text[2] != '\0';
+}
+
+static fr_status take_words(fr_megatron_flags *out, const fr_shell_word *words,
+                            size_t n, fr_err *err)
+{
+    for (size_t i = 0; i < n && words[i].text != NULL; i++)
+        FR_TRY_PUSH(&out->words, words[i], err);
+    return FR_OK;
+}
+
+/* torchrun's --nnodes and --nproc-per-node, before the script's name. */
+static void read_torchrun(fr_megatron_flags *out, const fr_shell_word *words,
+                          size_t n)
+{
+    int64_t nodes = 0, per_node = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        const char *text = words[i].text;
+        int64_t *to = fr_text_starts(text, "--nnodes") ? &nodes
+                      : fr_text_starts(text, "--nproc-per-node") ||
+                              fr_text_starts(text, "--nproc_per_node")
+                          ? &per_node
+                          : NULL;
+        if (to == NULL)
+            continue;
+        const char *equal = strchr(text, '=');
+        *to = strtoll(equal != NULL ? equal + 1 : words[i + 1].text, NULL, 10);
+    }
+    if (per_node > 0 && per_node <= 1 << 20 && nodes >= 0 && nodes <= 1 << 20)
+        out->world = per_node * (nodes > 0 ? nodes : 1);
+}
+
+/* The last command that starts a .py with arguments; else what begins with
+ * "--" by itself; else all arrays and texts with flags in them. */
+static fr_status choose_words(fr_megatron_flags *out, fr_err *err)
+{
+    const fr_shell_words *all = &out->shell.commands;
+    size_t begin = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->items[i].text != NULL)
+            continue;
+        const fr_shell_word *words = &all->items[begin];
+        size_t n = i - begin, script = 0;
+        while (script < n && !fr_text_ends(words[script].text, ".py"))
+            script++;
+        if (script < n && script + 1 < n) {
+            out->words.n = 0;
+            read_torchrun(out, words, script);
+            FR_TRY(take_words(out, words + script + 1, n - script - 1, err));
+        } else if (n > 0 && is_flag(words[0].text)) {
+            FR_TRY(take_words(out, words, n, err));
+        }
+        begin = i + 1;
+    }
+    if (out->words.n > 0)
+        return FR_OK;
+    for (size_t i = 0; i < out->shell.variables.n; i++) {
+        const fr_shell_variable *v = &out->shell.variables.items[i];
+        if (v->is_array && v->words.n > 0 && is_flag(v->words.items[0].text))
+            FR_TRY(take_words(out, v->words.items, v->words.n, err));
+    }
+    return FR_OK;
+}
+
+static fr_status make_flags(fr_megatron_flags *out, fr_err *err)
+{
+    const fr_shell_words *words = &out->words;
+    for (size_t i = 0; i < words->n; i++) {
+        const char *text = words->items[i].text;
+        if (!is_flag(text))
+            continue;
+        fr_megatron_flag flag = {.name = text + 2,
+                                 .values = &words->items[i + 1],
+                                 .line = words->items[i].line};
+        const char *equal = strchr(text, '=');
+        if (equal != NULL) {
+            fr_shell_word *value =
+                fr_arena_alloc(&out->shell.arena, sizeof *value);
+            flag.name = fr_arena_strndup(&out->shell.arena, text + 2,
+                                         (size_t)(equal - text - 2));
+            if (value == NULL || flag.name == NULL)
+                return fr_fail_no_memory(err);
+            *value = (fr_shell_word){.text = equal + 1, .line = flag.line};
+            flag.values = value;
+            flag.n_values = 1;
+        } else {
+            while (i + 1 + flag.n_values < words->n &&
+                   !is_flag(flag.values[flag.n_values].text))
+                flag.n_values++;
+        }
+        FR_TRY_PUSH(&out->flags, flag, err);
+    }
+    return FR_OK;
+}
+
+static void note_shell(const fr_shell *shell, fr_buffer *notes)
+{
+    if (shell->condition_line > 0)
+        fr_buffer_printf(notes,
+                         "line %d: conditions are not looked at: all their "
+                         "branches are read in turn\n",
+                         shell->condition_line);
+    for (size_t i = 0; i < shell->unknown.n && i < 8; i++)
+        fr_buffer_printf(notes,
+                         "line %d: $%.60s is not set in the file: "
+                         "taken as empty\n",
+                         shell->unknown.items[i].line,
+                         shell->unknown.items[i].text);
+}
+
+fr_status fr_megatron_flags_parse(const fr_config_request *request,
+                                  fr_megatron_flags *out, fr_buffer *notes,
+                                  fr_err *err)
+{
+    *out = (fr_megatron_flags){.path = request->path};
+    if (is_yaml(request->text, request->n_text))
+        FR_TRY(parse_yaml(request, &out->shell, err));
+    else
+        FR_TRY(fr_shell_parse(request->path, request->text, request->n_text,
+                              &out->shell, err));
+    note_shell(&out->shell, notes);
+    FR_TRY(choose_words(out, err));
+    FR_TRY(make_flags(out, err));
+    if (out->flags.n > 0)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "%s:1: no arguments of Megatron-LM (--num-layers 32 ...); "
+                   "give the script that starts pretrain_gpt.py",
+                   request->path);
+}
+
+void fr_megatron_flags_release(fr_megatron_flags *flags)
+{
+    fr_vec_release(&flags->flags);
+    fr_vec_release(&flags->words);
+    fr_shell_release(&flags->shell);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* argparse takes "_" only where the flag has it; people mix them up. */
+static bool is_same_name(const char *a, const char *b)
+{
+    for (; *a != '\0' && *b != '\0'; a++, b++)
+        if (*a != *b && !(*a == '_' && *b == '-'))
+            return false;
+    return *a == *b;
+}
+
+const fr_megatron_flag *fr_megatron_find(fr_megatron_flags *flags,
+                                         const char *name)
+{
+    const fr_megatron_flag *found = NULL;
+    for (size_t i = 0; i < flags->flags.n; i++)
+        if (is_same_name(flags->flags.items[i].name, name)) {
+            flags->flags.items[i].is_read = true;
+            found = &flags->flags.items[i];
+        }
+    return found;
+}
+
+bool fr_megatron_has(fr_megatron_flags *flags, const char *name)
+{
+    return fr_megatron_find(flags, name) != NULL;
+}
+
+fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
+                             const fr_megatron_flag *flag, const char *why,
+                             fr_err *err)
+{
+    return fr_fail(err, FR_INPUT, "%s:%d: --%.60s%s%.60s: %s", flags->path,
+                   flag->line, flag->name, flag->n_values > 0 ? " " : "",
+                   flag->n_values > 0 ? flag->values[0].text : "", why);
+}
+
+fr_status fr_megatron_word(fr_megatron_flags *flags, const char *name,
+                           const char *otherwise, const char **out, fr_err *err)
+{
+    const fr_megatron_flag *flag = fr_megatron_find(flags, name);
+    *out = otherwise;
+    if (flag == NULL)
+        return FR_OK;
+    if (flag->n_values == 0)
+        return fr_megatron_refuse(flags, flag, "give its value", err);
+    *out = flag->values[0].text;
+    return FR_OK;
+}
+
+fr_status fr_megatron_i64(fr_megatron_flags *flags, const char *name,
+                          int64_t min, int64_t *out, fr_err *err)
+{
+    const fr_megatron_flag *flag = fr_megatron_find(flags, name);
+    const char *word;
+    char *end;
+    FR_TRY(fr_megatron_word(flags, name, NULL, &word, err));
+    if (word == NULL)
+        return FR_OK;
+    errno = 0;
+    long long value = strtoll(word, &end, 10);
+    if (end == word || *end != '\0' || errno != 0 || value < min)
+        return fr_megatron_refuse(flags, flag,
+                                  min > 0 ? "give a whole number of at least 1"
+                                          : "give a whole number from 0",
+                                  err);
+    *out = value;
+    return FR_OK;
+}
+
+fr_status fr_megatron_i32(fr_megatron_flags *flags, const char *name,
+                          int32_t min, int32_t *out, fr_err *err)
+{
+    int64_t value = *out;
+    FR_TRY(fr_megatron_i64(flags, name, min, &value, err));
+    if (value > 1 << 20)
+        return fr_megatron_refuse(flags, fr_megatron_find(flags, name),
+                                  "give at most 1048576", err);
+    *out = (int32_t)value;
+    return FR_OK;
+}
+
+fr_status fr_megatron_real(fr_megatron_flags *flags, const char *name,
+                           double *out, fr_err *err)
+{
+    const fr_megatron_flag *flag = fr_megatron_find(flags, name);
+    const char *word;
+    char *end;
+    FR_TRY(fr_megatron_word(flags, name, NULL, &word, err));
+    if (word == NULL)
+        return FR_OK;
+    double value = strtod(word, &end);
+    if (end == word || *end != '\0' || !(value >= 0 && value < 1e30))
+        return fr_megatron_refuse(flags, flag, "give a number from 0", err);
+    *out = value;
+    return FR_OK;
+}

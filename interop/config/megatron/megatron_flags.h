@@ -1,0 +1,77 @@
+/*
+ * megatron_flags.h: arguments of Megatron-LM as a file has them: in a shell
+ * script, alone, or as "name: value".  Private to the reader of them.
+ */
+#ifndef FR_INTEROP_CONFIG_MEGATRON_MEGATRON_FLAGS_H
+#define FR_INTEROP_CONFIG_MEGATRON_MEGATRON_FLAGS_H
+
+#include "interop/config/config.h"
+#include "interop/config/megatron/shell_words.h"
+
+/* --name value ...: n_values words after it. */
+typedef struct fr_megatron_flag {
+    const char *name; /* without "--" */
+    const fr_shell_word *values;
+    size_t n_values;
+    int line;
+    bool is_read;
+} fr_megatron_flag;
+
+typedef struct fr_megatron_flags {
+    const char *path;
+    fr_shell shell;
+    fr_shell_words words; /* those of the arguments */
+    fr_vec(fr_megatron_flag) flags;
+    int64_t world; /* of torchrun's options, 0: not said */
+} fr_megatron_flags;
+
+FR_CHECKED fr_status fr_megatron_flags_parse(const fr_config_request *request,
+                                             fr_megatron_flags *out,
+                                             fr_buffer *notes, fr_err *err);
+void fr_megatron_flags_release(fr_megatron_flags *flags);
+
+/* The last one of that name, as argparse takes it; NULL: absent.  All of that
+ * name count as read. */
+const fr_megatron_flag *fr_megatron_find(fr_megatron_flags *flags,
+                                         const char *name);
+bool fr_megatron_has(fr_megatron_flags *flags, const char *name);
+/* Its only value; `otherwise` where it is absent; FR_INPUT without a value. */
+FR_CHECKED fr_status fr_megatron_word(fr_megatron_flags *flags,
+                                      const char *name, const char *otherwise,
+                                      const char **out, fr_err *err);
+/* Numbers: *out stays where the flag is absent. */
+FR_CHECKED fr_status fr_megatron_i64(fr_megatron_flags *flags, const char *name,
+                                     int64_t min, int64_t *out, fr_err *err);
+FR_CHECKED fr_status fr_megatron_i32(fr_megatron_flags *flags, const char *name,
+                                     int32_t min, int32_t *out, fr_err *err);
+FR_CHECKED fr_status fr_megatron_real(fr_megatron_flags *flags,
+                                      const char *name, double *out,
+                                      fr_err *err);
+/* FR_INPUT: "path:line: --name word: why". */
+FR_CHECKED fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
+                                        const fr_megatron_flag *flag,
+                                        const char *why, fr_err *err);
+
+/* Refuses what changes the arithmetic and no plan or model has; before the
+ * others are read. */
+FR_CHECKED fr_status fr_megatron_check_flags(fr_megatron_flags *flags,
+                                             bool has_model, fr_err *err);
+/* Notes what nobody has read. */
+void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes);
+
+/* What is read: config_megatron_model.c, _job.c, _plan.c. */
+FR_CHECKED fr_status fr_megatron_read_model(fr_megatron_flags *flags,
+                                            int version, fr_config *out,
+                                            fr_err *err);
+/* Flags of the model count as read, where --model names it. */
+void fr_megatron_skip_model(fr_megatron_flags *flags);
+FR_CHECKED fr_status fr_megatron_read_job(fr_megatron_flags *flags,
+                                          fr_config *out, fr_err *err);
+FR_CHECKED fr_status fr_megatron_read_parallel(fr_megatron_flags *flags,
+                                               const fr_config_request *request,
+                                               fr_config *out, fr_err *err);
+FR_CHECKED fr_status fr_megatron_read_memory(fr_megatron_flags *flags,
+                                             int version, fr_config *out,
+                                             fr_err *err);
+
+#endif
