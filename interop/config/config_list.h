@@ -7,7 +7,9 @@
 
 #include "interop/config/config.h"
 
-#define FR_CONFIGS(ROW) ROW(deepspeed)
+#define FR_CONFIGS(ROW)                                                        \
+    ROW(megatron)                                                              \
+    ROW(deepspeed)
 
 #define FR_CONFIG_ENTRY(entry) extern const fr_config_format fr_config_##entry;
 FR_CONFIGS(FR_CONFIG_ENTRY)

@@ -35,7 +35,19 @@ static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
     if (id == FR_PLAN_ETP)
         return (was->etp > 0 ? was->etp : was->tp) ==
                (is->etp > 0 ? is->etp : is->tp);
+    /* As all ranks that there are: 0. */
+    int64_t n_data = (int64_t)was->dp * was->cp;
+    if (id == FR_PLAN_ZERO_GROUP && was->zero_group == n_data)
+        return is->zero_group == 0 || is->zero_group == n_data;
     return fr_field_is_same(&fr_plan_fields[id].field, was, is);
+}
+
+/* Nothing that the model or the precision has takes the value. */
+static bool is_idle(fr_plan_field_id id, const fr_plan_file *file)
+{
+    if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH)
+        return file->model.n_experts == 0;
+    return id == FR_PLAN_SCALING && file->plan.precision != FR_DTYPE_FP8;
 }
 
 static bool is_alike(const fr_target *target, const fr_plan_file *file,
@@ -44,9 +56,7 @@ static bool is_alike(const fr_target *target, const fr_plan_file *file,
     const fr_plan *was = &file->plan;
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
         *where = (fr_plan_field_id)i;
-        if (*where == FR_PLAN_ETP && file->model.n_experts == 0)
-            continue;
-        if (!is_elsewhere(target, *where) &&
+        if (!is_idle(*where, file) && !is_elsewhere(target, *where) &&
             fr_plan_field_is_used(was, *where) &&
             !is_same_field(*where, was, is))
             return false;
