@@ -17,7 +17,7 @@ enum { MAX_SIZES = 64, BAR_WIDTH = 20 };
 
 static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
                             FR_OP_ALL_GATHER, FR_OP_ALL_TO_ALL,
-                            FR_OP_BROADCAST};
+                            FR_OP_BROADCAST,  FR_OP_SEND};
 
 typedef struct row {
     fr_collective_kind asked; /* AUTO: what the library takes */
@@ -49,6 +49,9 @@ static fr_status read_op(study *s, fr_err *err)
     for (char *at = word; *at != '\0'; at++)
         if (*at == '-')
             *at = '_';
+    /* As nccl-tests and PyTorch call it. */
+    if (strcmp(word, "sendrecv") == 0 || strcmp(word, "send_recv") == 0)
+        fr_text_copy_cut(word, sizeof word, fr_op_name(FR_OP_SEND));
     for (size_t i = 0; i < FR_LENGTH(ops); i++)
         if (strcmp(word, fr_op_name(ops[i])) == 0) {
             s->op = ops[i];
@@ -56,7 +59,7 @@ static fr_status read_op(study *s, fr_err *err)
         }
     return fr_fail(err, FR_USAGE,
                    "collective '%.40s': choose all_reduce, reduce_scatter, "
-                   "all_gather, all_to_all or broadcast",
+                   "all_gather, all_to_all, broadcast or send",
                    s->cli->positional[0]);
 }
 

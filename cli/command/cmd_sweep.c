@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
+#include "cli/option/no_effect.h"
 #include "cli/option/run_length.h"
 #include "cli/sweep_points.h"
 #include "cli/sweep_trials.h"
@@ -145,6 +146,7 @@ FR_COMMAND_FUNCTION(sweep)
                        : fr_sweep_points_make(cli, &inputs, &points, err);
     if (status != FR_OK)
         goto out_inputs;
+    fr_note_no_effect(cli, &points.models[0], &inputs.cluster);
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
     points.sweep.lacks_switches = lacks_switches(&inputs, &points.sweep);
     if (is_trials)

@@ -17,14 +17,15 @@ static const fr_option calibrate_options[] = {
     FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH,
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_FROM,   FR_OPT_TOKENS,         FR_OPT_COLUMNS, FR_OPT_PROFILE,
-    FR_OPT_OUTPUT,         FR_OPT_TRACE,   FR_OPT_GANTT,
-    FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,   OF_PLAN_AND_JOB};
+    FR_OPT_FROM,   FR_OPT_TOKENS,  FR_OPT_COLUMNS, FR_OPT_PROFILE,
+    FR_OPT_OUTPUT, FR_OPT_TRACE,   FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE,
+    FR_OPT_RANKS,  OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_FROM,    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,  FR_OPT_RANKS,
-    FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,  FR_OPT_EXACT,
-    FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,
-    FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
+    FR_OPT_FROM,    FR_OPT_COLUMNS, FR_OPT_PROFILE,        FR_OPT_OUTPUT,
+    FR_OPT_RANKS,   FR_OPT_ALLOW,   FR_OPT_SEARCH,         FR_OPT_BUDGET,
+    FR_OPT_EXACT,   FR_OPT_FOR,     FR_OPT_JOBS,           FR_OPT_TOP,
+    GOAL_OPTIONS,   FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
+    OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
@@ -111,9 +112,9 @@ static const fr_option collective_options[] = {
 static const char *const import_words[] = {
     "simgrid", "nccl",      "nccl-graph", "hwloc",  "nccl-tests", "slurm",
     "topo-m",  "deepspeed", "log",        "kineto", NULL};
-static const char *const collective_words[] = {"all_reduce", "reduce_scatter",
-                                               "all_gather", "all_to_all",
-                                               "broadcast",  NULL};
+static const char *const collective_words[] = {
+    "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+    "broadcast",  "send",           NULL};
 static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
 
 #define IS(kind) FR_POSITIONAL_##kind
@@ -232,11 +233,11 @@ const fr_command fr_commands[] = {
      "time and bandwidth of a collective, by size and algorithm",
      "OP BYTES CLUSTER", 3, 3, {IS(WORD), IS(WORD), IS(CLUSTER)},
      collective_words, collective_options, NULL,
-     "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast.  "
-     "BYTES: the\nwhole payload, 1GB, or a range such as 1kB..1GB (times 4) "
-     "or 1kB..1GB*2.  algbw\nand busbw are those of nccl-tests.  Without "
-     "--algorithm: what NCCL (between CPUs\nforerun) takes, and all that there "
-     "is beside it.",
+     "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast; send: "
+     "from\nthe first rank to the last.  BYTES: the whole payload, 1GB, or a "
+     "range such as\n1kB..1GB (times 4) or 1kB..1GB*2.  algbw and busbw are "
+     "those of nccl-tests.\nWithout --algorithm: what NCCL (between CPUs "
+     "forerun) takes, and all that there\nis beside it.",
      "  forerun collective all_reduce 1MB..4GB dgx-h100:4\n"
      "  forerun collective all_gather 256MB dgx-a100:16 --algorithm ring "
      "--ranks 64\n"

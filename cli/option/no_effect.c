@@ -24,6 +24,13 @@ static bool is_for_runs(const setting *at)
            !fr_command_takes(at->cli->command, FR_OPT_GOAL);
 }
 
+/* A sweep tells of a run only what its tokens take. */
+static bool has_no_run(const setting *at)
+{
+    return fr_command_takes(at->cli->command, FR_OPT_VARY) &&
+           !fr_cli_has(at->cli, FR_OPT_TOKENS);
+}
+
 static bool has_no_experts(const setting *at)
 {
     return at->model->n_experts == 0;
@@ -55,6 +62,9 @@ static const struct {
      "the answer is of one step: it is for 'forerun run', and kept in the plan "
      "that -o writes",
      {FR_OPT_LR_RULE}},
+    {has_no_run,
+     "no run is told without --tokens",
+     {FR_OPT_STEPS, FR_OPT_LR_RULE}},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},

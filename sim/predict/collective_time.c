@@ -19,6 +19,7 @@ static double bus_factor(fr_op op, int64_t n_group)
     case FR_OP_ALL_REDUCE:
         return 2.0 * part;
     case FR_OP_BROADCAST:
+    case FR_OP_SEND:
         return 1.0;
     default:
         return part;
@@ -60,6 +61,55 @@ static fr_status make_program(const fr_collective_ask *ask, int64_t n_group,
                   fr_micro_segment(micro, FR_LANE_DP, "collective", &instr, 1),
                   UINT32_MAX);
     return fr_micro_finish(micro, 2 * n_bytes, out, err);
+}
+
+/* One transfer from the first to the second stage of a pipeline. */
+static fr_status make_transfer(uint64_t n_bytes, fr_program **out, fr_err *err)
+{
+    static const fr_op ops[2] = {FR_OP_SEND, FR_OP_RECV};
+    static const fr_lane lanes[2] = {FR_LANE_PP_SEND, FR_LANE_PP_RECV};
+    fr_plan plan;
+    fr_micro *micro;
+
+    fr_plan_init(&plan);
+    plan.pp = 2;
+    FR_TRY(fr_micro_create(&plan, &micro, err));
+    for (uint32_t i = 0; i < 2; i++) {
+        fr_instr instr = fr_micro_communicate(
+            ops[i], FR_AXIS_PP, FR_COLLECTIVE_AUTO,
+            n_bytes / fr_dtype_bytes(FR_DTYPE_F32), 0, n_bytes);
+        instr.peer = (int16_t)(1 - i);
+        fr_micro_call(micro, i,
+                      fr_micro_segment(micro, lanes[i], "transfer", &instr, 1),
+                      UINT32_MAX);
+    }
+    return fr_micro_finish(micro, 2 * n_bytes, out, err);
+}
+
+/* The first rank of a group and its last, which are apart where any are. */
+static fr_status send_time(const fr_cost_model *costs,
+                           const fr_cluster *cluster,
+                           const fr_placement *placement,
+                           fr_collective_time *out, fr_err *err)
+{
+    const int32_t nodes[2] = {placement->node_of_rank[0],
+                              placement->node_of_rank[placement->n_ranks - 1]};
+    const fr_placement pair = {.n_ranks = 2, .node_of_rank = nodes};
+    fr_program *program = NULL;
+    fr_prediction prediction;
+
+    out->n_group = 2;
+    out->n_nodes = nodes[0] == nodes[1] ? 1 : 2;
+    fr_text_copy_cut(out->algorithm, sizeof out->algorithm, "send");
+    FR_TRY(make_transfer(out->n_bytes, &program, err));
+    fr_status status =
+        fr_simulate(program, costs, cluster, &pair, NULL, &prediction, err);
+    fr_program_destroy(program);
+    if (status != FR_OK)
+        return status;
+    out->seconds = prediction.step_s;
+    out->algbw_Bps = out->busbw_Bps = (double)out->n_bytes / out->seconds;
+    return FR_OK;
 }
 
 /* Which algorithm and protocol carry it out. */
@@ -105,6 +155,10 @@ fr_status fr_collective_time_of(const fr_cost_model *costs,
                        fr_op_name(ask->op), (long long)n_group);
     out->n_group = n_group;
     out->n_bytes = whole_bytes(ask->n_bytes, n_group);
+    if (ask->op == FR_OP_SEND) {
+        out->n_bytes = whole_bytes(ask->n_bytes, 1);
+        return send_time(costs, cluster, placement, out, err);
+    }
     FR_TRY(make_program(
         ask, n_group, out->n_bytes, nodes[0] == nodes[n_group - 1],
         fr_cluster_device(cluster, nodes[0])->kind == FR_DEVICE_GPU, &program,

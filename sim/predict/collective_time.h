@@ -10,7 +10,8 @@
 #include "plan/lower/step/lower.h"
 
 typedef struct fr_collective_ask {
-    fr_op op;                     /* ALL_REDUCE ... BROADCAST */
+    fr_op op; /* ALL_REDUCE ... BROADCAST; SEND: from the first rank to the
+                 last, which receives */
     uint64_t n_bytes;             /* as in nccl-tests: of the whole payload */
     fr_collective_kind algorithm; /* AUTO: what the library takes */
     fr_protocol protocol;

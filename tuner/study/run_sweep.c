@@ -39,8 +39,13 @@ static int64_t places(fr_sweep_case *at)
 static bool fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
 {
     int64_t others = fr_plan_world(&at->plan) / at->plan.dp;
-    if (at->pins & FR_PIN(DP))
-        return true;
+    if (at->pins & FR_PIN(DP)) {
+        if (at->n_ranks == 0 || at->n_ranks == fr_plan_world(&at->plan))
+            return true;
+        snprintf(why, n_why, "the plan has %lld ranks, not %lld: leave out dp",
+                 (long long)fr_plan_world(&at->plan), (long long)at->n_ranks);
+        return false;
+    }
     int64_t n_ranks = at->n_ranks > 0 ? at->n_ranks : places(at);
     if (n_ranks < others || n_ranks % others != 0) {
         snprintf(why, n_why,

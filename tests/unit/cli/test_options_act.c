@@ -126,13 +126,40 @@ static void test_each_acts(void)
     }
 }
 
+/* The same of a kept plan in a sweep; what makes the point impossible is said
+ * in its row. */
+static void test_each_acts_in_sweep(void)
+{
+    static line_outcome before, after;
+    const fr_command *sweep = fr_command_find(fr_commands, "sweep");
+    for (size_t i = 0; i < FR_LENGTH(cases); i++) {
+        char line[1024];
+        const char *words = cases[i].beside + strlen("simulate ");
+        if (!fr_command_takes(sweep, cases[i].option) ||
+            cases[i].option == FR_OPT_COLUMNS) /* CSV has them all */
+            continue;
+        snprintf(line, sizeof line, "sweep %s --fixed --vary warmup=7 --csv",
+                 words);
+        run_line(line, &before);
+        snprintf(line, sizeof line, "sweep %s --fixed --vary warmup=7 --csv %s",
+                 words, cases[i].change);
+        run_line(line, &after);
+        bool is_same = strcmp(before.out, after.out) == 0 &&
+                       strcmp(before.chatter, after.chatter) == 0;
+        CHECK(!is_same);
+        if (is_same)
+            printf("  sweep: %s changes nothing, and nothing says so\n",
+                   cases[i].change);
+    }
+}
+
 /* What writes files is tested where files are, the rest is in the table. */
 static void test_all_are_listed(void)
 {
     const fr_command *command = fr_command_find(fr_commands, "simulate");
     for (const fr_option *o = command->options; *o != FR_OPT_N; o++) {
-        bool is_listed =
-            *o == FR_OPT_PROFILE || *o == FR_OPT_OUTPUT || *o == FR_OPT_TRACE;
+        bool is_listed = *o == FR_OPT_PROFILE || *o == FR_OPT_OUTPUT ||
+                         *o == FR_OPT_TRACE || *o == FR_OPT_FROM;
         for (size_t i = 0; i < FR_LENGTH(cases); i++)
             is_listed |= cases[i].option == *o;
         CHECK(is_listed);
@@ -174,4 +201,5 @@ static void test_width(void)
 }
 
 CHECK_MAIN({"each_acts", test_each_acts},
+           {"each_acts_in_sweep", test_each_acts_in_sweep},
            {"all_are_listed", test_all_are_listed}, {"width", test_width})
