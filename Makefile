@@ -64,6 +64,11 @@ HWLOC_CFLAGS := $(if $(HAVE_HWLOC),-DFR_HAVE_HWLOC \
     $(call as_system,$(call flags_of,--cflags,hwloc)))
 HWLOC_LIBS := $(if $(HAVE_HWLOC),$(call flags_of,--libs,hwloc))
 
+HAVE_SQLITE := $(call has_package,sqlite3)
+SQLITE_CFLAGS := $(if $(HAVE_SQLITE),-DFR_HAVE_SQLITE \
+    $(call as_system,$(call flags_of,--cflags,sqlite3)))
+SQLITE_LIBS := $(if $(HAVE_SQLITE),$(call flags_of,--libs,sqlite3))
+
 CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda) /usr)
 NVCC := $(if $(filter 0,$(CUDA)),,$(firstword \
     $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null)))
@@ -138,12 +143,12 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
     -ffp-contract=off $(SANFLAGS) \
     $(call as_system,$(call flags_of,--cflags,$(PKGS))) $(OPENMP_FLAGS) \
-    $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+    $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(SQLITE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
 # Expanded once, not for every file.
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
-    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
+    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
     -lm -lpthread $(NCCL_TUNER)
 # Archives behind all that uses them.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -178,6 +183,8 @@ features:
 	    system's) (apt-get install libopenblas-openmp-dev for the fast one))"
 	@echo "  hwloc     $(call found,$(HAVE_HWLOC),,(apt-get install \
 	    libhwloc-dev))"
+	@echo "  SQLite    $(call found,$(HAVE_SQLITE),,(apt-get install \
+	    libsqlite3-dev to import nsys))"
 	@echo "  CUDA      $(call found,$(HAVE_CUDA),,$(if $(filter \
 	    0,$(CUDA)),(CUDA=0),(apt-get install nvidia-cuda-toolkit)))"
 	@echo "  NCCL      $(call found,$(HAVE_NCCL),,$(if $(filter \

@@ -288,8 +288,9 @@ const fr_command fr_commands[] = {
      "(ds_config.json);\n--model and --ranks say what the file does not.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
      "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases "
-     "for validate; kineto (JSON of PyTorch's profiler): a table of "
-     "kernels,\nwith -o FILE.csv all of it, with -o FILE.json a profile.",
+     "for validate; kineto (JSON of PyTorch's profiler), "
+     "nsys\n(SQLite): a table of kernels, with -o FILE.csv all of it, with -o "
+     "FILE.json a\nprofile.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "

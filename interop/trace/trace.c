@@ -131,14 +131,20 @@ static fr_status read_args(reader *r, fr_err *err)
     }
 }
 
+fr_trace_event fr_trace_event_none(void)
+{
+    fr_trace_event event = {.begin_us = NAN, .external_id = -1};
+    event.stream = event.n_in = event.n_out = event.n_group = -1;
+    event.n_bytes = event.forward_thread = -1;
+    return event;
+}
+
 /* Behind its '{'. */
 static fr_status read_event(reader *r, fr_err *err)
 {
     fr_json_events *json = &r->json;
     int depth = json->depth;
-    r->event = (fr_trace_event){.begin_us = NAN, .external_id = -1};
-    r->event.stream = r->event.n_in = r->event.n_out = r->event.n_group = -1;
-    r->event.n_bytes = r->event.forward_thread = -1;
+    r->event = fr_trace_event_none();
     for (;;) {
         FR_TRY(fr_json_events_next(json, err));
         if (json->depth < depth)
@@ -285,5 +291,15 @@ fr_status fr_trace_read(fr_infile *file, fr_trace_event_fn take, void *self,
         status = fr_json_events_next(&r.json, err);
 out_json:
     fr_json_events_release(&r.json);
+    return status;
+}
+
+fr_status fr_trace_read_path(const char *path, fr_trace_event_fn take,
+                             void *self, fr_trace_about *about, fr_err *err)
+{
+    fr_infile *file;
+    FR_TRY(fr_infile_open(path, &file, err));
+    fr_status status = fr_trace_read(file, take, self, about, err);
+    fr_infile_close(file);
     return status;
 }

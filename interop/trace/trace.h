@@ -31,6 +31,9 @@ typedef struct fr_trace_event {
     double n_bytes;              /* forerun's payload */
 } fr_trace_event;
 
+/* An event that says nothing. */
+fr_trace_event fr_trace_event_none(void);
+
 /* What a file says of itself. */
 typedef struct fr_trace_about {
     char gpu[128];       /* of device 0 */
@@ -43,8 +46,24 @@ typedef struct fr_trace_about {
 typedef fr_status (*fr_trace_event_fn)(void *self, const fr_trace_event *event,
                                        fr_err *err);
 
-/* Calls `take` for every event, in the order of the file; *about is complete
- * afterwards.  FR_INPUT "path:line: ..." where it is no such trace. */
+/* What a kind of file is read by: calls `take` for every event of the file. */
+typedef fr_status (*fr_trace_reader_fn)(const char *path,
+                                        fr_trace_event_fn take, void *self,
+                                        fr_trace_about *about, fr_err *err);
+
+/* Chrome JSON. */
+FR_CHECKED fr_status fr_trace_read_path(const char *path,
+                                        fr_trace_event_fn take, void *self,
+                                        fr_trace_about *about, fr_err *err);
+/* Exports of NVIDIA's Nsight Systems to SQLite: kernels, copies and the GPU.
+ * FR_FAILURE in a build without libsqlite3. */
+FR_CHECKED fr_status fr_nsys_read(const char *path, fr_trace_event_fn take,
+                                  void *self, fr_trace_about *about,
+                                  fr_err *err);
+
+/* The same for Chrome JSON that is open: calls `take` for every event, in the
+ * order of the file; *about is complete afterwards.  FR_INPUT "path:line: ..."
+ * where it is no such trace. */
 FR_CHECKED fr_status fr_trace_read(fr_infile *file, fr_trace_event_fn take,
                                    void *self, fr_trace_about *about,
                                    fr_err *err);

@@ -28,7 +28,7 @@ struct fr_kernel_table {
     uint64_t n_unknown;              /* operators beyond OPS_MAX */
     bool has_kernels;
     fr_trace_about about;
-    fr_infile *file;
+    const char *name; /* of the file */
 };
 
 static bool is_kernel(const fr_trace_event *event)
@@ -87,7 +87,7 @@ static fr_status add_row(fr_kernel_table *table, fr_kernel_row key, fr_err *err)
         return fr_fail(err, FR_INPUT,
                        "%s: more than %d different kernels and shapes; profile "
                        "fewer steps",
-                       fr_infile_name(table->file), ROWS_MAX);
+                       table->name, ROWS_MAX);
     if (table->n == table->cap) {
         size_t cap = table->cap > 0 ? 2 * table->cap : 256;
         fr_kernel_row *rows = realloc(table->rows, cap * sizeof *rows);
@@ -258,14 +258,12 @@ static void finish(fr_kernel_table *table)
         qsort(table->rows, n, sizeof *table->rows, compare_rows);
 }
 
-fr_status fr_kernel_table_read(fr_infile *file, fr_kernel_table **out,
-                               fr_err *err)
+static fr_status create(const char *name, fr_kernel_table **out, fr_err *err)
 {
     fr_kernel_table *table;
-    fr_status status;
     FR_TRY_CALLOC(table, 1, err);
     fr_arena_init(&table->arena);
-    table->file = file;
+    table->name = name;
     table->slots = malloc(SLOTS * sizeof *table->slots);
     if (table->slots == NULL) {
         fr_kernel_table_destroy(table);
@@ -273,20 +271,46 @@ fr_status fr_kernel_table_read(fr_infile *file, fr_kernel_table **out,
     }
     for (int i = 0; i < SLOTS; i++)
         table->slots[i] = -1;
-    status = fr_trace_read(file, take, table, &table->about, err);
+    *out = table;
+    return FR_OK;
+}
+
+/* What was read with `status`. */
+static fr_status complete(fr_status status, fr_kernel_table *table,
+                          fr_kernel_table **out, fr_err *err)
+{
     if (status == FR_OK)
         finish(table);
     if (status == FR_OK && table->n == 0)
         status = fr_fail(err, FR_INPUT,
                          "%s: neither kernels nor operators: no profiler's "
                          "trace",
-                         fr_infile_name(file));
+                         table->name);
     if (status != FR_OK) {
         fr_kernel_table_destroy(table);
         return status;
     }
+    table->name = NULL;
     *out = table;
     return FR_OK;
+}
+
+fr_status fr_kernel_table_read(fr_infile *file, fr_kernel_table **out,
+                               fr_err *err)
+{
+    fr_kernel_table *table;
+    FR_TRY(create(fr_infile_name(file), &table, err));
+    fr_status status = fr_trace_read(file, take, table, &table->about, err);
+    return complete(status, table, out, err);
+}
+
+fr_status fr_kernel_table_load(const char *path, fr_trace_reader_fn read,
+                               fr_kernel_table **out, fr_err *err)
+{
+    fr_kernel_table *table;
+    FR_TRY(create(path, &table, err));
+    fr_status status = read(path, take, table, &table->about, err);
+    return complete(status, table, out, err);
 }
 
 void fr_kernel_table_destroy(fr_kernel_table *table)

@@ -35,6 +35,10 @@ typedef struct fr_kernel_table fr_kernel_table;
 /* FR_INPUT "path:line: ..." where the file is no trace or has neither. */
 FR_CHECKED fr_status fr_kernel_table_read(fr_infile *file,
                                           fr_kernel_table **out, fr_err *err);
+/* The same from a file of another kind. */
+FR_CHECKED fr_status fr_kernel_table_load(const char *path,
+                                          fr_trace_reader_fn read,
+                                          fr_kernel_table **out, fr_err *err);
 void fr_kernel_table_destroy(fr_kernel_table *table); /* takes NULL */
 
 /* The longest first in total. */

@@ -20,6 +20,7 @@ BEGIN {
     # header pattern -> files that may include it
     only["^libxml/"] = "^core/document/xml[a-z_]*\\.c$"
     only["cJSON"] = "^core/document/json\\.c$"
+    only["^sqlite3"] = "^interop/trace/nsys_sqlite\\.c$"
     only["^zlib"] = "^core/stream/infile_zlib\\.c$"
     only["^gsl/"] = "^core/numbers/(rng|stats|fit[a-z_]*)\\.c$"
     only["^mpi\\.h$"] = "_mpi\\.c$"

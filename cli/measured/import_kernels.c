@@ -1,5 +1,5 @@
-/* import_kineto.c: traces of PyTorch's profiler as a table of kernels or as a
- * profile. */
+/* import_kernels.c: traces of profilers as a table of kernels or as a profile.
+ */
 #include "cli/answer.h"
 #include "cli/inputs.h"
 #include "cli/measured/measured.h"
@@ -13,16 +13,6 @@
 #include <string.h>
 
 enum { N_SHOWN = 20 };
-
-static fr_status read_table(const char *path, fr_kernel_table **out,
-                            fr_err *err)
-{
-    fr_infile *file;
-    FR_TRY(fr_as_input(fr_infile_open(path, &file, err), err));
-    fr_status status = fr_kernel_table_read(file, out, err);
-    fr_infile_close(file);
-    return status;
-}
 
 static double sum_of(const fr_kernel_row *rows, size_t n)
 {
@@ -111,7 +101,7 @@ static fr_status print_json(const fr_cli *cli, const fr_kernel_table *table,
     size_t n;
     const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
-    fr_json_put_string(json, "kind", "kineto");
+    fr_json_put_string(json, "kind", cli->positional[0]);
     fr_json_put_string(json, "device", fr_kernel_table_about(table)->gpu);
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
@@ -155,18 +145,20 @@ static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
     return status;
 }
 
-fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
+static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
+                             fr_err *err)
 {
     fr_kernel_table *table;
     fr_buffer notes;
     if (cli->n_positional > 2)
         return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
                        cli->positional[2]);
-    FR_TRY(read_table(cli->positional[1], &table, err));
+    FR_TRY(fr_as_input(
+        fr_kernel_table_load(cli->positional[1], read, &table, err), err));
     fr_buffer_init(&notes);
     fr_status status = write_output(cli, table, &notes, err);
     if (status == FR_OK)
-        fr_cli_note_lines(cli, "kineto", fr_buffer_text(&notes));
+        fr_cli_note_lines(cli, cli->positional[0], fr_buffer_text(&notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, table, &notes, err);
     else if (status == FR_OK && fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)
@@ -174,4 +166,14 @@ fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
     fr_buffer_release(&notes);
     fr_kernel_table_destroy(table);
     return status;
+}
+
+fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
+{
+    return import_with(cli, fr_trace_read_path, err);
+}
+
+fr_status fr_import_nsys(const fr_cli *cli, fr_err *err)
+{
+    return import_with(cli, fr_nsys_read, err);
 }
