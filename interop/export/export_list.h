@@ -14,6 +14,8 @@
     ROW(fsdp2)                                                                 \
     ROW(horovod)                                                               \
     ROW(ray_train)                                                             \
+    ROW(tensorflow)                                                            \
+    ROW(jax)                                                                   \
     ROW(torchrun)                                                              \
     ROW(mpirun)                                                                \
     ROW(slurm)                                                                 \

@@ -14,7 +14,9 @@
     ROW(ddp)                                                                   \
     ROW(fsdp2)                                                                 \
     ROW(horovod)                                                               \
-    ROW(ray_train)
+    ROW(ray_train)                                                             \
+    ROW(tensorflow)                                                            \
+    ROW(jax)
 
 #define FR_TARGET_ENTRY(entry) extern const fr_target fr_target_##entry;
 FR_TARGETS(FR_TARGET_ENTRY)

@@ -28,3 +28,10 @@ FR_TARGET_RULE(fr_script_has_plain_positions)
     (void)job;
     return !model->has_rope_scaling && !model->has_scaled_embedding;
 }
+
+FR_TARGET_RULE(fr_script_has_no_dropout)
+{
+    (void)plan;
+    (void)model;
+    return job->dropout == 0;
+}

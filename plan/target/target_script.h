@@ -13,7 +13,6 @@
     [FR_PLAN_TP] = FR_REFUSED("the script splits no layer"),                   \
     [FR_PLAN_PP] = FR_REFUSED("the script has no pipeline"),                   \
     [FR_PLAN_CP] = FR_REFUSED("the script splits no sequence"),                \
-    [FR_PLAN_EP] = FR_REFUSED("the script has no experts"),                    \
     [FR_PLAN_SEQUENCE_PARALLEL] = FR_REFUSED("of tp alone"),                   \
     [FR_PLAN_TP_OVERLAP] = FR_REFUSED("of tp alone"),                          \
     FR_SCRIPT_FIELDS_OF_OTHERS, FR_SCRIPT_FIELDS_OF_NO_PIPELINE
@@ -24,9 +23,13 @@
     [FR_PLAN_LAYER_SPLIT] = FR_IMPLIED("one stage has all layers")
 
 #define FR_SCRIPT_FIELDS_OF_OTHERS                                             \
-    [FR_PLAN_RANK_ORDER] = FR_IMPLIED("dp is the only axis"),                  \
+    FR_SCRIPT_FIELDS_OF_EXPERTS,                                               \
+        [FR_PLAN_RANK_ORDER] = FR_IMPLIED("dp is the only axis"),              \
+        [FR_PLAN_CP_KIND] = FR_REFUSED("the script splits no sequence")
+
+#define FR_SCRIPT_FIELDS_OF_EXPERTS                                            \
+    [FR_PLAN_EP] = FR_REFUSED("the script has no experts"),                    \
     [FR_PLAN_EP_OVERLAP] = FR_REFUSED("the script has no experts"),            \
-    [FR_PLAN_CP_KIND] = FR_REFUSED("the script splits no sequence"),           \
     [FR_PLAN_ETP] = FR_REFUSED("the script has no experts"),                   \
     [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("the script has no experts"),       \
     [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("of experts alone")
@@ -95,6 +98,15 @@ FR_TARGET_RULE(fr_script_is_decoder);
 FR_TARGET_RULE(fr_script_is_dense);
 FR_TARGET_RULE(fr_script_has_plain_attention);
 FR_TARGET_RULE(fr_script_has_plain_positions);
+
+FR_TARGET_RULE(fr_script_has_no_dropout);
+
+#define FR_SCRIPT_RULES_OF_ARRAYS                                              \
+    {                                                                          \
+        .text = "dropout 0: the model of the script has none",                 \
+        .source = "interop/export/script/array_model.py",                      \
+        .holds = fr_script_has_no_dropout                                      \
+    }
 
 #define FR_SCRIPT_RULES_OF_MODEL(file)                                         \
     {.text = "a decoder: its script has no encoders and no lists of layers",   \

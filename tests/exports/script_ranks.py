@@ -19,6 +19,7 @@ import torch  # noqa: F401, so that the forks have it
 import torch.distributed.optim  # noqa: F401
 
 import script_stubs
+import script_stubs_arrays
 
 SECONDS = 60  # of a script
 
@@ -60,7 +61,9 @@ def run_one(world, words):
 
 
 def main():
+    os.environ["STUB_WORLD"] = sys.argv[1]
     script_stubs.install()
+    script_stubs_arrays.install()
     with open(sys.argv[2]) as file:
         for line in file:
             if line.strip():

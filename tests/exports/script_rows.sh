@@ -34,8 +34,8 @@ script ddp-precision-bf16 ddp halves gpt2
 plan powersgd gpt2-tiny --dp 2 --micro-batch 1 --compress powersgd:4
 script ddp-powersgd-lossy ddp powersgd gpt2
 
-# fully_shard, Horovod and Ray are stubs (script_stubs.py): what is run is the
-# script around them.
+# fully_shard, Horovod, Ray, JAX and TensorFlow are stubs (script_stubs*.py): what
+# is run is the script around them.
 plan shards llama-tiny --dp 2 --micro-batch 2 --zero 3 --optimizer sgd \
     --lr 0.05 --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 \
     --zero-prefetch 2 --recompute full
@@ -45,3 +45,17 @@ plan hybrid gpt2-tiny --dp 2 --micro-batch 1 --zero 3 --zero-group 2 \
 script fsdp2-hybrid fsdp2 hybrid gpt2 --weights "$work/gpt2.safetensors"
 script horovod horovod gpt2 gpt2
 script ray ray-train bf16 bf16
+plan mesh llama-tiny --dp 2 --micro-batch 2 --optimizer sgd --lr 0.05 \
+    --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 --zero 2 \
+    --no-gather-overlap --recompute selective --recompute-parts attention,mlp
+script jax jax mesh llama
+plan whole gpt2-tiny --dp 2 --micro-batch 4 --data "$root/README.md" --zero 3
+script jax-text jax whole text
+plan mirror gpt2-tiny --dp 2 --micro-batch 1 --no-overlap --recompute full
+script tensorflow tensorflow mirror gpt2
+plan mirror-lamb llama-tiny --dp 2 --micro-batch 4 --optimizer lamb --lr 0.01 \
+    --lr-schedule inverse-sqrt --no-overlap
+script tensorflow-lamb tensorflow mirror-lamb lamb
+plan served gpt2-tiny --dp 2 --micro-batch 1 --no-overlap \
+    --collective parameter-server --server-place worker --servers 1
+script tensorflow-served tensorflow served gpt2

@@ -1,0 +1,28 @@
+/* export_jax.c: a training script for JAX. */
+#include "interop/export/export_list.h"
+#include "interop/export/script/export_script.h"
+#include "plan/target/target_list.h"
+
+static fr_status write_script(const fr_export_request *request,
+                              fr_export_files *out, fr_err *err)
+{
+    return fr_script_write(request, &fr_target_jax, "train_jax.py", out, err);
+}
+
+static fr_status put_command(const fr_export_request *request, fr_buffer *out,
+                             fr_err *err)
+{
+    (void)request;
+    (void)err;
+    fr_buffer_puts(out, "python3 train_jax.py");
+    return FR_OK;
+}
+
+const fr_exporter fr_exporter_jax = {
+    .name = "jax",
+    .summary = "a training script for JAX",
+    .target = &fr_target_jax,
+    .write = write_script,
+    .start = FR_START_NODE,
+    .put_command = put_command,
+};

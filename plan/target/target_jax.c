@@ -1,0 +1,84 @@
+/*
+ * target_jax.c: JAX in the script of interop/export/script/train_jax.py: a mesh
+ * of copies, shards and tensor parallelism, and the sharding of each array; XLA
+ * makes the collectives of them.
+ */
+#include "plan/target/target_list.h"
+#include "plan/target/target_script.h"
+
+/* What a pass over a micro-batch leaves whole is reduced at its end. */
+static FR_TARGET_RULE(reduces_once)
+{
+    (void)model;
+    return plan->zero_stage >= 2 || fr_plan_micro_batches(plan, job) <= 1;
+}
+
+static const fr_target_rule rules[] = {
+    {.text = "one micro-batch a step with ZeRO 0 and 1: XLA reduces gradients "
+             "after each",
+     .source = "interop/export/script/train_jax.py, new_step",
+     .fields = FR_PLAN_BIT(ZERO) | FR_PLAN_BIT(MICRO_BATCH) | FR_PLAN_BIT(DP),
+     .holds = reduces_once},
+    FR_SCRIPT_RULES_OF_ARRAYS,
+    FR_SCRIPT_RULES_OF_MODEL("array_model.py"),
+    {.text = NULL}};
+
+static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
+    FR_SCRIPT_FIELDS_OF_KERNELS,
+    FR_SCRIPT_FIELDS_OF_NO_PIPELINE,
+    FR_SCRIPT_FIELDS_OF_EXPERTS,
+    FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS,
+    FR_TARGET_FIELDS_OF_NCCL,
+    [FR_PLAN_DP] = FR_WRITTEN("the mesh: (copy, shard)"),
+    [FR_PLAN_TP] = FR_WRITTEN("the mesh: tp"),
+    [FR_PLAN_PP] = FR_REFUSED("the script has no pipeline"),
+    [FR_PLAN_CP] = FR_REFUSED("the script splits no sequence but with tp"),
+    [FR_PLAN_CP_KIND] = FR_REFUSED("the script splits no sequence but with tp"),
+    [FR_PLAN_MICRO_BATCH] = FR_WRITTEN("jax.lax.scan over micro-batches"),
+    [FR_PLAN_SEQUENCE_PARALLEL] = FR_WRITTEN("with_sharding_constraint"),
+    [FR_PLAN_TP_OVERLAP] = FR_REFUSED("XLA decides what it takes apart"),
+    [FR_PLAN_RANK_ORDER] = FR_IMPLIED_ONLY(
+        FR_IS(FR_RANK_ORDER_TP_DP_PP) | FR_IS(FR_RANK_ORDER_TP_PP_DP) |
+            FR_IS(FR_RANK_ORDER_PP_TP_DP),
+        "tp changes fastest along the devices",
+        "tp changes fastest along the devices"),
+    [FR_PLAN_ZERO] = FR_WRITTEN("NamedSharding of state, gradients, weights"),
+    [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("the mesh: shard"),
+    [FR_PLAN_ZERO_RESHARD] = FR_PREDICTED("XLA decides what stays gathered"),
+    [FR_PLAN_ZERO_PREFETCH] = FR_PREDICTED("XLA's scheduler gathers ahead"),
+    [FR_PLAN_ZERO_UNIT] = FR_PREDICTED("XLA gathers tensors, joined by bytes"),
+    [FR_PLAN_GATHER_OVERLAP] = FR_IMPLIED_ONLY(
+        FR_IS(false), "weights are gathered at the end of the jitted step",
+        "weights are gathered at the end of the jitted step"),
+    [FR_PLAN_OVERLAP] = FR_WRITTEN("--xla_gpu_enable_latency_hiding_scheduler"),
+    [FR_PLAN_BUCKET] =
+        FR_WRITTEN("--xla_gpu_all_reduce_combine_threshold_bytes"),
+    [FR_PLAN_RECOMPUTE] = FR_WRITTEN("jax.checkpoint"),
+    [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN_ONLY(
+        FR_IS(1) | FR_IS(8) | FR_IS(9), "jax.checkpoint of parts",
+        "the script makes attention (1) and MLPs (8) again"),
+    [FR_PLAN_RECOMPUTE_LAYERS] =
+        FR_WRITTEN("jax.checkpoint of the first layers"),
+    [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("jax.nn.dot_product_attention"),
+    [FR_PLAN_KERNELS] = FR_PREDICTED("XLA compiles"),
+    [FR_PLAN_CUDA_GRAPHS] = FR_PREDICTED("XLA makes command buffers by itself"),
+    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),
+        "dtype of activations, jax_default_matmul_precision",
+        "the script has f32, tf32 and bf16"),
+    [FR_PLAN_GRAD_DTYPE] =
+        FR_IMPLIED_ONLY(FR_IS(FR_DTYPE_F32),
+                        "weights are float32, so are "
+                        "their gradients",
+                        "weights are float32, so are their gradients"),
+    [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_REFUSED("the state lies on the devices"),
+    [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("they lie on the devices"),
+    [FR_PLAN_THREADS] = FR_PREDICTED("XLA has a pool of its own"),
+};
+
+const fr_target fr_target_jax = {
+    .name = "jax",
+    .summary = "a training script for JAX",
+    .fields = fields,
+    .rules = rules,
+};
