@@ -177,3 +177,8 @@ fr_status fr_import_nsys(const fr_cli *cli, fr_err *err)
 {
     return import_with(cli, fr_nsys_read, err);
 }
+
+fr_status fr_import_chakra(const fr_cli *cli, fr_err *err)
+{
+    return import_with(cli, fr_chakra_read, err);
+}

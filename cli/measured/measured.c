@@ -7,6 +7,7 @@ static const fr_measured_kind kinds[] = {
     {"log", fr_import_runlog},
     {"kineto", fr_import_kineto},
     {"nsys", fr_import_nsys},
+    {"chakra", fr_import_chakra},
 };
 
 const fr_measured_kind *fr_measured_find(const char *name)

@@ -110,8 +110,8 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid", "nccl",      "nccl-graph", "hwloc",  "nccl-tests", "slurm",
-    "topo-m",  "deepspeed", "log",        "kineto", NULL};
+    "simgrid",   "nccl", "nccl-graph", "hwloc", "nccl-tests", "slurm", "topo-m",
+    "deepspeed", "log",  "kineto",     "nsys",  "chakra",     NULL};
 static const char *const collective_words[] = {
     "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
     "broadcast",  "send",           NULL};
@@ -289,8 +289,8 @@ const fr_command fr_commands[] = {
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
      "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases "
      "for validate; kineto (JSON of PyTorch's profiler), "
-     "nsys\n(SQLite): a table of kernels, with -o FILE.csv all of it, with -o "
-     "FILE.json a\nprofile.",
+     "nsys\n(SQLite), chakra (.et, JSON): a table of kernels, with -o FILE.csv all "
+     "of it,\nwith -o FILE.json a profile.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "

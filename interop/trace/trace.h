@@ -61,6 +61,11 @@ FR_CHECKED fr_status fr_nsys_read(const char *path, fr_trace_event_fn take,
                                   void *self, fr_trace_about *about,
                                   fr_err *err);
 
+/* Execution traces of Chakra, protobuf or JSON; no pipes. */
+FR_CHECKED fr_status fr_chakra_read(const char *path, fr_trace_event_fn take,
+                                    void *self, fr_trace_about *about,
+                                    fr_err *err);
+
 /* The same for Chrome JSON that is open: calls `take` for every event, in the
  * order of the file; *about is complete afterwards.  FR_INPUT "path:line: ..."
  * where it is no such trace. */
