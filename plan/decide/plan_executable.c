@@ -95,37 +95,18 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
     FR_TRY(fr_plan_check(plan, model, job, err));
     FR_TRY(
         check_model_executable(model, job->seq, is_gpu ? "GPU" : "CPU", err));
-    if (plan->n_split > 1 && (plan->layer_split[0] == 0 ||
-                              plan->layer_split[plan->n_split - 1] == 0))
-        return fr_plan_refuse(err, "a stage of the embedding or the loss alone",
-                              "give every stage a layer");
     if (job->dropout > 0)
         return fr_plan_refuse(err, "dropout", "choose dropout 0");
     if (plan->cp > 1)
         return fr_plan_refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
         return fr_plan_refuse(err, "expert parallel plans", "choose ep 1");
-    if (plan->zero_stage > 1)
-        return fr_plan_refuse(err, "zero 2 and 3", "choose zero 0 or 1");
     FR_TRY(check_precision_executable(plan, is_gpu, err));
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-        plan->recompute_parts != FR_RECOMPUTE_PART_ATTENTION)
-        return fr_plan_refuse(err, "selective recompute of other parts",
-                              "choose the attention alone");
-    if (plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0)
-        return fr_plan_refuse(err, "recompute of some layers",
-                              "choose recompute_layers 0, all of them");
-    if (plan->zero_group > 0)
-        return fr_plan_refuse(err, "ZeRO over a part of dp",
-                              "choose zero_group 0");
     if (plan->is_tp_overlap)
         return fr_plan_refuse(err, "tensor-parallel overlap", "leave it out");
     if (plan->is_optimizer_offloaded ||
         (plan->activation_offload_frac > 0 && !is_gpu))
         return fr_plan_refuse(err, "offload to the host", "leave it out");
-    if (fr_schedules[plan->schedule]->is_split)
-        return fr_plan_refuse(err, "a backward in two parts",
-                              "choose schedule 1f1b or interleaved");
     return check_collective_executable(plan, is_gpu, err);
 }
 

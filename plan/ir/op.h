@@ -98,7 +98,8 @@ enum {
     FR_INSTR_HELD = 1 << 10,   /* GPUs: the host waits for its end */
     FR_INSTR_LISTED = 1 << 11, /* collectives on GPUs: a tensor for each member,
                                  made and copied one by one by the host */
-    FR_INSTR_APART = 1 << 12   /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR */
+    FR_INSTR_APART = 1 << 12,  /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR */
+    FR_INSTR_SHARD = 1 << 13   /* of a range: fr_instr_range_first() */
 };
 
 #define FR_INSTR_REFS 8
@@ -174,5 +175,17 @@ uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group);
 
 /* Bytes that a collective or a transfer carries (its n in bytes). */
 uint64_t fr_instr_payload_bytes(const fr_instr *instr);
+
+/*
+ * Where the range of an optimizer's instruction begins in the flat list, for
+ * the rank at `position` on the instruction's axis: ZeRO's shards of n elements
+ * follow each other.
+ */
+static inline int64_t fr_instr_range_first(const fr_instr *instr,
+                                           int64_t position)
+{
+    bool is_shard = (instr->flags & FR_INSTR_SHARD) != 0;
+    return instr->range.first + (is_shard ? position * instr->range.n : 0);
+}
 
 #endif

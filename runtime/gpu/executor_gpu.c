@@ -8,6 +8,7 @@
 #include "runtime/gpu/gpu_interpreter.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/checkpoint.h"
+#include "runtime/run/weight_parts.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -243,23 +244,43 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
 
     while (status == FR_OK && fr_instr_walk_next(&at)) {
         const fr_instr *instr = at.instr;
-        uint64_t n = (uint64_t)instr->range.n,
-                 first = (uint64_t)instr->range.first;
+        uint64_t n = (uint64_t)instr->range.n;
         int64_t position = 0;
         if (instr->op != FR_OP_OPT_STEP)
             continue;
-        if (instr->ref[FR_OPT_STEP_G].is_sharded)
+        if ((instr->flags & FR_INSTR_SHARD) != 0)
             (void)fr_plan_group(&program->plan, base->transport->rank,
                                 (fr_axis)instr->axis, ranks, &position);
-        status = store_all(
-            self,
-            fr_call_base_bytes(base->rank_program, at.call,
-                               instr->ref[FR_OPT_STEP_OPT].space) +
-                instr->ref[FR_OPT_STEP_OPT].offset_bytes +
-                n_moments * n * sizeof(float),
-            n * sizeof *weights, weights + first + (uint64_t)position * n, err);
+        status =
+            store_all(self,
+                      fr_call_base_bytes(base->rank_program, at.call,
+                                         instr->ref[FR_OPT_STEP_OPT].space) +
+                          instr->ref[FR_OPT_STEP_OPT].offset_bytes +
+                          n_moments * n * sizeof(float),
+                      n * sizeof *weights,
+                      weights + fr_instr_range_first(instr, position), err);
     }
     free(ranks);
+    return status;
+}
+
+/* What of the flat list, of elements of so many bytes, is the rank's. */
+static fr_status store_parts(gpu_executor *self, const void *list,
+                             size_t element_bytes, fr_err *err)
+{
+    const fr_executor *base = &self->base;
+    fr_weight_parts parts = {0};
+    fr_status status =
+        fr_weight_parts_list(base->program, base->transport->rank, &parts, err);
+
+    for (size_t i = 0; status == FR_OK && i < parts.n; i++) {
+        const fr_weight_part *part = &parts.items[i];
+        status = store_all(
+            self, part->offset_bytes, (uint64_t)part->n * element_bytes,
+            (const unsigned char *)list + (size_t)part->first * element_bytes,
+            err);
+    }
+    fr_vec_release(&parts);
     return status;
 }
 
@@ -271,8 +292,7 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
     uint64_t n = rank_program->n_parameters;
 
     if (fr_plan_storage_dtype(plan) == FR_DTYPE_F32)
-        return store_all(self, rank_program->weight_offset_bytes,
-                         n * sizeof *weights, weights, err);
+        return store_parts(self, weights, sizeof *weights, err);
     if (fr_plan_storage_dtype(plan) != FR_DTYPE_BF16)
         return fr_fail(err, FR_INPUT,
                        "weights in %s cannot be made; choose precision f32, "
@@ -283,8 +303,7 @@ static fr_status store_weights(gpu_executor *self, const float *weights,
         return fr_fail_no_memory(err);
     for (uint64_t i = 0; i < n; i++)
         narrow[i] = round_to_bf16(weights[i]);
-    fr_status status = store_all(self, rank_program->weight_offset_bytes,
-                                 n * sizeof *narrow, narrow, err);
+    fr_status status = store_parts(self, narrow, sizeof *narrow, err);
     free(narrow);
     if (status == FR_OK && fr_plan_has_master(plan))
         status = fill_master(self, weights, err);
@@ -313,7 +332,8 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
     float *weights;
     FR_TRY_CALLOC(weights, rank_program->n_parameters + 1, err);
     fr_kernels_cpu_init_weights(
-        weights, rank_program->tensors, rank_program->n_tensors,
+        weights, 0, (int64_t)rank_program->n_parameters, rank_program->tensors,
+        rank_program->n_tensors,
         fr_plan_coord(&program->plan, executor->transport->rank).tp,
         program->plan.tp, program->job.seed, fill_threads(executor));
     fr_status status = store_weights(self, weights, err);

@@ -37,10 +37,13 @@ void fr_kernels_cpu_set_threads(int n_threads);
 /*
  * Fills the parameters of one rank program from the seed: every element depends
  * on (seed, tensor id, global row and column) alone, so any layout starts from
- * the same model.  `weights`: the flat list; tp: the rank's TP coordinate.
+ * the same model.  `weights`: n elements of the flat list from `first` on, of
+ * which what belongs to no tensor (padding) is left as it is; tp: the rank's TP
+ * coordinate.
  */
-void fr_kernels_cpu_init_weights(float *weights, const fr_tensor *tensors,
-                                 uint32_t n_tensors, int tp, int n_tp,
-                                 uint64_t seed, int n_threads);
+void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
+                                 const fr_tensor *tensors, uint32_t n_tensors,
+                                 int tp, int n_tp, uint64_t seed,
+                                 int n_threads);
 
 #endif

@@ -66,7 +66,9 @@ typedef struct init_place {
     uint64_t key;
 } init_place;
 
-static void init_row(const init_place *at, float *w, int64_t row)
+/* Columns [begin, end) of a row. */
+static void init_columns(const init_place *at, float *w, int64_t row,
+                         int64_t begin, int64_t end)
 {
     const fr_tensor *tensor = at->tensor;
     int64_t cols = tensor->cols;
@@ -76,30 +78,40 @@ static void init_row(const init_place *at, float *w, int64_t row)
                                                  at->tp, at->n_tp)
                         : row;
     int64_t n = i_row < tensor->global_rows ? tensor->global_cols - first : 0;
-    n = n < 0 ? 0 : (n < cols ? n : cols);
+    n = n < begin ? begin : (n < end ? n : end);
     if (tensor->init == FR_TENSOR_INIT_NORMAL)
-        fill_normal(w, n, at->key,
+        fill_normal(w, n - begin, at->key,
                     (uint64_t)i_row * (uint64_t)tensor->global_cols +
-                        (uint64_t)first,
+                        (uint64_t)(first + begin),
                     (float)tensor->init_std);
     else
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n - begin; i++)
             w[i] = tensor->init == FR_TENSOR_INIT_ONE ? 1.0F : 0.0F;
-    memset(w + n, 0, (size_t)(cols - n) * sizeof *w); /* padding */
+    memset(w + (n - begin), 0, (size_t)(end - n) * sizeof *w); /* padding */
 }
 
-void fr_kernels_cpu_init_weights(float *weights, const fr_tensor *tensors,
-                                 uint32_t n_tensors, int tp, int n_tp,
-                                 uint64_t seed, int n_threads)
+void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
+                                 const fr_tensor *tensors, uint32_t n_tensors,
+                                 int tp, int n_tp, uint64_t seed, int n_threads)
 {
     FR_FOR_TEAM(n_threads);
     for (uint32_t i = 0; i < n_tensors; i++) {
         const fr_tensor *tensor = &tensors[i];
+        const int64_t cols = tensor->cols, start = (int64_t)tensor->first;
         init_place at = {tensor, tp, n_tp,
                          fr_hash_u64(seed, tensor->id, 0x77656967, 0)};
-        float *w = weights + tensor->first;
+        /* What of the tensor is asked for, in its own elements. */
+        int64_t begin = first > start ? first - start : 0;
+        int64_t end = first + n - start;
+        end = end < (int64_t)tensor->n ? end : (int64_t)tensor->n;
+        if (begin >= end)
+            continue;
 #pragma omp parallel for num_threads(n_threads) schedule(static)
-        for (int64_t row = 0; row < tensor->rows; row++)
-            init_row(&at, w + row * tensor->cols, row);
+        for (int64_t row = begin / cols; row <= (end - 1) / cols; row++) {
+            int64_t from = row * cols > begin ? 0 : begin - row * cols;
+            int64_t to = end - row * cols < cols ? end - row * cols : cols;
+            init_columns(&at, weights + (start + row * cols + from - first),
+                         row, from, to);
+        }
     }
 }

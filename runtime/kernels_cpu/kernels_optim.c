@@ -17,19 +17,10 @@ typedef struct flat_range {
     int64_t first, n;
 } flat_range;
 
-/* With sharded operands the n elements of each coordinate follow those of the
- * one before. */
 static flat_range range_of(const fr_kernel_call *call)
 {
-    const fr_instr *instr = call->instr;
-    flat_range range = {instr->range.first, instr->range.n};
-    for (int i = 0; i < FR_INSTR_REFS; i++) {
-        if (instr->ref[i].is_sharded) {
-            range.first += call->coordinate * range.n;
-            break;
-        }
-    }
-    return range;
+    return (flat_range){fr_instr_range_first(call->instr, call->coordinate),
+                        call->instr->range.n};
 }
 
 /* What of `tensor` lies in [first, last), relative to `first`. */

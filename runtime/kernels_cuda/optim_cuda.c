@@ -10,22 +10,12 @@ int64_t fr_cuda_range_n(const fr_kernel_call *call)
     return call->instr->range.n;
 }
 
-/* With sharded operands the n elements of each coordinate follow those of the
- * one before. */
-static int64_t range_first(const fr_kernel_call *call)
-{
-    const fr_instr *instr = call->instr;
-    for (int i = 0; i < FR_INSTR_REFS; i++)
-        if (instr->ref[i].is_sharded)
-            return instr->range.first + call->coordinate * instr->range.n;
-    return instr->range.first;
-}
-
 /* The part of the tensor that lies in the range; n is 0 if there is none. */
 static fr_cuda_run run_of(const fr_kernel_call *call, uint32_t i_tensor)
 {
     const fr_tensor *tensor = &call->tensors[i_tensor];
-    const int64_t first = range_first(call);
+    const int64_t first =
+        fr_instr_range_first(call->instr, call->coordinate);
     const int64_t last = first + fr_cuda_range_n(call);
     int64_t begin = (int64_t)tensor->first, end = begin + (int64_t)tensor->n;
     begin = begin > first ? begin : first;

@@ -3,6 +3,7 @@
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
+#include "runtime/run/weight_parts.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -129,17 +130,20 @@ static fr_status cpu_fill(fr_executor *executor, fr_err *err)
 {
     const fr_program *program = executor->program;
     const fr_rank_program *rank_program = executor->rank_program;
-    unsigned char *weights =
-        slab_of(executor) + rank_program->weight_offset_bytes;
+    const int64_t rank = executor->transport->rank;
+    fr_weight_parts parts = {0};
+    fr_status status = fr_weight_parts_list(program, rank, &parts, err);
 
-    (void)err;
-    if (rank_program->n_tensors > 0)
+    for (size_t i = 0; status == FR_OK && i < parts.n; i++) {
+        const fr_weight_part *part = &parts.items[i];
         fr_kernels_cpu_init_weights(
-            (float *)(void *)weights, rank_program->tensors,
-            rank_program->n_tensors,
-            fr_plan_coord(&program->plan, executor->transport->rank).tp,
+            (float *)(void *)(slab_of(executor) + part->offset_bytes),
+            part->first, part->n, rank_program->tensors,
+            rank_program->n_tensors, fr_plan_coord(&program->plan, rank).tp,
             program->plan.tp, program->job.seed, program->plan.n_threads);
-    return FR_OK;
+    }
+    fr_vec_release(&parts);
+    return status;
 }
 
 static fr_status cpu_step(fr_executor *executor, int64_t i_step, bool is_traced,

@@ -4,6 +4,7 @@
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
 #include "plan/decide/grid.h"
+#include "runtime/run/rank_context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,7 @@ static const char magic[8] = {'F', 'R', 'G', 'R', 'A', 'D', '1', '\n'};
 struct fr_gradient_dump {
     const fr_program *program;
     const fr_rank_program *rank_program;
-    int64_t rank;
-    int dp;
+    fr_rank_context rank;
     float *flat;        /* [n_parameters] */
     unsigned char *has; /* [n_parameters] */
 };
@@ -25,10 +25,14 @@ fr_status fr_gradient_dump_create(const fr_program *program, int64_t rank,
     fr_gradient_dump *dump;
 
     FR_TRY_CALLOC(dump, 1, err);
+    fr_status status =
+        fr_rank_context_init(program, rank, NULL, &dump->rank, err);
+    if (status != FR_OK) {
+        free(dump);
+        return status;
+    }
     dump->program = program;
     dump->rank_program = fr_program_of_rank(program, rank);
-    dump->rank = rank;
-    dump->dp = fr_plan_coord(&program->plan, rank).dp;
     dump->flat =
         calloc(dump->rank_program->n_parameters + 1, sizeof *dump->flat);
     dump->has = calloc(dump->rank_program->n_parameters + 1, 1);
@@ -55,9 +59,9 @@ void fr_gradient_dump_note(fr_gradient_dump *dump, const fr_instr_view *view)
 
     if (instr->op != FR_OP_OPT_STEP || view->ptr[FR_OPT_STEP_G] == NULL)
         return;
-    uint64_t n = (uint64_t)instr->range.n, first = (uint64_t)instr->range.first;
-    if (instr->ref[FR_OPT_STEP_G].is_sharded)
-        first += (uint64_t)dump->dp * n;
+    uint64_t n = (uint64_t)instr->range.n;
+    uint64_t first = (uint64_t)fr_instr_range_first(
+        instr, dump->rank.coordinate[instr->axis]);
     if (first + n > dump->rank_program->n_parameters)
         return;
     memcpy(dump->flat + first, view->ptr[FR_OPT_STEP_G],

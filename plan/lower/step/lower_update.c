@@ -92,6 +92,8 @@ static void set_range(const lower_rank *rank, const lower_bucket *bucket,
     instr->range.first = (int64_t)bucket->first;
     instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
+    if (context->sharding.n_shards[bucket->is_expert] > 1)
+        instr->flags |= FR_INSTR_SHARD;
 }
 
 /* Sums what lies at a place among the step's scalars. */
@@ -224,7 +226,7 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
         context->job->optimizer, own_elements(rank, bucket),
         fr_plan_has_master(context->plan));
     instr->range.norms_bytes = (int64_t)n_norms;
-    instr->flags = is_on_host ? FR_INSTR_HOST : 0;
+    instr->flags |= is_on_host ? FR_INSTR_HOST : 0;
     instr->ref[FR_OPT_STEP_G] = lower_own(rank, bucket, FR_SPACE_GRAD);
     instr->ref[FR_OPT_STEP_W] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
     if (instr->range.opt_bytes > 0 && !is_on_host)

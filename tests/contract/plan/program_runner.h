@@ -59,6 +59,7 @@ static void pr_open(program_runner *run, const fr_program *program,
         fr_kernels_cpu_init_weights(
             (float *)(void *)(rank->slab +
                               rank->rank_program->weight_offset_bytes),
+            0, (int64_t)rank->rank_program->n_parameters,
             rank->rank_program->tensors, rank->rank_program->n_tensors,
             fr_plan_coord(&program->plan, r).tp, program->plan.tp,
             program->job.seed, 1);

@@ -15,8 +15,11 @@ typedef struct layout_row {
     fr_optimizer_kind optimizer;
     int32_t dp, tp, pp, vpp; /* 0: 1 */
     int64_t micro_batch;
-    int32_t zero;
+    int32_t zero, zero_group;
     fr_recompute recompute;
+    uint32_t recompute_parts; /* 0: the attention */
+    int32_t recompute_layers;
+    bool is_kept; /* ZeRO 3: gathered weights stay until backward */
     bool is_sequence_parallel;
     fr_schedule_kind schedule;
     bool is_serial; /* no overlap */

@@ -124,19 +124,37 @@ static void test_init_layouts(void)
     fr_tensor whole[N_TENSORS], part[N_TENSORS];
     uint64_t n_whole = make_tensors(whole, 1);
     float *all = calloc(n_whole, sizeof *all);
-    fr_kernels_cpu_init_weights(all, whole, N_TENSORS, 0, 1, 2385, 2);
+    fr_kernels_cpu_init_weights(all, 0, (int64_t)n_whole, whole, N_TENSORS, 0,
+                                1, 2385, 2);
     for (int n_tp = 2; n_tp <= 4; n_tp += 2) {
         uint64_t n = make_tensors(part, n_tp);
         float *w = kf_floats((int64_t)n, 1, 1);
         for (int tp = 0; tp < n_tp; tp++) {
-            fr_kernels_cpu_init_weights(w, part, N_TENSORS, tp, n_tp, 2385, 1);
+            fr_kernels_cpu_init_weights(w, 0, (int64_t)n, part, N_TENSORS, tp,
+                                        n_tp, 2385, 1);
             for (int i = 0; i < N_TENSORS; i++)
                 check_place(&part[i], &whole[i], w, all, tp, n_tp);
         }
         free(w);
     }
+    /* A range of the list is the same elements. */
+    float *some = calloc(n_whole, sizeof *some);
+    for (int64_t first = 0; first < (int64_t)n_whole; first += 1237) {
+        int64_t n =
+            (int64_t)n_whole - first < 701 ? (int64_t)n_whole - first : 701;
+        fr_kernels_cpu_init_weights(some, first, n, whole, N_TENSORS, 0, 1,
+                                    2385, 1);
+        for (int i = 0; i < N_TENSORS; i++)
+            for (int64_t k = 0; k < (int64_t)whole[i].n; k++) {
+                int64_t at = (int64_t)whole[i].first + k;
+                if (at >= first && at < first + n)
+                    CHECK(some[at - first] == all[at]);
+            }
+    }
+    free(some);
     float *other = calloc(n_whole, sizeof *other);
-    fr_kernels_cpu_init_weights(other, whole, N_TENSORS, 0, 1, 2386, 2);
+    fr_kernels_cpu_init_weights(other, 0, (int64_t)n_whole, whole, N_TENSORS, 0,
+                                1, 2386, 2);
     CHECK(other[0] != all[0] && other[777] != all[777]);
     free(other);
     free(all);
@@ -156,7 +174,7 @@ static void test_init_moments(void)
                         .init_std = 0.02};
     float *w = calloc(N, sizeof *w);
     double sums[5] = {0}, beside = 0;
-    fr_kernels_cpu_init_weights(w, &tensor, 1, 0, 1, 42, 2);
+    fr_kernels_cpu_init_weights(w, 0, N, &tensor, 1, 0, 1, 42, 2);
     for (int i = 0; i < N; i++) {
         double z = (double)w[i] / 0.02;
         CHECK(fabs(z) < 7);
