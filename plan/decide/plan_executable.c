@@ -102,6 +102,18 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
     if (plan->ep > 1)
         return fr_plan_refuse(err, "expert parallel plans", "choose ep 1");
     FR_TRY(check_precision_executable(plan, is_gpu, err));
+    if (plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        return fr_plan_refuse(err, "recompute of some layers",
+                              "choose recompute_layers 0, all of them");
+    if (plan->zero_stage == 3 && plan->zero_unit == FR_ZERO_UNIT_PARAMETER)
+        return fr_plan_refuse(err, "ZeRO 3 parameter by parameter",
+                              "choose zero_unit layer");
+    if (plan->compressor != FR_COMPRESSOR_NONE &&
+        (plan->zero_stage > 1 || plan->zero_group > 0))
+        return fr_plan_refuse(err,
+                              "compressed gradients with ZeRO 2, 3 or over a "
+                              "part of dp",
+                              "choose zero 1, or compress none");
     if (plan->is_tp_overlap)
         return fr_plan_refuse(err, "tensor-parallel overlap", "leave it out");
     if (plan->is_optimizer_offloaded ||

@@ -357,7 +357,8 @@ void est_plan_set(est_plan *x, const fr_plan *plan)
     x->n_micro = fr_plan_micro_batches(plan, e->job);
     x->is_split = schedule->is_split;
     x->is_v = schedule->is_v;
-    x->is_executable = plan->zero_stage == 1 && est_is_executable(e, plan);
+    x->is_executable = (plan->zero_stage == 1 || plan->zero_stage == 2) &&
+                       est_is_executable(e, plan);
     est_sharding_set(x);
 }
 
