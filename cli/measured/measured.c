@@ -8,6 +8,7 @@ static const fr_measured_kind kinds[] = {
     {"kineto", fr_import_kineto},
     {"nsys", fr_import_nsys},
     {"chakra", fr_import_chakra},
+    {"memory-snapshot", fr_import_snapshot},
 };
 
 const fr_measured_kind *fr_measured_find(const char *name)

@@ -110,8 +110,9 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid",   "nccl", "nccl-graph", "hwloc", "nccl-tests", "slurm", "topo-m",
-    "deepspeed", "log",  "kineto",     "nsys",  "chakra",     NULL};
+    "simgrid", "nccl",   "nccl-graph",      "hwloc", "nccl-tests",
+    "slurm",   "topo-m", "deepspeed",       "log",   "kineto",
+    "nsys",    "chakra", "memory-snapshot", NULL};
 static const char *const collective_words[] = {
     "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
     "broadcast",  "send",           NULL};
@@ -193,7 +194,8 @@ const fr_command fr_commands[] = {
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
     {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
-     "PLAN [CLUSTER] | MODEL CLUSTER | --from FILE CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
+     "PLAN [CLUSTER] | MODEL CLUSTER | --from FILE CLUSTER", 1, 2,
+     {IS(FILE), IS(CLUSTER)},
      NULL, explain_options, explain_usual,
      "With a CLUSTER the step is simulated again with each rate and latency a "
      "little\nlarger and smaller, and with every single change of the plan; "
@@ -287,10 +289,11 @@ const fr_command fr_commands[] = {
      "Configurations of frameworks become plan files: deepspeed "
      "(ds_config.json);\n--model and --ranks say what the file does not.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
-     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases "
-     "for validate; kineto (JSON of PyTorch's profiler), "
-     "nsys\n(SQLite), chakra (.et, JSON): a table of kernels, with -o FILE.csv all "
-     "of it,\nwith -o FILE.json a profile.",
+     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases for "
+     "validate; kineto\n(JSON of PyTorch's profiler), nsys (SQLite), chakra "
+     "(.et, JSON): a table of\nkernels, with -o FILE.csv all of it, with -o "
+     "FILE.json a profile;\nmemory-snapshot (JSON of PyTorch's allocator): "
+     "what it holds, and its peak.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
