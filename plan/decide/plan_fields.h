@@ -124,9 +124,11 @@ FR_CHECKED fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err);
 FR_CHECKED fr_status fr_plan_check_size(const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err);
-/* Can all calls of a step be written out?  FR_INPUT: there are too many. */
+/* Can all calls of a step be written out?  FR_INPUT: there are more than so
+ * many. */
 FR_CHECKED fr_status fr_plan_check_calls(const fr_plan *plan,
                                          const fr_model *model,
-                                         const fr_job *job, fr_err *err);
+                                         const fr_job *job, double most,
+                                         fr_err *err);
 
 #endif

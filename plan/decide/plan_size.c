@@ -41,10 +41,9 @@ static double sequence_bytes(const fr_plan *plan, const fr_model *model,
  * a layer: a kilobyte and more each, with what a replay keeps of it.
  */
 fr_status fr_plan_check_calls(const fr_plan *plan, const fr_model *model,
-                              const fr_job *job, fr_err *err)
+                              const fr_job *job, double most, fr_err *err)
 {
     const int64_t n_micro = fr_plan_micro_batches(plan, job);
-    const double most = 0x1p24;
     double n_calls = 2.0 * (double)n_micro *
                      ((double)model->n_layers + (double)model->n_mtp_layers +
                       2.0 * plan->pp * plan->vpp);
@@ -52,8 +51,9 @@ fr_status fr_plan_check_calls(const fr_plan *plan, const fr_model *model,
         return FR_OK;
     return fr_fail(err, FR_INPUT,
                    "%lld micro-batches are about %.3g passes over layers in a "
-                   "step, more than %.0f; choose a larger micro_batch, more "
-                   "dp or a smaller global_batch",
+                   "step that does not come to repeat itself, more than %.0f; "
+                   "choose a larger micro_batch, more dp or a smaller "
+                   "global_batch",
                    (long long)n_micro, n_calls, most);
 }
 

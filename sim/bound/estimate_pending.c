@@ -57,6 +57,14 @@ static fr_status add_point(est_occupancy *f, est_occupancy_point point,
     return fr_vec_push(f, point) == FR_OK ? FR_OK : fr_fail_no_memory(err);
 }
 
+/* Micro-batches after which more of them add no point: the pipeline has filled
+ * and drains, and does the same again in between. */
+static int64_t enough_micro(const est_plan *x)
+{
+    const int64_t most = 16 * (int64_t)x->pp + 256;
+    return x->n_micro < most ? x->n_micro : most;
+}
+
 static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
                             est_occupancy *out, fr_err *err)
 {
@@ -72,7 +80,7 @@ static fr_status walk_tasks(const est_plan *x, const fr_task *tasks, int64_t n,
         if (task->kind == FR_TASK_WEIGHTS) {
             int64_t n_weights = ++n_done[task->chunk];
             n_open += n_weights == 1;
-            n_open -= n_weights == x->n_micro;
+            n_open -= n_weights == enough_micro(x);
         }
         now.has_gradients = n_open == x->vpp;
         FR_TRY(add_point(out, now, err));
@@ -84,11 +92,11 @@ static fr_status fill(const est_plan *x, int32_t rank, est_occupancy *out,
                       fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[x->plan->schedule];
-    const int64_t n = fr_schedule_n_tasks(schedule, x->n_micro, x->vpp);
+    const int64_t n = fr_schedule_n_tasks(schedule, enough_micro(x), x->vpp);
     fr_task *tasks = malloc(((size_t)n + 1) * sizeof *tasks);
     if (tasks == NULL)
         return fr_fail_no_memory(err);
-    schedule->emit(rank, x->pp, x->n_micro, x->vpp, tasks);
+    schedule->emit(rank, x->pp, enough_micro(x), x->vpp, tasks);
     fr_status status = walk_tasks(x, tasks, n, out, err);
     free(tasks);
     return status;

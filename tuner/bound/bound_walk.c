@@ -1,12 +1,12 @@
 /* bound_walk.c: workers, each with an estimator and what it found. */
 #include "tuner/bound/bound_walk.h"
 
-#include "core/base/clock.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "sim/bound/estimate.h"
 #include "sim/predict/predict_memory.h"
 #include "tuner/bound/bound_keep.h"
 #include "tuner/bound/bound_layers.h"
+#include "tuner/bound/walk_clock.h"
 #include "tuner/partition/balance_layers.h"
 #include "tuner/space/decision_lists.h"
 
@@ -54,6 +54,7 @@ typedef struct run {
     fr_bound_walk *walk;
     const fr_walk_options *options;
     double limit; /* of the round */
+    fr_walk_clock *clock;
 } run;
 
 /* One choice of LAYERS on the way down. */
@@ -187,8 +188,10 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
         join(d, g, &d->found.candidate);
         keep(r, w, d);
     }
-    if (d->has_best)
+    if (d->has_best) {
         fr_bound_keep_offer(&w->by_estimate, &d->best_by_estimate);
+        fr_walk_clock_note(r->clock);
+    }
     w->n_estimated += group->n;
     return FR_OK;
 }
@@ -330,7 +333,9 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
                                 const fr_decision_list *pipelines, descent *d,
                                 fr_err *err)
 {
-    for (size_t p = 0; p < pipelines->choices.n; p++) {
+    for (size_t p = 0; p < pipelines->choices.n &&
+                       (p == 0 || !fr_walk_clock_is_over(r->clock));
+         p++) {
         d->pipeline = &pipelines->choices.items[p];
         if (r->options->is_even &&
             d->pipeline->value[FR_SPACE_AXIS_LAYER_SPLIT] != 0)
@@ -437,20 +442,14 @@ static void walk_block(const run *r, size_t i_block)
     end = end < walk->layers.n ? end : walk->layers.n;
     for (size_t i = i_block * BLOCK; i < end; i++) {
         fr_err err;
-        if (w->i_failed != SIZE_MAX || walk_layers(r, w, i, &err) == FR_OK)
+        /* Each worker looks at some plans, however late it is. */
+        bool is_late = w->n_plans > 0 && fr_walk_clock_is_over(r->clock);
+        if (w->i_failed != SIZE_MAX || is_late ||
+            walk_layers(r, w, i, &err) == FR_OK)
             continue;
         w->i_failed = i;
         w->err = err;
     }
-}
-
-static bool is_over(const run *r)
-{
-    size_t n_found = 0;
-    const double until_s = r->options->until_s;
-    for (int i = 0; i < r->walk->n_workers; i++)
-        n_found += (size_t)r->walk->workers[i].by_estimate.n;
-    return n_found > 0 && until_s > 0 && fr_clock_s() >= until_s;
 }
 
 static fr_status walk_all(run *r, bool *is_cut, fr_err *err)
@@ -465,7 +464,8 @@ static fr_status walk_all(run *r, bool *is_cut, fr_err *err)
             walk_block(r, i);
         if (r->options->is_best_only)
             FR_TRY(lower_limit(r, err));
-        *is_cut = round + 1 < n_rounds && is_over(r);
+        *is_cut = round + 1 < n_rounds ? fr_walk_clock_is_over(r->clock)
+                                       : r->clock->is_over;
     }
     return FR_OK;
 }
@@ -495,7 +495,8 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
                             fr_walk_result *out, fr_err *err)
 {
-    run r = {walk, options, options->limit};
+    fr_walk_clock clock = fr_walk_clock_of(options->until_s);
+    run r = {walk, options, options->limit, &clock};
     fr_walk_result result = {0};
     FR_TRY(reset(walk, err));
     FR_TRY(walk_all(&r, &result.is_cut, err));

@@ -52,8 +52,8 @@ typedef struct fr_walk_options {
     bool is_whole;           /* every plan is estimated, whatever its group */
     double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
-    double until_s; /* of fr_clock_s(): then, once a plan that may fit is
-                       known, the walk ends; 0: when it has seen all */
+    double until_s; /* of fr_clock_s(): then the walk ends, later where no plan
+                       that may fit is known; 0: when it has seen all */
 } fr_walk_options;
 
 /* Layers that were priced in an earlier run stay priced. */

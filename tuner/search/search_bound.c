@@ -170,14 +170,26 @@ static fr_status interleave_families(const fr_plan_space_request *request,
     return FR_OK;
 }
 
+/* When so much of the budget is spent, or a tenth of it from now on; 0: there
+ * is no end. */
+static double end_of(const search *s, double share)
+{
+    if (s->in.budget_s <= 0 || s->in.is_exact)
+        return 0;
+    return fmax(s->begin_s + share * s->in.budget_s,
+                fr_clock_s() + 0.1 * s->in.budget_s);
+}
+
 /*
  * Where nodes or layers are unlike the estimate is too kind to splits that
  * balance them, and these crowd all else out: by turns one of the even ones.
  */
 static fr_status add_even_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {
-        .is_best_only = true, .is_even = true, .limit = s->best};
+    const fr_walk_options options = {.is_best_only = true,
+                                     .is_even = true,
+                                     .limit = s->best,
+                                     .until_s = end_of(s, 0.5)};
     fr_bounded_list any = s->seeds;
     fr_walk_result even;
     FR_TRY(fr_bound_walk_run(s->walk, &options, &even, err));
@@ -242,14 +254,6 @@ static fr_status order_seeds(search *s, fr_err *err)
     return status;
 }
 
-/* When so much of the budget is spent; 0: there is no end. */
-static double end_of(const search *s, double share)
-{
-    return s->in.budget_s > 0 && !s->in.is_exact
-               ? s->begin_s + share * s->in.budget_s
-               : 0;
-}
-
 static fr_status find_seeds(search *s, fr_err *err)
 {
     const fr_walk_options options = {
@@ -276,7 +280,7 @@ static fr_status walk_on(search *s, fr_err *err)
     const fr_walk_options options = {
         .limit = s->best, .after = last, .until_s = end_of(s, 0.9)};
     if (s->best < HUGE_VAL && options.until_s > 0 &&
-        fr_clock_s() >= options.until_s) {
+        fr_clock_s() >= s->begin_s + 0.9 * s->in.budget_s) {
         s->is_cut = true;
         return FR_OK;
     }
@@ -341,9 +345,20 @@ static batch_size empty_batch(const search *s, size_t n_max)
                         .usual = is_short ? (int64_t)share : batch_work};
 }
 
-static void take_space(batch_size *b, const fr_bounded *entry)
+/* What a simulation takes; of very many ranks their places take most. */
+static int64_t work_of(const search *s, const fr_bounded *entry)
 {
-    const int64_t work = entry->n_steps + each_work;
+    enum { MANY_RANKS = 1 << 16, RANKS_OF_A_STEP = 6 };
+    fr_plan plan;
+    fr_plan_space_plan(s->in.request, &entry->candidate, &plan);
+    const int64_t n_ranks = fr_plan_world(&plan);
+    return entry->n_steps + each_work +
+           (n_ranks > MANY_RANKS ? n_ranks / RANKS_OF_A_STEP : 0);
+}
+
+static void take_space(const search *s, batch_size *b, const fr_bounded *entry)
+{
+    const int64_t work = work_of(s, entry);
     b->n++;
     b->work += work;
     b->most = work > b->most ? work : b->most;
@@ -394,7 +409,7 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
         if (seed == NULL)
             break;
         out[size.n] = seed->candidate;
-        take_space(&size, seed);
+        take_space(s, &size, seed);
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
     }
@@ -418,6 +433,8 @@ static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
     const fr_bounded_list *list = &s->nearest;
     if (is_side_search(s) && n_max > MOST_NEAREST_BESIDE)
         n_max = MOST_NEAREST_BESIDE;
+    if (s->in.budget_s > 0 && !s->in.is_exact)
+        n_max = LEAST_BATCH; /* the walk has had its time */
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
     s->n_too_large -= *n; /* who asked counts them */
@@ -440,7 +457,7 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
         if (is_asked(s, &entry->candidate))
             continue;
         out[size.n] = entry->candidate;
-        take_space(&size, entry);
+        take_space(s, &size, entry);
     }
     s->work += size.work;
     *n = size.n;

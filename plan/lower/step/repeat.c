@@ -25,13 +25,13 @@ static bool is_same(const fr_rank_program *p, uint32_t before, uint32_t later,
     return is_alike;
 }
 
-/* The next call after `call` that does the same for the micro-batch
- * micro_step later; the number of all calls: there is none. */
+/* The next call after `before` that is of the same segment as `call`, for the
+ * micro-batch micro_step later; the number of all calls: there is none. */
 static uint32_t find_next(const fr_rank_program *p, uint32_t call,
-                          int32_t micro_step)
+                          uint32_t before, int32_t micro_step)
 {
     const fr_call *a = &p->calls[call];
-    uint32_t next = call + 1;
+    uint32_t next = before + 1;
     for (; next < p->n_calls; next++) {
         const fr_call *b = &p->calls[next];
         if (b->i_segment == a->i_segment && b->layer == a->layer &&
@@ -42,29 +42,39 @@ static uint32_t find_next(const fr_rank_program *p, uint32_t call,
     return next;
 }
 
-bool fr_repeat_find(const fr_program *program, const fr_rank_program *p,
-                    int32_t micro_step, fr_repeat *out)
+/* All calls around `from` that are the same a period later. */
+static fr_repeat extend(const fr_rank_program *p, uint32_t from,
+                        uint32_t period, int32_t micro_step)
 {
-    uint32_t from = p->n_calls / 2;
-    while (
-        from < p->n_calls &&
-        (p->calls[from].micro_batch < 0 ||
-         program->segments[p->calls[from].i_segment].lane != FR_LANE_COMPUTE))
-        from++;
-    if (from == p->n_calls)
-        return false;
-    const uint32_t next = find_next(p, from, micro_step);
-    if (next == p->n_calls)
-        return false;
-    const uint32_t period = next - from;
     uint32_t first = from, end = from;
     while (end + period < p->n_calls &&
            is_same(p, end, end + period, micro_step))
         end++;
     while (first > 0 && is_same(p, first - 1, first - 1 + period, micro_step))
         first--;
-    *out = (fr_repeat){first, end + period - first, period};
-    return out->n_calls / period >= LEAST_PERIODS;
+    return (fr_repeat){first, end + period - first, period};
+}
+
+bool fr_repeat_find(const fr_program *program, const fr_rank_program *p,
+                    int32_t micro_step, fr_repeat *out)
+{
+    enum { MOST_TRIES = 16 }; /* a segment may be called twice for a layer */
+    uint32_t from = p->n_calls / 2;
+    while (
+        from < p->n_calls &&
+        (p->calls[from].micro_batch < 0 ||
+         program->segments[p->calls[from].i_segment].lane != FR_LANE_COMPUTE))
+        from++;
+    for (uint32_t i = 0, next = from; i < MOST_TRIES && next < p->n_calls;
+         i++) {
+        next = find_next(p, from, next, micro_step);
+        if (next >= p->n_calls)
+            return false;
+        *out = extend(p, from, next - from, micro_step);
+        if (out->n_calls / out->period >= LEAST_PERIODS)
+            return true;
+    }
+    return false;
 }
 
 fr_status fr_repeat_unroll(const fr_program *program, const fr_rank_program *p,
