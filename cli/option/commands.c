@@ -111,7 +111,7 @@ static const fr_option collective_options[] = {
     FR_OPT_N};
 static const char *const import_words[] = {
     "simgrid", "nccl",   "nccl-graph",      "hwloc", "nccl-tests",
-    "slurm",   "topo-m", "deepspeed",       "log",   "kineto",
+    "slurm",   "topo-m", "deepspeed", "torchtitan", "megatron",       "log",   "kineto",
     "nsys",    "chakra", "memory-snapshot", NULL};
 static const char *const collective_words[] = {
     "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
@@ -287,7 +287,8 @@ const fr_command fr_commands[] = {
      "a "
      "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
      "Configurations of frameworks become plan files: deepspeed "
-     "(ds_config.json);\n--model and --ranks say what the file does not.\n"
+     "(ds_config.json),\ntorchtitan (TOML of 0.2).  --model and --ranks say "
+     "what the file does not.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
      "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases for "
      "validate; kineto\n(JSON of PyTorch's profiler), nsys (SQLite), chakra "

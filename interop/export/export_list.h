@@ -10,6 +10,7 @@
 #define FR_EXPORTERS(ROW)                                                      \
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
+    ROW(torchtitan)                                                            \
     ROW(ddp)                                                                   \
     ROW(fsdp2)                                                                 \
     ROW(horovod)                                                               \

@@ -1,14 +1,186 @@
 /*
- * target_torchtitan.c: torchtitan (torchtitan/config, docs/fsdp.md): FSDP2
- * shards parameters, gradients and optimizer together
- * (reshard_after_forward never: they stay gathered), or DDP; schedules of
- * torch.distributed.pipelining; activation checkpoints of whole layers, or of
- * all.
+ * target_torchtitan.c: torchtitan 0.2 (config/job_config.py, TOML) and its main
+ * of August 2026 (config/configs.py, a Python recipe).  FSDP2 shards
+ * parameters, gradients and optimizer together (reshard_after_forward never:
+ * they stay gathered), or DDP; schedules are those of
+ * torch.distributed.pipelining.
  */
 #include "plan/target/target_list.h"
 #include "plan/target/target_rows.h"
 
-static const fr_target_rule rules[] = {{.text = NULL}};
+enum { V0_2, MAIN }; /* places in the list of versions */
+
+static int64_t n_data(const fr_plan *plan)
+{
+    return (int64_t)plan->dp * plan->cp;
+}
+
+static FR_TARGET_RULE(shards_over_some)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage == 0 || (n_data(plan) > 1 && plan->zero_group != 1);
+}
+
+static FR_TARGET_RULE(shards_whole_contexts)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage == 0 || plan->zero_group % plan->cp == 0;
+}
+
+static FR_TARGET_RULE(replicates_alone)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage > 0 || n_data(plan) == 1 ||
+           (plan->tp == 1 && plan->pp == 1 && plan->cp == 1 && plan->ep == 1);
+}
+
+static FR_TARGET_RULE(has_mixed_precision)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage > 0 || plan->precision == FR_DTYPE_F32 ||
+           (plan->tp == 1 && plan->pp == 1);
+}
+
+static FR_TARGET_RULE(offloads_with_fsdp)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage > 0 || !plan->is_optimizer_offloaded;
+}
+
+static FR_TARGET_RULE(has_sequence_parallel)
+{
+    (void)model;
+    (void)job;
+    return plan->tp == 1 || plan->is_sequence_parallel;
+}
+
+static FR_TARGET_RULE(has_stages_of_schedule)
+{
+    (void)model;
+    (void)job;
+    bool is_looped = plan->schedule == FR_SCHEDULE_INTERLEAVED ||
+                     plan->schedule == FR_SCHEDULE_ZB_V;
+    return plan->pp == 1 || (is_looped ? plan->vpp > 1 : plan->vpp == 1);
+}
+
+static FR_TARGET_RULE(gathers_keys)
+{
+    (void)model;
+    (void)job;
+    return plan->cp == 1 || plan->cp_kind == FR_CP_ALL_GATHER;
+}
+
+/* Ranks that split an expert. */
+static int32_t etp_of(const fr_plan *plan)
+{
+    return plan->etp > 0 ? plan->etp : plan->tp;
+}
+
+static FR_TARGET_RULE(splits_experts)
+{
+    (void)job;
+    const int32_t etp = etp_of(plan);
+    return model->n_experts == 0 ||
+           (plan->ep == 1 ? etp == plan->tp : etp == 1 || etp == plan->tp);
+}
+
+static FR_TARGET_RULE(has_whole_experts)
+{
+    (void)job;
+    return model->n_experts == 0 ||
+           etp_of(plan) == (plan->ep == 1 ? plan->tp : 1);
+}
+
+/* Experts lie within what shards: replicas are outside. */
+static FR_TARGET_RULE(borrows_ranks)
+{
+    (void)job;
+    const int64_t etp = plan->ep > 1 && model->n_experts > 0 ? etp_of(plan) : 1;
+    const int64_t n_shards = plan->zero_stage == 0  ? plan->cp
+                             : plan->zero_group > 0 ? plan->zero_group
+                                                    : n_data(plan);
+    return n_shards * plan->tp % (etp * plan->ep) == 0;
+}
+
+static FR_TARGET_RULE(dispatches_to_each)
+{
+    (void)model;
+    (void)job;
+    return plan->ep == 1 || plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
+}
+
+#define BIT(symbol) FR_PLAN_BIT(symbol)
+
+static const fr_target_rule rules[] = {
+    {.text = "more than one rank to shard over with zero 3",
+     .source = "distributed/parallel_dims.py, fsdp_enabled",
+     .fields = BIT(ZERO) | BIT(DP) | BIT(CP) | BIT(ZERO_GROUP),
+     .holds = shards_over_some},
+    {.text = "a zero-group that cp divides",
+     .source = "distributed/parallel_dims.py: fsdp is dp_shard x cp",
+     .fields = BIT(ZERO) | BIT(ZERO_GROUP) | BIT(CP),
+     .holds = shards_whole_contexts},
+    {.text = "tp 1, pp 1, cp 1 and ep 1 with zero 0 and dp (DDP)",
+     .source = "models/llama3/infra/parallelize.py:151 (0.2): \"DDP has not "
+               "supported > 1D parallelism\"; cp is part of the mesh of FSDP",
+     .fields = BIT(ZERO) | BIT(DP) | BIT(TP) | BIT(PP) | BIT(CP) | BIT(EP),
+     .holds = replicates_alone},
+    {.text = "precision f32 without FSDP in tensor and pipeline parallelism",
+     .source = "config/job_config.py, mixed_precision_param: \"takes effect "
+               "via fully_shard ... or torch.autocast\"",
+     .fields = BIT(ZERO) | BIT(PRECISION) | BIT(TP) | BIT(PP),
+     .holds = has_mixed_precision},
+    {.text = "zero 3 with offload-optimizer",
+     .source = "config/job_config.py, enable_cpu_offload: \"in FSDP\"",
+     .fields = BIT(ZERO) | BIT(OFFLOAD_OPTIMIZER),
+     .holds = offloads_with_fsdp},
+    {.text = "sequence-parallel with tp",
+     .source = "models/llama3/infra/parallelize.py, apply_tp (0.2)",
+     .fields = BIT(TP) | BIT(SEQUENCE_PARALLEL),
+     .holds = has_sequence_parallel,
+     .until = FR_TARGET_FIRST_ALONE},
+    {.text = "vpp 1 with 1f1b and gpipe, more with interleaved and zb-v",
+     .source = "distributed/pipeline_parallel.py:97 and 105: \"Single stage "
+               "schedule requires exactly 1 stage per rank\"",
+     .fields = BIT(SCHEDULE) | BIT(VPP) | BIT(PP),
+     .holds = has_stages_of_schedule},
+    {.text = "layers that pp x vpp divides, or a layer-split",
+     .source = "distributed/pipeline_parallel.py:86",
+     .fields = BIT(PP) | BIT(VPP) | BIT(LAYER_SPLIT),
+     .holds = fr_has_even_stages},
+    {.text = "cp-kind all-gather",
+     .source = "distributed/context_parallel (main): no rotate method",
+     .fields = BIT(CP) | BIT(CP_KIND),
+     .holds = gathers_keys,
+     .since = MAIN},
+    {.text = "etp 1 or tp",
+     .source = "distributed/parallel_dims.py (0.2): \"Currently we only "
+               "support ETP=TP or ETP=1\"",
+     .fields = BIT(EP) | BIT(ETP) | BIT(TP),
+     .holds = splits_experts},
+    {.text = "etp 1 with ep, tp without",
+     .source = "distributed/parallel_dims.py (main): efsdp = dp_shard x cp x "
+               "tp / ep",
+     .fields = BIT(EP) | BIT(ETP) | BIT(TP),
+     .holds = has_whole_experts,
+     .since = MAIN},
+    {.text = "ep that divides dp_shard x cp x tp / etp",
+     .source = "distributed/parallel_dims.py, _validate: "
+               "\"expert_parallel_degree must divide dp_shard * cp * tp\"",
+     .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(CP) | BIT(DP) | BIT(ZERO) |
+               BIT(ZERO_GROUP),
+     .holds = borrows_ranks},
+    {.text = "expert-dispatch all-to-all",
+     .source = "config/configs.py (main): the model's code chooses DeepEP",
+     .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
+     .holds = dispatches_to_each,
+     .since = MAIN},
+    {.text = NULL}};
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_KERNELS,
@@ -22,54 +194,80 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_VPP] =
         FR_WRITTEN("parallelism.pipeline_parallel_layers_per_stage"),
     [FR_PLAN_MICRO_BATCH] =
-        FR_WRITTEN("parallelism.pipeline_parallel_microbatch_size"),
-    [FR_PLAN_SCHEDULE] = FR_WRITTEN("parallelism.pipeline_parallel_schedule"),
+        FR_WRITTEN("training.local_batch_size, "
+                   "parallelism.pipeline_parallel_microbatch_size"),
+    [FR_PLAN_SCHEDULE] = FR_WRITTEN_ONLY(
+        FR_IS(FR_SCHEDULE_GPIPE) | FR_IS(FR_SCHEDULE_1F1B) |
+            FR_IS(FR_SCHEDULE_INTERLEAVED) | FR_IS(FR_SCHEDULE_ZB_V),
+        "parallelism.pipeline_parallel_schedule",
+        "torch.distributed.pipelining has gpipe, 1f1b, interleaved and zb-v"),
     [FR_PLAN_ZERO] = FR_WRITTEN_ONLY(
         FR_IS(0) | FR_IS(3), "parallelism.data_parallel_shard_degree",
         "zero 3 is FSDP and zero 0 DDP, it has nothing between"),
     [FR_PLAN_RECOMPUTE] = FR_WRITTEN("activation_checkpoint.mode"),
-    [FR_PLAN_SEQUENCE_PARALLEL] = FR_IMPLIED("always on with tp"),
-    [FR_PLAN_OVERLAP] = FR_IMPLIED("FSDP and DDP reduce beside backward"),
-    [FR_PLAN_BUCKET] = FR_IMPLIED("PyTorch DDP's 25 MB"),
-    [FR_PLAN_COMPRESS] =
-        FR_WRITTEN_ONLY(FR_IS(FR_COMPRESSOR_NONE) | FR_IS(FR_COMPRESSOR_BF16),
-                        "training.mixed_precision_reduce",
-                        "it sends gradients as they are, or as bf16"),
+    [FR_PLAN_SEQUENCE_PARALLEL] =
+        FR_WRITTEN("parallelism.enable_sequence_parallel; 0.2: always with "
+                   "tp"),
+    [FR_PLAN_OVERLAP] =
+        FR_IMPLIED_ONLY(FR_IS(true), "FSDP and DDP reduce beside backward",
+                        "FSDP and DDP reduce beside backward"),
+    [FR_PLAN_BUCKET] = FR_PREDICTED("its DDP has buckets of 100 MiB, FSDP "
+                                    "reduces by layer"),
+    [FR_PLAN_COMPRESS] = FR_REFUSED("it reduces in f32 (config/job_config.py, "
+                                    "mixed_precision_reduce)"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
+    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_RANK_ORDER] =
         FR_IMPLIED_ONLY(FR_IS(FR_RANK_ORDER_TP_DP_PP),
                         "its mesh is pp, dp, cp, tp", "its order is tp-dp-pp"),
-    [FR_PLAN_LAYER_SPLIT] = FR_WRITTEN("module_fqns_per_model_part"),
-    [FR_PLAN_PRECISION] = FR_WRITTEN("training.mixed_precision_param"),
-    [FR_PLAN_GRAD_DTYPE] = FR_WRITTEN("training.mixed_precision_reduce"),
+    [FR_PLAN_LAYER_SPLIT] =
+        FR_WRITTEN("parallelism.module_fqns_per_model_part"),
+    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16),
+        "training.mixed_precision_param", "f32 and bf16 are written"),
+    [FR_PLAN_GRAD_DTYPE] =
+        FR_WRITTEN_ONLY(FR_IS(FR_DTYPE_F32), "training.mixed_precision_reduce",
+                        "it reduces in f32 alone"),
     [FR_PLAN_FLASH_ATTENTION] = FR_PREDICTED("SDPA decides it"),
-    [FR_PLAN_SCALING] = FR_WRITTEN("float8"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),
+    [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone"),
+    [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("no version has layers of it"),
     [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("compile.components decides it"),
-    [FR_PLAN_RECOMPUTE_PARTS] = FR_PREDICTED("selective is by operator"),
+    [FR_PLAN_RECOMPUTE_PARTS] =
+        FR_WRITTEN_ONLY(FR_IS(FR_RECOMPUTE_PART_PRODUCTS),
+                        "activation_checkpoint.selective_ac_option op",
+                        "its selective makes every second product again "
+                        "(recompute-parts products)"),
     [FR_PLAN_RECOMPUTE_LAYERS] = FR_REFUSED("it makes whole chunks again"),
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("parallelism.data_parallel_shard_degree"),
     [FR_PLAN_ZERO_RESHARD] =
         FR_WRITTEN("parallelism.fsdp_reshard_after_forward"),
-    [FR_PLAN_ZERO_PREFETCH] = FR_IMPLIED("FSDP2 gathers one layer ahead"),
+    [FR_PLAN_ZERO_PREFETCH] =
+        FR_IMPLIED_ONLY(FR_IS(1), "FSDP2 gathers one layer ahead",
+                        "FSDP2 gathers one layer ahead"),
     [FR_PLAN_ZERO_UNIT] = FR_REFUSED("FSDP2 gathers by layer"),
     [FR_PLAN_GATHER_OVERLAP] = FR_PREDICTED("of ZeRO 1 and 2 alone"),
-    [FR_PLAN_TP_OVERLAP] = FR_WRITTEN("compile.enable_async_tensor_parallel"),
+    [FR_PLAN_TP_OVERLAP] = FR_WRITTEN(
+        "compile.enable_async_tensor_parallel (0.2: of parallelism)"),
     [FR_PLAN_EP_OVERLAP] = FR_REFUSED("it has no combined 1F1B"),
     [FR_PLAN_CP_KIND] =
-        FR_WRITTEN("parallelism.context_parallel_rotate_method"),
+        FR_WRITTEN_ONLY(FR_IS(FR_CP_ALL_GATHER) | FR_IS(FR_CP_RING),
+                        "parallelism.context_parallel_rotate_method",
+                        "it gathers keys and values, or hands them round"),
     [FR_PLAN_ETP] = FR_WRITTEN("parallelism.expert_tensor_parallel_degree"),
-    [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("its dispatch is all-to-all"),
+    [FR_PLAN_EXPERT_DISPATCH] =
+        FR_WRITTEN("parallelism.expert_parallel_comm_backend"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_WRITTEN("training.enable_cpu_offload"),
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("it has no such key"),
 };
 
+static const char *const versions[] = {[V0_2] = "0.2", [MAIN] = "main", NULL};
+
 const fr_target fr_target_torchtitan = {
     .name = "torchtitan",
     .summary = "a configuration of torchtitan",
+    .versions = versions,
     .fields = fields,
     .rules = rules,
 };

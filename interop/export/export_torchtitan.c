@@ -1,0 +1,397 @@
+/*
+ * export_torchtitan.c: a TOML file for torchtitan 0.2 (config/job_config.py),
+ * or a Python recipe for its main (config/configs.py, trainer.py).
+ */
+#include "interop/export/export_list.h"
+#include "plan/target/target_list.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What both versions say, each in its own words. */
+typedef struct layout {
+    int64_t n_replicas, n_shards; /* of data-parallel ranks */
+    int64_t n_micro, local_batch;
+    bool is_compiled;
+} layout;
+
+static layout layout_of(const fr_plan_file *file)
+{
+    const fr_plan *plan = &file->plan;
+    layout it = {.n_replicas = plan->dp, .n_shards = 1};
+    if (plan->zero_stage == 3) {
+        it.n_shards =
+            plan->zero_group > 0 ? plan->zero_group / plan->cp : plan->dp;
+        it.n_replicas = plan->dp / it.n_shards;
+    }
+    it.n_micro = fr_plan_micro_batches(plan, &file->job);
+    it.local_batch =
+        plan->pp > 1 ? plan->micro_batch * it.n_micro : plan->micro_batch;
+    /* Async TP is made by the compiler. */
+    it.is_compiled = plan->kernels == FR_KERNELS_COMPILED ||
+                     (plan->tp > 1 && plan->is_tp_overlap);
+    return it;
+}
+
+static const char *schedule_name(fr_schedule_kind schedule)
+{
+    return schedule == FR_SCHEDULE_GPIPE         ? "GPipe"
+           : schedule == FR_SCHEDULE_INTERLEAVED ? "Interleaved1F1B"
+           : schedule == FR_SCHEDULE_ZB_V        ? "ZBVZeroBubble"
+                                                 : "1F1B";
+}
+
+static const char *bool_name(bool is_on, bool is_python)
+{
+    if (is_python)
+        return is_on ? "True" : "False";
+    return is_on ? "true" : "false";
+}
+
+/* The peak rate, after what the batch makes of it. */
+static double peak_lr(const fr_job *job)
+{
+    fr_job flat = *job;
+    flat.warmup_steps = 0;
+    flat.lr_schedule = FR_LR_CONSTANT;
+    return fr_job_lr(&flat, 0);
+}
+
+/* What neither has a key for. */
+static void put_left(const fr_plan_file *file, fr_buffer *out)
+{
+    const fr_job *job = &file->job;
+    if (job->optimizer != FR_OPTIMIZER_ADAMW)
+        fr_buffer_printf(out,
+                         "# optimizer %s: torchtitan builds Adam and AdamW "
+                         "alone\n",
+                         fr_name_of(&fr_optimizer_names, job->optimizer));
+    if (job->lr_schedule == FR_LR_INVERSE_SQRT)
+        fr_buffer_puts(out, "# lr_schedule inverse-sqrt: torchtitan has "
+                            "linear, cosine and 1 - sqrt\n");
+    if (job->dropout > 0)
+        fr_buffer_printf(out, "# dropout %g: its models have none\n",
+                         job->dropout);
+    if (job->data[0] != '\0')
+        fr_buffer_puts(out, "# data: a dataset of your own is registered in "
+                            "torchtitan/hf_datasets\n");
+    fr_buffer_puts(out, "# weight decay: torchtitan decays all parameters, "
+                        "forerun matrices only\n");
+}
+
+/* The modules of each stage, where the plan splits layers by itself. */
+static void put_split(const fr_plan *plan, fr_buffer *out)
+{
+    int32_t i_layer = 0;
+    fr_buffer_putc(out, '[');
+    for (int32_t i = 0; i < plan->n_split; i++) {
+        const char *comma = "";
+        fr_buffer_puts(out, i > 0 ? ",\n    [" : "\n    [");
+        if (i == 0) {
+            fr_buffer_puts(out, "\"tok_embeddings\"");
+            comma = ", ";
+        }
+        for (int32_t k = 0; k < plan->layer_split[i]; k++) {
+            fr_buffer_printf(out, "%s\"layers.%d\"", comma, i_layer++);
+            comma = ", ";
+        }
+        if (i + 1 == plan->n_split)
+            fr_buffer_printf(out, "%s\"norm\", \"output\"", comma);
+        fr_buffer_putc(out, ']');
+    }
+    fr_buffer_puts(out, "]");
+}
+
+/* The model as torchtitan calls it, as far as a name tells. */
+static const char *flavor_of(const fr_model *model, const char **name)
+{
+    const bool is_8b = strstr(model->name, "8b") != NULL;
+    *name = model->n_experts > 0 ? "deepseek_v3" : "llama3";
+    if (strstr(model->name, "qwen3") != NULL)
+        *name = "qwen3";
+    return is_8b                                 ? "8B"
+           : strstr(model->name, "405b") != NULL ? "405B"
+           : strstr(model->name, "70b") != NULL  ? "70B"
+           : strstr(model->name, "671b") != NULL ? "671B"
+                                                 : "CHOOSE-A-FLAVOR";
+}
+
+/* ---- TOML of 0.2 --------------------------------------------------------- */
+
+static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
+                                 fr_buffer *out)
+{
+    const fr_plan *plan = &file->plan;
+    fr_buffer_printf(out,
+                     "\n[parallelism]\n"
+                     "data_parallel_replicate_degree = %lld\n"
+                     "data_parallel_shard_degree = %lld\n"
+                     "fsdp_reshard_after_forward = \"%s\"\n"
+                     "tensor_parallel_degree = %d\n"
+                     "enable_async_tensor_parallel = %s\n"
+                     "context_parallel_degree = %d\n"
+                     "context_parallel_rotate_method = \"%s\"\n"
+                     "pipeline_parallel_degree = %d\n",
+                     (long long)it->n_replicas, (long long)it->n_shards,
+                     plan->is_resharded ? "always" : "never", plan->tp,
+                     bool_name(plan->is_tp_overlap, false), plan->cp,
+                     plan->cp_kind == FR_CP_RING ? "alltoall" : "allgather",
+                     plan->pp);
+    if (file->model.n_experts > 0)
+        fr_buffer_printf(out,
+                         "expert_parallel_degree = %d\n"
+                         "expert_tensor_parallel_degree = %d\n"
+                         "expert_parallel_comm_backend = \"%s\"\n",
+                         plan->ep, plan->etp > 0 ? plan->etp : plan->tp,
+                         plan->expert_dispatch == FR_DISPATCH_BY_NODE
+                             ? "deepep"
+                             : "standard");
+    if (plan->pp == 1)
+        return;
+    fr_buffer_printf(out,
+                     "pipeline_parallel_schedule = \"%s\"\n"
+                     "pipeline_parallel_microbatch_size = %lld\n",
+                     schedule_name(plan->schedule),
+                     (long long)plan->micro_batch);
+    if (plan->n_split > 0) {
+        fr_buffer_puts(out, "module_fqns_per_model_part = ");
+        put_split(plan, out);
+        fr_buffer_putc(out, '\n');
+        return;
+    }
+    fr_buffer_printf(
+        out,
+        "pipeline_parallel_layers_per_stage = %lld\n"
+        "pipeline_parallel_first_stage_less_layers = 0\n"
+        "pipeline_parallel_last_stage_less_layers = 0\n",
+        (long long)(file->model.n_layers / (plan->pp * plan->vpp)));
+}
+
+static void put_toml_job(const fr_plan_file *file, const layout *it,
+                         fr_buffer *out)
+{
+    const fr_plan *plan = &file->plan;
+    const fr_job *job = &file->job;
+    const char *name;
+    const char *flavor = flavor_of(&file->model, &name);
+    fr_buffer_printf(out,
+                     "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n"
+                     "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
+                     "beta1 = %.12g\nbeta2 = %.12g\neps = %.12g\n"
+                     "weight_decay = %.12g\n",
+                     name, flavor, peak_lr(job), job->beta1, job->beta2,
+                     job->optimizer_eps, job->weight_decay);
+    fr_buffer_printf(out, "\n[lr_scheduler]\nwarmup_steps = %lld\n",
+                     (long long)job->warmup_steps);
+    if (job->lr_schedule == FR_LR_CONSTANT)
+        fr_buffer_puts(out, "decay_ratio = 0.0\n");
+    else
+        fr_buffer_printf(out, "decay_type = \"%s\"\nmin_lr_factor = %.12g\n",
+                         job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
+                         job->lr_min_frac);
+    fr_buffer_printf(out,
+                     "\n[training]\nlocal_batch_size = %lld\n"
+                     "global_batch_size = %lld\nseq_len = %lld\n"
+                     "max_norm = %.12g\nsteps = %lld\n"
+                     "enable_cpu_offload = %s\n"
+                     "mixed_precision_param = \"%s\"\n"
+                     "mixed_precision_reduce = \"float32\"\n"
+                     "dataset = \"c4\"\n",
+                     (long long)it->local_batch, (long long)job->global_batch,
+                     (long long)job->seq, job->clip_norm,
+                     (long long)job->n_steps,
+                     bool_name(plan->is_optimizer_offloaded, false),
+                     plan->precision == FR_DTYPE_BF16 ? "bfloat16" : "float32");
+}
+
+static void put_toml(const fr_export_request *request, fr_buffer *out)
+{
+    const fr_plan_file *file = request->file;
+    const fr_plan *plan = &file->plan;
+    const layout it = layout_of(file);
+    fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
+    put_left(file, out);
+    fr_buffer_puts(out, "\n[job]\ndescription = \"written by forerun\"\n");
+    put_toml_job(file, &it, out);
+    put_toml_parallelism(file, &it, out);
+    fr_buffer_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n",
+                     plan->recompute == FR_RECOMPUTE_FULL        ? "full"
+                     : plan->recompute == FR_RECOMPUTE_SELECTIVE ? "selective"
+                                                                 : "none");
+    if (plan->recompute == FR_RECOMPUTE_SELECTIVE)
+        fr_buffer_puts(out, "selective_ac_option = \"op\"\n");
+    fr_buffer_printf(out,
+                     "\n[compile]\nenable = %s\n"
+                     "components = [\"model\", \"loss\"]\n"
+                     "\n[debug]\nseed = %llu\n",
+                     bool_name(it.is_compiled, false),
+                     (unsigned long long)file->job.seed);
+}
+
+/* ---- the recipe of main -------------------------------------------------- */
+
+static void put_python_parallelism(const fr_plan_file *file, const layout *it,
+                                   fr_buffer *out)
+{
+    const fr_plan *plan = &file->plan;
+    fr_buffer_printf(out,
+                     "    config.parallelism = ParallelismConfig(\n"
+                     "        data_parallel_replicate_degree=%lld,\n"
+                     "        data_parallel_shard_degree=%lld,\n"
+                     "        fsdp_reshard_after_forward=\"%s\",\n"
+                     "        tensor_parallel_degree=%d,\n"
+                     "        enable_sequence_parallel=%s,\n"
+                     "        context_parallel_degree=%d,\n"
+                     "        expert_parallel_degree=%d,\n"
+                     "        pipeline_parallel_degree=%d,\n",
+                     (long long)it->n_replicas, (long long)it->n_shards,
+                     plan->is_resharded ? "always" : "never", plan->tp,
+                     bool_name(plan->is_sequence_parallel, true), plan->cp,
+                     plan->ep, plan->pp);
+    if (plan->pp > 1) {
+        fr_buffer_printf(out,
+                         "        pipeline_parallel_schedule=\"%s\",\n"
+                         "        num_pp_microbatches=%lld,\n",
+                         schedule_name(plan->schedule), (long long)it->n_micro);
+        if (plan->n_split > 0) {
+            fr_buffer_puts(out, "        module_fqns_per_model_part=");
+            put_split(plan, out);
+            fr_buffer_puts(out, ",\n");
+        } else {
+            fr_buffer_printf(
+                out,
+                "        pipeline_parallel_layers_per_stage=%lld,\n"
+                "        pipeline_parallel_first_stage_less_layers=0,\n"
+                "        pipeline_parallel_last_stage_less_layers=0,\n",
+                (long long)(file->model.n_layers / (plan->pp * plan->vpp)));
+        }
+    }
+    fr_buffer_puts(out, "    )\n");
+}
+
+static void put_python_job(const fr_plan_file *file, fr_buffer *out)
+{
+    const fr_plan *plan = &file->plan;
+    const fr_job *job = &file->job;
+    fr_buffer_printf(out,
+                     "    config.training = TrainingConfig(\n"
+                     "        num_tokens_per_microbatch_per_dp_rank=%lld,\n"
+                     "        num_tokens_per_train_step=%lld,\n"
+                     "        max_context_length=%lld,\n"
+                     "        max_norm=%.12g,\n        steps=%lld,\n"
+                     "        enable_cpu_offload=%s,\n"
+                     "        mixed_precision_param=\"%s\",\n"
+                     "        mixed_precision_reduce=\"float32\",\n    )\n",
+                     (long long)(plan->micro_batch * job->seq),
+                     (long long)(job->global_batch * job->seq),
+                     (long long)job->seq, job->clip_norm,
+                     (long long)job->n_steps,
+                     bool_name(plan->is_optimizer_offloaded, true),
+                     plan->precision == FR_DTYPE_BF16 ? "bfloat16" : "float32");
+    fr_buffer_printf(out,
+                     "    config.optimizer = default_adamw(lr=%.12g)\n"
+                     "    # betas (%g, %g), eps %g, weight decay %g, seed "
+                     "%llu\n",
+                     peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
+                     job->weight_decay, (unsigned long long)job->seed);
+    fr_buffer_printf(out,
+                     "    config.lr_scheduler = LRSchedulersContainer.Config(\n"
+                     "        warmup_steps=%lld,\n",
+                     (long long)job->warmup_steps);
+    if (job->lr_schedule == FR_LR_CONSTANT)
+        fr_buffer_puts(out, "        decay_ratio=0.0,\n    )\n");
+    else
+        fr_buffer_printf(out,
+                         "        decay_type=\"%s\",\n"
+                         "        min_lr_factor=%.12g,\n    )\n",
+                         job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
+                         job->lr_min_frac);
+}
+
+static void put_python(const fr_export_request *request, fr_buffer *out)
+{
+    const fr_plan_file *file = request->file;
+    const fr_plan *plan = &file->plan;
+    const layout it = layout_of(file);
+    const char *model;
+    const char *flavor = flavor_of(&file->model, &model);
+    fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
+    put_left(file, out);
+    fr_buffer_printf(
+        out,
+        "#\n# Without GPUs: NGPU=%lld COMM_MODE=fake_backend "
+        "MODULE=forerun_recipe\n#   CONFIG=forerun_plan ./run_train.sh says "
+        "whether torchtitan accepts it.\n"
+        "from torchtitan.components.optimizer import (\n"
+        "    LRSchedulersContainer,\n    default_adamw,\n)\n"
+        "from torchtitan.config import (\n    CompileConfig,\n"
+        "    ParallelismConfig,\n    TrainingConfig,\n)\n"
+        "from torchtitan.distributed.activation_checkpoint import (\n"
+        "    FullAC,\n    SelectiveAC,\n)\n"
+        "from torchtitan.models.%s import config_registry\n"
+        "from torchtitan.trainer import Trainer\n\n\n"
+        "def forerun_plan() -> Trainer.Config:\n"
+        "    # The registry's recipe of this model: data, loss, tokenizer.\n"
+        "    config = config_registry.%s_",
+        (long long)fr_plan_world(plan), model, model);
+    for (const char *c = flavor; *c != '\0'; c++)
+        fr_buffer_putc(out, *c == '-' ? '_' : (char)tolower((unsigned char)*c));
+    fr_buffer_puts(out, "()\n");
+    put_python_job(file, out);
+    put_python_parallelism(file, &it, out);
+    fr_buffer_printf(out, "    config.activation_checkpoint = %s\n",
+                     plan->recompute == FR_RECOMPUTE_FULL ? "FullAC.Config()"
+                     : plan->recompute == FR_RECOMPUTE_SELECTIVE
+                         ? "SelectiveAC.Config()"
+                         : "None");
+    fr_buffer_printf(out,
+                     "    config.compile = CompileConfig(\n        enable=%s,\n"
+                     "        enable_async_tensor_parallel=%s,\n    )\n"
+                     "    return config\n",
+                     bool_name(it.is_compiled, true),
+                     bool_name(plan->tp > 1 && plan->is_tp_overlap, true));
+}
+
+/* ---- the exporter -------------------------------------------------------- */
+
+static bool is_toml(const fr_export_request *request)
+{
+    return strcmp(fr_target_torchtitan.versions[request->version], "0.2") == 0;
+}
+
+static fr_status write_config(const fr_export_request *request,
+                              fr_export_files *out, fr_err *err)
+{
+    bool is_old = is_toml(request);
+    fr_export_file *file = fr_export_add(
+        out, is_old ? "torchtitan.toml" : "forerun_recipe.py", false);
+    if (file == NULL)
+        return fr_fail_no_memory(err);
+    if (is_old)
+        put_toml(request, &file->text);
+    else
+        put_python(request, &file->text);
+    return fr_buffer_check(&file->text, err);
+}
+
+static fr_status put_command(const fr_export_request *request, fr_buffer *out,
+                             fr_err *err)
+{
+    (void)err;
+    fr_buffer_puts(out, is_toml(request)
+                            ? "-m torchtitan.train --job.config_file "
+                              "torchtitan.toml"
+                            : "-m torchtitan.train --module forerun_recipe "
+                              "--config forerun_plan");
+    return FR_OK;
+}
+
+const fr_exporter fr_exporter_torchtitan = {
+    .name = "torchtitan",
+    .summary = "TOML of torchtitan 0.2, a recipe for its main",
+    .target = &fr_target_torchtitan,
+    .write = write_config,
+    .start = FR_START_TORCHRUN,
+    .put_command = put_command,
+};
