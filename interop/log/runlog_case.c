@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_FIRST_MAX = 20 };
+enum { N_FIRST_MAX = 20, RANKS_MAX = 1 << 24 };
 
 static void put(fr_runlog *log, fr_case_column column, const char *format, ...)
     FR_PRINTF(3, 4);
@@ -100,14 +100,18 @@ static void put_degrees(const fr_runlog_reader *r, fr_runlog *log,
     int64_t vpp = fr_runlog_count(r, FR_RUNLOG_VPP);
     int64_t n_each = fr_runlog_count(r, FR_RUNLOG_VSTAGE_LAYERS);
     double of_gpu = r->last[FR_RUNLOG_TOKENS_PER_S_PER_GPU];
-    bool is_small = tp < 1 << 20 && pp < 1 << 20 && cp < 1 << 20;
-    int64_t n_model = is_small ? tp * pp * cp : 1;
-    if (dp == 0 && shard > 0 && shard < 1 << 20)
-        dp = shard * or_one(fr_runlog_count(r, FR_RUNLOG_REPLICATE));
-    if (world == 0 && dp > 0 && dp < 1 << 20)
+    int64_t n_copies = or_one(fr_runlog_count(r, FR_RUNLOG_REPLICATE));
+    double n_all = (double)tp * (double)pp * (double)cp;
+    double dp_all = (double)shard * (double)n_copies;
+    double from_rates =
+        of_gpu > 0 ? r->last[FR_RUNLOG_TOKENS_PER_S] / of_gpu : 0;
+    int64_t n_model = n_all < RANKS_MAX ? tp * pp * cp : 1;
+    if (dp == 0 && dp_all < RANKS_MAX)
+        dp = shard * n_copies;
+    if (world == 0 && (double)dp * n_all < RANKS_MAX)
         world = dp * n_model;
-    if (world == 0 && of_gpu > 0 && r->last[FR_RUNLOG_TOKENS_PER_S] > 0)
-        world = llround(r->last[FR_RUNLOG_TOKENS_PER_S] / of_gpu);
+    if (world == 0 && from_rates < RANKS_MAX)
+        world = llround(from_rates);
     if (dp == 0 && world % n_model == 0)
         dp = world / n_model;
     if (vpp == 0 && n_each > 0 && pp > 1)
