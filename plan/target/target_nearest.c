@@ -3,7 +3,7 @@
  *
  * The first thing that is refused names the fields that it looks at; one of
  * them has to change.  A search by deepening, so that the first plan found has
- * the fewest changes.
+ * the fewest changes; where more than four are needed, one after the other.
  */
 #include "plan/target/target.h"
 
@@ -130,6 +130,54 @@ static bool deepen(nearest *n, const fr_plan *plan, uint64_t changed,
     return false;
 }
 
+/* Changes one field of `bits` so that something else, or nothing, stands in the
+ * way; false: none of its values does. */
+static bool mend_one(const nearest *n, uint64_t bits, fr_plan *plan)
+{
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        double values[MOST_VALUES];
+        if ((bits >> i & 1) == 0)
+            continue;
+        int n_values = list_values(&fr_plan_fields[i], plan, values);
+        for (int v = 0; v < n_values; v++) {
+            fr_plan next = *plan;
+            if (change(n, (fr_plan_field_id)i, values[v], &next) &&
+                find_broken(n, &next) != bits) {
+                *plan = next;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A plan with more changes than can be searched: one thing after the other that
+ * stands in the way takes the first value that the target has, and what is then
+ * illegal is searched for. */
+static bool mend_all(nearest *n, const fr_plan *plan)
+{
+    fr_plan next = *plan;
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        uint64_t broken = find_broken(n, &next);
+        if (broken == 0)
+            break;
+        if (!mend_one(n, broken, &next))
+            return false;
+    }
+    /* What was part of a decision that is no longer taken. */
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        if (fr_plan_field_is_used(&next, (fr_plan_field_id)i))
+            continue;
+        if (field->kind != FR_FIELD_LIST)
+            fr_field_set(field, field->initial, &next);
+    }
+    for (int most = 0; most <= 2; most++)
+        if (deepen(n, &next, 0, most))
+            return true;
+    return false;
+}
+
 bool fr_target_nearest(const fr_target *target, int version,
                        const fr_plan *plan, const fr_model *model,
                        const fr_job *job, fr_plan *out)
@@ -144,5 +192,8 @@ bool fr_target_nearest(const fr_target *target, int version,
             *out = n.best;
             return true;
         }
-    return false;
+    bool is_found = mend_all(&n, plan);
+    if (is_found)
+        *out = n.best;
+    return is_found;
 }
