@@ -9,6 +9,7 @@
 
 #define FR_EXPORTERS(ROW)                                                      \
     ROW(megatron)                                                              \
+    ROW(megatron_bridge)                                                       \
     ROW(deepspeed)                                                             \
     ROW(torchtitan)                                                            \
     ROW(ddp)                                                                   \

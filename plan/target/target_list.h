@@ -9,6 +9,7 @@
 
 #define FR_TARGETS(ROW)                                                        \
     ROW(megatron)                                                              \
+    ROW(megatron_bridge)                                                       \
     ROW(deepspeed)                                                             \
     ROW(torchtitan)                                                            \
     ROW(ddp)                                                                   \

@@ -8,7 +8,7 @@
 #include "plan/target/target_megatron_rules.h"
 #include "plan/target/target_rows.h"
 
-static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
+const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
     [FR_PLAN_TP] = FR_WRITTEN("--tensor-model-parallel-size"),
@@ -127,6 +127,6 @@ const fr_target fr_target_megatron = {
     .name = "megatron",
     .summary = "arguments of Megatron-LM's pretrain_gpt.py",
     .versions = versions,
-    .fields = fields,
+    .fields = fr_megatron_fields,
     .rules = fr_megatron_rules,
 };

@@ -138,6 +138,9 @@ RULE(recomputes_in_bf16, model->n_experts == 0 ||
                              !has_part(plan, FR_RECOMPUTE_PART_ACTIVATION) ||
                              fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
 RULE(adds_shards_apart, plan->zero_stage < 2 || plan->is_grad_added_apart)
+RULE(recomputes_above_fp8,
+     !is_fp8(plan) ||
+         !has_part(plan, FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION))
 RULE(has_no_offloaded_optimizer, !plan->is_optimizer_offloaded)
 RULE(offloads_shards_of_adam,
      !plan->is_optimizer_offloaded ||
@@ -360,6 +363,10 @@ const fr_target_rule fr_megatron_rules[] = {
      "transformer/transformer_config.py:1823, __post_init__",
      BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS) | BIT(PRECISION) | BIT(SCALING),
      recomputes_without_delayed_scales, FR_MEGATRON_0_14, 0},
+    {"no fp8 with norms or activations made again",
+     "transformer/transformer_config.py:846, __post_init__",
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_PARTS) | BIT(PRECISION),
+     recomputes_above_fp8, FR_MEGATRON_0_13, FR_MEGATRON_0_13},
     {"core 0.12 or later for offload-optimizer",
      "arguments.py, _add_training_args", BIT(OFFLOAD_OPTIMIZER),
      has_no_offloaded_optimizer, 0, FR_MEGATRON_0_11},

@@ -1,6 +1,6 @@
 /*
- * target_megatron_rules.h: the rules of Megatron-LM's own source.  Private to
- * plan/target/target_megatron.c.
+ * target_megatron_rules.h: the rows of Megatron-LM, which Megatron-Bridge has
+ * too. Private to plan/target/target_megatron*.c.
  */
 #ifndef FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
 #define FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
@@ -9,5 +9,6 @@
 #include "plan/target/target_megatron.h"
 
 extern const fr_target_rule fr_megatron_rules[];
+extern const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N];
 
 #endif

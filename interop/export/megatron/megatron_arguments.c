@@ -7,8 +7,6 @@
 
 #include "plan/decide/plan_fields.h"
 
-#include <math.h>
-
 static void put_number(fr_buffer *out, const char *flag, int64_t value)
 {
     fr_buffer_printf(out, "    --%s %lld\n", flag, (long long)value);
@@ -101,6 +99,16 @@ static void put_attention(const fr_megatron_request *of, fr_buffer *out)
                          (long long)model->sliding_window - 1);
 }
 
+/* Until core 0.15 of bf16 alone (arguments.py, validate_args), until core 0.9
+ * not of fp8 (transformer_config.py, __post_init__). */
+static bool has_grouped_products(const fr_megatron_request *of)
+{
+    if (of->version < FR_MEGATRON_0_10 && of->plan->precision == FR_DTYPE_FP8)
+        return false;
+    return of->version >= FR_MEGATRON_0_16 ||
+           fr_plan_storage_dtype(of->plan) == FR_DTYPE_BF16;
+}
+
 static void put_experts(const fr_megatron_request *of, fr_buffer *out)
 {
     const fr_model *model = of->model;
@@ -108,9 +116,7 @@ static void put_experts(const fr_megatron_request *of, fr_buffer *out)
     put_number(out, "moe-router-topk", model->n_experts_per_token);
     if (model->n_experts_per_token == 1)
         put_switch(out, "moe-router-pre-softmax");
-    /* Until core 0.15 bf16 alone has it (arguments.py, validate_args). */
-    if (of->version >= FR_MEGATRON_0_16 ||
-        fr_plan_storage_dtype(of->plan) == FR_DTYPE_BF16)
+    if (has_grouped_products(of))
         put_switch(out, "moe-grouped-gemm");
     if (of->version >= FR_MEGATRON_0_10)
         put_number(out, "moe-ffn-hidden-size", model->expert_ffn_hidden);
@@ -194,21 +200,10 @@ static void put_optimizer(const fr_job *job, fr_buffer *out)
     put_real(out, "clip-grad", job->clip_norm);
 }
 
-/* The rate at the peak: what the batch makes of --lr counts. */
-static double peak_lr(const fr_job *job)
-{
-    double ratio = (double)job->global_batch / (double)job->lr_base_batch;
-    if (job->lr_rule == FR_LR_RULE_LINEAR)
-        return job->lr * ratio;
-    if (job->lr_rule == FR_LR_RULE_SQRT)
-        return job->lr * sqrt(ratio);
-    return job->lr;
-}
-
 void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out)
 {
     const fr_job *job = of->job;
-    double lr = peak_lr(job);
+    double lr = fr_megatron_peak_lr(job);
     put_number(out, "micro-batch-size", of->plan->micro_batch);
     put_number(out, "global-batch-size", job->global_batch);
     put_number(out, "train-iters", job->n_steps);

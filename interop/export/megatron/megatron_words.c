@@ -2,6 +2,8 @@
 #include "core/base/vec.h"
 #include "interop/export/megatron/megatron_arguments.h"
 
+#include <math.h>
+
 /* A letter and how often: nothing, "t", "t*4". */
 static void put_repeated(fr_buffer *out, char letter, int64_t n)
 {
@@ -136,4 +138,14 @@ const char *fr_megatron_lr_style(fr_lr_schedule schedule)
 int64_t fr_megatron_null_vocab(const fr_model *model, int version)
 {
     return version < FR_MEGATRON_0_18 ? model->vocab - 1 : model->vocab;
+}
+
+double fr_megatron_peak_lr(const fr_job *job)
+{
+    double ratio = (double)job->global_batch / (double)job->lr_base_batch;
+    if (job->lr_rule == FR_LR_RULE_LINEAR)
+        return job->lr * ratio;
+    if (job->lr_rule == FR_LR_RULE_SQRT)
+        return job->lr * sqrt(ratio);
+    return job->lr;
 }
