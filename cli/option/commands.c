@@ -110,9 +110,10 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid", "nccl",   "nccl-graph",      "hwloc", "nccl-tests",
-    "slurm",   "topo-m", "deepspeed", "torchtitan", "megatron",       "log",   "kineto",
-    "nsys",    "chakra", "memory-snapshot", NULL};
+    "simgrid", "nccl",   "nccl-graph", "hwloc",      "nccl-tests",
+    "slurm",   "topo-m", "deepspeed",  "torchtitan", "megatron",
+    "log",     "kineto", "nsys",       "chakra",     "memory-snapshot",
+    NULL};
 static const char *const collective_words[] = {
     "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
     "broadcast",  "send",           NULL};
