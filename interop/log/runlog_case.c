@@ -146,7 +146,9 @@ static void put_batch(const fr_runlog_reader *r, int64_t dp, fr_runlog *log,
         batch = fr_runlog_count(r, FR_RUNLOG_GBS_TOKENS) / seq;
     if (batch == 0 && mbs > 0 && dp > 0 && n_accum > 0 && is_small)
         batch = mbs * dp * n_accum;
-    if (batch == 0 && rate > 0 && step_s > 0 && rate * step_s < 1e12)
+    /* Composer's rates are of the same steps. */
+    if (batch == 0 && r->format == &fr_runlog_foundry && rate > 0 &&
+        step_s > 0 && rate * step_s < 1e12)
         batch = llround(rate * step_s);
     put_count(log, FR_CASE_GBS, batch);
     put_count(log, FR_CASE_MBS, mbs);
@@ -323,7 +325,7 @@ static void put_other(const fr_runlog_reader *r, fr_runlog *log)
 
 /* ---- the row ------------------------------------------------------------ */
 
-static void put_measured(fr_runlog_reader *r, int64_t world, fr_runlog *log)
+static void put_measured(fr_runlog_reader *r, fr_runlog *log)
 {
     double tflops = steady_median(&r->values[FR_RUNLOG_TFLOPS]);
     double per_gpu = steady_median(&r->values[FR_RUNLOG_TOKENS_PER_S_PER_GPU]);
@@ -332,7 +334,7 @@ static void put_measured(fr_runlog_reader *r, int64_t world, fr_runlog *log)
     double reserved = r->last[FR_RUNLOG_RESERVED_GIB];
     if (log->steps.median_s > 0)
         put(log, FR_CASE_STEP_TIME_S, "%.6g", log->steps.median_s);
-    else if (per_gpu > 0 && world > 0)
+    else if (per_gpu > 0)
         put(log, FR_CASE_TOKENS_PER_S_PER_GPU, "%.6g", per_gpu);
     else if (samples > 0)
         put(log, FR_CASE_SAMPLES_PER_S, "%.6g", samples);
@@ -344,7 +346,8 @@ static void put_measured(fr_runlog_reader *r, int64_t world, fr_runlog *log)
         put(log, FR_CASE_PEAK_MEM_GIB, "%.5g",
             allocated > 0 ? allocated : reserved);
         put(log, FR_CASE_MEM_KIND, "%s, %s",
-            allocated > 0 ? "allocated" : "reserved", r->format->memory_kind);
+            allocated > 0 ? "allocated" : "reserved",
+            r->is_both ? "rank 0" : r->format->memory_kind);
     }
 }
 
@@ -423,7 +426,7 @@ fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
     put_gpu(r, log);
     find_times(r, (double)batch, (double)fr_runlog_count(r, FR_RUNLOG_SEQ),
                (double)world, log);
-    put_measured(r, world, log);
+    put_measured(r, log);
     put_notes(r, log);
     fr_status status = fr_buffer_check(&log->notes, err);
     if (status == FR_OK && log->steps.n_lines == 0)
