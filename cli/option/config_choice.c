@@ -24,9 +24,8 @@ static fr_status read_ranks(const fr_config_source *source,
     return fr_config_read(source->format, request, out, err);
 }
 
-fr_status fr_config_choice_read(const fr_cli *cli,
-                                const fr_config_source *source, fr_config *out,
-                                fr_err *err)
+static fr_status read_source(const fr_cli *cli, const fr_config_source *source,
+                             fr_config *out, fr_err *err)
 {
     const char *name =
         source->model == NULL ? fr_cli_text(cli, FR_OPT_MODEL) : NULL;
@@ -73,7 +72,7 @@ fr_status fr_config_choice_from(const fr_cli *cli, const fr_model *model,
     source.text = text;
     source.format = fr_config_guess(text, source.n_text);
     fr_status status = source.format != NULL
-                           ? fr_config_choice_read(cli, &source, out, err)
+                           ? read_source(cli, &source, out, err)
                            : fail_format(source.path, err);
     free(text);
     if (status == FR_OK)
@@ -124,7 +123,7 @@ fr_status fr_config_choice_print(const fr_cli *cli,
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_config config;
-    FR_TRY(fr_config_choice_read(cli, source, &config, err));
+    FR_TRY(read_source(cli, source, &config, err));
     fr_status status = FR_OK;
     if (output != NULL)
         status = fr_plan_file_save(&config.file, output, err);

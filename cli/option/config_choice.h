@@ -18,14 +18,10 @@ typedef struct fr_config_source {
     int64_t world; /* where neither --ranks nor the file says it; 0: unknown */
 } fr_config_source;
 
-/* fr_config_release() frees what came out. */
-FR_CHECKED fr_status fr_config_choice_read(const fr_cli *cli,
-                                           const fr_config_source *source,
-                                           fr_config *out, fr_err *err);
-
 /*
  * The file of --from, whatever its format; its notes go to stderr.  `world`:
- * ranks where nobody says how many; `model` may be NULL.
+ * ranks where nobody says how many; `model` may be NULL.  fr_config_release()
+ * frees what came out.
  */
 FR_CHECKED fr_status fr_config_choice_from(const fr_cli *cli,
                                            const fr_model *model, int64_t world,
