@@ -131,13 +131,14 @@ static fr_status add_rank(trace_file *trace, const char *process, int64_t rank,
 static fr_status take_process(trace_file *trace, const fr_trace_event *event,
                               fr_err *err)
 {
-    int rank, n = 0;
+    char *end;
     if (strcmp(event->name, "process_name") != 0 ||
-        sscanf(event->label, "rank %d %n", &rank, &n) != 1 || n == 0)
+        strncmp(event->label, "rank ", 5) != 0)
         return FR_OK;
-    bool is_predicted = strcmp(event->label + n, "predicted") == 0;
-    bool is_measured = strcmp(event->label + n, "measured") == 0;
-    if (!is_predicted && !is_measured)
+    long rank = strtol(event->label + 5, &end, 10);
+    bool is_predicted = strcmp(end, " predicted") == 0;
+    bool is_measured = strcmp(end, " measured") == 0;
+    if ((!is_predicted && !is_measured) || rank < 0 || rank > INT32_MAX / 2)
         return FR_OK;
     trace->is_forerun = true;
     /* The other side, where the file has both. */
