@@ -39,6 +39,8 @@
 #define FR_TARGET_RULE(name)                                                   \
     bool name(const fr_plan *plan, const fr_model *model, const fr_job *job)
 
+/* Do all stages have the same number of layers, or a split of their own? */
+FR_TARGET_RULE(fr_has_even_stages);
 /* Are gradients and parameters sharded only where there is no pipeline? */
 FR_TARGET_RULE(fr_shards_without_pipeline);
 /* ZeRO 1, 2: is gathering overlapped only where reduction is? */

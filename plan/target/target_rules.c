@@ -1,6 +1,13 @@
 /* target_rules.c: rules that several targets have. */
 #include "plan/target/target_rows.h"
 
+FR_TARGET_RULE(fr_has_even_stages)
+{
+    (void)job;
+    return plan->n_split > 0 ||
+           model->n_layers % ((int64_t)plan->pp * plan->vpp) == 0;
+}
+
 FR_TARGET_RULE(fr_shards_without_pipeline)
 {
     (void)model;

@@ -472,7 +472,7 @@ static fr_status walk_all(run *r, bool *is_cut, fr_err *err)
 
 static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 {
-    fr_bound_keep *first = &walk->workers[0].by_bound;
+    worker *first = &walk->workers[0];
     for (int i = 0; i < walk->n_workers; i++) {
         worker *w = &walk->workers[i];
         out->n_plans += w->n_plans;
@@ -481,15 +481,14 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
         out->n_estimated += w->n_estimated;
         if (i == 0)
             continue;
-        fr_bound_keep_merge(first, &w->by_bound);
-        fr_bound_keep_merge(&walk->workers[0].by_estimate, &w->by_estimate);
-        fr_bound_keep_merge(&walk->workers[0].nearest, &w->nearest);
+        fr_bound_keep_merge(&first->by_bound, &w->by_bound);
+        fr_bound_keep_merge(&first->by_estimate, &w->by_estimate);
+        fr_bound_keep_merge(&first->nearest, &w->nearest);
     }
-    out->is_all = !first->has_dropped;
-    FR_TRY(fr_bound_keep_take(first, &out->by_bound, err));
-    FR_TRY(fr_bound_keep_take(&walk->workers[0].by_estimate, &out->by_estimate,
-                              err));
-    return fr_bound_keep_take(&walk->workers[0].nearest, &out->nearest, err);
+    out->is_all = !first->by_bound.has_dropped;
+    FR_TRY(fr_bound_keep_take(&first->by_bound, &out->by_bound, err));
+    FR_TRY(fr_bound_keep_take(&first->by_estimate, &out->by_estimate, err));
+    return fr_bound_keep_take(&first->nearest, &out->nearest, err);
 }
 
 fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
@@ -503,12 +502,11 @@ fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
     FR_TRY(first_error(walk, err));
     walk->has_least = walk->has_least || (!options->is_whole && !result.is_cut);
     fr_status status = collect(walk, &result, err);
-    if (status != FR_OK) {
+    if (status == FR_OK)
+        *out = result;
+    else
         fr_walk_result_release(&result);
-        return status;
-    }
-    *out = result;
-    return FR_OK;
+    return status;
 }
 
 /* ---- life ---------------------------------------------------------------- */
