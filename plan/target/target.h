@@ -98,9 +98,9 @@ FR_CHECKED fr_status fr_target_check(const fr_target *target, int version,
 
 /*
  * target_nearest.c: the plan with the fewest changed fields that the target can
- * have and that is legal, on the same number of ranks; where more than four have
- * to change, one that is near.  False: none was found.  Ties go to the change that comes first in the order
- * of fields and values.
+ * have and that is legal, on the same number of ranks; where more than four
+ * have to change, one that is near.  False: none was found.  Ties go to the
+ * change that comes first in the order of fields and values.
  */
 bool fr_target_nearest(const fr_target *target, int version,
                        const fr_plan *plan, const fr_model *model,

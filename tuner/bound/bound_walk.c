@@ -562,11 +562,10 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
         status = fr_plan_space_list(in->request, FR_DECISION_LAYERS,
                                     &in->request->base, count_illegal, walk,
                                     &walk->layers, err);
-    if (status == FR_OK) {
+    if (status == FR_OK)
         walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
-        if (walk->least == NULL)
-            status = fr_fail_no_memory(err);
-    }
+    if (status == FR_OK && walk->least == NULL)
+        status = fr_fail_no_memory(err);
     if (status != FR_OK) {
         fr_bound_walk_destroy(walk);
         return status;
