@@ -297,7 +297,7 @@ static void add_row(fr_table *table, const fr_validation_row *row)
     char a[FR_FORMAT_MAX], b[16];
     bool has_time = row->measured_s > 0, has_memory = row->measured_bytes > 0;
     fr_table_cell(table, "%.56s", row->name);
-    fr_table_text(table, row->framework);
+    fr_table_text(table, row->framework != NULL ? row->framework : "");
     fr_table_cell(table, "%.40s", row->plan);
     fr_table_text(table,
                   has_time ? fr_format_s(a, sizeof a, row->measured_s) : "-");

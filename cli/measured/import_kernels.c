@@ -145,6 +145,19 @@ static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
     return status;
 }
 
+/* Chrome JSON is a stream; other kinds have a reader for the whole file. */
+static fr_status load_table(const char *path, fr_trace_reader_fn read,
+                            fr_kernel_table **out, fr_err *err)
+{
+    fr_infile *file;
+    if (read != NULL)
+        return fr_kernel_table_load(path, read, out, err);
+    FR_TRY(fr_infile_open(path, &file, err));
+    fr_status status = fr_kernel_table_read(file, out, err);
+    fr_infile_close(file);
+    return status;
+}
+
 static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
                              fr_err *err)
 {
@@ -153,8 +166,7 @@ static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
     if (cli->n_positional > 2)
         return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
                        cli->positional[2]);
-    FR_TRY(fr_as_input(
-        fr_kernel_table_load(cli->positional[1], read, &table, err), err));
+    FR_TRY(fr_as_input(load_table(cli->positional[1], read, &table, err), err));
     fr_buffer_init(&notes);
     fr_status status = write_output(cli, table, &notes, err);
     if (status == FR_OK)
@@ -170,7 +182,7 @@ static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
 
 fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
 {
-    return import_with(cli, fr_trace_read_path, err);
+    return import_with(cli, NULL, err);
 }
 
 fr_status fr_import_nsys(const fr_cli *cli, fr_err *err)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CHOICES 16
+#define MAX_CHOICES 64
 
 static fr_status set_choice(const fr_option_row *row, const char *shown,
                             const char *text, fr_option_value *value,

@@ -195,14 +195,14 @@ const fr_command fr_commands[] = {
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
     {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
-     "PLAN [CLUSTER] | MODEL CLUSTER | --from FILE CLUSTER", 1, 2,
+     "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2,
      {IS(FILE), IS(CLUSTER)},
      NULL, explain_options, explain_usual,
      "With a CLUSTER the step is simulated again with each rate and latency a "
      "little\nlarger and smaller, and with every single change of the plan; "
      "without, the\nprediction that the plan carries is shown.  Plan and job "
      "options change what the\nfile says.  --from starts from what a "
-     "framework runs today (forerun import has the\nformats).",
+     "framework runs today\n(forerun import has the formats).",
      "  forerun explain plan.json\n"
      "  forerun explain --from ds_config.json dgx-h100:4 --model llama-3-8b\n"
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
@@ -255,9 +255,10 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv --json"},
     {"catalog", fr_cmd_catalog,
      "models, clusters, nodes, devices and targets of export",
-     "[models|clusters|nodes|devices|targets [NAME]|sources]", 0, 2,
+     "[WHAT [NAME]]", 0, 2,
      {IS(WORD), IS(WORD)},
      catalog_words, catalog_options, NULL,
+     "WHAT: models, clusters, nodes, devices, targets or sources.\n"
      "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
      "direction,\npeaks dense.  --template prints a cluster file with comments "
      "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what "
@@ -313,8 +314,8 @@ const fr_command fr_commands[] = {
      NULL,
      "A framework gets what holds the plan: arguments, a configuration, a "
      "script; what\nit cannot have is exit 3 with the reason and the nearest "
-     "plan that it can (forerun\ncatalog targets NAME).  A launcher starts "
-     "such a --program on the nodes of CLUSTER\n(the plan's own).\n"
+     "plan that it can\n(forerun catalog targets NAME).  A launcher starts "
+     "such a --program on the nodes\nof CLUSTER (the plan's own).\n"
      "nccl-csv: the file of NCCL's example tuner plugin: algorithm, protocol "
      "and\nchannels of what reduces gradients and gathers parameters, by "
      "size.",

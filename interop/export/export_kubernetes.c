@@ -117,8 +117,8 @@ static fr_status write_jobset(const fr_export_request *request,
              "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n", name,
              name, PORT);
     return put_pod(request, name,
-                   " --node-rank \"$JOB_COMPLETION_INDEX\" --master-addr "
-                   "\"$MASTER_ADDR\" --master-port \"$MASTER_PORT\"",
+                   " --node_rank \"$JOB_COMPLETION_INDEX\" --master_addr "
+                   "\"$MASTER_ADDR\" --master_port \"$MASTER_PORT\"",
                    before, 12, out, err);
 }
 
@@ -132,8 +132,8 @@ static fr_status put_replicas(const fr_export_request *request,
                      "        spec:\n",
                      role, (long long)n_replicas);
     return put_pod(request, name,
-                   " --node-rank \"$PET_NODE_RANK\" --master-addr "
-                   "\"$PET_MASTER_ADDR\" --master-port \"$PET_MASTER_PORT\"",
+                   " --node_rank \"$PET_NODE_RANK\" --master_addr "
+                   "\"$PET_MASTER_ADDR\" --master_port \"$PET_MASTER_PORT\"",
                    "", 10, out, err);
 }
 

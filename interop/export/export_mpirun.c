@@ -36,8 +36,8 @@ static fr_status write_script(const fr_export_request *request,
                          variables[i].value);
     fr_buffer_puts(text, " \\\n    ");
     FR_TRY(fr_export_put_task(request,
-                              " --rdzv-backend c10d --rdzv-id forerun "
-                              "--rdzv-endpoint \"$first_host:29500\"",
+                              " --rdzv_backend c10d --rdzv_id forerun "
+                              "--rdzv_endpoint \"$first_host:29500\"",
                               text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);

@@ -122,7 +122,7 @@ fr_status fr_export_put_task(const fr_export_request *request,
     fr_export_request of = *request;
     of.program = NULL;
     if (request->program->start == FR_START_TORCHRUN)
-        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc-per-node %lld%s ",
+        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc_per_node %lld%s ",
                          (long long)request->n_nodes,
                          (long long)request->n_ranks_per_node,
                          request->n_nodes > 1 ? rendezvous : "");

@@ -82,8 +82,8 @@ static fr_status write_task(const fr_export_request *request,
                          "  MASTER_ADDR=$(echo \"$SKYPILOT_NODE_IPS\" | head "
                          "-n 1)\n  export MASTER_ADDR\n  ");
     FR_TRY(fr_export_put_task(request,
-                              " --node-rank \"$SKYPILOT_NODE_RANK\" "
-                              "--master-addr \"$MASTER_ADDR\" --master-port "
+                              " --node_rank \"$SKYPILOT_NODE_RANK\" "
+                              "--master_addr \"$MASTER_ADDR\" --master_port "
                               "\"$MASTER_PORT\"",
                               text, err));
     fr_buffer_putc(text, '\n');

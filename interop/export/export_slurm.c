@@ -54,8 +54,8 @@ static fr_status write_script(const fr_export_request *request,
                          ? "--mpi=pmix "
                          : "");
     FR_TRY(fr_export_put_task(request,
-                              " --rdzv-backend c10d --rdzv-id "
-                              "\"$SLURM_JOB_ID\" --rdzv-endpoint "
+                              " --rdzv_backend c10d --rdzv_id "
+                              "\"$SLURM_JOB_ID\" --rdzv_endpoint "
                               "\"$MASTER_ADDR:$MASTER_PORT\"",
                               text, err));
     fr_buffer_putc(text, '\n');

@@ -29,8 +29,8 @@ static fr_status write_script(const fr_export_request *request,
                              "first_host=${2:?name of the first host}\n");
     fr_export_put_exports(request, text);
     FR_TRY(fr_export_put_task(request,
-                              " --node-rank \"$node\" --master-addr "
-                              "\"$first_host\" --master-port 29500",
+                              " --node_rank \"$node\" --master_addr "
+                              "\"$first_host\" --master_port 29500",
                               text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);

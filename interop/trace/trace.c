@@ -293,13 +293,3 @@ out_json:
     fr_json_events_release(&r.json);
     return status;
 }
-
-fr_status fr_trace_read_path(const char *path, fr_trace_event_fn take,
-                             void *self, fr_trace_about *about, fr_err *err)
-{
-    fr_infile *file;
-    FR_TRY(fr_infile_open(path, &file, err));
-    fr_status status = fr_trace_read(file, take, self, about, err);
-    fr_infile_close(file);
-    return status;
-}

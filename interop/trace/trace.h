@@ -51,10 +51,6 @@ typedef fr_status (*fr_trace_reader_fn)(const char *path,
                                         fr_trace_event_fn take, void *self,
                                         fr_trace_about *about, fr_err *err);
 
-/* Chrome JSON. */
-FR_CHECKED fr_status fr_trace_read_path(const char *path,
-                                        fr_trace_event_fn take, void *self,
-                                        fr_trace_about *about, fr_err *err);
 /* Exports of NVIDIA's Nsight Systems to SQLite: kernels, copies and the GPU.
  * FR_FAILURE in a build without libsqlite3. */
 FR_CHECKED fr_status fr_nsys_read(const char *path, fr_trace_event_fn take,

@@ -129,9 +129,14 @@ static fr_status check_rules(const fr_target *target, int version,
     for (const fr_target *of = target; of != NULL; of = of->base) {
         int at = of == target ? version : fr_target_newest(of);
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
+            /* Those of the model and the job alone: once, where degrees are
+             * decided. */
+            uint64_t fields = r->fields != 0 ? r->fields
+                                             : FR_PLAN_BIT(DP) |
+                                                   FR_PLAN_BIT(TP);
             bool is_due = asked == FR_PLAN_BITS_ALL ||
-                          ((r->fields & asked) != 0 &&
-                           (r->fields & ~(asked | known)) == 0);
+                          ((fields & asked) != 0 &&
+                           (fields & ~(asked | known)) == 0);
             if (is_due && fr_target_rule_is_of(r, at) &&
                 !r->holds(plan, model, job))
                 return fr_fail(err, FR_INPUT, "%s asks for %s", target->name,

@@ -43,7 +43,7 @@ for launcher in torchrun mpirun slurm kubernetes skypilot; do
     done
     has $launcher/ds_config.json '"train_batch_size": 64'
 done
-has torchrun/launch.sh '--nnodes 4 --nproc-per-node 8' 'export NCCL_ALGO=Ring' \
+has torchrun/launch.sh '--nnodes 4 --nproc_per_node 8' 'export NCCL_ALGO=Ring' \
     'export NCCL_PROTO=LL128' 'export NCCL_MIN_CTAS=8'
 has mpirun/launch.sh 'mpirun -np 4 ' 'ppr:1:node' '-x NCCL_ALGO=Ring'
 has slurm/job.sbatch '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=1' \
@@ -60,10 +60,10 @@ verdict $? "a directive that sbatch does not have"
 # Ranks that are no multiple of a node's devices, one node, and CPUs.
 ask forerun simulate llama-3-8b dgx-h100:2 --dp 12 --zero 3 --global-batch 24 -o odd.json
 ask forerun export odd.json --to slurm --program deepspeed -o odd
-has odd/job.sbatch '#SBATCH --nodes=2' '--nproc-per-node 6'
+has odd/job.sbatch '#SBATCH --nodes=2' '--nproc_per_node 6'
 ask forerun simulate llama-3-8b dgx-h100:1 --dp 8 --zero 3 --global-batch 24 -o one.json
 ask forerun export one.json --to torchrun --program deepspeed -o one
-has one/launch.sh '--nnodes 1 --nproc-per-node 8 train.py'
+has one/launch.sh '--nnodes 1 --nproc_per_node 8 train.py'
 ask forerun simulate gpt2-demo this-machine --dp 2 --global-batch 4 --seq 64 \
     -o cpu.json
 ask forerun export cpu.json --to forerun-slurm -o cpu

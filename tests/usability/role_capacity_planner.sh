@@ -44,7 +44,7 @@ ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
     --tokens 1T --goal deadline --deadline '60 days' --min-headroom 5% \
     --pp 1 --cp 1 --budget 1s -q
 ends_with 0
-says '^best' 'the run +nodes +devices +days' '[0-9.]+ [kM] USD' '[0-9.]+ [kM]Wh' 'fits' \
+says '^best' 'the run +nodes +devices +time' '[0-9.]+ [kM] USD' '[0-9.]+ [kM]Wh' 'fits' \
     '^left out [0-9,]+ plans: .* not a multiple of'
 never_says '[0-9]e[+-][0-9]' ' % tp [0-9]+ != 0'
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \

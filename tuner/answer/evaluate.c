@@ -83,6 +83,16 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     fr_program *program = NULL;
     fr_err why;
     memset(&result, 0, sizeof result);
+    /* A search has asked level by level; rules across levels come here. */
+    if (request->target != NULL &&
+        fr_target_check(request->target, request->target_version,
+                        FR_PLAN_BITS_ALL, 0, plan, request->model, request->job,
+                        &why) == FR_INPUT) {
+        result.outcome = FR_OUTCOME_UNPLACEABLE;
+        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        *out = result;
+        return FR_OK;
+    }
     fr_placement placement = {.n_ranks = fr_plan_world(plan)};
     int32_t *node_of_rank =
         malloc((size_t)placement.n_ranks * sizeof *node_of_rank);

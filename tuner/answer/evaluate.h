@@ -10,8 +10,9 @@ typedef enum fr_outcome {
     FR_OUTCOME_NONE,       /* not looked at */
     FR_OUTCOME_SIMULATED,  /* fits; the prediction is complete */
     FR_OUTCOME_TOO_LARGE,  /* does not fit; short_by_bytes is set */
-    FR_OUTCOME_UNPLACEABLE /* the cluster has no place for its ranks, or its
-                              program is too large to be written out */
+    FR_OUTCOME_UNPLACEABLE /* the cluster has no place for its ranks, its
+                              program is too large to be written out, or the
+                              target (--for) cannot have it */
 } fr_outcome;
 
 typedef struct fr_evaluation {

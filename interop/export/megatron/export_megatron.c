@@ -72,14 +72,14 @@ static void put_start(const fr_export_request *request, fr_buffer *out)
                         "    exec python3 \"$MEGATRON/pretrain_gpt.py\" "
                         "\"${ARGUMENTS[@]}\" \"$@\"\n"
                         "fi\n");
-    fr_buffer_printf(out, "exec torchrun --nnodes %lld --nproc-per-node %lld",
+    fr_buffer_printf(out, "exec torchrun --nnodes %lld --nproc_per_node %lld",
                      (long long)request->n_nodes,
                      (long long)request->n_ranks_per_node);
     if (request->n_nodes > 1)
         fr_buffer_puts(out,
-                       " \\\n    --node-rank \"${NODE_RANK:?0 on the first "
-                       "node}\" \\\n    --master-addr \"${MASTER_ADDR:?the "
-                       "first node}\" \\\n    --master-port "
+                       " \\\n    --node_rank \"${NODE_RANK:?0 on the first "
+                       "node}\" \\\n    --master_addr \"${MASTER_ADDR:?the "
+                       "first node}\" \\\n    --master_port "
                        "\"${MASTER_PORT:-29500}\"");
     fr_buffer_puts(out, " \\\n    \"$MEGATRON/pretrain_gpt.py\" "
                         "\"${ARGUMENTS[@]}\" \"$@\"\n");

@@ -11,7 +11,7 @@
 
 typedef struct outcome {
     int exit_code;
-    char out[60000];
+    char out[120000];
     char chatter[8000];
 } outcome;
 
@@ -99,7 +99,7 @@ static void test_help_of_every_command(void)
 static void test_help_width(void)
 {
     for (const fr_command *c = fr_commands; c->name != NULL; c++) {
-        char text[60000];
+        char text[120000];
         strcpy(text, RUN(c->name, "--help")->out);
         char *examples = strstr(text, "\nExamples:");
         *examples = '\0'; /* commands to be copied may be longer */

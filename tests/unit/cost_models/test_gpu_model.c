@@ -314,6 +314,10 @@ static void test_all_operations(void)
                               .dtype = has_16 ? FR_DTYPE_BF16 : FR_DTYPE_F32,
                               .dim = {64, 128, 8, 8, 64},
                               .scalar = 2};
+            if (op == FR_OP_COMPRESS || op == FR_OP_DECOMPRESS) {
+                instr.compressor = FR_COMPRESSOR_INT8;
+                instr.compress.n_payloads = 1;
+            }
             fr_op_class op_class = fr_op_class_of((fr_op)op);
             fr_cost cost;
             if (op_class != FR_OP_CLASS_COMPUTE)

@@ -236,6 +236,7 @@ static void test_sharded_range(void)
         fr_instr instr = {
             .op = FR_OP_OPT_STEP, .axis = FR_AXIS_DP, .dim = {N_FLAT / 3, 0}};
         instr.ref[1].is_sharded = 1;
+        instr.flags |= FR_INSTR_SHARD;
         fr_kernel_call call = kf_call(&instr, 2, NULL, 0);
         call.job = &job;
         call.i_step = 3;

@@ -1,0 +1,24 @@
+#!/bin/bash
+# test_tune_for.sh: what tune picks for a target, export writes.
+# shellcheck source=tests/usability/expect.sh
+. "$(dirname "$0")/../usability/expect.sh"
+
+# picks TARGET OPTION...
+picks() {
+    local target=$1
+    shift
+    ask forerun tune "$@" --for "$target" --budget 1s -o "$target.json"
+    ends_with 0
+    ask forerun export "$target.json" --to "$target" -o "$target-files/"
+    ends_with 0
+}
+
+for target in megatron megatron-bridge deepspeed torchtitan ddp fsdp2 horovod \
+    jax; do
+    picks $target gpt2-1.5b dgx-a100:2 --global-batch 64 --seq 1024
+done
+for target in megatron deepspeed torchtitan; do
+    picks $target llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
+done
+picks megatron mixtral-8x7b dgx-h100:4 --global-batch 128 --seq 4096
+summary
