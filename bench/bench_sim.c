@@ -374,8 +374,10 @@ static fr_status stage_set_init(const scene *of, stage_set *out, fr_err *err)
     if (out->node_of_rank == NULL)
         return fr_fail_no_memory(err);
     out->placement = (fr_placement){
-        n, out->node_of_rank,
-        fr_gpu_is_by_framework(&out->plan, &out->cluster.devices[0])};
+        .n_ranks = n,
+        .node_of_rank = out->node_of_rank,
+        .by_framework =
+            fr_gpu_is_by_framework(&out->plan, &out->cluster.devices[0])};
     return fr_cluster_place(&out->cluster, n, 1, 0, out->node_of_rank, err);
 }
 
