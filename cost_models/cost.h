@@ -91,8 +91,8 @@ void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale);
  * MPI; 0 without a profile. */
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
 
-/* Flop/s of large matrix products on n_threads threads, as measured; 0
- * without a profile. */
+/* Flop/s of large matrix products on n_threads threads, as measured (of one
+ * rank, else of as many ranks of one thread each); 0 without a profile. */
 double fr_cost_measured_flops(const fr_cost_model *model, int n_threads);
 
 /*

@@ -242,7 +242,11 @@ double fr_cost_measured_flops(const fr_cost_model *model, int n_threads)
         return 0;
     const fr_rate_point *rate =
         fr_profile_find_rate(model->profile, "sgemm", n_threads, 1);
-    return rate != NULL ? rate->rate : 0;
+    if (rate != NULL)
+        return rate->rate;
+    /* As many ranks of one thread beside each other. */
+    rate = fr_profile_find_rate(model->profile, "sgemm", 1, n_threads);
+    return rate != NULL ? rate->rate * n_threads : 0;
 }
 
 /* ---- compute ------------------------------------------------------------ */

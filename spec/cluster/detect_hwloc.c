@@ -124,6 +124,7 @@ static void detect_memory(fr_machine *out)
 /* What the first processor says of itself. */
 typedef struct cpu_facts {
     double mhz;
+    long family;
     bool has_avx512, has_avx2, has_asimd, is_intel;
 } cpu_facts;
 
@@ -145,6 +146,8 @@ static void read_cpu_line(char *line, cpu_facts *facts, fr_machine *out)
         fr_text_copy_cut(out->cpu, sizeof out->cpu, fr_text_trim(colon + 1));
     else if (fr_text_starts(line, "vendor_id"))
         facts->is_intel = strstr(colon, "GenuineIntel") != NULL;
+    else if (fr_text_starts(line, "cpu family"))
+        facts->family = strtol(colon + 1, NULL, 10);
     else if (fr_text_starts(line, "cpu MHz"))
         facts->mhz = strtod(colon + 1, NULL);
     else if (fr_text_starts(line, "flags") ||
@@ -157,12 +160,15 @@ static void read_cpu_line(char *line, cpu_facts *facts, fr_machine *out)
 
 /*
  * Single-precision operations per core and cycle: two fused multiply-adds on
- * 16 lanes (AVX-512 of Intel's servers), on 8 (AVX2; AMD before Zen 5 runs
- * AVX-512 at that rate), on 4 (NEON); two plain operations on 4 (SSE2).
+ * 16 lanes (AVX-512 of Intel's servers, and of AMD from Zen 5 on, which is
+ * family 26), on 8 (AVX2; AMD before it runs AVX-512 at that rate), on 4
+ * (NEON); two plain operations on 4 (SSE2).
  */
 static double flop_per_cycle(const cpu_facts *facts)
 {
-    if (facts->has_avx512 && facts->is_intel)
+    enum { FAMILY_OF_ZEN_5 = 26 };
+    bool is_wide = facts->is_intel || facts->family >= FAMILY_OF_ZEN_5;
+    if (facts->has_avx512 && is_wide)
         return 64.0;
     if (facts->has_avx512 || facts->has_avx2)
         return 32.0;
