@@ -56,33 +56,55 @@ static void test_order(void)
     fr_event_queue_release(&queue);
 }
 
-/* Popping and pushing by turns, and rescheduling, never goes back in time. */
-static void test_hold(void)
+/* Delays as a step has them: most of one size, some at once, some far off. */
+static uint32_t delay_ps(void)
 {
+    const uint32_t kind = below(8);
+    return kind == 0 ? 0 : kind == 1 ? below(1u << 30) : 1000 + below(64);
+}
+
+/*
+ * Popping and pushing by turns with n pending: every time what has the earliest
+ * time, and of those what was pushed first, which a list of all of them tells.
+ */
+static void hold(uint32_t n, int n_turns)
+{
+    event *pending = calloc(n, sizeof *pending);
     fr_event_queue queue;
     fr_err err;
-    int64_t now_ps = 0;
-    int seen[64] = {0};
+    uint32_t order = 0;
 
     fr_event_queue_init(&queue);
-    CHECK_OK(fr_event_queue_reserve(&queue, 64, &err), &err);
-    for (uint32_t i = 0; i < 64; i++)
-        CHECK_OK(fr_event_queue_push(&queue, below(1000), i, &err), &err);
-    for (int turn = 0; turn < 20000; turn++) {
-        uint32_t payload = 0;
-        int64_t next_ps = fr_event_queue_next_ps(&queue);
-        int64_t time_ps = fr_event_queue_pop(&queue, &payload);
-        CHECK_INT(time_ps, next_ps);
-        CHECK(time_ps >= now_ps && payload < 64);
-        now_ps = time_ps;
-        seen[payload]++;
-        CHECK_OK(fr_event_queue_push(&queue, now_ps + below(99), payload, &err),
+    CHECK(pending != NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        pending[i] = (event){delay_ps(), order++, i};
+        CHECK_OK(fr_event_queue_push(&queue, pending[i].time_ps, i, &err),
                  &err);
     }
-    for (int i = 0; i < 64; i++)
-        CHECK(seen[i] > 0);
-    CHECK_INT(queue.n, 64);
+    for (int turn = 0; turn < n_turns; turn++) {
+        uint32_t first = 0, payload = 0;
+        for (uint32_t i = 1; i < n; i++)
+            if (compare(&pending[i], &pending[first]) < 0)
+                first = i;
+        const int64_t now_ps = pending[first].time_ps;
+        CHECK_INT(fr_event_queue_next_ps(&queue), now_ps);
+        CHECK_INT(fr_event_queue_pop(&queue, &payload), now_ps);
+        CHECK_INT(payload, first);
+        pending[first] = (event){now_ps + delay_ps(), order++, first};
+        CHECK_OK(
+            fr_event_queue_push(&queue, pending[first].time_ps, first, &err),
+            &err);
+    }
+    CHECK_INT(queue.n, n);
     fr_event_queue_release(&queue);
+    free(pending);
+}
+
+static void test_hold(void)
+{
+    hold(5, 2000);
+    hold(64, 20000);
+    hold(3000, 6000);
 }
 
 static void test_time_heap(void)
