@@ -2,6 +2,7 @@
  * case_cluster.c: the cluster of a row: a device of the catalogue with what
  * the text says otherwise, in the vendor's node for that device, likewise.
  */
+#include "core/base/text.h"
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
 #include "spec/catalog/catalog.h"
@@ -181,6 +182,62 @@ static void apply_inter(const fr_case_inter *inter, fr_node_type *node)
         node->n_rails = 1;
 }
 
+/* Columns with numbers stand for the prose. */
+static fr_status read_links(const fr_case *row, fr_case_intra *intra,
+                            fr_case_inter *inter, fr_err *err)
+{
+    double both_GBps = 0, gbps = 0;
+    int64_t n_nics = 0;
+    FR_TRY(fr_case_real(row, FR_CASE_NVLINK_GBPS, &both_GBps, err));
+    FR_TRY(fr_case_count(row, FR_CASE_NICS, 1, &n_nics, err));
+    FR_TRY(fr_case_real(row, FR_CASE_NIC_GBPS, &gbps, err));
+    fr_case_parse_intra(row->field[FR_CASE_INTRA_NODE], intra);
+    if (both_GBps > 0) { /* as vendors quote it, both directions together */
+        intra->is_said = intra->is_nvlink = true;
+        intra->device_Bps = both_GBps * 1e9 / 2;
+    }
+    if (n_nics > 4096)
+        return fr_fail(err, FR_INPUT, "%s:%d: nics: a node has 1 to 4096",
+                       row->file, row->line);
+    if (n_nics > 0 && gbps > 0) {
+        *inter = (fr_case_inter){
+            .kind = fr_case_nic_kind(row->field[FR_CASE_INTER_NODE]),
+            .n_nics = n_nics,
+            .nic_Bps = gbps * 0.125e9};
+        return FR_OK;
+    }
+    fr_status status =
+        fr_case_parse_inter(row->field[FR_CASE_INTER_NODE], inter, err);
+    if (n_nics > 0)
+        inter->n_nics = n_nics;
+    if (gbps > 0)
+        inter->nic_Bps = gbps * 0.125e9;
+    return status == FR_OK ? FR_OK : fr_case_fail_at(row, status, err);
+}
+
+/* The node type that is named, else what has most in common with the row. */
+static fr_status choose_node(const fr_case *row,
+                             const fr_catalog_device *device,
+                             const fr_case_gpu *gpu, fr_nic_kind nic_kind,
+                             int64_t n_host, const fr_catalog_node **out,
+                             fr_err *err)
+{
+    const char *name = row->field[FR_CASE_NODE];
+    *out = name[0] != '\0' ? fr_catalog_node_find(name)
+                           : find_node(device, gpu, nic_kind, n_host);
+    if (name[0] != '\0' && *out == NULL)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: node '%.60s' is not in the catalogue (forerun "
+                       "catalog nodes)",
+                       row->file, row->line, name);
+    if (*out == NULL || n_host > 4096)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: no node type of the catalogue holds %lld '%s'",
+                       row->file, row->line, (long long)n_host,
+                       device->type.id);
+    return FR_OK;
+}
+
 static fr_status make_node(const fr_case *row, const fr_case_gpu *gpu,
                            const fr_catalog_device *device, int64_t n_gpus,
                            fr_node_type *out, fr_fabric_kind *fabric,
@@ -189,15 +246,10 @@ static fr_status make_node(const fr_case *row, const fr_case_gpu *gpu,
     fr_case_intra intra;
     fr_case_inter inter;
     int64_t n_host = 0;
-    fr_case_parse_intra(row->field[FR_CASE_INTRA_NODE], &intra);
-    fr_case_parse_inter(row->field[FR_CASE_INTER_NODE], &inter);
+    FR_TRY(read_links(row, &intra, &inter, err));
     FR_TRY(fr_case_count(row, FR_CASE_GPUS_PER_NODE, 1, &n_host, err));
-    const fr_catalog_node *found = find_node(device, gpu, inter.kind, n_host);
-    if (found == NULL || n_host > 4096)
-        return fr_fail(err, FR_INPUT,
-                       "%s:%d: no node type of the catalogue holds %lld '%s'",
-                       row->file, row->line, (long long)n_host,
-                       device->type.id);
+    const fr_catalog_node *found;
+    FR_TRY(choose_node(row, device, gpu, inter.kind, n_host, &found, err));
     fr_node_type node = found->type;
     if (n_host == 0)
         n_host = host_gpus(&node);
@@ -216,11 +268,43 @@ static fr_status make_node(const fr_case *row, const fr_case_gpu *gpu,
     return FR_OK;
 }
 
+/* Of the column, else of a node that is named where no GPU is; "": of the
+ * column gpu. */
+static const char *device_name(const fr_case *row)
+{
+    const char *name = row->field[FR_CASE_DEVICE];
+    const fr_catalog_node *node =
+        fr_catalog_node_find(row->field[FR_CASE_NODE]);
+    bool is_of_node = name[0] == '\0' && row->field[FR_CASE_GPU][0] == '\0';
+    return is_of_node && node != NULL ? node->device : name;
+}
+
+/* "h100" of "h100-sxm-96g", "rtx-4090" of "rtx-4090". */
+static void name_family(const char *id, char *out, size_t n)
+{
+    size_t n_word = strcspn(id, "-");
+    if (strcspn(id, "0123456789") > n_word && id[n_word] == '-')
+        n_word += 1 + strcspn(id + n_word + 1, "-");
+    snprintf(out, n, "%.*s", (int)n_word, id);
+}
+
 static fr_status find_or_fail(const fr_case *row, fr_case_gpu *gpu,
                               double *memory_gb, const fr_catalog_device **out,
                               fr_err *err)
 {
     const char *text = row->field[FR_CASE_GPU];
+    const char *name = device_name(row);
+    if (name[0] != '\0') {
+        *gpu = (fr_case_gpu){.memory_gb = 0};
+        name_family(name, gpu->family, sizeof gpu->family);
+        *out = fr_catalog_device_find(name);
+        return *out != NULL
+                   ? FR_OK
+                   : fr_fail(err, FR_INPUT,
+                             "%s:%d: device '%.60s' is not in the catalogue "
+                             "(forerun catalog devices)",
+                             row->file, row->line, name);
+    }
     fr_status status = fr_case_parse_gpu(text, gpu, err);
     if (status != FR_OK)
         return fr_case_fail_at(row, status, err);

@@ -3,7 +3,16 @@
 #include "interop/case/case_text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Interleaved stages together with tensor parallelism: nothing but Megatron and
+ * what is built on it trained so before 2025. */
+static bool is_megatron_plan(const fr_case *row)
+{
+    return strtol(row->field[FR_CASE_VPP], NULL, 10) > 1 &&
+           strtol(row->field[FR_CASE_TP], NULL, 10) > 1;
+}
 
 const fr_framework *fr_case_framework_of(const fr_case *row)
 {
@@ -17,7 +26,10 @@ const fr_framework *fr_case_framework_of(const fr_case *row)
         if (c == 0 && *text != '\0')
             break; /* a framework is named that has no rules of its own */
     }
-    return &fr_frameworks[FR_FRAMEWORK_PYTORCH];
+    return &fr_frameworks[*row->field[FR_CASE_FRAMEWORK] == '\0' &&
+                                  is_megatron_plan(row)
+                              ? FR_FRAMEWORK_MEGATRON_CORE
+                              : FR_FRAMEWORK_PYTORCH];
 }
 
 void fr_case_guess(fr_case_setup *setup, fr_case_column column)

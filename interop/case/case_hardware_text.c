@@ -1,4 +1,5 @@
-/* case_hardware_text.c: GPUs and networks in the words of people. */
+/* case_hardware_text.c: GPUs and what joins them in a node, in people's words.
+ */
 #include "core/base/text.h"
 #include "interop/case/case_text.h"
 
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GBITPS 0.125e9
 #define GBPS 1e9
 
 /* The number of `text` that ends before `at`, 0: none; *where: it begins. */
@@ -44,27 +44,6 @@ static double number_before(const char *text, const char *unit,
     return 0;
 }
 
-/* A rate with its unit: GB/s and Gb/s differ by their case alone. */
-static double find_rate_Bps(const char *text, const char **where)
-{
-    static const struct {
-        const char *unit;
-        double Bps;
-    } units[] = {
-        {"TB/s", 1e12},     {"TBps", 1e12},          {"Tb/s", 0.125e12},
-        {"Tbps", 0.125e12}, {"GB/s", GBPS},          {"GBps", GBPS},
-        {"Gb/s", GBITPS},   {"Gbps", GBITPS},        {"Gbit/s", GBITPS},
-        {"GbE", GBITPS},    {"GiB/s", 1073741824.0},
-    };
-    for (size_t i = 0; i < FR_LENGTH(units); i++) {
-        const char *at = strstr(text, units[i].unit);
-        double value = at != NULL ? number_ending(text, at, where) : 0;
-        if (value > 0)
-            return value * units[i].Bps;
-    }
-    return 0;
-}
-
 /* ---- GPUs ---------------------------------------------------------------- */
 
 /* Up to the next separator, lower case. */
@@ -89,7 +68,8 @@ static bool has_digit(const char *text)
 static bool is_prefix_word(const char *word)
 {
     static const char *const words[] = {
-        "nvidia", "amd", "google", "instinct", "tesla", "geforce", "dgx", "hgx",
+        "nvidia", "amd",    "google", "instinct",  "tesla", "geforce", "dgx",
+        "hgx",    "ampere", "hopper", "blackwell", "ultra", "gpu",
     };
     return fr_text_find(word, words, FR_LENGTH(words)) >= 0;
 }
@@ -98,7 +78,7 @@ fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
 {
     fr_case_gpu gpu = {.memory_gb = 0};
     char word[24];
-    const char *at = text, *where;
+    const char *at = text;
     while (gpu.family[0] == '\0') {
         at = next_word(at, word, sizeof word);
         if (word[0] == '\0')
@@ -124,7 +104,7 @@ fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
         gpu.memory_gb = number_before(text, "GiB", NULL);
     if (gpu.memory_gb <= 0)
         gpu.memory_gb = number_before(text, "G", NULL);
-    gpu.memory_Bps = find_rate_Bps(text, &where);
+    gpu.memory_Bps = fr_case_find_rate_Bps(text, NULL, NULL);
     gpu.power_w = number_before(text, "W", NULL);
     *out = gpu;
     return FR_OK;
@@ -156,7 +136,7 @@ static int generation_behind(const char *text, const char *word)
 void fr_case_parse_intra(const char *text, fr_case_intra *out)
 {
     fr_case_intra intra = {.device_Bps = 0};
-    const char *where, *domain = strcasestr(text, "nvl");
+    const char *domain = strcasestr(text, "nvl");
     intra.is_nvlink = fr_case_has(text, "nvlink");
     intra.is_switch = fr_case_has(text, "nvswitch");
     intra.is_pcie = !intra.is_nvlink && fr_case_has(text, "pci");
@@ -171,96 +151,10 @@ void fr_case_parse_intra(const char *text, fr_case_intra *out)
         intra.device_Bps = pcie_Bps[generation_behind(text, "pcie")];
     } else {
         /* Vendors quote both directions together. */
-        double both_Bps = find_rate_Bps(text, &where);
+        double both_Bps = fr_case_find_rate_Bps(text, NULL, NULL);
         intra.device_Bps = both_Bps > 0
                                ? both_Bps / 2
                                : nvlink_Bps[generation_behind(text, "nvlink")];
     }
     *out = intra;
-}
-
-/* ---- between nodes ------------------------------------------------------- */
-
-/* One port of each kind, decimal bits (InfiniBand Trade Association roadmap;
- * Cornelis Omni-Path 100; HPE Slingshot 11). */
-static const struct {
-    const char *word;
-    double gbit;
-} ports[] = {
-    {"XDR", 800}, {"NDR", 400},       {"HDR", 200},      {"EDR", 100},
-    {"FDR", 56},  {"Omni-Path", 100}, {"OmniPath", 100}, {"Slingshot", 200},
-};
-
-/* "8x" or "8 x " right before a rate; 0: none. */
-static int64_t count_before(const char *text, const char *rate)
-{
-    while (rate > text && rate[-1] == ' ')
-        rate--;
-    if (rate == text || tolower((unsigned char)rate[-1]) != 'x')
-        return 0;
-    rate--;
-    while (rate > text && rate[-1] == ' ')
-        rate--;
-    const char *end = rate;
-    while (rate > text && isdigit((unsigned char)rate[-1]))
-        rate--;
-    return rate < end ? strtol(rate, NULL, 10) : 0;
-}
-
-static fr_nic_kind find_nic_kind(const char *text)
-{
-    static const struct {
-        const char *word;
-        fr_nic_kind kind;
-    } words[] = {
-        {"infiniband", FR_NIC_INFINIBAND},
-        {"roce", FR_NIC_ROCE},
-        {"omni", FR_NIC_OMNI_PATH},
-        {"opa", FR_NIC_OMNI_PATH},
-        {"efa", FR_NIC_EFA},
-        {"slingshot", FR_NIC_SLINGSHOT},
-        {"tcpx", FR_NIC_TCPX},
-        {"rdma", FR_NIC_ROCE},
-        {"ethernet", FR_NIC_ETHERNET},
-        {"gbe", FR_NIC_ETHERNET},
-        {"hdr", FR_NIC_INFINIBAND},
-        {"ndr", FR_NIC_INFINIBAND},
-        {"edr", FR_NIC_INFINIBAND},
-        {"xdr", FR_NIC_INFINIBAND},
-    };
-    for (size_t i = 0; i < FR_LENGTH(words); i++)
-        if (fr_case_has(text, words[i].word))
-            return words[i].kind;
-    return FR_NIC_UNKNOWN;
-}
-
-void fr_case_parse_inter(const char *text, fr_case_inter *out)
-{
-    fr_case_inter inter = {.kind = find_nic_kind(text)};
-    const char *where = NULL;
-    double rate_Bps = find_rate_Bps(text, &where);
-    if (rate_Bps > 0) {
-        int64_t n = count_before(text, where);
-        if (n > 0 && n <= 4096) {
-            inter.n_nics = n;
-            inter.nic_Bps = rate_Bps;
-        } else if (fr_case_has(text, "per gpu") ||
-                   fr_case_has(text, "per accelerator") ||
-                   fr_case_has(text, "/gpu")) {
-            inter.device_Bps = rate_Bps;
-        } else if (fr_case_has(text, "per nic") ||
-                   fr_case_has(text, "per port") ||
-                   fr_case_has(text, "per link")) {
-            inter.nic_Bps = rate_Bps;
-        } else {
-            inter.host_Bps = rate_Bps;
-        }
-    } else {
-        for (size_t i = 0; i < FR_LENGTH(ports); i++)
-            if (fr_case_has(text, ports[i].word)) {
-                inter.nic_Bps = ports[i].gbit * GBITPS;
-                break;
-            }
-    }
-    *out = inter;
 }

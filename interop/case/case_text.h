@@ -80,8 +80,21 @@ typedef struct fr_case_intra {
 } fr_case_intra;
 void fr_case_parse_intra(const char *text, fr_case_intra *out);
 
-/* "InfiniBand HDR 8x200Gb/s", "RoCE 1600Gb/s per node", "RDMA 400Gb/s per
- * GPU", "InfiniBand 8x50GB/s", "InfiniBand NDR"; all 0: not said. */
+/* "... RoCE ...": what the text names, FR_NIC_UNKNOWN: nothing. */
+fr_nic_kind fr_case_nic_kind(const char *text);
+
+/* The first rate of the text, "400 Gb/s", "2.4TB/s", "25GbE", 0: none; where it
+ * begins and ends (both may be NULL). */
+double fr_case_find_rate_Bps(const char *text, const char **begin,
+                             const char **end);
+
+/*
+ * "InfiniBand HDR 8x200Gb/s", "RoCE 1600Gb/s per node", "RDMA 400Gb/s per
+ * GPU", "Storage: 2x NDR 400Gb/s, Compute: 8x NDR 400Gb/s"; all 0: not said.
+ * Networks for storage and management and the PCIe of a node are passed over,
+ * and plain Ethernet beside another network.  FR_INPUT, with the words: more
+ * than one reading is left.
+ */
 typedef struct fr_case_inter {
     fr_nic_kind kind;
     int64_t n_nics;    /* of a host; 0: not said */
@@ -89,6 +102,7 @@ typedef struct fr_case_inter {
     double host_Bps;   /* of all NICs of a host together */
     double device_Bps; /* per GPU */
 } fr_case_inter;
-void fr_case_parse_inter(const char *text, fr_case_inter *out);
+FR_CHECKED fr_status fr_case_parse_inter(const char *text, fr_case_inter *out,
+                                         fr_err *err);
 
 #endif

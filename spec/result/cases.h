@@ -38,6 +38,11 @@
     X(NUM_GPUS, "num_gpus")                                                    \
     X(INTRA_NODE, "intra_node")                                                \
     X(INTER_NODE, "inter_node")                                                \
+    X(DEVICE, "device")                                                        \
+    X(NODE, "node")                                                            \
+    X(NVLINK_GBPS, "nvlink_GBps")                                              \
+    X(NICS, "nics")                                                            \
+    X(NIC_GBPS, "nic_gbps")                                                    \
     X(DP, "dp")                                                                \
     X(TP, "tp")                                                                \
     X(PP, "pp")                                                                \

@@ -368,10 +368,50 @@ static void test_refused(void)
     }
 }
 
+/* Columns with numbers stand for the prose, names of the catalogue for both. */
+static void test_hardware_columns(void)
+{
+    static const char header[] =
+        "model,gpu,device,node,num_gpus,inter_node,nics,nic_gbps,nvlink_GBps";
+    fr_case_setup s;
+    fr_err err;
+    CHECK_OK(read(header,
+                  "llama-3-8b,H100,,,16,2x NDR 400Gb/s or 8x NDR 200Gb/s,6,"
+                  "300,700",
+                  &s, &err),
+             &err);
+    CHECK_INT(s.cluster.node_types[0].n_nics, 6);
+    CHECK_NEAR(s.cluster.node_types[0].nic_Bps, 37.5e9, 1e-12);
+    CHECK_NEAR(s.cluster.node_types[0].intra_Bps, 350e9, 1e-12);
+    fr_case_setup_release(&s);
+    CHECK_OK(read(header, "llama-3-8b,,,dgx-a100-40g,16,,,,", &s, &err), &err);
+    CHECK_STR(s.cluster.node_types[0].id, "dgx-a100-40g");
+    CHECK_STR(s.cluster.devices[0].id, "a100-sxm-40g");
+    fr_case_setup_release(&s);
+    CHECK_OK(read(header, "llama-3-8b,words,h100-pcie,,16,,,,", &s, &err),
+             &err);
+    CHECK_STR(s.cluster.devices[0].id, "h100-pcie");
+    fr_case_setup_release(&s);
+    CHECK_FAILS(read(header,
+                     "llama-3-8b,H100,,,16,2x NDR 400Gb/s or 8x NDR 200Gb/s,6,"
+                     ",",
+                     &s, &err),
+                FR_INPUT, &err);
+    CHECK_FAILS(read(header, "llama-3-8b,H100,h999,,16,,,,", &s, &err),
+                FR_INPUT, &err);
+    CHECK_FAILS(read(header, "llama-3-8b,H100,,h999,16,,,,", &s, &err),
+                FR_INPUT, &err);
+    CHECK_FAILS(read(header, "llama-3-8b,H100,,,16,,0,,", &s, &err), FR_INPUT,
+                &err);
+    CHECK_FAILS(read(header, "llama-3-8b,H100,,,16,,,-2,", &s, &err), FR_INPUT,
+                &err);
+}
+
 CHECK_MAIN({"llama", test_llama}, {"gpt", test_gpt},
            {"rack_domain", test_rack_domain}, {"overrides", test_overrides},
            {"experts", test_experts},
            {"layers_that_do_not_divide", test_layers_that_do_not_divide},
            {"expert_split", test_expert_split}, {"measured", test_measured},
            {"memory", test_memory}, {"guessed", test_guessed},
-           {"named_model", test_named_model}, {"refused", test_refused})
+           {"named_model", test_named_model}, {"refused", test_refused},
+           {"hardware_columns", test_hardware_columns})

@@ -183,6 +183,9 @@ static void test_gpu(void)
         {"NVIDIA H100 PCIe", "h100", "pcie", 0, 0, 0},
         {"DGX H200", "h200", "", 0, 0, 0},
         {"NVIDIA GeForce RTX 4090 24GB", "rtx-4090", "", 24, 0, 0},
+        {"NVIDIA Blackwell GPU (B200-SXM-180GB)", "b200", "sxm", 180, 0, 0},
+        {"NVIDIA Blackwell Ultra GPU (GB300)", "gb300", "", 0, 0, 0},
+        {"NVIDIA H100-SXM5-80GB", "h100", "sxm", 80, 0, 0},
         {"AMD Instinct MI300X", "mi300x", "", 0, 0, 0},
         {"A100 40 GB, 350 W", "a100", "", 40, 0, 350},
     };
@@ -254,15 +257,46 @@ static void test_inter(void)
         {"Slingshot 11", FR_NIC_SLINGSHOT, 0, 25e9, 0, 0},
         {"25GbE", FR_NIC_ETHERNET, 0, 0, 3.125e9, 0},
         {"Ethernet 100Gb/s per NIC", FR_NIC_ETHERNET, 0, 12.5e9, 0, 0},
+        {"Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 7x ConnectX-7 IB NDR "
+         "300Gb/s, Ma",
+         FR_NIC_INFINIBAND, 7, 37.5e9, 0, 0},
+        {"Management: 1 x 100 Gb / Sec Ethernet, Compute: 8 x ConnectX - 7 IB "
+         "NDR 400 Gb /",
+         FR_NIC_INFINIBAND, 8, 50e9, 0, 0},
+        {"Compute: 8x Quantum-2 400Gb/s InfiniBand, Management: 2x100Gb/s "
+         "Ethernet",
+         FR_NIC_INFINIBAND, 8, 50e9, 0, 0},
+        {"Storage+Management: 1x BlueField 2 DPU 100Gb/s, Compute: 8x Connec",
+         FR_NIC_UNKNOWN, 8, 0, 0, 0},
+        {"1x Ethernet 100Gb/Sec, 6x Quantum-2 CX7 InfiniBand (400Gb/s)",
+         FR_NIC_INFINIBAND, 6, 50e9, 0, 0},
+        {"Infiniband, Ethernet", FR_NIC_INFINIBAND, 0, 0, 0, 0},
+        {"BF3 200Gbps for NS and 2xBF3 400Gbps for EW", FR_NIC_UNKNOWN, 2, 50e9,
+         0, 0},
+        {"RoCE2; bandwidth for GPU-PCIe: 504 GB/s; PCIe-NIC: 500 GB/s",
+         FR_NIC_ROCE, 0, 0, 0, 0},
+        {"Management: 1x Ethernet 10GB/Sec", FR_NIC_UNKNOWN, 0, 0, 0, 0},
+        {"InfiniBand, 8x37Gb/s", FR_NIC_INFINIBAND, 8, 4.625e9, 0, 0},
     };
+    static const char *const bad[] = {
+        "2x NDR 400Gb/s, 8x NDR 200Gb/s", "8x2x NDR 400Gb/s",
+        "InfiniBand 200Gb/s or 400Gb/s",  "InfiniBand 8x200",
+        "InfiniBand 0x200Gb/s",           "RoCE 4x200Gb/s and EFA 4x100Gb/s",
+    };
+    fr_err err;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         fr_case_inter got;
-        fr_case_parse_inter(good[i].text, &got);
+        CHECK_OK(fr_case_parse_inter(good[i].text, &got, &err), &err);
         CHECK_INT(got.kind, good[i].kind);
         CHECK_INT(got.n_nics, good[i].n_nics);
         CHECK_NEAR(got.nic_Bps, good[i].nic_Bps, 1e-12);
         CHECK_NEAR(got.host_Bps, good[i].host_Bps, 1e-12);
         CHECK_NEAR(got.device_Bps, good[i].device_Bps, 1e-12);
+    }
+    for (size_t i = 0; i < FR_LENGTH(bad); i++) {
+        fr_case_inter got;
+        CHECK_FAILS(fr_case_parse_inter(bad[i], &got, &err), FR_INPUT, &err);
+        CHECK(strstr(err.text, "not understood: '") != NULL);
     }
 }
 
