@@ -69,6 +69,11 @@ SQLITE_CFLAGS := $(if $(HAVE_SQLITE),-DFR_HAVE_SQLITE \
     $(call as_system,$(call flags_of,--cflags,sqlite3)))
 SQLITE_LIBS := $(if $(HAVE_SQLITE),$(call flags_of,--libs,sqlite3))
 
+HAVE_YAML := $(call has_package,yaml-0.1)
+YAML_CFLAGS := $(if $(HAVE_YAML),-DFR_HAVE_YAML \
+    $(call as_system,$(call flags_of,--cflags,yaml-0.1)))
+YAML_LIBS := $(if $(HAVE_YAML),$(call flags_of,--libs,yaml-0.1))
+
 CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda) /usr)
 NVCC := $(if $(filter 0,$(CUDA)),,$(firstword \
     $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null)))
@@ -143,13 +148,14 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
     -ffp-contract=off $(SANFLAGS) \
     $(call as_system,$(call flags_of,--cflags,$(PKGS))) $(OPENMP_FLAGS) \
-    $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(SQLITE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+    $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(SQLITE_CFLAGS) $(YAML_CFLAGS) \
+    $(CUDA_CFLAGS) $(CFLAGS)
 # Expanded once, not for every file.
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
-    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(CUDA_LIBS) $(OPENMP_FLAGS) \
-    -lm -lpthread $(NCCL_TUNER)
+    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) $(CUDA_LIBS) \
+    $(OPENMP_FLAGS) -lm -lpthread $(NCCL_TUNER)
 # Archives behind all that uses them.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
     $(filter %.a,$^) $(LIBS)
@@ -185,6 +191,8 @@ features:
 	    libhwloc-dev))"
 	@echo "  SQLite    $(call found,$(HAVE_SQLITE),,(apt-get install \
 	    libsqlite3-dev to import nsys))"
+	@echo "  libyaml   $(call found,$(HAVE_YAML),,(apt-get install \
+	    libyaml-dev to import accelerate))"
 	@echo "  CUDA      $(call found,$(HAVE_CUDA),,$(if $(filter \
 	    0,$(CUDA)),(CUDA=0),(apt-get install nvidia-cuda-toolkit)))"
 	@echo "  NCCL      $(call found,$(HAVE_NCCL),,$(if $(filter \

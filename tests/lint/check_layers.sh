@@ -19,6 +19,7 @@ BEGIN {
                   "interop report cli"
     # header pattern -> files that may include it
     only["^libxml/"] = "^core/document/xml[a-z_]*\\.c$"
+    only["^yaml"] = "^core/document/yaml\\.c$"
     only["cJSON"] = "^core/document/json\\.c$"
     only["^sqlite3"] = "^interop/trace/nsys_sqlite\\.c$"
     only["^zlib"] = "^core/stream/infile_zlib\\.c$"
