@@ -7,6 +7,7 @@
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
+#   make random-layouts SEED=1 N=1000   random plans run against one process
 #   make check-exports  what frameworks say of what is exported to them
 #
 #   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
@@ -362,6 +363,14 @@ fuzz-now: $(FUZZ_BIN)
 .PHONY: hostile
 hostile: $(BUILD)/forerun
 	@tests/hostile/run.sh $(HOSTILE)
+
+# N random plans of each backend, real CPUs and fake GPUs, against one process;
+# a short set is in `make check`.
+.PHONY: random-layouts
+SEED ?= 1
+N ?= 1000
+random-layouts: $(BUILD)/tests/contract/runtime/test_random_layouts
+	@RANDOM_LAYOUTS="$(SEED) 0 $(N)" $<
 
 # What frameworks say of plans that are taken to them: tests/exports/README.md.
 .PHONY: check-exports

@@ -92,7 +92,7 @@ static fr_status check_collective_executable(const fr_plan *plan, bool is_gpu,
 static fr_status check_executable(const fr_plan *plan, const fr_model *model,
                                   const fr_job *job, bool is_gpu, fr_err *err)
 {
-    FR_TRY(fr_plan_check(plan, model, job, err));
+    FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
     FR_TRY(
         check_model_executable(model, job->seq, is_gpu ? "GPU" : "CPU", err));
     if (job->dropout > 0)

@@ -77,7 +77,9 @@ void fr_kernel_grad_sqsum(const fr_kernel_call *call)
     double sum = 0;
     for (int i = 0; i < FR_SUM_PIECES; i++)
         sum += sums[i];
-    step->grad_sq_sum += sum;
+    /* Where several ranks of the sum hold the same, each counts its part. */
+    step->grad_sq_sum +=
+        call->instr->scalar > 0 ? call->instr->scalar * sum : sum;
 }
 
 void fr_kernel_clip(const fr_kernel_call *call)

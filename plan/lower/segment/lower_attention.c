@@ -329,7 +329,10 @@ void lower_attention_recompute_keys(lower_context *context,
 {
     const lower_shape *s = &context->shape;
     lower_matrix matrix = qkv_matrix(context, kind);
-    if (!lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS) ||
+    /* Forerun's kernels keep heads as they are after rotation. */
+    bool is_kept =
+        context->target.kernels & (LOWER_KERNELS_RUN | LOWER_KERNELS_PLANNED);
+    if (!lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS) || is_kept ||
         lower_is_ring(context) || context->model->kv_lora_rank > 0)
         return;
     const size_t first = context->instrs.n;

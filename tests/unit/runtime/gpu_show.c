@@ -94,7 +94,8 @@ static void start_ranks(gpu_show *show, fr_loopback *hub,
 bool gpu_show_perform(gpu_show *show)
 {
     int64_t world = fr_plan_world(&show->plan);
-    fr_placement placement = {.n_ranks = world};
+    fr_placement placement = {.n_ranks = world,
+                              .node_of_rank = show->node_of_rank};
     fr_gpu_system system = {0};
     fr_gpu_setup setup = {.system = &system,
                           .is_shared = show->is_shared,
@@ -111,14 +112,18 @@ bool gpu_show_perform(gpu_show *show)
         system = *show->system;
     if (show->fake != NULL || show->system != NULL)
         backend = fr_gpu_backend(&setup);
-    if (!CHECK_OK(fr_model_parse("tiny", show->model_text,
-                                 strlen(show->model_text), &model, &err),
+    if (!CHECK_OK(show->model != NULL
+                      ? fr_model_copy(show->model, &model, &err)
+                      : fr_model_parse("tiny", show->model_text,
+                                       strlen(show->model_text), &model, &err),
                   &err))
         return false;
-    bool is_ok = CHECK_OK(fr_lower(&model, &show->job, &show->plan, &placement,
-                                   &show->program, &err),
-                          &err) &&
-                 CHECK_OK(fr_loopback_create(world, NULL, &hub, &err), &err);
+    bool is_ok =
+        CHECK_OK(fr_lower(&model, &show->job, &show->plan, &placement,
+                          &show->program, &err),
+                 &err) &&
+        CHECK_OK(fr_loopback_create(world, show->node_of_rank, &hub, &err),
+                 &err);
     fr_model_release(&model);
     if (is_ok)
         start_ranks(show, hub, &backend);

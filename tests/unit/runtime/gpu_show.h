@@ -14,6 +14,8 @@ extern const char gpu_show_gpt2[], gpu_show_llama[];
 
 typedef struct gpu_show {
     const char *model_text;
+    const fr_model *model;       /* instead of the text; NULL: none */
+    const int32_t *node_of_rank; /* NULL: all on one */
     fr_plan plan;
     fr_job job;
     fr_run_options options;

@@ -1,0 +1,289 @@
+/* random_layouts.c: see random_layouts.h. */
+#include "tests/contract/runtime/random_layouts.h"
+
+#include "core/numbers/rng.h"
+#include "plan/decide/plan_fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { N_TRIES = 120, N_GRIDS = 40, MAX_CHOICES = 6 };
+
+/* What numbers are tried; other fields are drawn from their names. */
+static const struct {
+    int n;
+    double value[MAX_CHOICES];
+} numbers[FR_PLAN_FIELDS_N] = {
+    [FR_PLAN_DP] = {5, {1, 2, 3, 4, 8}},
+    [FR_PLAN_TP] = {3, {1, 2, 4}},
+    [FR_PLAN_PP] = {4, {1, 2, 3, 4}},
+    [FR_PLAN_CP] = {2, {1, 2}},
+    [FR_PLAN_EP] = {2, {1, 2}},
+    [FR_PLAN_VPP] = {3, {1, 2, 3}},
+    [FR_PLAN_MICRO_BATCH] = {4, {1, 2, 3, 4}},
+    [FR_PLAN_ZERO] = {4, {0, 1, 2, 3}},
+    [FR_PLAN_BUCKET] = {5, {0, 1, 7000, 60000, 25e6}},
+    [FR_PLAN_COMPRESSOR_RANK] = {3, {1, 4, 64}},
+    [FR_PLAN_COMPRESSOR_DENSITY] = {2, {0.1, 1}},
+    [FR_PLAN_NCCL_CHANNELS] = {2, {0, 2}},
+    [FR_PLAN_SERVERS] = {2, {0, 1}},
+    [FR_PLAN_RECOMPUTE_LAYERS] = {3, {0, 1, 2}},
+    [FR_PLAN_ZERO_GROUP] = {3, {0, 2, 4}},
+    [FR_PLAN_ZERO_PREFETCH] = {4, {0, 1, 2, 9}},
+    [FR_PLAN_ETP] = {2, {0, 1}},
+    [FR_PLAN_OFFLOAD_ACTIVATIONS] = {3, {0, 0.4, 1}},
+    [FR_PLAN_THREADS] = {6, {1, 1, 1, 1, 1, 2}},
+};
+
+static int64_t pick(fr_rng *rng, int64_t n)
+{
+    return (int64_t)fr_rng_below(rng, (uint64_t)n);
+}
+
+static double pick_of(fr_rng *rng, const double *values, int64_t n)
+{
+    return values[pick(rng, n)];
+}
+
+/* Any layers for each stage that come to the model's; the ends may have none.
+ */
+static void draw_split(fr_rng *rng, const fr_model *model, fr_plan *plan)
+{
+    const int32_t n = plan->pp * plan->vpp;
+
+    plan->n_split = 0;
+    if (n == 1 || pick(rng, 2) == 0)
+        return;
+    for (int32_t i = 0; i < n; i++)
+        plan->layer_split[i] = i == 0 || i + 1 == n ? 0 : 1;
+    for (int64_t left = model->n_layers - (n - 2); left > 0; left--)
+        plan->layer_split[pick(rng, n)]++;
+    plan->n_split = n;
+}
+
+static void draw_field(fr_rng *rng, const fr_model *model, fr_plan_field_id id,
+                       fr_plan *plan)
+{
+    const fr_field *field = &fr_plan_fields[id].field;
+
+    if (id == FR_PLAN_LAYER_SPLIT) {
+        draw_split(rng, model, plan);
+    } else if (numbers[id].n > 0) {
+        fr_field_set(field, pick_of(rng, numbers[id].value, numbers[id].n),
+                     plan);
+    } else if (field->kind == FR_FIELD_BOOL) {
+        fr_field_set(field, (double)pick(rng, 2), plan);
+    } else if (field->names == NULL && fr_plan_fields[id].words != NULL) {
+        /* A mask of the words. */
+        fr_field_set(field, (double)(1 + pick(rng, (int64_t)field->max)), plan);
+    } else if (field->names != NULL) {
+        int n = 0;
+        while (fr_name_at(field->names, n) != NULL)
+            n++;
+        int i = (int)pick(rng, n);
+        if (field->is_offered == NULL || field->is_offered(i))
+            fr_field_set(field, i, plan);
+    }
+}
+
+static bool is_trained(const random_layout *l, const fr_plan *plan)
+{
+    fr_err ignored;
+
+    if (fr_plan_check(plan, &l->model, &l->job, &ignored) != FR_OK ||
+        fr_plan_world(plan) > RANDOM_LAYOUT_MAX_RANKS)
+        return false;
+    /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
+    if (l->is_gpu && (plan->kernels != FR_KERNELS_OWN ||
+                      fr_dtype_bytes(plan->precision) < sizeof(float) ||
+                      fr_dtype_bytes(plan->grad_dtype) < sizeof(float)))
+        return false;
+    return (l->is_gpu ? fr_plan_check_executable_gpu(plan, &l->model, &l->job,
+                                                     &ignored)
+                      : fr_plan_check_executable(plan, &l->model, &l->job,
+                                                 &ignored)) == FR_OK;
+}
+
+/*
+ * From the plan of one rank on: a few fields at a time get any values, and keep
+ * them where the plan is then trained.  So no rule of what goes with what is
+ * known here, and many decisions meet in one plan.
+ */
+static void draw_plan(fr_rng *rng, random_layout *l)
+{
+    for (int i = 0; i < N_GRIDS && fr_plan_world(&l->plan) == 1; i++) {
+        fr_plan plan = l->plan;
+        draw_field(rng, &l->model, FR_PLAN_DP, &plan);
+        draw_field(rng, &l->model, FR_PLAN_TP, &plan);
+        draw_field(rng, &l->model, FR_PLAN_PP, &plan);
+        if (is_trained(l, &plan))
+            l->plan = plan;
+    }
+    for (int i = 0; i < N_TRIES; i++) {
+        fr_plan plan = l->plan;
+        for (int64_t k = pick(rng, 3); k >= 0; k--)
+            draw_field(rng, &l->model,
+                       (fr_plan_field_id)pick(rng, FR_PLAN_FIELDS_N), &plan);
+        if (is_trained(l, &plan))
+            l->plan = plan;
+    }
+}
+
+static void draw_model(fr_rng *rng, fr_model *model)
+{
+    static const double vocabs[] = {53, 64, 259};
+    const int64_t heads = 4 * (1 + pick(rng, 2));
+
+    fr_model_init(model);
+    (void)snprintf(model->name, sizeof model->name, "random");
+    model->kind = FR_MODEL_DECODER;
+    model->n_layers = 2 + pick(rng, 5);
+    model->n_heads = heads;
+    model->n_kv_heads = pick(rng, 2) ? heads : 4;
+    model->head_dim = 4 * (1 + pick(rng, 3));
+    model->hidden = heads * model->head_dim;
+    model->ffn_hidden = 4 * (7 + pick(rng, 30));
+    model->vocab = (int64_t)pick_of(rng, vocabs, 3);
+    model->max_seq = 48;
+    model->is_gated_mlp = pick(rng, 2);
+    model->activation =
+        model->is_gated_mlp ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
+    model->is_rms_norm = pick(rng, 2);
+    model->is_rope = pick(rng, 2);
+    model->is_tied = pick(rng, 2);
+    model->has_qkv_bias = pick(rng, 2);
+    model->has_out_bias = pick(rng, 2);
+    model->has_mlp_bias = pick(rng, 2);
+    model->has_final_norm = true;
+    model->norm_eps = 1e-5;
+    model->rope_theta = 10000;
+    model->rope_frac = 1;
+}
+
+static void draw_job(fr_rng *rng, fr_job *job)
+{
+    static const double batches[] = {6, 8, 12, 16};
+    static const double rates[FR_OPTIMIZER_N] = {[FR_OPTIMIZER_SGD] = 0.03,
+                                                 [FR_OPTIMIZER_LARS] = 0.5,
+                                                 [FR_OPTIMIZER_LAMB] = 0.02,
+                                                 [FR_OPTIMIZER_ADAMW] = 0.003};
+    fr_job_init(job);
+    job->global_batch = (int64_t)pick_of(rng, batches, 4);
+    job->seq = 8 * (1 + pick(rng, 4));
+    job->n_steps = 4;
+    job->seed = (uint64_t)pick(rng, 1 << 30);
+    job->optimizer = (fr_optimizer_kind)pick(rng, FR_OPTIMIZER_N);
+    job->lr = rates[job->optimizer];
+    if (job->optimizer == FR_OPTIMIZER_SGD ||
+        job->optimizer == FR_OPTIMIZER_LARS)
+        job->beta1 = 0.9;
+    job->trust_coefficient = 0.01;
+    job->clip_norm = pick(rng, 3) ? 0.7 : 0;
+    job->weight_decay = pick(rng, 2) ? 0.1 : 0;
+    job->warmup_steps = pick(rng, 3);
+    job->lr_schedule = (fr_lr_schedule)pick(rng, FR_LR_N);
+}
+
+fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
+                             random_layout *out, fr_err *err)
+{
+    fr_rng *rng = NULL;
+
+    FR_TRY(fr_rng_create(fr_hash_u64(seed, i, is_gpu, 0), &rng, err));
+    memset(out, 0, sizeof *out);
+    draw_model(rng, &out->model);
+    draw_job(rng, &out->job);
+    *out = random_layout_alone(out);
+    out->is_gpu = out->plan.is_flash = is_gpu;
+    if (is_gpu)
+        out->plan.kernels = FR_KERNELS_OWN;
+    draw_plan(rng, out);
+    const int64_t n_nodes = 1 + pick(rng, 3), is_dealt = pick(rng, 2);
+    const int64_t world = fr_plan_world(&out->plan);
+    for (int64_t r = 0; r < world; r++)
+        out->node_of_rank[r] =
+            (int32_t)(is_dealt ? r % n_nodes : r * n_nodes / world);
+    fr_rng_destroy(rng);
+    return FR_OK;
+}
+
+random_layout random_layout_alone(const random_layout *layout)
+{
+    random_layout alone = *layout;
+
+    fr_plan_init(&alone.plan);
+    alone.plan.micro_batch = 1;
+    alone.plan.n_threads = 1;
+    alone.is_gpu = false;
+    memset(alone.node_of_rank, 0, sizeof alone.node_of_rank);
+    return alone;
+}
+
+enum {
+    SIMPLER_NODES = FR_PLAN_FIELDS_N,
+    SIMPLER_CLIP,
+    SIMPLER_DECAY,
+    SIMPLER_TIED,
+    SIMPLER_N
+};
+
+bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
+{
+    random_layout less = *l, alone = random_layout_alone(l);
+
+    switch (k) {
+    case SIMPLER_NODES:
+        memset(less.node_of_rank, 0, sizeof less.node_of_rank);
+        break;
+    case SIMPLER_CLIP:
+        less.job.clip_norm = 0;
+        break;
+    case SIMPLER_DECAY:
+        less.job.weight_decay = 0;
+        break;
+    case SIMPLER_TIED:
+        less.model.is_tied = false;
+        break;
+    case FR_PLAN_LAYER_SPLIT:
+        less.plan.n_split = 0;
+        break;
+    case FR_PLAN_KERNELS:
+    case FR_PLAN_FLASH_ATTENTION:
+        if (l->is_gpu)
+            break;
+        /* fall through */
+    default:
+        if (k >= SIMPLER_N)
+            return false;
+        fr_field_set(&fr_plan_fields[k].field,
+                     fr_field_get(&fr_plan_fields[k].field, &alone.plan),
+                     &less.plan);
+    }
+    *out = is_trained(&less, &less.plan) ? less : *l;
+    return true;
+}
+
+void random_layout_describe(const random_layout *l, char *buf, size_t n_buf)
+{
+    const fr_model *m = &l->model;
+    const fr_job *j = &l->job;
+    char plan[512];
+    int n = snprintf(
+        buf, n_buf,
+        "%s%s; %s batch %lld x %lld clip %g decay %g; %lld layers of %lld, "
+        "heads %lld/%lld, ffn %lld, vocab %lld%s%s%s%s%s%s%s; nodes",
+        l->is_gpu ? "gpu " : "", fr_plan_describe(&l->plan, plan, sizeof plan),
+        fr_name_of(&fr_optimizer_names, j->optimizer),
+        (long long)j->global_batch, (long long)j->seq, j->clip_norm,
+        j->weight_decay, (long long)m->n_layers, (long long)m->hidden,
+        (long long)m->n_heads, (long long)m->n_kv_heads,
+        (long long)m->ffn_hidden, (long long)m->vocab,
+        m->is_tied ? " tied" : "", m->is_rope ? " rope" : "",
+        m->is_rms_norm ? " rms" : "", m->is_gated_mlp ? " gated" : "",
+        m->has_qkv_bias ? " qkv-bias" : "", m->has_out_bias ? " out-bias" : "",
+        m->has_mlp_bias ? " mlp-bias" : "");
+
+    for (int64_t r = 0;
+         r < fr_plan_world(&l->plan) && n > 0 && (size_t)n + 4 < n_buf; r++)
+        n += snprintf(buf + n, n_buf - (size_t)n, " %d", l->node_of_rank[r]);
+}
