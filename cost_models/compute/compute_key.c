@@ -78,7 +78,8 @@ static char place_of(const fr_instr *instr, int i_ref,
     return reuse_bytes <= llc_bytes ? FR_PROFILE_LLC : FR_PROFILE_MEMORY;
 }
 
-/* The kernels' time does not depend on where in the list a range begins. */
+/* The kernels' time does not depend on where in the list a range begins, or
+ * whether a result's columns lie apart. */
 static void drop_positions(const fr_instr *instr, int64_t *dim)
 {
     switch ((fr_op)instr->op) {
@@ -90,6 +91,11 @@ static void drop_positions(const fr_instr *instr, int64_t *dim)
     case FR_OP_COMPRESS:
     case FR_OP_DECOMPRESS:
         dim[FR_DIM(compress, first)] = 0;
+        break;
+    case FR_OP_LINEAR_FWD:
+    case FR_OP_LINEAR_DGRAD:
+    case FR_OP_LINEAR_WGRAD:
+        dim[FR_DIM(linear, n_first)] = 0;
         break;
     default:
         break;
@@ -184,9 +190,21 @@ bool fr_compute_key_same_shape(const fr_compute_point *a,
            fr_compute_key_is_alike(a, b);
 }
 
+/* Letters of the places up to the last operand that is there: an operation
+ * may have got operands since a profile was measured. */
+static size_t n_places(const fr_compute_point *key)
+{
+    size_t n = strlen(key->where);
+    while (n > 0 && key->where[n - 1] == '-')
+        n--;
+    return n;
+}
+
 bool fr_compute_key_equal(const fr_compute_point *a, const fr_compute_point *b)
 {
-    return fr_compute_key_same_shape(a, b) && strcmp(a->where, b->where) == 0;
+    const size_t n = n_places(a);
+    return fr_compute_key_same_shape(a, b) && n_places(b) == n &&
+           memcmp(a->where, b->where, n) == 0;
 }
 
 uint64_t fr_compute_key_hash(const fr_compute_point *key)
@@ -196,7 +214,7 @@ uint64_t fr_compute_key_hash(const fr_compute_point *key)
     hash = fr_hash_bytes(key->dim, sizeof key->dim, hash);
     hash = fr_hash_text(key->dtype, hash);
     hash = fr_hash_text(key->variant, hash);
-    return fr_hash_text(key->where, hash);
+    return fr_hash_bytes(key->where, n_places(key), hash);
 }
 
 static int find_variant(fr_op op, const char *name)

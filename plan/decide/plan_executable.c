@@ -97,7 +97,7 @@ static fr_status check_executable(const fr_plan *plan, const fr_model *model,
         check_model_executable(model, job->seq, is_gpu ? "GPU" : "CPU", err));
     if (job->dropout > 0)
         return fr_plan_refuse(err, "dropout", "choose dropout 0");
-    if (plan->cp > 1)
+    if (plan->cp > 1 && (is_gpu || plan->cp_kind != FR_CP_ALL_GATHER))
         return fr_plan_refuse(err, "context parallel plans", "choose cp 1");
     if (plan->ep > 1)
         return fr_plan_refuse(err, "expert parallel plans", "choose ep 1");

@@ -43,11 +43,13 @@ typedef enum fr_op {
     f(c, a) FR_OP_EACH_5(f, c, flop, __VA_ARGS__)
 #define FR_OP_EACH_7(f, c, flop, a, ...)                                       \
     f(c, a) FR_OP_EACH_6(f, c, flop, __VA_ARGS__)
-#define FR_OP_EACH_PICK(flop, a, b, c, d, e, f, g, macro, ...) macro
+#define FR_OP_EACH_8(f, c, flop, a, ...)                                       \
+    f(c, a) FR_OP_EACH_7(f, c, flop, __VA_ARGS__)
+#define FR_OP_EACH_PICK(flop, a, b, c, d, e, f, g, h, macro, ...) macro
 #define FR_OP_EACH(f, c, ...)                                                  \
-    FR_OP_EACH_PICK(__VA_ARGS__, FR_OP_EACH_7, FR_OP_EACH_6, FR_OP_EACH_5,     \
-                    FR_OP_EACH_4, FR_OP_EACH_3, FR_OP_EACH_2, FR_OP_EACH_1,    \
-                    FR_OP_EACH_0, )                                            \
+    FR_OP_EACH_PICK(__VA_ARGS__, FR_OP_EACH_8, FR_OP_EACH_7, FR_OP_EACH_6,     \
+                    FR_OP_EACH_5, FR_OP_EACH_4, FR_OP_EACH_3, FR_OP_EACH_2,    \
+                    FR_OP_EACH_1, FR_OP_EACH_0, )                              \
     (f, c, __VA_ARGS__)
 
 /* FR_<SYMBOL>_<OPERAND>: the operand's index in fr_instr.ref. */
@@ -99,7 +101,9 @@ enum {
     FR_INSTR_LISTED = 1 << 11, /* collectives on GPUs: a tensor for each member,
                                  made and copied one by one by the host */
     FR_INSTR_APART = 1 << 12,  /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR */
-    FR_INSTR_SHARD = 1 << 13   /* of a range: fr_instr_range_first() */
+    FR_INSTR_KEYS_APART = 1 << 12, /* ROPE, ATTN: the queries of all rows, then
+                                      the keys and values of all rows */
+    FR_INSTR_SHARD = 1 << 13       /* of a range: fr_instr_range_first() */
 };
 
 #define FR_INSTR_REFS 8
@@ -123,7 +127,7 @@ typedef struct fr_instr {
     uint8_t shard_axis; /* fr_axis whose coordinate places sharded operands;
                            NONE: `axis` */
     uint16_t flags;
-    int16_t peer; /* SEND, RECV: coordinate on `axis` */
+    int16_t peer; /* SEND, RECV: coordinate on `axis`; ATTN_*: see the list */
     uint32_t tag; /* SEND, RECV: matches sender and receiver */
     union {
         int64_t dim[FR_INSTR_DIMS];

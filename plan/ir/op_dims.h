@@ -12,9 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* n_local rows of the vocabulary's `vocab` are in this rank's shard. */
+/* n_local rows of the vocabulary's `vocab` are in this rank's shard; seq:
+ * tokens of a whole sequence, of which n_shares ranks have a share each (0: one
+ * has it all). */
 typedef struct fr_embed_dims {
-    int64_t rows, cols, n_local, seq, vocab;
+    int64_t rows, cols, n_local, seq, vocab, n_shares;
 } fr_embed_dims;
 
 typedef struct fr_matrix_dims {
@@ -22,9 +24,10 @@ typedef struct fr_matrix_dims {
 } fr_matrix_dims;
 
 /* m rows of activations, n columns of the result, k of the operand; grouped
- * products: the m rows are those of n_groups weights. */
+ * products: the m rows are those of n_groups weights.  n_first > 0: the result
+ * is two matrices, [m, n_first], then [m, n - n_first]. */
 typedef struct fr_linear_dims {
-    int64_t m, n, k, n_groups;
+    int64_t m, n, k, n_groups, n_first;
 } fr_linear_dims;
 
 typedef struct fr_rope_dims {

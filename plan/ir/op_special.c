@@ -57,6 +57,12 @@ static uint64_t attention_flop(const fr_instr *instr)
                                               : pairs * (6 * qk + 4 * v + 8);
 }
 
+static bool has_other_keys(const fr_instr *instr)
+{
+    int i = instr->op == FR_OP_ATTN_FWD ? FR_ATTN_FWD_KEYS : FR_ATTN_BWD_KEYS;
+    return instr->ref[i].space != FR_SPACE_NONE;
+}
+
 static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
 {
     const fr_attention_dims *d = &instr->attention;
@@ -64,10 +70,11 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
     const uint64_t rows = product(d->batch, d->seq),
                    keys = (uint64_t)d->batch * key_rows(d);
     const uint64_t v = value_dim(d), heads = (uint64_t)d->q_heads;
-    const uint64_t qkv =
-        (rows * heads * (uint64_t)d->head_dim +
-         keys * (uint64_t)d->kv_heads * ((uint64_t)d->head_dim + v)) *
-        width;
+    const uint64_t per_key =
+        (uint64_t)d->kv_heads * ((uint64_t)d->head_dim + v) * width;
+    const uint64_t other = rows * per_key; /* of another rank, all of it */
+    const uint64_t qkv = rows * heads * (uint64_t)d->head_dim * width +
+                         (has_other_keys(instr) ? 0 : keys * per_key);
     const uint64_t o = rows * heads * v * width;
     const uint64_t scores = rows * heads * key_rows(d);
     uint64_t kept =
@@ -76,21 +83,31 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
         kept =
             scores * (instr->flags & FR_INSTR_DROPOUT ? 2 * width + 1 : width);
     const uint64_t forward[FR_ATTN_FWD_N_REFS] = {
-        [FR_ATTN_FWD_QKV] = qkv,
-        [FR_ATTN_FWD_O] = o,
-        [FR_ATTN_FWD_KEPT] = kept,
-        [FR_ATTN_FWD_TEMP] = scores * width,
+        [FR_ATTN_FWD_QKV] = qkv,    [FR_ATTN_FWD_O] = o,
+        [FR_ATTN_FWD_KEPT] = kept,  [FR_ATTN_FWD_TEMP] = scores * width,
+        [FR_ATTN_FWD_KEYS] = other,
     };
     const uint64_t backward[FR_ATTN_BWD_N_REFS] = {
-        [FR_ATTN_BWD_DO] = o,     [FR_ATTN_BWD_QKV] = qkv,
-        [FR_ATTN_BWD_O] = o,      [FR_ATTN_BWD_KEPT] = kept,
-        [FR_ATTN_BWD_DQKV] = qkv, [FR_ATTN_BWD_TEMP] = scores * width,
+        [FR_ATTN_BWD_DO] = o,       [FR_ATTN_BWD_QKV] = qkv,
+        [FR_ATTN_BWD_O] = o,        [FR_ATTN_BWD_KEPT] = kept,
+        [FR_ATTN_BWD_DQKV] = qkv,   [FR_ATTN_BWD_TEMP] = scores * width,
+        [FR_ATTN_BWD_KEYS] = other, [FR_ATTN_BWD_DKEYS] = other,
     };
     return instr->op == FR_OP_ATTN_FWD ? forward[i_ref] : backward[i_ref];
 }
 
+/* Of another rank's keys half are looked at, or all by half of the queries. */
+static uint64_t attention_touched(const fr_instr *instr, int i_ref,
+                                  uint64_t bytes)
+{
+    int first =
+        instr->op == FR_OP_ATTN_FWD ? FR_ATTN_FWD_KEYS : FR_ATTN_BWD_KEYS;
+    return i_ref >= first ? bytes / 2 : bytes;
+}
+
 const op_special op_special_attention = {.flop = attention_flop,
-                                         .ref_bytes = attention_bytes};
+                                         .ref_bytes = attention_bytes,
+                                         .touched_bytes = attention_touched};
 
 /* ---- the others --------------------------------------------------------- */
 
@@ -111,10 +128,16 @@ static uint64_t rope_bytes(const fr_instr *instr, int i_ref)
 
 const op_special op_special_rope = {.flop = rope_flop, .ref_bytes = rope_bytes};
 
-/* Of the tables only the rows of the tokens move. */
+/* Of the tables only the rows of the tokens move, of positions those of a
+ * share of a sequence. */
 static uint64_t embed_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 {
     const uint64_t n = product(instr->embed.rows, instr->embed.cols);
+    bool is_positions =
+        i_ref ==
+        (instr->op == FR_OP_EMBED_FWD ? FR_EMBED_FWD_WPE : FR_EMBED_BWD_DWPE);
+    if (is_positions && instr->embed.n_shares > 1)
+        return bytes / (uint64_t)instr->embed.n_shares;
     if (bytes > 0 && instr->op == FR_OP_EMBED_FWD && i_ref == FR_EMBED_FWD_WTE)
         return n * stored_bytes(instr);
     if (bytes > 0 && instr->op == FR_OP_EMBED_BWD && i_ref == FR_EMBED_BWD_DWTE)

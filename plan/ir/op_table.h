@@ -50,7 +50,7 @@ typedef struct op_row {
     uint8_t pass;     /* fr_op_pass */
     uint8_t n_dims;
     op_product flop;
-    op_operand operands[FR_INSTR_REFS];
+    op_operand operands[FR_INSTR_REFS + 1]; /* ended by access 0 */
     const op_special *special;
 } op_row;
 

@@ -163,39 +163,59 @@ FR_SIMD static void rotate(float *x, const rope_angles *at, int64_t half,
     }
 }
 
-/* The pairs of `at` in all rows of the positions from `first`. */
-static void rotate_block(const fr_kernel_call *call, rope_angles *at,
-                         int64_t first, float sign)
+/* Rotates the pairs of `at` in the heads of a row of qkv. */
+static void rotate_row(const fr_kernel_call *call, const rope_angles *at,
+                       int64_t row)
 {
     const fr_rope_dims *dim = &call->instr->rope;
-    int64_t rows = dim->rows, seq = dim->seq, half = dim->head_dim / 2;
-    int64_t stride = (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim;
-    float *qkv = call->ptr[0];
-    angles_begin(at, first, call->instr->scalar, half);
-    for (int64_t t = first; t < first + ROPE_BLOCK && t < seq; t++) {
+    const int64_t half = dim->head_dim / 2;
+    const int64_t q = dim->q_heads * dim->head_dim,
+                  kv = 2 * dim->kv_heads * dim->head_dim;
+    float *qkv = call->ptr[FR_ROPE_FWD_QKV];
+    if (call->instr->flags & FR_INSTR_KEYS_APART) {
+        rotate(qkv + row * q, at, half, dim->q_heads);
+        rotate(qkv + dim->rows * q + row * kv, at, half, dim->kv_heads);
+    } else {
+        rotate(qkv + row * (q + kv), at, half, dim->q_heads + dim->kv_heads);
+    }
+}
+
+/* The pairs of `at` in all rows of a run of positions from its `first`. */
+static void rotate_block(const fr_kernel_call *call, rope_angles *at,
+                         const fr_sequence_run *run, int64_t first, float sign)
+{
+    const fr_rope_dims *dim = &call->instr->rope;
+    angles_begin(at, run->position + first, call->instr->scalar,
+                 dim->head_dim / 2);
+    for (int64_t t = first; t < first + ROPE_BLOCK && t < run->n; t++) {
         angles_next(at, sign);
-        for (int64_t row = t; row < rows; row += seq)
-            rotate(qkv + row * stride, at, half, dim->q_heads + dim->kv_heads);
+        for (int64_t row = run->row + t; row < dim->rows; row += dim->seq)
+            rotate_row(call, at, row);
     }
 }
 
 static void rope(const fr_kernel_call *call, float sign)
 {
     const fr_rope_dims *dim = &call->instr->rope;
-    int64_t rows = dim->rows, half = dim->head_dim / 2;
-    int64_t n_blocks = (dim->seq + ROPE_BLOCK - 1) / ROPE_BLOCK;
-    int64_t n_work = rows * (dim->q_heads + dim->kv_heads) * dim->head_dim;
+    const fr_sequence_rows rows = {call->share, false, dim->seq};
+    int64_t half = dim->head_dim / 2, n_runs = fr_sequence_n_runs(&rows);
+    int64_t per_run =
+        (dim->seq / n_runs + ROPE_BLOCK - 1) / ROPE_BLOCK; /* blocks */
+    int64_t n_work = dim->rows * (dim->q_heads + dim->kv_heads) * dim->head_dim;
     int n_team = fr_team(call, n_work);
     FR_FOR_TEAM(n_team);
 #pragma omp parallel num_threads(n_team)
     {
         rope_angles at;
-        fr_range part = fr_range_mine(n_blocks, 1);
+        fr_range part = fr_range_mine(n_runs * per_run, 1);
         for (int64_t block = part.first; block < part.last; block++) {
+            fr_sequence_run run =
+                fr_sequence_run_of(&rows, 1, 0, block / per_run);
             for (int64_t i = 0; i < half; i += ROPE_PAIRS) {
                 at.first = i;
                 at.n = half - i < ROPE_PAIRS ? half - i : ROPE_PAIRS;
-                rotate_block(call, &at, block * ROPE_BLOCK, sign);
+                rotate_block(call, &at, &run, block % per_run * ROPE_BLOCK,
+                             sign);
             }
         }
     }

@@ -10,6 +10,7 @@
 #include "core/base/err.h"
 #include "plan/ir/op.h"
 #include "plan/ir/program.h"
+#include "plan/ir/sequence_share.h"
 #include "spec/model/job.h"
 
 /* All that a kernel may need in addition to its operands. */
@@ -18,6 +19,7 @@ typedef struct fr_kernel_call {
     void *ptr[FR_INSTR_REFS]; /* resolved operands; NULL: absent */
     int coordinate, n_group;  /* of the rank on instr->axis */
     int tp_coordinate;        /* who counts replicated tensors */
+    fr_sequence_share share;  /* of a sequence, that the rank's rows are */
     int n_threads;
     int64_t i_step; /* from 0 */
     const fr_job *job;

@@ -12,10 +12,18 @@ static int64_t local_row(const fr_kernel_call *call, int32_t token)
     return row >= 0 && row < n_local ? row : -1;
 }
 
+/* The place in its sequence of row i of the rank's share. */
+static int64_t position_of(const fr_kernel_call *call, int64_t i)
+{
+    const int64_t len =
+        fr_sequence_share_len(call->share, call->instr->embed.seq);
+    return fr_sequence_position(call->share, len, i % len);
+}
+
 void fr_kernel_embed_fwd(const fr_kernel_call *call)
 {
     const fr_embed_dims *dim = &call->instr->embed;
-    int64_t rows = dim->rows, cols = dim->cols, seq = dim->seq;
+    int64_t rows = dim->rows, cols = dim->cols;
     const int32_t *tokens = call->ptr[FR_EMBED_FWD_TOKENS];
     const float *wte = call->ptr[FR_EMBED_FWD_WTE];
     const float *wpe =
@@ -30,7 +38,8 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
         else
             memset(out + i * cols, 0, row_bytes);
         if (wpe != NULL)
-            fr_floats_add(out + i * cols, wpe + i % seq * cols, cols);
+            fr_floats_add(out + i * cols, wpe + position_of(call, i) * cols,
+                          cols);
     }
 }
 
@@ -41,7 +50,7 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
 void fr_kernel_embed_bwd(const fr_kernel_call *call)
 {
     const fr_embed_dims *dim = &call->instr->embed;
-    int64_t rows = dim->rows, cols = dim->cols, seq = dim->seq;
+    int64_t rows = dim->rows, cols = dim->cols;
     const int32_t *tokens = call->ptr[FR_EMBED_BWD_TOKENS];
     const float *dout = call->ptr[FR_EMBED_BWD_DOUT];
     float *dwte = call->ptr[FR_EMBED_BWD_DWTE],
@@ -56,7 +65,8 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
             if (row >= 0)
                 fr_floats_add(dwte + row * cols + part.first, from, n);
             if (dwpe != NULL)
-                fr_floats_add(dwpe + i % seq * cols + part.first, from, n);
+                fr_floats_add(dwpe + position_of(call, i) * cols + part.first,
+                              from, n);
         }
     }
 }

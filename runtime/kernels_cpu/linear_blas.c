@@ -35,46 +35,79 @@ static void fill_rows(float *y, const float *bias, int64_t rows, int64_t cols,
         memcpy(y + i * cols, bias, (size_t)cols * sizeof *y);
 }
 
+/* Columns of the result that are one matrix: where they begin, how many. */
+typedef struct columns {
+    int64_t first, n;
+} columns;
+
+/* One matrix, or two that lie one after the other. */
+static int columns_of(const fr_linear_dims *dim, columns out[2])
+{
+    out[0] = (columns){0, dim->n_first > 0 ? dim->n_first : dim->n};
+    out[1] = (columns){dim->n_first, dim->n - dim->n_first};
+    return dim->n_first > 0 ? 2 : 1;
+}
+
 void fr_kernel_linear_fwd(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
+    blasint m = (blasint)dim->m, k = (blasint)dim->k;
     const float *x = call->ptr[FR_LINEAR_FWD_X],
-                *w = call->ptr[FR_LINEAR_FWD_W],
                 *bias = call->ptr[FR_LINEAR_FWD_BIAS];
-    float *y = call->ptr[FR_LINEAR_FWD_Y];
-    if (bias != NULL)
-        fill_rows(y, bias, m, n, fr_team(call, (int64_t)m * n));
-    use_threads(call);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x, k, w,
-                k, bias != NULL ? 1.0F : 0.0F, y, n);
+    columns part[2];
+    int n_parts = columns_of(dim, part);
+    for (int i = 0; i < n_parts; i++) {
+        blasint n = (blasint)part[i].n;
+        const float *w =
+            (const float *)call->ptr[FR_LINEAR_FWD_W] + part[i].first * k;
+        float *y = (float *)call->ptr[FR_LINEAR_FWD_Y] + part[i].first * m;
+        if (bias != NULL)
+            fill_rows(y, bias + part[i].first, m, n,
+                      fr_team(call, (int64_t)m * n));
+        use_threads(call);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x,
+                    k, w, k, bias != NULL ? 1.0F : 0.0F, y, n);
+    }
 }
 
 void fr_kernel_linear_dgrad(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
-    const float *dy = call->ptr[FR_LINEAR_DGRAD_DY],
-                *w = call->ptr[FR_LINEAR_DGRAD_W];
+    blasint m = (blasint)dim->m, k = (blasint)dim->k;
     float *dx = call->ptr[FR_LINEAR_DGRAD_DX];
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
+    columns part[2];
+    int n_parts = columns_of(dim, part);
     use_threads(call);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F, dy, n,
-                w, k, is_added ? 1.0F : 0.0F, dx, k);
+    for (int i = 0; i < n_parts; i++) {
+        blasint n = (blasint)part[i].n;
+        const float *dy =
+            (const float *)call->ptr[FR_LINEAR_DGRAD_DY] + part[i].first * m;
+        const float *w =
+            (const float *)call->ptr[FR_LINEAR_DGRAD_W] + part[i].first * k;
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F,
+                    dy, n, w, k, is_added || i > 0 ? 1.0F : 0.0F, dx, k);
+    }
 }
 
 void fr_kernel_linear_wgrad(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, n = (blasint)dim->n, k = (blasint)dim->k;
-    const float *dy = call->ptr[FR_LINEAR_WGRAD_DY],
-                *x = call->ptr[FR_LINEAR_WGRAD_X];
-    float *dw = call->ptr[FR_LINEAR_WGRAD_DW],
-          *dbias = call->ptr[FR_LINEAR_WGRAD_DBIAS];
-    if (dbias != NULL)
-        fr_kernel_add_column_sums(dy, dbias, m, n,
-                                  fr_team(call, (int64_t)m * n));
-    use_threads(call);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, m, 1.0F, dy, n,
-                x, k, 1.0F, dw, k);
+    blasint m = (blasint)dim->m, k = (blasint)dim->k;
+    const float *x = call->ptr[FR_LINEAR_WGRAD_X];
+    float *dbias = call->ptr[FR_LINEAR_WGRAD_DBIAS];
+    columns part[2];
+    int n_parts = columns_of(dim, part);
+    for (int i = 0; i < n_parts; i++) {
+        blasint n = (blasint)part[i].n;
+        const float *dy =
+            (const float *)call->ptr[FR_LINEAR_WGRAD_DY] + part[i].first * m;
+        float *dw = (float *)call->ptr[FR_LINEAR_WGRAD_DW] + part[i].first * k;
+        if (dbias != NULL)
+            fr_kernel_add_column_sums(dy, dbias + part[i].first, m, n,
+                                      fr_team(call, (int64_t)m * n));
+        use_threads(call);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, m, 1.0F, dy,
+                    n, x, k, 1.0F, dw, k);
+    }
 }

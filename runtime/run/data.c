@@ -26,6 +26,8 @@ struct fr_data {
     uint64_t first_byte, n_tokens;
     unsigned token_bytes; /* 1 or 2 */
     unsigned char *window;
+    int32_t *sample; /* tokens[seq], then targets[seq], of which a rank may
+                        have a share */
 };
 
 static fr_status read_at(const fr_data *data, uint64_t offset, void *bytes,
@@ -152,7 +154,8 @@ fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
     data->vocab = vocab;
     fr_text_copy_cut(data->path, sizeof data->path, job->data);
     data->window = malloc(2 * ((size_t)job->seq + 1));
-    if (data->window == NULL)
+    data->sample = malloc(2 * (size_t)job->seq * sizeof *data->sample);
+    if (data->window == NULL || data->sample == NULL)
         status = fr_fail_no_memory(err);
     else if (data->path[0] != '\0')
         status = open_file(data, err);
@@ -171,6 +174,7 @@ void fr_data_close(fr_data *data)
     if (data->fd >= 0)
         (void)close(data->fd);
     free(data->window);
+    free(data->sample);
     free(data);
 }
 
@@ -254,22 +258,33 @@ static fr_status load_window(fr_data *data, uint64_t first, int32_t *tokens,
     return FR_OK;
 }
 
-fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
-                       int32_t *tokens, fr_err *err)
+static fr_status load_sample(fr_data *data, int64_t i_step, int64_t i,
+                             fr_err *err)
 {
-    int32_t *targets = tokens + n * data->seq;
+    int32_t *tokens = data->sample, *targets = data->sample + data->seq;
+    uint64_t draw = fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)i, 0);
+
+    if (data->fd < 0) {
+        make_up(data, draw, tokens, targets);
+        return FR_OK;
+    }
+    uint64_t n_places = data->n_tokens - (uint64_t)data->seq;
+    return load_window(data, draw % n_places, tokens, targets, err);
+}
+
+fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
+                       fr_sequence_share share, int32_t *tokens, fr_err *err)
+{
+    const int64_t len = fr_sequence_share_len(share, data->seq);
+    int32_t *targets = tokens + n * len;
 
     for (int64_t i = 0; i < n; i++) {
-        int32_t *to = tokens + i * data->seq;
-        int32_t *next = targets + i * data->seq;
-        uint64_t draw =
-            fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)(first + i), 0);
-        if (data->fd < 0) {
-            make_up(data, draw, to, next);
-            continue;
+        FR_TRY(load_sample(data, i_step, first + i, err));
+        for (int64_t t = 0; t < len; t++) {
+            int64_t at = fr_sequence_position(share, len, t);
+            tokens[i * len + t] = data->sample[at];
+            targets[i * len + t] = data->sample[data->seq + at];
         }
-        uint64_t n_places = data->n_tokens - (uint64_t)data->seq;
-        FR_TRY(load_window(data, draw % n_places, to, next, err));
     }
     return FR_OK;
 }

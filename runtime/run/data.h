@@ -13,6 +13,7 @@
 #define FR_RUNTIME_RUN_DATA_H
 
 #include "core/base/err.h"
+#include "plan/ir/sequence_share.h"
 #include "spec/model/job.h"
 
 typedef struct fr_data fr_data;
@@ -37,10 +38,12 @@ FR_CHECKED fr_status fr_data_identity(const char *path, uint64_t *out,
                                       fr_err *err);
 
 /*
- * Samples [first, first + n) of step i_step: tokens[n][seq], then
- * targets[n][seq] (the same window moved by one).  FR_IO on a read error.
+ * Samples [first, first + n) of step i_step: tokens[n][len], then
+ * targets[n][len] (the same window moved by one), of len = seq / share.n each,
+ * the share's part of them.  FR_IO on a read error.
  */
 FR_CHECKED fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first,
-                                  int64_t n, int32_t *tokens, fr_err *err);
+                                  int64_t n, fr_sequence_share share,
+                                  int32_t *tokens, fr_err *err);
 
 #endif

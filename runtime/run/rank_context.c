@@ -14,6 +14,7 @@ fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
     FR_TRY_CALLOC(ranks, (size_t)fr_plan_world(plan), err);
     *out = (fr_rank_context){.program = program,
                              .rank_program = fr_program_of_rank(program, rank),
+                             .rank = rank,
                              .data = data};
     for (int axis = 0; axis < FR_AXIS_N; axis++) {
         int64_t position = 0, n = 1;
@@ -32,6 +33,12 @@ const fr_segment *fr_rank_segment(const fr_rank_context *rank, uint32_t i_call)
                 ->segments[rank->rank_program->calls[i_call].i_segment];
 }
 
+static fr_sequence_share share_of(const fr_rank_context *rank)
+{
+    return (fr_sequence_share){rank->coordinate[FR_AXIS_CP],
+                               rank->n_group[FR_AXIS_CP]};
+}
+
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
                                    const fr_instr *instr, int n_threads,
                                    int64_t i_step)
@@ -41,6 +48,7 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
         .coordinate = rank->coordinate[instr->axis],
         .n_group = rank->n_group[instr->axis],
         .tp_coordinate = rank->coordinate[FR_AXIS_TP],
+        .share = share_of(rank),
         .n_threads = n_threads,
         .i_step = i_step,
         .job = &rank->program->job,
@@ -56,11 +64,11 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
 {
     const fr_program *program = rank->program;
     int64_t per_rank = program->job.global_batch / program->plan.dp;
-    int64_t first = rank->coordinate[FR_AXIS_DP] * per_rank +
-                    call->micro_batch * instr->tokens.batch;
+    fr_coord at = fr_plan_coord(&program->plan, rank->rank);
+    int64_t first = at.dp * per_rank + call->micro_batch * instr->tokens.batch;
 
     if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
-    return fr_data_load(rank->data, i_step, first, instr->tokens.batch, tokens,
-                        err);
+    return fr_data_load(rank->data, i_step, first, instr->tokens.batch,
+                        share_of(rank), tokens, err);
 }

@@ -13,6 +13,7 @@
 typedef struct fr_rank_context {
     const fr_program *program;
     const fr_rank_program *rank_program;
+    int64_t rank;
     fr_data *data; /* NULL: the program loads no tokens */
     int coordinate[FR_AXIS_N], n_group[FR_AXIS_N];
 } fr_rank_context;

@@ -53,6 +53,10 @@ static void set_core_dims(const lower_context *context, core_part part,
     if (part == CORE_OTHER && is_causal)
         instr->attention.key_rows = s->seq / 2;
     instr->attention.window = is_apart ? 0 : window_of(context);
+    if (cp > 1 && part != CORE_OWN)
+        instr->axis = FR_AXIS_CP;
+    if (lower_is_keys_apart(context))
+        instr->flags |= FR_INSTR_KEYS_APART;
     if (!is_causal || part == CORE_OTHER)
         instr->flags |= FR_INSTR_NONCAUSAL;
 }
@@ -158,11 +162,13 @@ static lower_matrix qkv_matrix(const lower_context *context,
                                const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
-    return (lower_matrix){.m = s->rows,
-                          .n = s->qkv,
-                          .k = s->hidden,
-                          .w = kind->layout.qkv_w,
-                          .b = kind->layout.qkv_b};
+    return (lower_matrix){
+        .m = s->rows,
+        .n = s->qkv,
+        .k = s->hidden,
+        .w = kind->layout.qkv_w,
+        .b = kind->layout.qkv_b,
+        .n_first = lower_is_keys_apart(context) ? s->q_heads * s->head_dim : 0};
 }
 
 /* The bias is added after the sum over TP. */

@@ -201,6 +201,7 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     instr->linear.n = matrix->n;
     instr->linear.k = matrix->k;
     instr->linear.n_groups = matrix->n_groups;
+    instr->linear.n_first = matrix->n_first;
     return instr;
 }
 
@@ -373,6 +374,7 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
         return;
     fr_instr *instr = lower_emit(context, op);
     instr->rope = dims;
+    instr->flags = lower_is_keys_apart(context) ? FR_INSTR_KEYS_APART : 0;
     instr->scalar = model->rope_theta;
     instr->ref[FR_ROPE_FWD_QKV] = qkv;
     lower_overhead_rope(context,

@@ -29,8 +29,9 @@ fr_instr *lower_look_up(lower_context *context, fr_op op, int64_t n_local,
     instr->embed.rows = s->rows;
     instr->embed.cols = s->hidden;
     instr->embed.n_local = n_local;
-    instr->embed.seq = s->seq;
+    instr->embed.seq = context->job->seq;
     instr->embed.vocab = n;
+    instr->embed.n_shares = context->plan->cp > 1 ? context->plan->cp : 0;
     instr->axis = FR_AXIS_TP;
     instr->ref[FR_EMBED_FWD_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
     return instr;

@@ -97,6 +97,11 @@ bool lower_is_ring(const lower_context *context)
     return context->plan->cp > 1 && context->plan->cp_kind == FR_CP_RING;
 }
 
+bool lower_is_keys_apart(const lower_context *context)
+{
+    return context->plan->cp > 1 && context->plan->cp_kind != FR_CP_ALL_TO_ALL;
+}
+
 /* What a reduce-scatter has summed is kept: it is on torchtitan's list too. */
 bool lower_is_mid_recomputed(const lower_context *context)
 {

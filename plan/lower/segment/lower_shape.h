@@ -26,6 +26,8 @@ bool lower_is_latent_recomputed(const lower_context *context);
 bool lower_is_post_norm(const lower_context *context);
 /* Context parallelism by a ring of keys and values. */
 bool lower_is_ring(const lower_context *context);
+/* Do all queries lie before the keys and values, which travel? */
+bool lower_is_keys_apart(const lower_context *context);
 /* Is a layer's pass several calls, with TP's collectives between them? */
 bool lower_is_pass_cut(const lower_context *context);
 

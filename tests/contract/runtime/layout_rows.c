@@ -288,6 +288,24 @@ const layout_row layout_rows[] = {
      .optimizer = ADAMW,
      .schedule = F1B,
      .split = {0, 2, 2, 0}},
+    /* shares of sequences */
+    {.name = "cp2 keys gathered",
+     .cp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .micro_batch = 4,
+     .optimizer = ADAMW},
+    {.name = "llama cp2 keys gathered",
+     .is_llama = true,
+     .cp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .micro_batch = 4,
+     .optimizer = ADAMW},
+    {.name = "llama cp4 keys gathered",
+     .is_llama = true,
+     .cp = 4,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .micro_batch = 2,
+     .optimizer = LAMB},
     /* part of the activations wait on the host */
     {.name = "llama activations away",
      .is_llama = true,
@@ -371,6 +389,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
     plan.tp = row->tp ? row->tp : 1;
     plan.pp = row->pp ? row->pp : 1;
     plan.vpp = row->vpp ? row->vpp : 1;
+    plan.cp = row->cp ? row->cp : 1;
+    plan.cp_kind = row->cp_kind;
     plan.micro_batch = row->micro_batch;
     plan.zero_stage = row->zero;
     plan.zero_group = row->zero_group;

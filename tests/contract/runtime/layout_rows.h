@@ -13,7 +13,8 @@ typedef struct layout_row {
     const char *name;
     bool is_llama;
     fr_optimizer_kind optimizer;
-    int32_t dp, tp, pp, vpp; /* 0: 1 */
+    int32_t dp, tp, pp, vpp, cp; /* 0: 1 */
+    fr_cp_kind cp_kind;
     int64_t micro_batch;
     int32_t zero, zero_group;
     fr_recompute recompute;

@@ -41,18 +41,20 @@ static bool is_window(const int32_t *tokens, const int32_t *targets, int n,
     return false;
 }
 
+static const fr_sequence_share whole = {0, 1};
+
 static void check_windows(fr_data *data, const int32_t *text, int n_text)
 {
     int32_t tokens[2 * 5 * 13], one[2 * 13];
     fr_err err = {0};
 
     for (int64_t step = 0; step < 20; step++) {
-        CHECK_OK(fr_data_load(data, step, 3, 5, tokens, &err), &err);
+        CHECK_OK(fr_data_load(data, step, 3, 5, whole, tokens, &err), &err);
         for (int i = 0; i < 5; i++)
             CHECK(is_window(tokens + 13 * i, tokens + 5 * 13 + 13 * i, 13, text,
                             n_text));
         /* A sample is the same however the batch is cut. */
-        CHECK_OK(fr_data_load(data, step, 6, 1, one, &err), &err);
+        CHECK_OK(fr_data_load(data, step, 6, 1, whole, one, &err), &err);
         CHECK(memcmp(one, tokens + 3 * 13, 13 * sizeof *one) == 0);
         CHECK(memcmp(one + 13, tokens + 5 * 13 + 3 * 13, 13 * sizeof *one) ==
               0);
@@ -153,7 +155,7 @@ static void test_file_shrinks(void)
     if (!CHECK_OK(fr_data_open(&job, 256, &data, &err), &err))
         return;
     CHECK(truncate(job.data, 3) == 0);
-    CHECK_FAILS(fr_data_load(data, 0, 0, 1, tokens, &err), FR_IO, &err);
+    CHECK_FAILS(fr_data_load(data, 0, 0, 1, whole, tokens, &err), FR_IO, &err);
     fr_data_close(data);
     (void)unlink(job.data);
 }
@@ -169,7 +171,7 @@ static void test_synthetic(void)
 
     if (!CHECK_OK(fr_data_open(&job, 101, &data, &err), &err))
         return;
-    CHECK_OK(fr_data_load(data, 7, 0, 64, tokens, &err), &err);
+    CHECK_OK(fr_data_load(data, 7, 0, 64, whole, tokens, &err), &err);
     for (int i = 0; i < 64 * 13; i++) {
         int32_t token = tokens[i], target = tokens[64 * 13 + i];
         CHECK(token >= 0 && token < 101 && target >= 0 && target < 101);
