@@ -397,7 +397,8 @@ static fr_status read_training(reader *r)
     FR_TRY(read_batch(r, table));
     FR_TRY(read_word(r, table, "mixed_precision_param", dtypes, 2, &dtype));
     FR_TRY(read_word(r, table, "mixed_precision_reduce", sums, 2, &sum));
-    plan->precision = dtype == 0 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
+    if (plan->precision != FR_DTYPE_FP8)
+        plan->precision = dtype == 0 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
     plan->grad_dtype = sum == 0 ? FR_DTYPE_F32 : FR_DTYPE_BF16;
     FR_TRY(fr_config_read_bool(table, "enable_cpu_offload",
                                &plan->is_optimizer_offloaded, r->err));
@@ -458,6 +459,40 @@ static fr_status read_recompute(reader *r)
 
 /* ---- the file ------------------------------------------------------------ */
 
+/* What multiplies in fp8: scales of the tensor itself, or of blocks. */
+static fr_status read_converters(reader *r, const fr_json_value *converters)
+{
+    static const char *const names[] = {"quantize.linear.float8",
+                                        "quantize.linear.mx", "float8", "mx"};
+    const size_t n = converters != NULL ? fr_json_n(converters) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *name;
+        size_t which = 0;
+        FR_TRY(fr_json_as_string(fr_json_at(converters, i), &name, r->err));
+        while (which < FR_LENGTH(names) && strcmp(names[which], name) != 0)
+            which++;
+        if (which == FR_LENGTH(names)) {
+            fr_buffer_printf(
+                &r->out->notes,
+                "line %d: of model.converters, %.60s is not read\n",
+                fr_json_line(converters), name);
+            continue;
+        }
+        r->out->file.plan.precision = FR_DTYPE_FP8;
+        r->out->file.plan.scaling =
+            which % 2 == 0 ? FR_SCALING_CURRENT : FR_SCALING_BLOCK;
+    }
+    return FR_OK;
+}
+
+/* Whose seed: a table of its own, [training] of 0.2.0. */
+static fr_status read_seed(reader *r, const fr_json_value *table)
+{
+    const fr_json_value *seed = fr_json_find(table, "seed");
+    return seed == NULL ? FR_OK
+                        : fr_json_as_u64(seed, &r->out->file.job.seed, r->err);
+}
+
 static fr_status read_model(reader *r)
 {
     const fr_json_value *table;
@@ -471,13 +506,7 @@ static fr_status read_model(reader *r)
     snprintf(said, sizeof said, "%.60s %.60s", name != NULL ? name : "llama3",
              flavor != NULL ? flavor : "debugmodel");
     FR_TRY(fr_config_take_model(r->request, said, r->out, r->err));
-    const fr_json_value *converters = fr_json_find(table, "converters");
-    if (converters != NULL && fr_json_n(converters) > 0)
-        fr_buffer_printf(&r->out->notes,
-                         "line %d: model.converters is not read: the weights "
-                         "are taken as they are without; give --precision\n",
-                         fr_json_line(converters));
-    return FR_OK;
+    return read_converters(r, fr_json_find(table, "converters"));
 }
 
 static fr_status read_compile(reader *r)
@@ -491,9 +520,8 @@ static fr_status read_compile(reader *r)
     if (is_on)
         r->out->file.plan.kernels = FR_KERNELS_COMPILED;
     FR_TRY(find_table(r, "debug", debug_keys, FR_LENGTH(debug_keys), &table));
-    const fr_json_value *seed = fr_json_find(table, "seed");
-    return seed == NULL ? FR_OK
-                        : fr_json_as_u64(seed, &r->out->file.job.seed, r->err);
+    FR_TRY(read_seed(r, table));
+    return read_seed(r, fr_json_find(r->root, "training"));
 }
 
 static fr_status read_root(reader *r)

@@ -14,15 +14,20 @@ typedef struct layout {
     int64_t n_replicas, n_shards; /* of data-parallel ranks */
     int64_t n_micro, local_batch;
     bool is_compiled;
+    bool is_fp8, is_mx;
+    bool is_0_2_0; /* fewer keys than later ones */
 } layout;
 
-static layout layout_of(const fr_plan_file *file)
+static layout layout_of(const fr_export_request *request)
 {
+    const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
     layout it = {.n_replicas = plan->dp, .n_shards = 1};
     if (plan->zero_stage == 3) {
-        it.n_shards =
-            plan->zero_group > 0 ? plan->zero_group / plan->cp : plan->dp;
+        it.n_shards = plan->zero_group == 0 ? plan->dp
+                      : plan->zero_group > plan->cp
+                          ? plan->zero_group / plan->cp
+                          : 1;
         it.n_replicas = plan->dp / it.n_shards;
     }
     it.n_micro = fr_plan_micro_batches(plan, &file->job);
@@ -31,6 +36,10 @@ static layout layout_of(const fr_plan_file *file)
     /* Async TP is made by the compiler. */
     it.is_compiled = plan->kernels == FR_KERNELS_COMPILED ||
                      (plan->tp > 1 && plan->is_tp_overlap);
+    it.is_mx =
+        plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_BLOCK;
+    it.is_fp8 = plan->precision == FR_DTYPE_FP8 && !it.is_mx;
+    it.is_0_2_0 = request->version == 0;
     return it;
 }
 
@@ -40,6 +49,14 @@ static const char *schedule_name(fr_schedule_kind schedule)
            : schedule == FR_SCHEDULE_INTERLEAVED ? "Interleaved1F1B"
            : schedule == FR_SCHEDULE_ZB_V        ? "ZBVZeroBubble"
                                                  : "1F1B";
+}
+
+/* DeepEP is asked for where experts are parallel alone. */
+static const char *expert_backend(const fr_plan *plan)
+{
+    return plan->ep > 1 && plan->expert_dispatch == FR_DISPATCH_BY_NODE
+               ? "deepep"
+               : "standard";
 }
 
 static const char *bool_name(bool is_on, bool is_python)
@@ -81,7 +98,7 @@ static void put_left(const fr_plan_file *file, fr_buffer *out)
 }
 
 /* The modules of each stage, where the plan splits layers by itself. */
-static void put_split(const fr_plan *plan, fr_buffer *out)
+static void put_split(const fr_plan *plan, const char *head, fr_buffer *out)
 {
     int32_t i_layer = 0;
     fr_buffer_putc(out, '[');
@@ -97,24 +114,33 @@ static void put_split(const fr_plan *plan, fr_buffer *out)
             comma = ", ";
         }
         if (i + 1 == plan->n_split)
-            fr_buffer_printf(out, "%s\"norm\", \"output\"", comma);
+            fr_buffer_printf(out, "%s\"norm\", \"%s\"", comma, head);
         fr_buffer_putc(out, ']');
     }
     fr_buffer_puts(out, "]");
 }
 
-/* The model as torchtitan calls it, as far as a name tells. */
-static const char *flavor_of(const fr_model *model, const char **name)
+/* Models of its registries (torchtitan/models/X/__init__.py of 0.2 and main).
+ */
+typedef struct registered {
+    const char *ours, *name, *flavor;
+} registered;
+
+static const registered registry[] = {{"llama-3-8b", "llama3", "8B"},
+                                      {"llama-3-70b", "llama3", "70B"},
+                                      {"llama-3-405b", "llama3", "405B"},
+                                      {"deepseek-v3", "deepseek_v3", "671B"}};
+enum { N_REGISTERED = sizeof registry / sizeof registry[0] };
+
+/* The model as torchtitan calls it, or words that a user replaces. */
+static registered model_of(const fr_model *model)
 {
-    const bool is_8b = strstr(model->name, "8b") != NULL;
-    *name = model->n_experts > 0 ? "deepseek_v3" : "llama3";
-    if (strstr(model->name, "qwen3") != NULL)
-        *name = "qwen3";
-    return is_8b                                 ? "8B"
-           : strstr(model->name, "405b") != NULL ? "405B"
-           : strstr(model->name, "70b") != NULL  ? "70B"
-           : strstr(model->name, "671b") != NULL ? "671B"
-                                                 : "CHOOSE-A-FLAVOR";
+    for (int i = 0; i < N_REGISTERED; i++)
+        if (strcmp(model->name, registry[i].ours) == 0)
+            return registry[i];
+    return (registered){model->name,
+                        model->n_experts > 0 ? "deepseek_v3" : "llama3",
+                        "CHOOSE-A-FLAVOR"};
 }
 
 /* ---- TOML of 0.2 --------------------------------------------------------- */
@@ -141,12 +167,11 @@ static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
     if (file->model.n_experts > 0)
         fr_buffer_printf(out,
                          "expert_parallel_degree = %d\n"
-                         "expert_tensor_parallel_degree = %d\n"
-                         "expert_parallel_comm_backend = \"%s\"\n",
-                         plan->ep, plan->etp > 0 ? plan->etp : plan->tp,
-                         plan->expert_dispatch == FR_DISPATCH_BY_NODE
-                             ? "deepep"
-                             : "standard");
+                         "expert_tensor_parallel_degree = %d\n",
+                         plan->ep, plan->etp > 0 ? plan->etp : plan->tp);
+    if (file->model.n_experts > 0 && !it->is_0_2_0)
+        fr_buffer_printf(out, "expert_parallel_comm_backend = \"%s\"\n",
+                         expert_backend(plan));
     if (plan->pp == 1)
         return;
     fr_buffer_printf(out,
@@ -156,7 +181,7 @@ static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
                      (long long)plan->micro_batch);
     if (plan->n_split > 0) {
         fr_buffer_puts(out, "module_fqns_per_model_part = ");
-        put_split(plan, out);
+        put_split(plan, "output", out);
         fr_buffer_putc(out, '\n');
         return;
     }
@@ -173,15 +198,19 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
 {
     const fr_plan *plan = &file->plan;
     const fr_job *job = &file->job;
-    const char *name;
-    const char *flavor = flavor_of(&file->model, &name);
+    const registered model = model_of(&file->model);
     fr_buffer_printf(out,
-                     "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n"
+                     "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s"
                      "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
                      "beta1 = %.12g\nbeta2 = %.12g\neps = %.12g\n"
                      "weight_decay = %.12g\n",
-                     name, flavor, peak_lr(job), job->beta1, job->beta2,
-                     job->optimizer_eps, job->weight_decay);
+                     model.name, model.flavor,
+                     it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
+                     : it->is_fp8
+                         ? "converters = [\"quantize.linear.float8\"]\n"
+                         : "",
+                     peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
+                     job->weight_decay);
     fr_buffer_printf(out, "\n[lr_scheduler]\nwarmup_steps = %lld\n",
                      (long long)job->warmup_steps);
     if (job->lr_schedule == FR_LR_CONSTANT)
@@ -190,26 +219,27 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
         fr_buffer_printf(out, "decay_type = \"%s\"\nmin_lr_factor = %.12g\n",
                          job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
                          job->lr_min_frac);
-    fr_buffer_printf(out,
-                     "\n[training]\nlocal_batch_size = %lld\n"
-                     "global_batch_size = %lld\nseq_len = %lld\n"
-                     "max_norm = %.12g\nsteps = %lld\n"
-                     "enable_cpu_offload = %s\n"
-                     "mixed_precision_param = \"%s\"\n"
-                     "mixed_precision_reduce = \"float32\"\n"
-                     "dataset = \"c4\"\n",
-                     (long long)it->local_batch, (long long)job->global_batch,
-                     (long long)job->seq, job->clip_norm,
-                     (long long)job->n_steps,
-                     bool_name(plan->is_optimizer_offloaded, false),
-                     plan->precision == FR_DTYPE_BF16 ? "bfloat16" : "float32");
+    fr_buffer_printf(
+        out,
+        "\n[training]\nlocal_batch_size = %lld\n"
+        "global_batch_size = %lld\nseq_len = %lld\n"
+        "max_norm = %.12g\nsteps = %lld\n"
+        "enable_cpu_offload = %s\n"
+        "mixed_precision_param = \"%s\"\n"
+        "mixed_precision_reduce = \"float32\"\n"
+        "dataset = \"c4\"\n%sseed = %llu\n",
+        (long long)it->local_batch, (long long)job->global_batch,
+        (long long)job->seq, job->clip_norm, (long long)job->n_steps,
+        bool_name(plan->is_optimizer_offloaded, false),
+        plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16",
+        it->is_0_2_0 ? "" : "\n[debug]\n", (unsigned long long)job->seed);
 }
 
 static void put_toml(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
-    const layout it = layout_of(file);
+    const layout it = layout_of(request);
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
     put_left(file, out);
     fr_buffer_puts(out, "\n[job]\ndescription = \"written by forerun\"\n");
@@ -223,10 +253,8 @@ static void put_toml(const fr_export_request *request, fr_buffer *out)
         fr_buffer_puts(out, "selective_ac_option = \"op\"\n");
     fr_buffer_printf(out,
                      "\n[compile]\nenable = %s\n"
-                     "components = [\"model\", \"loss\"]\n"
-                     "\n[debug]\nseed = %llu\n",
-                     bool_name(it.is_compiled, false),
-                     (unsigned long long)file->job.seed);
+                     "components = [\"model\", \"loss\"]\n",
+                     bool_name(it.is_compiled, false));
 }
 
 /* ---- the recipe of main -------------------------------------------------- */
@@ -256,7 +284,7 @@ static void put_python_parallelism(const fr_plan_file *file, const layout *it,
                          schedule_name(plan->schedule), (long long)it->n_micro);
         if (plan->n_split > 0) {
             fr_buffer_puts(out, "        module_fqns_per_model_part=");
-            put_split(plan, out);
+            put_split(plan, "lm_head", out);
             fr_buffer_puts(out, ",\n");
         } else {
             fr_buffer_printf(
@@ -281,6 +309,7 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                      "        max_context_length=%lld,\n"
                      "        max_norm=%.12g,\n        steps=%lld,\n"
                      "        enable_cpu_offload=%s,\n"
+                     "        disable_cuda_graphs=%s,\n"
                      "        mixed_precision_param=\"%s\",\n"
                      "        mixed_precision_reduce=\"float32\",\n    )\n",
                      (long long)(plan->micro_batch * job->seq),
@@ -288,11 +317,13 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                      (long long)job->seq, job->clip_norm,
                      (long long)job->n_steps,
                      bool_name(plan->is_optimizer_offloaded, true),
-                     plan->precision == FR_DTYPE_BF16 ? "bfloat16" : "float32");
+                     bool_name(plan->cuda_graphs == FR_CUDA_GRAPHS_NONE, true),
+                     plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16");
     fr_buffer_printf(out,
-                     "    config.optimizer = default_adamw(lr=%.12g)\n"
-                     "    # betas (%g, %g), eps %g, weight decay %g, seed "
-                     "%llu\n",
+                     "    config.optimizer = default_adamw(\n"
+                     "        lr=%.12g,\n        betas=(%.12g, %.12g),\n"
+                     "        eps=%.12g,\n        weight_decay=%.12g,\n    )\n"
+                     "    config.debug.seed = %llu\n",
                      peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
                      job->weight_decay, (unsigned long long)job->seed);
     fr_buffer_printf(out,
@@ -309,13 +340,18 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                          job->lr_min_frac);
 }
 
+static const char *converter_of(const layout *it)
+{
+    return it->is_mx ? "MXFP8LinearConverter" : "Float8LinearConverter";
+}
+
 static void put_python(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
-    const layout it = layout_of(file);
-    const char *model;
-    const char *flavor = flavor_of(&file->model, &model);
+    const layout it = layout_of(request);
+    const registered model = model_of(&file->model);
+    const bool is_converted = it.is_mx || it.is_fp8;
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
     put_left(file, out);
     fr_buffer_printf(
@@ -325,19 +361,35 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         "whether torchtitan accepts it.\n"
         "from torchtitan.components.optimizer import (\n"
         "    LRSchedulersContainer,\n    default_adamw,\n)\n"
+        "%s%s%s"
         "from torchtitan.config import (\n    CompileConfig,\n"
         "    ParallelismConfig,\n    TrainingConfig,\n)\n"
         "from torchtitan.distributed.activation_checkpoint import (\n"
         "    FullAC,\n    SelectiveAC,\n)\n"
-        "from torchtitan.models.%s import config_registry\n"
+        "from torchtitan.models.%s import config_registry, model_registry\n"
         "from torchtitan.trainer import Trainer\n\n\n"
         "def forerun_plan() -> Trainer.Config:\n"
         "    # The registry's recipe of this model: data, loss, tokenizer.\n"
         "    config = config_registry.%s_",
-        (long long)fr_plan_world(plan), model, model);
-    for (const char *c = flavor; *c != '\0'; c++)
+        (long long)fr_plan_world(plan),
+        is_converted ? "from torchtitan.components.quantization import " : "",
+        is_converted ? converter_of(&it) : "", is_converted ? "\n" : "",
+        model.name, model.name);
+    for (const char *c = model.flavor; *c != '\0'; c++)
         fr_buffer_putc(out, *c == '-' ? '_' : (char)tolower((unsigned char)*c));
-    fr_buffer_puts(out, "()\n");
+    char backend[64] = "";
+    if (file->model.n_experts > 0)
+        snprintf(backend, sizeof backend, ", moe_comm_backend=\"%s\"",
+                 expert_backend(plan));
+    /* A recipe may have a model in fp8 of its own (llama3_405b). */
+    fr_buffer_printf(out, "()\n    config.model_spec = model_registry(\"%s\"%s",
+                     model.flavor, backend);
+    if (is_converted)
+        fr_buffer_printf(out,
+                         ", converters=[\n        %s.Config("
+                         "model_compile_enabled=%s),\n    ]",
+                         converter_of(&it), bool_name(it.is_compiled, true));
+    fr_buffer_puts(out, ")\n");
     put_python_job(file, out);
     put_python_parallelism(file, &it, out);
     fr_buffer_printf(out, "    config.activation_checkpoint = %s\n",
@@ -357,7 +409,8 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
 
 static bool is_toml(const fr_export_request *request)
 {
-    return strcmp(fr_target_torchtitan.versions[request->version], "0.2") == 0;
+    return strncmp(fr_target_torchtitan.versions[request->version], "0.2", 3) ==
+           0;
 }
 
 static fr_status write_config(const fr_export_request *request,

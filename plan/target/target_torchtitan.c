@@ -1,5 +1,6 @@
 /*
- * target_torchtitan.c: torchtitan 0.2 (config/job_config.py, TOML) and its main
+ * target_torchtitan.c: torchtitan 0.2 (config/job_config.py, TOML; 0.2.0 has
+ * fewer keys than 0.2.1 and 0.2.2) and its main
  * of August 2026 (config/configs.py, a Python recipe).  FSDP2 shards
  * parameters, gradients and optimizer together (reshard_after_forward never:
  * they stay gathered), or DDP; schedules are those of
@@ -8,7 +9,7 @@
 #include "plan/target/target_list.h"
 #include "plan/target/target_rows.h"
 
-enum { V0_2, MAIN }; /* places in the list of versions */
+enum { V0_2_0, V0_2, MAIN }; /* places in the list of versions */
 
 static int64_t n_data(const fr_plan *plan)
 {
@@ -33,8 +34,15 @@ static FR_TARGET_RULE(replicates_alone)
 {
     (void)model;
     (void)job;
-    return plan->zero_stage > 0 || n_data(plan) == 1 ||
-           (plan->tp == 1 && plan->pp == 1 && plan->cp == 1 && plan->ep == 1);
+    return plan->zero_stage > 0 || plan->dp == 1 || plan->cp > 1 ||
+           (plan->tp == 1 && plan->pp == 1 && plan->ep == 1);
+}
+
+static FR_TARGET_RULE(shards_over_contexts)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage > 0 || plan->cp == 1;
 }
 
 static FR_TARGET_RULE(has_mixed_precision)
@@ -68,6 +76,60 @@ static FR_TARGET_RULE(has_stages_of_schedule)
     return plan->pp == 1 || (is_looped ? plan->vpp > 1 : plan->vpp == 1);
 }
 
+static FR_TARGET_RULE(fills_stages)
+{
+    (void)model;
+    bool is_single = plan->schedule == FR_SCHEDULE_1F1B ||
+                     plan->schedule == FR_SCHEDULE_GPIPE;
+    return !is_single || fr_plan_micro_batches(plan, job) >= plan->pp;
+}
+
+static FR_TARGET_RULE(has_whole_rounds)
+{
+    (void)model;
+    const int64_t n_micro = fr_plan_micro_batches(plan, job);
+    const int64_t n_rounds = n_micro / plan->pp;
+    return plan->pp == 1 || plan->schedule != FR_SCHEDULE_INTERLEAVED ||
+           n_rounds < 2 || n_micro % n_rounds == 0;
+}
+
+/* fp8 with scales of blocks (MXFP8), not of whole tensors. */
+static bool has_blocks(const fr_plan *plan)
+{
+    return plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_BLOCK;
+}
+
+static FR_TARGET_RULE(scales_at_once)
+{
+    (void)model;
+    (void)job;
+    return plan->precision != FR_DTYPE_FP8 ||
+           plan->scaling != FR_SCALING_DELAYED;
+}
+
+static FR_TARGET_RULE(splits_no_blocks)
+{
+    (void)model;
+    (void)job;
+    return !has_blocks(plan) || plan->tp == 1 ||
+           (plan->kernels != FR_KERNELS_COMPILED && !plan->is_tp_overlap);
+}
+
+static FR_TARGET_RULE(captures_nothing)
+{
+    (void)model;
+    (void)job;
+    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE;
+}
+
+static FR_TARGET_RULE(captures_whole_steps)
+{
+    (void)model;
+    (void)job;
+    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+           (plan->pp == 1 && plan->ep == 1);
+}
+
 static FR_TARGET_RULE(gathers_keys)
 {
     (void)model;
@@ -96,6 +158,32 @@ static FR_TARGET_RULE(has_whole_experts)
            etp_of(plan) == (plan->ep == 1 ? plan->tp : 1);
 }
 
+static FR_TARGET_RULE(dispatches_to_each)
+{
+    (void)job;
+    return model->n_experts == 0 || plan->ep == 1 ||
+           plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
+}
+
+static FR_TARGET_RULE(dispatches_whole_experts)
+{
+    return model->n_experts == 0 || plan->ep == 1 ||
+           plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL ||
+           has_whole_experts(plan, model, job);
+}
+
+static FR_TARGET_RULE(shards_with_experts)
+{
+    (void)job;
+    return model->n_experts == 0 || plan->ep == 1 || plan->zero_stage > 0;
+}
+
+static FR_TARGET_RULE(hands_latents_round)
+{
+    (void)job;
+    return model->kv_lora_rank == 0 || plan->cp == 1;
+}
+
 /* Experts lie within what shards: replicas are outside. */
 static FR_TARGET_RULE(borrows_ranks)
 {
@@ -105,13 +193,6 @@ static FR_TARGET_RULE(borrows_ranks)
                              : plan->zero_group > 0 ? plan->zero_group
                                                     : n_data(plan);
     return n_shards * plan->tp % (etp * plan->ep) == 0;
-}
-
-static FR_TARGET_RULE(dispatches_to_each)
-{
-    (void)model;
-    (void)job;
-    return plan->ep == 1 || plan->expert_dispatch == FR_DISPATCH_ALL_TO_ALL;
 }
 
 #define BIT(symbol) FR_PLAN_BIT(symbol)
@@ -125,16 +206,22 @@ static const fr_target_rule rules[] = {
      .source = "distributed/parallel_dims.py: fsdp is dp_shard x cp",
      .fields = BIT(ZERO) | BIT(ZERO_GROUP) | BIT(CP),
      .holds = shards_whole_contexts},
-    {.text = "tp 1, pp 1, cp 1 and ep 1 with zero 0 and dp (DDP)",
+    {.text = "tp 1, pp 1 and ep 1 with zero 0 and dp (DDP)",
      .source = "models/llama3/infra/parallelize.py:151 (0.2): \"DDP has not "
-               "supported > 1D parallelism\"; cp is part of the mesh of FSDP",
+               "supported > 1D parallelism\"; main has FSDP over one rank",
      .fields = BIT(ZERO) | BIT(DP) | BIT(TP) | BIT(PP) | BIT(CP) | BIT(EP),
-     .holds = replicates_alone},
+     .holds = replicates_alone,
+     .until = V0_2},
+    {.text = "zero 3 with cp, which shards parameters too",
+     .source = "distributed/parallel_dims.py: fsdp is dp_shard x cp",
+     .fields = BIT(ZERO) | BIT(CP),
+     .holds = shards_over_contexts},
     {.text = "precision f32 without FSDP in tensor and pipeline parallelism",
      .source = "config/job_config.py, mixed_precision_param: \"takes effect "
                "via fully_shard ... or torch.autocast\"",
      .fields = BIT(ZERO) | BIT(PRECISION) | BIT(TP) | BIT(PP),
-     .holds = has_mixed_precision},
+     .holds = has_mixed_precision,
+     .until = V0_2},
     {.text = "zero 3 with offload-optimizer",
      .source = "config/job_config.py, enable_cpu_offload: \"in FSDP\"",
      .fields = BIT(ZERO) | BIT(OFFLOAD_OPTIMIZER),
@@ -143,7 +230,7 @@ static const fr_target_rule rules[] = {
      .source = "models/llama3/infra/parallelize.py, apply_tp (0.2)",
      .fields = BIT(TP) | BIT(SEQUENCE_PARALLEL),
      .holds = has_sequence_parallel,
-     .until = FR_TARGET_FIRST_ALONE},
+     .until = V0_2},
     {.text = "vpp 1 with 1f1b and gpipe, more with interleaved and zb-v",
      .source = "distributed/pipeline_parallel.py:97 and 105: \"Single stage "
                "schedule requires exactly 1 stage per rank\"",
@@ -153,6 +240,40 @@ static const fr_target_rule rules[] = {
      .source = "distributed/pipeline_parallel.py:86",
      .fields = BIT(PP) | BIT(VPP) | BIT(LAYER_SPLIT),
      .holds = fr_has_even_stages},
+    {.text = "as many micro-batches as stages with 1f1b and gpipe",
+     .source = "torch/distributed/pipelining/schedules.py, "
+               "PipelineScheduleSingle: \"Number of microbatches must be "
+               "greater than or equal to the number of stages\"",
+     .fields = BIT(SCHEDULE) | BIT(PP) | BIT(DP) | BIT(MICRO_BATCH),
+     .holds = fills_stages},
+    {.text = "micro-batches that micro-batches / pp divides with interleaved",
+     .source = "torch/distributed/pipelining/schedules.py, "
+               "ScheduleInterleaved1F1B: \"a multiple of the number of "
+               "rounds\"",
+     .fields = BIT(SCHEDULE) | BIT(PP) | BIT(DP) | BIT(MICRO_BATCH),
+     .holds = has_whole_rounds},
+    {.text = "scaling current or block with fp8",
+     .source = "components/quantization/float8.py and mx.py: scales of the "
+               "tensor, its rows or blocks, none of steps before",
+     .fields = BIT(PRECISION) | BIT(SCALING),
+     .holds = scales_at_once},
+    {.text = "tp 1 with block scaling and compiled kernels",
+     .source = "components/quantization/mx.py (0.2): \"TP not yet supported "
+               "with torch.compile for mxfp8\"",
+     .fields = BIT(PRECISION) | BIT(SCALING) | BIT(TP) | BIT(KERNELS) |
+               BIT(TP_OVERLAP),
+     .holds = splits_no_blocks,
+     .until = V0_2},
+    {.text = "no cuda-graphs before main",
+     .source = "config/job_config.py (0.2): no such key",
+     .fields = BIT(CUDA_GRAPHS),
+     .holds = captures_nothing,
+     .until = V0_2},
+    {.text = "pp 1 and ep 1 with cuda-graphs",
+     .source = "trainer.py, _validate_cuda_graphs (main)",
+     .fields = BIT(CUDA_GRAPHS) | BIT(PP) | BIT(EP),
+     .holds = captures_whole_steps,
+     .since = MAIN},
     {.text = "cp-kind all-gather",
      .source = "distributed/context_parallel (main): no rotate method",
      .fields = BIT(CP) | BIT(CP_KIND),
@@ -169,17 +290,37 @@ static const fr_target_rule rules[] = {
      .fields = BIT(EP) | BIT(ETP) | BIT(TP),
      .holds = has_whole_experts,
      .since = MAIN},
+    {.text = "expert-dispatch all-to-all before 0.2.1",
+     .source = "config/job_config.py (0.2.0): no expert_parallel_comm_backend",
+     .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
+     .holds = dispatches_to_each,
+     .until = FR_TARGET_FIRST_ALONE},
+    {.text = "etp 1 with ep and expert-dispatch by-node (DeepEP)",
+     .source = "models/deepseek_v3/infra/parallelize.py (0.2): \"DeepEP with "
+               "Expert Tensor Parallelism (ETP) is not supported yet\"",
+     .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(EXPERT_DISPATCH),
+     .holds = dispatches_whole_experts,
+     .until = V0_2},
+    {.text = "zero 3 with ep",
+     .source = "models/deepseek_v3/infra/parallelize.py (0.2): experts are "
+               "sharded over a mesh that FSDP alone makes",
+     .fields = BIT(EP) | BIT(ZERO),
+     .holds = shards_with_experts,
+     .since = V0_2,
+     .until = V0_2},
+    {.text = "cp 1 with latent attention",
+     .source = "models/deepseek_v3/model/args.py (0.2), update_from_config: "
+               "\"Context Parallel only supports SDPA attention\", its 671B "
+               "has FlexAttention",
+     .fields = BIT(CP),
+     .holds = hands_latents_round,
+     .until = V0_2},
     {.text = "ep that divides dp_shard x cp x tp / etp",
      .source = "distributed/parallel_dims.py, _validate: "
                "\"expert_parallel_degree must divide dp_shard * cp * tp\"",
      .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(CP) | BIT(DP) | BIT(ZERO) |
                BIT(ZERO_GROUP),
      .holds = borrows_ranks},
-    {.text = "expert-dispatch all-to-all",
-     .source = "config/configs.py (main): the model's code chooses DeepEP",
-     .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
-     .holds = dispatches_to_each,
-     .since = MAIN},
     {.text = NULL}};
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
@@ -225,14 +366,16 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_LAYER_SPLIT] =
         FR_WRITTEN("parallelism.module_fqns_per_model_part"),
     [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
-        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16),
-        "training.mixed_precision_param", "f32 and bf16 are written"),
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16) | FR_IS(FR_DTYPE_FP8),
+        "training.mixed_precision_param, converters", "it has f32, bf16, fp8"),
     [FR_PLAN_GRAD_DTYPE] =
         FR_WRITTEN_ONLY(FR_IS(FR_DTYPE_F32), "training.mixed_precision_reduce",
                         "it reduces in f32 alone"),
     [FR_PLAN_FLASH_ATTENTION] = FR_PREDICTED("SDPA decides it"),
-    [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("no version has layers of it"),
+    [FR_PLAN_SCALING] = FR_WRITTEN("converters: float8 (main: of rows), MXFP8"),
+    [FR_PLAN_CUDA_GRAPHS] = FR_WRITTEN_ONLY(
+        FR_IS(FR_CUDA_GRAPHS_NONE) | FR_IS(FR_CUDA_GRAPHS_FULL),
+        "training.disable_cuda_graphs (main)", "main captures whole steps"),
     [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("compile.components decides it"),
     [FR_PLAN_RECOMPUTE_PARTS] =
         FR_WRITTEN_ONLY(FR_IS(FR_RECOMPUTE_PART_PRODUCTS),
@@ -255,14 +398,17 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_WRITTEN_ONLY(FR_IS(FR_CP_ALL_GATHER) | FR_IS(FR_CP_RING),
                         "parallelism.context_parallel_rotate_method",
                         "it gathers keys and values, or hands them round"),
-    [FR_PLAN_ETP] = FR_WRITTEN("parallelism.expert_tensor_parallel_degree"),
+    [FR_PLAN_ETP] = FR_WRITTEN("parallelism.expert_tensor_parallel_degree "
+                               "(0.2)"),
     [FR_PLAN_EXPERT_DISPATCH] =
-        FR_WRITTEN("parallelism.expert_parallel_comm_backend"),
+        FR_WRITTEN("parallelism.expert_parallel_comm_backend (main: of the "
+                   "model)"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_WRITTEN("training.enable_cpu_offload"),
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("it has no such key"),
 };
 
-static const char *const versions[] = {[V0_2] = "0.2", [MAIN] = "main", NULL};
+static const char *const versions[] = {
+    [V0_2_0] = "0.2.0", [V0_2] = "0.2", [MAIN] = "main", NULL};
 
 const fr_target fr_target_torchtitan = {
     .name = "torchtitan",

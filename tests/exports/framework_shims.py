@@ -61,6 +61,15 @@ class Stub(type(typing.Protocol)):
     def __le__(cls, other):
         return True
 
+    def __len__(cls):
+        return 0
+
+    def __bool__(cls):
+        return True
+
+    def __format__(cls, how):
+        return cls.__name__
+
     def __enter__(cls):
         return cls
 

@@ -8,19 +8,16 @@ validate_args() and core_transformer_config_from_args() of the checkout, and
 OptimizerConfig, without torch (framework_shims.py) and as on a GPU of
 generation Hopper.
 """
-import contextlib
 import importlib
-import io
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import types
-import warnings
 
 import framework_shims
+import verdicts
 
 STUBS = {"torch", "transformer_engine", "numpy", "triton", "yaml", "einops",
          "tqdm", "requests", "pydantic"}
@@ -72,7 +69,7 @@ def arguments_of(script, torchrun):
     pairs = dict(line.split("=", 1) for line in variables.split("\0") if line)
     at = words.index("/m/pretrain_gpt.py")
     world = int(words[words.index("--nnodes") + 1]) * \
-        int(words[words.index("--nproc-per-node") + 1])
+        int(words[words.index("--nproc_per_node") + 1])
     return words[at + 1:], pairs, world
 
 
@@ -101,58 +98,20 @@ def check(words, variables, world):
     return args
 
 
-def verdict(folder, torchrun):
-    try:
-        words, variables, world = arguments_of(
-            os.path.join(folder, "megatron.sh"), torchrun)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), \
-                contextlib.redirect_stderr(said), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            check(words, variables, world)
-        return None
-    except SystemExit:
-        lines = said.getvalue().strip().splitlines()
-        return lines[-1] if lines else "exit"
-    except Exception as why:  # whatever Megatron raises
-        return f"{type(why).__name__}: {why}"
-
-
 def main():
     checkout, folder, report = sys.argv[1:]
     install(checkout)
-    with open(os.path.join(folder, "plans.tsv"), encoding="utf-8") as file:
-        plans = [line.rstrip("\n").split("\t") for line in file]
-    n = {"allowed": 0, "accepted": 0, "refused": 0, "accepted_all_the_same": 0,
-         "known_later": 0}
-    wrong, lax = [], {}
     with tempfile.TemporaryDirectory() as torchrun:
         path = os.path.join(torchrun, "torchrun")
         with open(path, "w", encoding="utf-8") as file:
             file.write("#!/bin/bash\nprintf '%s\\0' \"$@\"\n"
                        "printf '\\0'\nenv -0\n")
         os.chmod(path, 0o755)
-        for number, ours, plan, why in plans:
-            theirs = verdict(os.path.join(folder, number), torchrun)
-            n[ours] += 1
-            if ours == "allowed" and theirs is None:
-                n["accepted"] += 1
-            elif ours == "allowed":
-                wrong.append({"plan": plan, "number": number, "they": theirs})
-            elif theirs is None and (why.endswith(LATER) or
-                                     NO_WORD.search(why)):
-                n["known_later"] += 1
-            elif theirs is None:
-                n["accepted_all_the_same"] += 1
-                lax[why] = lax.get(why, 0) + 1
-    for row in wrong:
-        print(f"refused: {row['plan']}\n    {row['they'][:300]}")
-    for why, count in lax.items():
-        print(f"accepted {count} times: {why}")
-    with open(report, "w", encoding="utf-8") as file:
-        json.dump({**n, "wrong": wrong, "accepted_here_refused": lax}, file,
-                  indent=1)
-    return 1 if wrong or lax else 0
+        return verdicts.judge(
+            lambda plan: check(*arguments_of(
+                os.path.join(plan, "megatron.sh"), torchrun)),
+            folder, report,
+            lambda why, plan: why.endswith(LATER) or NO_WORD.search(why))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 /*
  * random_exports.c: files of random plans for `make check-exports`:
- * random_exports TARGET VERSION N FOLDER.  FOLDER/0, FOLDER/1 ... are what the
- * exporter of the target writes; plans.tsv has a line for each: the number,
- * "allowed" or "refused", the plan, and why it is refused.  N plans are
- * allowed, and at most N more are those that a rule refuses: they are written
- * too, so that what the framework says of them can be compared.
+ * random_exports TARGET VERSION N FOLDER [MODEL...].  FOLDER/0, FOLDER/1 ...
+ * are what the exporter of the target writes; plans.tsv has a line for each:
+ * the number, "allowed" or "refused", the plan, and why it is refused.  N plans
+ * are allowed, and at most N more are those that a rule refuses, no rule more
+ * than N / 8 of them: they are written too, so that what the framework says of
+ * them can be compared.
  */
 #include "core/base/fileio.h"
 #include "interop/export/export.h"
@@ -17,9 +18,20 @@
 static const char *const models[] = {"gpt2-1.5b", "llama-3-8b", "mixtral-8x7b",
                                      "deepseek-v3", "gpt3-175b"};
 enum { N_MODELS = sizeof models / sizeof models[0], RANKS_PER_NODE = 8 };
+enum { REASONS_MAX = 64, RULE_PART = 8 };
+
+/* Plans that were refused for the same reason. */
+typedef struct reason {
+    char text[sizeof((fr_err *)NULL)->text];
+    int n;
+} reason;
 
 typedef struct writer {
     const fr_exporter *exporter;
+    const char *const *models;
+    int n_models;
+    reason reasons[REASONS_MAX];
+    int n_reasons;
     int version;
     const char *folder;
     FILE *list;
@@ -48,6 +60,23 @@ static fr_status save(const writer *w, int number, const fr_export_files *files,
     return FR_OK;
 }
 
+/* Are there enough of those that are refused, or of this reason?  Values that a
+ * field cannot have are written as others, and say nothing. */
+static bool has_enough(writer *w, const char *why)
+{
+    if (w->n_refused == w->n_most || strstr(why, "cannot have") != NULL)
+        return true;
+    int i = 0;
+    while (i < w->n_reasons && strcmp(w->reasons[i].text, why) != 0)
+        i++;
+    if (i == REASONS_MAX)
+        return true;
+    if (i == w->n_reasons)
+        snprintf(w->reasons[w->n_reasons++].text, sizeof w->reasons[0].text,
+                 "%s", why);
+    return w->reasons[i].n++ >= (w->n_most + RULE_PART - 1) / RULE_PART;
+}
+
 static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
 {
     char name[512];
@@ -68,7 +97,7 @@ static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
         fr_target_check(w->exporter->target, w->version, FR_PLAN_BITS_ALL, 0,
                         &file->plan, &file->model, &file->job, &why) == FR_OK;
     int number = w->n_allowed + w->n_refused;
-    if (!is_allowed && w->n_refused == w->n_most)
+    if (!is_allowed && has_enough(w, why.text))
         return FR_OK;
     *(is_allowed ? &w->n_allowed : &w->n_refused) += 1;
     fr_status status = w->exporter->write(&request, &files, err);
@@ -94,7 +123,7 @@ static fr_status write_all(writer *w, fr_err *err)
          i++) {
         fr_plan_file file;
         fr_plan_file_init(&file);
-        status = fr_model_load(models[i % N_MODELS], &file.model, err);
+        status = fr_model_load(w->models[i % w->n_models], &file.model, err);
         if (status == FR_OK)
             export_plans_job(rng, &file.model, &file.job);
         if (status == FR_OK &&
@@ -111,13 +140,20 @@ int main(int argc, char **argv)
 {
     fr_err err;
     char path[4096];
-    writer w = {.exporter = argc > 4 ? find(argv[1]) : NULL};
+    writer w = {.exporter = argc > 4 ? find(argv[1]) : NULL,
+                .models = models,
+                .n_models = N_MODELS};
     if (w.exporter == NULL || w.exporter->target == NULL) {
-        fprintf(stderr, "usage: random_exports TARGET VERSION N FOLDER\n");
+        fprintf(stderr, "usage: random_exports TARGET VERSION N FOLDER "
+                        "[MODEL...]\n");
         return 2;
     }
     w.folder = argv[4];
     w.n_most = atoi(argv[3]);
+    if (argc > 5) {
+        w.models = (const char *const *)argv + 5;
+        w.n_models = argc - 5;
+    }
     snprintf(path, sizeof path, "%s/plans.tsv", w.folder);
     w.list = fopen(path, "w");
     if (w.list == NULL) {

@@ -50,6 +50,8 @@ static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
 /* Nothing that the model or the precision has takes the value. */
 static bool is_idle(fr_plan_field_id id, const fr_plan_file *file)
 {
+    if (id == FR_PLAN_EXPERT_DISPATCH && file->plan.ep == 1)
+        return true;
     if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH)
         return file->model.n_experts == 0;
     return id == FR_PLAN_SCALING && file->plan.precision != FR_DTYPE_FP8;
