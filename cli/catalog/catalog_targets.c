@@ -1,6 +1,7 @@
 /* catalog_targets.c: see catalog_targets.h. */
 #include "cli/catalog/catalog_targets.h"
 
+#include "plan/decide/plan_refusals.h"
 #include "plan/target/target.h"
 #include "report/table.h"
 
@@ -44,6 +45,28 @@ static void put_rules(const fr_target *target, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
+static const char *refused_on(const fr_plan_refusal *row)
+{
+    return (row->on & FR_RUNTIME_BOTH) == FR_RUNTIME_BOTH ? "both"
+           : row->on & FR_RUNTIME_GPU                     ? "GPUs"
+                                                          : "CPUs";
+}
+
+/* What forerun's own runtime cannot train. */
+static void put_refusals(fr_json_writer *json)
+{
+    fr_json_open_array(json, "runtime_refuses");
+    for (int i = 0; i < fr_n_plan_refusals; i++) {
+        const fr_plan_refusal *row = &fr_plan_refusals[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "what", row->what);
+        fr_json_put_string(json, "choose", row->mend);
+        fr_json_put_string(json, "on", refused_on(row));
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
 void fr_catalog_put_targets(fr_json_writer *json)
 {
     const fr_target *target;
@@ -62,6 +85,7 @@ void fr_catalog_put_targets(fr_json_writer *json)
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
+    put_refusals(json);
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -118,9 +142,26 @@ static fr_status print_rules(const fr_target *target, fr_buffer *out,
     return fr_table_finish(&table, out, err);
 }
 
+static fr_status print_refusals(fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"the runtime refuses", "on",
+                                           "the mend", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int i = 0; i < fr_n_plan_refusals; i++) {
+        const fr_plan_refusal *row = &fr_plan_refusals[i];
+        fr_table_text(&table, row->what);
+        fr_table_text(&table, refused_on(row));
+        fr_table_text(&table, row->mend);
+    }
+    return fr_table_finish(&table, out, err);
+}
+
 fr_status fr_catalog_print_target(const char *name, fr_buffer *out, fr_err *err)
 {
     const fr_target *target = NULL;
+    if (strcmp(name, fr_target_runtime(false)->name) == 0)
+        return print_refusals(out, err);
     for (int t = 0; fr_target_at(t) != NULL; t++)
         if (strcmp(fr_target_at(t)->name, name) == 0)
             target = fr_target_at(t);

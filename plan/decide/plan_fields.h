@@ -75,6 +75,10 @@ typedef enum fr_plan_field_id {
         FR_PLAN_FIELDS_N
 } fr_plan_field_id;
 
+/* Sets of fields. */
+#define FR_PLAN_BIT(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
+#define FR_PLAN_BITS_ALL ((UINT64_C(1) << FR_PLAN_FIELDS_N) - 1)
+
 /* The first of them are the options. */
 enum {
 #define FR_PLAN_OPTION_COUNT(symbol) +1

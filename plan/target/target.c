@@ -1,6 +1,7 @@
 /* target.c: what a target says of a plan. */
 #include "plan/target/target.h"
 
+#include "plan/decide/plan_refusals.h"
 #include "plan/target/target_list.h"
 
 #include <string.h>
@@ -129,16 +130,8 @@ static fr_status check_rules(const fr_target *target, int version,
     for (const fr_target *of = target; of != NULL; of = of->base) {
         int at = of == target ? version : fr_target_newest(of);
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
-            /* Those of the model and the job alone: once, where degrees are
-             * decided. */
-            uint64_t fields = r->fields != 0 ? r->fields
-                                             : FR_PLAN_BIT(DP) |
-                                                   FR_PLAN_BIT(TP);
-            bool is_due = asked == FR_PLAN_BITS_ALL ||
-                          ((fields & asked) != 0 &&
-                           (fields & ~(asked | known)) == 0);
-            if (is_due && fr_target_rule_is_of(r, at) &&
-                !r->holds(plan, model, job))
+            if (fr_plan_fields_are_due(r->fields, asked, known) &&
+                fr_target_rule_is_of(r, at) && !r->holds(plan, model, job))
                 return fr_fail(err, FR_INPUT, "%s asks for %s", target->name,
                                r->text);
         }
@@ -155,6 +148,8 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
             fr_plan_field_is_used(plan, (fr_plan_field_id)i) &&
             !has_value(&target->fields[i], &fr_plan_fields[i].field, plan))
             return fail_field(target, (fr_plan_field_id)i, plan, err);
+    FR_TRY(fr_plan_check_refusals(target->runtime, asked, known, plan, model,
+                                  job, err));
     return check_rules(target, version, asked, known, plan, model, job, err);
 }
 

@@ -34,9 +34,6 @@ typedef struct fr_target_field {
     const char *why; /* `values` are no more; NULL: `how` */
 } fr_target_field;
 
-/* Bits of the fields that a rule looks at. */
-#define FR_PLAN_BIT(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
-
 typedef struct fr_target_rule {
     const char *text;   /* what is asked for: "pp 1 with ZeRO 2 and 3" */
     const char *source; /* file and function of the target, or its page */
@@ -68,7 +65,12 @@ typedef struct fr_target {
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
     const struct fr_target *base;
+    /* Of a runtime of ours: who refuses what (plan_refusals.h); 0: others. */
+    unsigned runtime;
 } fr_target;
+
+/* Forerun's own backend for CPUs or GPUs; not among the names. */
+const fr_target *fr_target_runtime(bool is_gpu);
 
 /* Name of target i, NULL past the last; --for has these names. */
 const char *fr_target_name(int i);
@@ -81,9 +83,6 @@ int fr_target_newest(const fr_target *target);
 FR_CHECKED fr_status fr_target_version(const fr_target *target,
                                        const char *version, int *out,
                                        fr_err *err);
-
-/* Fields of a plan, all of them. */
-#define FR_PLAN_BITS_ALL ((UINT64_C(1) << FR_PLAN_FIELDS_N) - 1)
 
 /*
  * FR_INPUT with the first field or rule that the plan breaks ("deepspeed asks

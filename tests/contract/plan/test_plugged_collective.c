@@ -109,7 +109,7 @@ static void test_legal(void)
     f.plan.is_flash = true;
     CHECK_FAILS(fr_plan_check_executable_gpu(&f.plan, &f.model, &f.job, &err),
                 FR_INPUT, &err);
-    CHECK_HAS(err.text, "the runtime has no chain between GPUs");
+    CHECK_HAS(err.text, "collectives that NCCL has not");
 }
 
 /* On CPUs a step with it takes what its closed form says: longer than with a

@@ -171,7 +171,7 @@ const layout_row layout_rows[] = {
      .micro_batch = 2,
      .optimizer = SGD,
      .collective = FR_COLLECTIVE_HALVING_DOUBLING,
-     .gpu_refusal = "halving-doubling between GPUs"},
+     .gpu_refusal = "collectives that NCCL has not"},
     {.name = "dp4 two trees",
      .dp = 4,
      .micro_batch = 2,
@@ -312,14 +312,14 @@ const layout_row layout_rows[] = {
      .micro_batch = 2,
      .optimizer = ADAMW,
      .offload_frac = 0.6,
-     .cpu_refusal = "offload to the host"},
+     .cpu_refusal = "activations on the host"},
     {.name = "pp2 activations away",
      .pp = 2,
      .micro_batch = 1,
      .optimizer = SGD,
      .schedule = F1B,
      .offload_frac = 0.5,
-     .cpu_refusal = "offload to the host"},
+     .cpu_refusal = "activations on the host"},
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;

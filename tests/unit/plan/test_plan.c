@@ -2,7 +2,9 @@
  * test_plan.c: every rule of fr_plan_check with the reason and the mend, the
  * one-line description, names.
  */
+#include "core/base/fileio.h"
 #include "plan/decide/plan_fields.h"
+#include "plan/decide/plan_refusals.h"
 #include "tests/check.h"
 
 /* 12 heads, 6 kv heads, ffn 1440: tp may be 1, 2, 3, 6. */
@@ -335,6 +337,7 @@ static void test_executable(void)
     expect_refused(plan, &model, "precision f32");
     fr_plan_init(&plan);
     plan.cp = 2;
+    plan.is_flash = true;
     expect_refused(plan, &model, "choose cp 1");
     fr_plan_init(&plan);
     plan.dp = 2;
@@ -354,7 +357,7 @@ static void test_executable(void)
     expect_refused(plan, &model, "collective auto");
     fr_plan_init(&plan);
     plan.collective = FR_COLLECTIVE_PARAMETER_SERVER;
-    expect_refused(plan, &model, "a parameter server");
+    expect_refused(plan, &model, "parameter servers");
     plan.n_servers = -1;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "servers is -1; give 0 to");
@@ -364,7 +367,7 @@ static void test_executable(void)
     CHECK_HAS(err.text, "parameter servers copy");
     fr_plan_init(&plan);
     plan.protocol = FR_PROTOCOL_LL;
-    expect_refused(plan, &model, "the CPU runtime has no NCCL");
+    expect_refused(plan, &model, "protocol and channels on CPUs");
     plan.collective = FR_COLLECTIVE_NVLS;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "choose simple or auto");
@@ -386,10 +389,32 @@ static void test_executable(void)
     expect_refused(plan, &model, "sliding window");
     model = make_model();
     model.activation = FR_ACTIVATION_RELU;
-    expect_refused(plan, &model, "relu");
+    expect_refused(plan, &model, "activations other than silu");
     model = make_model();
     model.is_parallel_block = true;
     expect_refused(plan, &model, "side by side");
+}
+
+/* docs/limits.md tells every row of the table, with what to choose. */
+static void test_refusals_told(void)
+{
+    char *text = NULL;
+    size_t n;
+    fr_err err = {0};
+    if (!CHECK_OK(fr_file_read("docs/limits.md", 0, &text, &n, &err), &err))
+        return;
+    for (int i = 0; i < fr_n_plan_refusals; i++) {
+        const fr_plan_refusal *row = &fr_plan_refusals[i];
+        char line[256];
+        (void)snprintf(line, sizeof line, "| %s | %s | %s |", row->what,
+                       row->mend,
+                       (row->on & FR_RUNTIME_BOTH) == FR_RUNTIME_BOTH ? "both"
+                       : row->on & FR_RUNTIME_GPU                     ? "GPUs"
+                                                                      : "CPUs");
+        check_that(strstr(text, line) != NULL, __FILE__, __LINE__,
+                   "docs/limits.md lacks the line %s", line);
+    }
+    free(text);
 }
 
 static void test_describe(void)
@@ -561,6 +586,7 @@ CHECK_MAIN({"default", test_default_is_legal}, {"tp", test_tp},
            {"ranges", test_ranges},
            {"experts_and_context", test_experts_and_context},
            {"executable", test_executable},
+           {"refusals_told", test_refusals_told},
            {"executable_gpu", test_executable_gpu}, {"describe", test_describe},
            {"describe_unique", test_describe_unique}, {"names", test_names},
            {"fields", test_fields}, {"parts", test_parts})

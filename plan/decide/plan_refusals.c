@@ -1,0 +1,313 @@
+/* plan_refusals.c: see plan_refusals.h. */
+#include "plan/decide/plan_refusals.h"
+
+#include "plan/collective/collective.h"
+#include "plan/decide/plan_refuse.h"
+
+#define REFUSAL(name)                                                          \
+    static bool name(const fr_plan *plan, const fr_model *model,               \
+                     const fr_job *job)
+#define UNUSED_BUT(used) (void)plan, (void)model, (void)job, (void)(used)
+
+/* ---- models and jobs ----------------------------------------------------- */
+
+REFUSAL(is_list)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_LAYERS;
+}
+
+REFUSAL(is_encoder)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_ENCODER;
+}
+
+REFUSAL(has_experts)
+{
+    UNUSED_BUT(model);
+    return model->n_experts > 0;
+}
+
+REFUSAL(is_latent)
+{
+    UNUSED_BUT(model);
+    return model->kv_lora_rank > 0;
+}
+
+REFUSAL(has_qk_norm)
+{
+    UNUSED_BUT(model);
+    return model->has_qk_norm;
+}
+
+REFUSAL(is_parallel_block)
+{
+    UNUSED_BUT(model);
+    return model->is_parallel_block || model->rope_frac < 1.0;
+}
+
+REFUSAL(has_rope_scaling)
+{
+    UNUSED_BUT(model);
+    return model->has_rope_scaling;
+}
+
+REFUSAL(has_scaled_embedding)
+{
+    UNUSED_BUT(model);
+    return model->has_scaled_embedding;
+}
+
+REFUSAL(has_other_activation)
+{
+    UNUSED_BUT(model);
+    return model->activation !=
+           (model->is_gated_mlp ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH);
+}
+
+REFUSAL(has_window)
+{
+    UNUSED_BUT(model);
+    return model->sliding_window > 0 && model->sliding_window < job->seq;
+}
+
+REFUSAL(has_dropout)
+{
+    UNUSED_BUT(job);
+    return job->dropout > 0;
+}
+
+/* ---- ranks --------------------------------------------------------------- */
+
+REFUSAL(is_context_parallel)
+{
+    UNUSED_BUT(plan);
+    return plan->cp > 1;
+}
+
+REFUSAL(exchanges_keys)
+{
+    UNUSED_BUT(plan);
+    return plan->cp > 1 && plan->cp_kind != FR_CP_ALL_GATHER;
+}
+
+REFUSAL(is_expert_parallel)
+{
+    UNUSED_BUT(plan);
+    return plan->ep > 1;
+}
+
+REFUSAL(has_tp_overlap)
+{
+    UNUSED_BUT(plan);
+    return plan->is_tp_overlap;
+}
+
+/* ---- precision and memory ------------------------------------------------ */
+
+REFUSAL(is_unfused)
+{
+    UNUSED_BUT(plan);
+    return !plan->is_flash;
+}
+
+REFUSAL(is_not_f32)
+{
+    UNUSED_BUT(plan);
+    return plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32;
+}
+
+REFUSAL(is_other_precision)
+{
+    UNUSED_BUT(plan);
+    bool is_known = plan->precision == FR_DTYPE_F32 ||
+                    plan->precision == FR_DTYPE_TF32 ||
+                    plan->precision == FR_DTYPE_BF16;
+    return !is_known || (plan->grad_dtype != FR_DTYPE_F32 &&
+                         plan->grad_dtype != FR_DTYPE_BF16);
+}
+
+REFUSAL(recomputes_some_layers)
+{
+    UNUSED_BUT(plan);
+    return plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0;
+}
+
+REFUSAL(gathers_parameters)
+{
+    UNUSED_BUT(plan);
+    return plan->zero_stage == 3 && plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
+}
+
+REFUSAL(offloads_optimizer)
+{
+    UNUSED_BUT(plan);
+    return plan->is_optimizer_offloaded;
+}
+
+REFUSAL(offloads_activations)
+{
+    UNUSED_BUT(plan);
+    return plan->activation_offload_frac > 0;
+}
+
+/* ---- gradients ----------------------------------------------------------- */
+
+REFUSAL(compresses_parts)
+{
+    UNUSED_BUT(plan);
+    return plan->compressor != FR_COMPRESSOR_NONE && plan->zero_group > 0;
+}
+
+REFUSAL(is_not_executed)
+{
+    UNUSED_BUT(plan);
+    const fr_collective *entry = fr_collectives[plan->collective];
+    return entry != NULL && entry->not_executable != NULL;
+}
+
+/* Between GPUs the collectives are NCCL's. */
+REFUSAL(lacks_nccl)
+{
+    UNUSED_BUT(plan);
+    const fr_collective *entry = fr_collectives[plan->collective];
+    return entry != NULL && !entry->has_nccl && plan->dp * plan->cp > 1;
+}
+
+REFUSAL(asks_nccl)
+{
+    UNUSED_BUT(plan);
+    return plan->protocol != FR_PROTOCOL_AUTO || plan->n_channels > 0;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+enum {
+    CPU = FR_RUNTIME_CPU,
+    GPU = FR_RUNTIME_GPU,
+    BOTH = FR_RUNTIME_BOTH,
+    CPU_START = FR_RUNTIME_CPU_START
+};
+#define BIT FR_PLAN_BIT
+
+const fr_plan_refusal fr_plan_refusals[] = {
+    {"a plain list of layers", "choose a decoder transformer", BOTH, 0,
+     is_list},
+    {"an encoder", "choose a decoder transformer", BOTH, 0, is_encoder},
+    {"a mixture of experts", "choose a dense model", BOTH, 0, has_experts},
+    {"multi-head latent attention",
+     "choose a model with plain or grouped-query attention", BOTH, 0,
+     is_latent},
+    {"q and k norms (qwen3)", "choose a model without them", BOTH, 0,
+     has_qk_norm},
+    {"attention and MLP side by side, or partial rotary (gpt_neox)",
+     "choose gpt2 or llama", BOTH, 0, is_parallel_block},
+    {"rescaled rotary frequencies", "leave rope scaling out", BOTH, 0,
+     has_rope_scaling},
+    {"a scaled embedding (gemma)", "choose gpt2 or llama", BOTH, 0,
+     has_scaled_embedding},
+    {"activations other than silu in gated MLPs and tanh GELU in plain ones",
+     "change the activation", BOTH, 0, has_other_activation},
+    {"a sliding window that is shorter than seq", "choose a shorter seq", BOTH,
+     0, has_window},
+    {"dropout", "choose dropout 0", BOTH, 0, has_dropout},
+    {"context parallelism on GPUs", "choose cp 1", GPU, BIT(CP),
+     is_context_parallel},
+    {"context parallelism by a ring or all-to-all",
+     "choose cp 1, or cp-kind all-gather", CPU, BIT(CP) | BIT(CP_KIND),
+     exchanges_keys},
+    {"expert parallel plans", "choose ep 1", BOTH, BIT(EP), is_expert_parallel},
+    {"tensor-parallel overlap", "leave it out", BOTH, BIT(TP_OVERLAP),
+     has_tp_overlap},
+    {"attention that keeps its probabilities, on GPUs",
+     "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
+    {"precisions other than f32", "choose precision f32", CPU,
+     BIT(PRECISION) | BIT(GRAD_DTYPE), is_not_f32},
+    {"precisions other than f32, tf32 and bf16", "choose precision bf16", GPU,
+     BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
+    {"recompute of some layers", "choose recompute_layers 0, all of them", BOTH,
+     BIT(RECOMPUTE) | BIT(RECOMPUTE_LAYERS), recomputes_some_layers},
+    {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
+     BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
+    {"an optimizer on the host", "leave offload_optimizer out", BOTH,
+     BIT(OFFLOAD_OPTIMIZER), offloads_optimizer},
+    {"activations on the host", "leave offload_activations out", CPU,
+     BIT(OFFLOAD_ACTIVATIONS), offloads_activations},
+    {"compressed gradients with ZeRO over a part of dp",
+     "choose zero_group 0, or compress none", BOTH,
+     BIT(COMPRESS) | BIT(ZERO_GROUP), compresses_parts},
+    {"adding in the switch and parameter servers", "choose collective auto",
+     BOTH, BIT(COLLECTIVE), is_not_executed},
+    {"collectives that NCCL has not",
+     "choose collective ring, double-tree or auto", GPU,
+     BIT(COLLECTIVE) | BIT(DP) | BIT(CP), lacks_nccl},
+    {"NCCL's protocol and channels on CPUs",
+     "leave nccl_protocol and nccl_channels out", CPU_START,
+     BIT(NCCL_PROTOCOL) | BIT(NCCL_CHANNELS), asks_nccl},
+};
+
+const int fr_n_plan_refusals = FR_LENGTH(fr_plan_refusals);
+
+bool fr_plan_fields_are_due(uint64_t fields, uint64_t asked, uint64_t known)
+{
+    /* What looks at the model and the job alone: once, where degrees are
+     * decided. */
+    if (fields == 0)
+        fields = BIT(DP) | BIT(TP);
+    return asked == FR_PLAN_BITS_ALL ||
+           ((fields & asked) != 0 && (fields & ~(asked | known)) == 0);
+}
+
+fr_status fr_plan_check_refusals(unsigned on, uint64_t asked, uint64_t known,
+                                 const fr_plan *plan, const fr_model *model,
+                                 const fr_job *job, fr_err *err)
+{
+    for (int i = 0; i < fr_n_plan_refusals; i++) {
+        const fr_plan_refusal *row = &fr_plan_refusals[i];
+        if ((row->on & on) != 0 &&
+            fr_plan_fields_are_due(row->fields, asked, known) &&
+            row->is_met(plan, model, job))
+            return fr_plan_refuse(err, row->what, row->mend);
+    }
+    return FR_OK;
+}
+
+/* ---- the runtime's checks ------------------------------------------------ */
+
+static fr_status check(unsigned on, const fr_plan *plan, const fr_model *model,
+                       const fr_job *job, fr_err *err)
+{
+    FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
+    return fr_plan_check_refusals(on, FR_PLAN_BITS_ALL, 0, plan, model, job,
+                                  err);
+}
+
+fr_status fr_plan_check_executable(const fr_plan *plan, const fr_model *model,
+                                   const fr_job *job, fr_err *err)
+{
+    return check(CPU | CPU_START, plan, model, job, err);
+}
+
+fr_status fr_plan_check_executable_gpu(const fr_plan *plan,
+                                       const fr_model *model, const fr_job *job,
+                                       fr_err *err)
+{
+    return check(GPU, plan, model, job, err);
+}
+
+static bool is_refused(unsigned on, const fr_plan *plan, const fr_model *model,
+                       const fr_job *job)
+{
+    return fr_plan_check_refusals(on, FR_PLAN_BITS_ALL, 0, plan, model, job,
+                                  NULL) != FR_OK;
+}
+
+bool fr_plan_is_executable(const fr_plan *plan, const fr_model *model,
+                           const fr_job *job)
+{
+    if (is_refused(CPU, plan, model, job) &&
+        (plan->kernels != FR_KERNELS_OWN || is_refused(GPU, plan, model, job)))
+        return false;
+    return fr_plan_check_lowerable(plan, model, job, NULL) == FR_OK;
+}
