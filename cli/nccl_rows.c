@@ -195,10 +195,10 @@ fr_status fr_nccl_rows_make(fr_inputs *inputs, const fr_plan_file *file,
         return fr_fail_no_memory(err);
     FR_TRY_GOTO(status,
                 fr_inputs_lower_file(inputs, file, nodes, &program, err), out);
-    FR_TRY_GOTO(
-        status,
-        fr_rank_layout_init(program, &inputs->cluster, nodes, &layout, err),
-        out);
+    FR_TRY_GOTO(status,
+                fr_rank_layout_init(program, &inputs->cluster, nodes, false,
+                                    &layout, err),
+                out);
     FR_TRY_GOTO(status, fr_gpu_comm_create(&inputs->cluster, NULL, &comm, err),
                 out);
     finder f = {&file->plan, program, &layout, comm, out};

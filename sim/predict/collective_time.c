@@ -163,9 +163,9 @@ fr_status fr_collective_time_of(const fr_cost_model *costs,
         ask, n_group, out->n_bytes, nodes[0] == nodes[n_group - 1],
         fr_cluster_device(cluster, nodes[0])->kind == FR_DEVICE_GPU, &program,
         err));
-    FR_TRY_GOTO(status,
-                fr_rank_layout_init(program, cluster, nodes, &layout, err),
-                out);
+    FR_TRY_GOTO(
+        status,
+        fr_rank_layout_init(program, cluster, nodes, false, &layout, err), out);
     out->n_nodes = layout.axes[FR_AXIS_DP].scopes[0].n_nodes;
     FR_TRY_GOTO(status,
                 name_choice(costs, program, &layout.axes[FR_AXIS_DP].scopes[0],

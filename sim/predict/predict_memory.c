@@ -142,7 +142,8 @@ static fr_status predict_slab(const fr_replay_context *context,
         }
     }
     fr_stage_memory stage;
-    uint64_t baseline = fr_cost_baseline_bytes(costs, layout->n_ranks);
+    uint64_t baseline =
+        fr_cost_baseline_bytes(costs, fr_plan_world(&layout->program->plan));
     FR_TRY(live_peak(rank_program, &stage, err));
     set_allocated(rank_program->slab_bytes, 0, &stage);
     stage.reserved_bytes = rank_program->slab_bytes;

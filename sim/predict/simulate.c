@@ -197,10 +197,7 @@ static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
     const fr_cluster *cluster = layout->cluster;
-    int64_t n_nodes = 0;
-    for (int32_t g = 0; g < layout->node.n_groups; g++)
-        if (layout->node_of_group[g] >= n_nodes)
-            n_nodes = layout->node_of_group[g] + 1;
+    int64_t n_nodes = layout->n_nodes * layout->n_copies;
     double hours = out->step_s * (double)layout->program->job.n_steps / 3600;
     out->cost.usd_per_hour = fr_cluster_usd_per_h(cluster, n_nodes, false);
     out->cost.usd_total = out->cost.usd_per_hour * hours;
@@ -212,22 +209,22 @@ static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 static fr_status predict_parts(const fr_replay *replay, fr_prediction *out,
                                fr_err *err)
 {
-    const fr_program *program = replay->context->layout.program;
-    fr_program unrolled;
+    fr_program program = *replay->context->layout.program;
     double step_s;
     fr_timeline spans;
     if (replay->records.n == 0)
         return FR_OK;
     if (replay->n_rounds > 0)
-        FR_TRY(fr_replay_unroll_last(replay, &unrolled, err));
+        FR_TRY(fr_replay_unroll_last(replay, &program, err));
+    program.plan = replay->context->layout.grid; /* of the spans */
     fr_timeline_init(&spans);
     fr_status status = fr_replay_spans_of_last(replay, &spans, err);
     if (status == FR_OK)
-        status = fr_step_breakdown(replay->n_rounds > 0 ? &unrolled : program,
-                                   &spans, 0, out->breakdown_s, &step_s, err);
+        status = fr_step_breakdown(&program, &spans, 0, out->breakdown_s,
+                                   &step_s, err);
     fr_timeline_release(&spans);
     if (replay->n_rounds > 0)
-        fr_replay_unroll_release(replay, &unrolled);
+        fr_replay_unroll_release(replay, &program);
     return status;
 }
 
@@ -271,7 +268,8 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
     predict_cost(replay->context, out);
     out->sim.events = replay->n_events;
     out->sim.ranks_simulated = replay->n_simulated;
-    out->sim.ranks_total = replay->context->layout.n_ranks;
+    out->sim.ranks_total =
+        fr_plan_world(&replay->context->layout.program->plan);
     if (timeline == NULL)
         return FR_OK;
     fr_timeline_init(&spans);
@@ -339,12 +337,14 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
         nodes = one_node;
     }
     bool is_cpu = fr_cluster_device(cluster, nodes[0])->kind == FR_DEVICE_CPU;
-    const fr_replay_options chosen = {.is_unfolded =
-                                          options->timeline != NULL && is_cpu &&
-                                          n_ranks <= MOST_RANKS_SHOWN};
-    fr_status status = fr_replay_prepare(
-        program, costs, cluster, nodes,
-        options->replay != NULL ? options->replay : &chosen, &replay, err);
+    fr_replay_options chosen = {.is_unfolded = options->timeline != NULL &&
+                                               is_cpu &&
+                                               n_ranks <= MOST_RANKS_SHOWN};
+    if (options->replay != NULL)
+        chosen = *options->replay;
+    chosen.is_whole = chosen.is_whole || options->timeline != NULL;
+    fr_status status = fr_replay_prepare(program, costs, cluster, nodes,
+                                         &chosen, &replay, err);
     if (status == FR_OK) {
         status =
             replay_all(costs, options, &replay, &result, &is_unsteady, err);

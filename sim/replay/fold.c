@@ -233,7 +233,7 @@ fr_status fr_fold_init(const fr_rank_layout *layout,
     }
     fold.n_colors = n;
     for (int64_t r = 0; r < layout->n_ranks; r++)
-        fold.n_alike[fold.color_of_rank[r]]++;
+        fold.n_alike[fold.color_of_rank[r]] += (int32_t)layout->n_copies;
 out_free:
     free(f.hash);
     free(f.mixed);

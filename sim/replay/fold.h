@@ -24,7 +24,7 @@ typedef struct fr_fold {
     int32_t n_colors; /* numbered in the order of their lowest ranks */
     int32_t *color_of_rank;
     int32_t *rank_of_color; /* the lowest */
-    int32_t *n_alike;       /* [n_colors] ranks */
+    int32_t *n_alike;       /* [n_colors] ranks, listed or not */
     /* Of the groups of a partition: equal keys behave alike. */
     uint64_t *node_key, *rail_key;
     uint64_t *axis_key[FR_AXIS_N]; /* NULL: not used */

@@ -225,7 +225,8 @@ static fr_status check_finished(const replayer *r, fr_err *err)
             return fr_fail(err, FR_CHECK,
                            "the program deadlocks: rank %lld, lane %s, call "
                            "%u %s waits for %s",
-                           (long long)r->actors->rank[actor],
+                           (long long)fr_rank_layout_number(
+                               r->actors->layout, r->actors->rank[actor]),
                            fr_lane_name((fr_lane)i), i_call, segment->name,
                            lane->record == FR_REPLAY_NONE ? "its dependencies"
                                                           : "its peers");
@@ -425,8 +426,9 @@ fr_replay_prepare(const fr_program *program, const fr_cost_model *costs,
     context->options = *options;
     context->model = costs;
     context->node_of_rank = node_of_rank;
-    fr_status status = fr_rank_layout_init(program, cluster, node_of_rank,
-                                           &context->layout, err);
+    fr_status status = fr_rank_layout_init(
+        program, cluster, node_of_rank,
+        options->is_whole || options->is_unfolded, &context->layout, err);
     if (status == FR_OK)
         status = context_fill(context, costs, &context->options, err);
     if (status != FR_OK) {

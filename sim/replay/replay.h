@@ -36,6 +36,7 @@ typedef enum fr_replay_detail {
 typedef struct fr_replay_options {
     fr_replay_detail detail;
     bool is_unfolded; /* every rank by itself */
+    bool is_whole;    /* every rank is listed, for a timeline of them */
 } fr_replay_options;
 
 /* One instruction that one rank ran, or a run of calls. */

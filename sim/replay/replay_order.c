@@ -42,7 +42,7 @@ static segment_kind kind_of(const fr_rank_layout *layout,
         if (op_class != FR_OP_CLASS_COLLECTIVE ||
             !(stage_axes >> instr->axis & 1u))
             kind.is_run = false;
-        else if (layout->axes[instr->axis].n_groups < layout->n_ranks)
+        else if (fr_rank_layout_meets(layout, instr->axis))
             kind.axes |= (uint16_t)(1u << instr->axis);
     }
     return kind;

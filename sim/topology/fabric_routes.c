@@ -250,10 +250,9 @@ static fr_status list_links(fr_fabric_routes *r, int64_t from, int64_t to,
 /* ---- PCIe ---------------------------------------------------------------- */
 
 /* After the links of the fabric. */
-static fr_status init_pcie(fr_fabric_routes *r, fr_err *err)
+static fr_status init_pcie(fr_fabric_routes *r, int64_t n_nodes, fr_err *err)
 {
     const fr_cluster *cluster = r->cluster;
-    int64_t n_nodes = fr_cluster_n_nodes(cluster);
     for (size_t i = 0; i < cluster->n_node_types; i++)
         if (cluster->node_types[i].n_pcie_switches > r->n_pcie)
             r->n_pcie = cluster->node_types[i].n_pcie_switches;
@@ -287,7 +286,29 @@ fr_status fr_fabric_routes_pcie(const fr_fabric_routes *r, int64_t node,
 
 /* ---- all kinds ----------------------------------------------------------- */
 
-fr_status fr_fabric_routes_init(const fr_cluster *cluster, bool has_pcie,
+bool fr_fabric_has_links(const fr_cluster *cluster)
+{
+    const fr_fabric *fabric = &cluster->fabric;
+    double over = 1.0;
+    switch (fabric->kind) {
+    case FR_FABRIC_RAIL:
+    case FR_FABRIC_FAT_TREE:
+        for (int32_t i = 0; i + 1 < fabric->n_levels && over <= 1.0; i++)
+            over *= fabric->levels[i].oversubscription;
+        return over > 1.0;
+    case FR_FABRIC_TORUS:
+    case FR_FABRIC_DRAGONFLY:
+    case FR_FABRIC_LINKS:
+        return true;
+    case FR_FABRIC_SWITCH:
+    case FR_FABRIC_NONE:
+    case FR_FABRIC_N:
+        break;
+    }
+    return false;
+}
+
+fr_status fr_fabric_routes_init(const fr_cluster *cluster, int64_t n_pcie_nodes,
                                 fr_fabric_routes *out, fr_err *err)
 {
     fr_fabric_routes routes = {.cluster = cluster, .n_rails = 1, .from = -1};
@@ -315,8 +336,8 @@ fr_status fr_fabric_routes_init(const fr_cluster *cluster, bool has_pcie,
     case FR_FABRIC_N:
         break;
     }
-    if (status == FR_OK && has_pcie)
-        status = init_pcie(&routes, err);
+    if (status == FR_OK && n_pcie_nodes > 0)
+        status = init_pcie(&routes, n_pcie_nodes, err);
     if (status != FR_OK) {
         fr_fabric_routes_release(&routes);
         return status;

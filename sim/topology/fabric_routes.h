@@ -33,10 +33,14 @@ typedef struct fr_fabric_routes {
     int64_t *hops, *via;
 } fr_fabric_routes;
 
-/* n_links is 0 where nothing is narrower than the NICs. */
+/* Can anything between the nodes be narrower than their NICs? */
+bool fr_fabric_has_links(const fr_cluster *cluster);
+
+/* n_links is 0 where nothing is narrower than the NICs.  The first n_pcie_nodes
+ * have the links of their PCIe switches. */
 FR_CHECKED fr_status fr_fabric_routes_init(const fr_cluster *cluster,
-                                           bool has_pcie, fr_fabric_routes *out,
-                                           fr_err *err);
+                                           int64_t n_pcie_nodes,
+                                           fr_fabric_routes *out, fr_err *err);
 void fr_fabric_routes_release(fr_fabric_routes *routes);
 
 /* Appends the links on the way between two nodes of the cluster to *out;

@@ -86,6 +86,16 @@ static fr_status add_route(builder *b, double weight, fr_err *err)
     return FR_OK;
 }
 
+/* The way to the rank's NIC joins the route. */
+static fr_status add_nic(builder *b, int32_t rank, fr_err *err)
+{
+    if (!has_switches(b, rank))
+        return FR_OK;
+    return fr_fabric_routes_pcie(
+        &b->routes, fr_rank_layout_node(b->layout, rank), switch_of(b, rank),
+        nic_switch_of(b, rank), &b->route, err);
+}
+
 /* A share of what `rank` sends goes to another node. */
 static fr_status add_way(builder *b, int32_t rank, int32_t to_group,
                          double weight, fr_err *err)
@@ -95,10 +105,18 @@ static fr_status add_way(builder *b, int32_t rank, int32_t to_group,
     b->route.n = 0;
     FR_TRY(fr_fabric_routes_list(&b->routes, node, to, rail_of(b, rank),
                                  &b->route, err));
-    if (node != to && has_switches(b, rank))
-        FR_TRY(fr_fabric_routes_pcie(&b->routes, node, switch_of(b, rank),
-                                     nic_switch_of(b, rank), &b->route, err));
+    if (node != to)
+        FR_TRY(add_nic(b, rank, err));
     return add_route(b, weight, err);
+}
+
+/* All that `rank` sends goes to nodes that are not listed, over no links of
+ * the fabric (rank_copies.h). */
+static fr_status add_way_out(builder *b, int32_t rank, fr_err *err)
+{
+    b->route.n = 0;
+    FR_TRY(add_nic(b, rank, err));
+    return add_route(b, 1.0, err);
 }
 
 /* To the next member on the same node, if it hangs on another switch. */
@@ -156,7 +174,7 @@ static fr_status add_ring(builder *b, int32_t rank, const int32_t *members,
         if (node[next] != node[rank])
             return add_way(b, rank, node[next], 1.0, err);
     }
-    return FR_OK;
+    return add_way_out(b, rank, err);
 }
 
 static fr_status add_spread(builder *b, int32_t rank, const int32_t *members,
@@ -166,6 +184,8 @@ static fr_status add_spread(builder *b, int32_t rank, const int32_t *members,
     int32_t n_away = 0;
     for (int32_t i = 0; i < n; i++)
         n_away += node[members[i]] != node[rank];
+    if (n_away == 0)
+        return add_way_out(b, rank, err);
     for (int32_t i = 0; i < n; i++)
         if (node[members[i]] != node[rank])
             FR_TRY(add_way(b, rank, node[members[i]], 1.0 / n_away, err));
@@ -344,8 +364,8 @@ fr_status fr_fabric_uses_init(const fr_rank_layout *layout, fr_fabric_uses *out,
     fr_status status = FR_OK;
     bool is_wanted = has_pcie(&b);
     if (layout->node.n_groups > 1 || is_wanted)
-        status =
-            fr_fabric_routes_init(layout->cluster, is_wanted, &b.routes, err);
+        status = fr_fabric_routes_init(
+            layout->cluster, is_wanted ? layout->n_nodes : 0, &b.routes, err);
     if (status != FR_OK || b.routes.n_links == 0)
         goto out_release;
     uses.n_links = b.routes.n_links;

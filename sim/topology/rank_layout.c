@@ -2,6 +2,7 @@
 #include "sim/topology/rank_layout.h"
 
 #include "plan/decide/grid.h"
+#include "sim/topology/rank_copies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static fr_status number_nodes(fr_rank_layout *layout,
     int64_t n_nodes = 0, n_ranks = layout->n_ranks;
     for (int64_t r = 0; r < n_ranks; r++)
         n_nodes = node_of_rank[r] >= n_nodes ? node_of_rank[r] + 1 : n_nodes;
+    layout->n_nodes = n_nodes;
     int32_t *number = malloc((size_t)n_nodes * sizeof *number);
     int32_t *seen = calloc((size_t)n_nodes, sizeof *seen);
     layout->node_of_group = malloc((size_t)n_nodes * sizeof *number);
@@ -197,9 +199,12 @@ static fr_comm_scope scope_of(const fr_rank_layout *layout,
 
 static fr_status list_axis(fr_rank_layout *layout, int axis, fr_err *err)
 {
-    const fr_plan *plan = &layout->program->plan;
+    const fr_plan *grid = &layout->grid;
     fr_rank_groups *p = &layout->axes[axis];
     int64_t n_ranks = layout->n_ranks, n_listed = 0;
+    int64_t n_times =
+        fr_plan_group_size(&layout->program->plan, (fr_axis)axis) /
+        fr_plan_group_size(grid, (fr_axis)axis);
     int64_t *ranks = malloc((size_t)n_ranks * sizeof *ranks);
     fr_status status = partition_alloc(p, n_ranks, n_ranks, true, err);
     if (ranks == NULL)
@@ -210,7 +215,7 @@ static fr_status list_axis(fr_rank_layout *layout, int axis, fr_err *err)
     for (int64_t r = 0; r < n_ranks; r++) {
         if (p->group_of_rank[r] >= 0)
             continue;
-        int64_t n = fr_plan_group(plan, r, (fr_axis)axis, ranks, NULL);
+        int64_t n = fr_plan_group(grid, r, (fr_axis)axis, ranks, NULL);
         int32_t *members = &p->members[n_listed];
         if (n < 1 || n_listed + n > n_ranks) {
             status = fr_fail(err, FR_FAILURE, "axis %s has no groups",
@@ -222,6 +227,8 @@ static fr_status list_axis(fr_rank_layout *layout, int axis, fr_err *err)
             p->group_of_rank[ranks[i]] = p->n_groups;
         }
         p->scopes[p->n_groups] = scope_of(layout, members, n);
+        p->scopes[p->n_groups].n_group *= n_times;
+        p->scopes[p->n_groups].n_nodes *= n_times;
         n_listed += n;
         p->first[++p->n_groups] = (int32_t)n_listed;
     }
@@ -288,26 +295,50 @@ static fr_status note_uses(fr_rank_layout *layout, fr_err *err)
     return status;
 }
 
-static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
+/* Masks of the axes of collectives, and of those of peers. */
+static unsigned meeting_axes(const fr_rank_layout *layout)
 {
     unsigned mask = 0;
-    for (uint32_t c = 0; c < layout->program->n_rank_programs; c++) {
+    for (uint32_t c = 0; c < layout->program->n_rank_programs; c++)
         mask |= layout->axes_of_stage[c];
-        for (uint32_t i = layout->first_peer[c]; i < layout->first_peer[c + 1];
-             i++)
-            mask |= 1u << layout->peers.items[i].axis;
-    }
+    return mask;
+}
+
+static unsigned peer_axes(const fr_rank_layout *layout)
+{
+    unsigned mask = 0;
+    for (size_t i = 0; i < layout->peers.n; i++)
+        mask |= 1u << layout->peers.items[i].axis;
+    return mask;
+}
+
+static fr_status list_axes(fr_rank_layout *layout, fr_err *err)
+{
+    unsigned mask = meeting_axes(layout) | peer_axes(layout);
     for (int axis = 0; axis < FR_AXIS_N; axis++)
         if (mask >> axis & 1u)
             FR_TRY(list_axis(layout, axis, err));
     return FR_OK;
 }
 
+int64_t fr_rank_layout_number(const fr_rank_layout *layout, int32_t rank)
+{
+    return fr_plan_rank(&layout->program->plan,
+                        fr_plan_coord(&layout->grid, rank));
+}
+
+bool fr_rank_layout_meets(const fr_rank_layout *layout, int axis)
+{
+    const fr_rank_groups *p = &layout->axes[axis];
+    return p->n_groups > 0 &&
+           (p->n_groups < layout->n_ranks || p->scopes[0].n_group > 1);
+}
+
 /* A rank's stage is its coordinate on PP, which changes every `step`
  * ranks. */
 static void find_stages(fr_rank_layout *layout)
 {
-    const fr_plan *plan = &layout->program->plan;
+    const fr_plan *plan = &layout->grid;
     int64_t step = fr_plan_rank(plan, (fr_coord){.pp = plan->pp > 1 ? 1 : 0});
     int32_t pp = 0;
     for (int64_t r = 0, i = 0; r < layout->n_ranks; r++) {
@@ -321,18 +352,30 @@ static void find_stages(fr_rank_layout *layout)
 
 fr_status fr_rank_layout_init(const fr_program *program,
                               const fr_cluster *cluster,
-                              const int32_t *node_of_rank, fr_rank_layout *out,
-                              fr_err *err)
+                              const int32_t *node_of_rank, bool is_whole,
+                              fr_rank_layout *out, fr_err *err)
 {
     fr_rank_layout layout = {.program = program,
                              .cluster = cluster,
-                             .n_ranks = fr_plan_world(&program->plan)};
+                             .grid = program->plan,
+                             .n_copies = 1};
     fr_status status;
-    FR_TRY_CALLOC(layout.stage_of_rank, (size_t)layout.n_ranks, err);
+    FR_TRY_GOTO(status, note_uses(&layout, err), out_release);
+    if (!is_whole)
+        layout.n_copies =
+            fr_rank_copies(&program->plan, cluster, node_of_rank,
+                           meeting_axes(&layout), peer_axes(&layout));
+    layout.grid.dp = (int32_t)(program->plan.dp / layout.n_copies);
+    layout.n_ranks = fr_plan_world(&layout.grid);
+    layout.stage_of_rank =
+        calloc((size_t)layout.n_ranks, sizeof *layout.stage_of_rank);
+    if (layout.stage_of_rank == NULL) {
+        status = fr_fail_no_memory(err);
+        goto out_release;
+    }
     find_stages(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
-    FR_TRY_GOTO(status, note_uses(&layout, err), out_release);
     FR_TRY_GOTO(status, list_axes(&layout, err), out_release);
     *out = layout;
     return FR_OK;

@@ -2,6 +2,10 @@
  * rank_layout.h: where ranks sit and whom they meet, as tables: the node,
  * place and network rail of each rank, and its group on every axis that a
  * program uses.  Each group is listed once for all its members.
+ *
+ * Of ranks that repeat along dp (rank_copies.h) the first are listed, as those
+ * of a grid of their own: a rank's number here is its number there.  Scopes
+ * count all members of a group.
  */
 #ifndef FR_SIM_TOPOLOGY_RANK_LAYOUT_H
 #define FR_SIM_TOPOLOGY_RANK_LAYOUT_H
@@ -29,7 +33,10 @@ typedef struct fr_peer {
 typedef struct fr_rank_layout {
     const fr_program *program;
     const fr_cluster *cluster;
-    int64_t n_ranks;
+    fr_plan grid;     /* the program's plan with the dp that is listed */
+    int64_t n_copies; /* ranks that each one stands for; 1: itself */
+    int64_t n_ranks;  /* listed: of the grid */
+    int64_t n_nodes;  /* the first of the cluster, which hold them */
     int32_t *stage_of_rank;
     int32_t *local; /* number of the rank on its node */
     fr_rank_groups node;
@@ -42,12 +49,20 @@ typedef struct fr_rank_layout {
     uint32_t *first_peer;    /* [n_rank_programs + 1] */
 } fr_rank_layout;
 
-/* node_of_rank[world]; borrows program and cluster. */
+/* node_of_rank[world]; borrows program and cluster.  is_whole: every rank is
+ * listed. */
 FR_CHECKED fr_status fr_rank_layout_init(const fr_program *program,
                                          const fr_cluster *cluster,
                                          const int32_t *node_of_rank,
-                                         fr_rank_layout *out, fr_err *err);
+                                         bool is_whole, fr_rank_layout *out,
+                                         fr_err *err);
 void fr_rank_layout_release(fr_rank_layout *layout);
+
+/* The number of a listed rank in the program's plan. */
+int64_t fr_rank_layout_number(const fr_rank_layout *layout, int32_t rank);
+
+/* Does anybody meet others on an axis? */
+bool fr_rank_layout_meets(const fr_rank_layout *layout, int axis);
 
 /* Ranks of a group of a partition. */
 static inline int32_t fr_rank_groups_size(const fr_rank_groups *p,

@@ -120,7 +120,7 @@ CHECK_MAYBE_UNUSED static bool sim_fixture_predict(const sim_fixture *f,
                               .node_of_rank = f->node_of_rank,
                               .by_framework = fr_gpu_is_by_framework(
                                   &f->plan, &f->cluster.devices[0])};
-    fr_replay_options options = {detail, is_unfolded};
+    fr_replay_options options = {.detail = detail, .is_unfolded = is_unfolded};
     return CHECK_OK(fr_simulate(f->program, f->costs, &f->cluster, &placement,
                                 &(fr_simulate_options){.replay = &options}, out,
                                 &err),

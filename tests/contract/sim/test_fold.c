@@ -91,7 +91,7 @@ static bool replay(const sim_fixture *f, fr_replay_detail detail,
                    bool is_unfolded, fr_replay *out)
 {
     fr_err err;
-    fr_replay_options options = {detail, is_unfolded};
+    fr_replay_options options = {.detail = detail, .is_unfolded = is_unfolded};
     return CHECK_OK(replay_with(&options, f->program, f->costs, &f->cluster,
                                 f->node_of_rank, out, &err),
                     &err);
@@ -114,7 +114,9 @@ static void compare_paths(const fr_replay *a, const fr_replay *b)
             !CHECK_INT(x->ready_ps, y->ready_ps) ||
             !CHECK_INT(x->i_call, y->i_call) ||
             !CHECK_INT(x->i_instr, y->i_instr) ||
-            !CHECK_INT(color[x->rank], color[y->rank]))
+            !CHECK_INT(
+                color[fr_rank_layout_number(&a->context->layout, x->rank)],
+                color[y->rank]))
             return;
         i = x->cause;
         k = y->cause;

@@ -38,9 +38,9 @@ static bool setup(fixture *f, int n_nodes, const char *fabric, bool has_pcie)
     return CHECK_OK(
                fr_cluster_parse("net.xml", xml, strlen(xml), &f->cluster, &err),
                &err) &&
-           CHECK_OK(
-               fr_fabric_routes_init(&f->cluster, has_pcie, &f->routes, &err),
-               &err);
+           CHECK_OK(fr_fabric_routes_init(&f->cluster, has_pcie ? n_nodes : 0,
+                                          &f->routes, &err),
+                    &err);
 }
 
 static void teardown(fixture *f)

@@ -6,7 +6,8 @@
 #include "tests/check.h"
 
 /* Every rank and every instruction by itself. */
-static const fr_replay_options whole_replay = {FR_REPLAY_INSTRUCTIONS, true};
+static const fr_replay_options whole_replay = {.detail = FR_REPLAY_INSTRUCTIONS,
+                                               .is_unfolded = true};
 
 CHECK_MAYBE_UNUSED static fr_status
 replay_with(const fr_replay_options *options, const fr_program *program,
