@@ -13,6 +13,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "spec/model/model.h"
 
 #include <cblas.h>
 #include <stdio.h>
@@ -59,6 +60,14 @@ typedef struct kernel_case {
     {                                                                          \
         name, {.op = FR_OP_##symbol, .dim = {__VA_ARGS__}}, n_calls, 0         \
     }
+#define SWIGLU(name, symbol, ...)                                              \
+    {                                                                          \
+        name,                                                                  \
+            {.op = FR_OP_##symbol,                                             \
+             .activation = FR_ACTIVATION_SILU,                                 \
+             .dim = {__VA_ARGS__}},                                            \
+            0, 0                                                               \
+    }
 #define ATTENTION(name, symbol, n_calls, batch, seq, is_saved)                 \
     {                                                                          \
         name,                                                                  \
@@ -98,8 +107,8 @@ static const kernel_case cases[] = {
     KERNEL("rope_fwd", ROPE_FWD, 0, ROWS, SEQ, HEADS, HEADS, COLS / HEADS),
     KERNEL("gelu_fwd", GELU_FWD, LAYERS, ROWS *FFN),
     KERNEL("gelu_bwd", GELU_BWD, LAYERS, ROWS *FFN),
-    KERNEL("swiglu_fwd", SWIGLU_FWD, 0, ROWS, FFN),
-    KERNEL("swiglu_bwd", SWIGLU_BWD, 0, ROWS, FFN),
+    SWIGLU("swiglu_fwd", SWIGLU_FWD, ROWS, FFN),
+    SWIGLU("swiglu_bwd", SWIGLU_BWD, ROWS, FFN),
     KERNEL("residual_add", RESIDUAL_ADD, 2 * LAYERS, ROWS, COLS),
     KERNEL("bias_grad", BIAS_GRAD, 0, ROWS, FFN),
     KERNEL("xent", XENT, 1, ROWS, VOCAB, VOCAB),

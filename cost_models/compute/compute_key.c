@@ -130,6 +130,7 @@ static bool has_gradients(fr_op op)
     switch (op) {
     case FR_OP_EMBED_BWD:
     case FR_OP_NORM_BWD:
+    case FR_OP_HEAD_NORM_BWD:
     case FR_OP_LINEAR_WGRAD:
     case FR_OP_BIAS_GRAD:
     case FR_OP_GRAD_SQSUM:

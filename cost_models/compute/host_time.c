@@ -83,6 +83,7 @@ static bool is_backward(const fr_instr *instr)
     switch ((fr_op)instr->op) {
     case FR_OP_EMBED_BWD:
     case FR_OP_NORM_BWD:
+    case FR_OP_HEAD_NORM_BWD:
     case FR_OP_LINEAR_DGRAD:
     case FR_OP_LINEAR_WGRAD:
     case FR_OP_GROUPED_DGRAD:

@@ -182,10 +182,12 @@ static memory_kind memory_kind_of(fr_op op)
 {
     switch (op) {
     case FR_OP_NORM_FWD:
+    case FR_OP_HEAD_NORM_FWD:
     case FR_OP_XENT_MAX:
     case FR_OP_XENT_SUM:
     case FR_OP_BIAS_GRAD:
         return (memory_kind){FR_GPU_ROWS, 1.0, 1};
+    case FR_OP_HEAD_NORM_BWD:
     case FR_OP_NORM_BWD: /* the gradients of the weights in a second one */
         return (memory_kind){FR_GPU_ROWS, 1.0, 2};
     case FR_OP_XENT: /* a row of the vocabulary does not fit into registers:

@@ -119,6 +119,7 @@ typedef struct fr_instr {
         uint8_t compressor; /* COMPRESS, DECOMPRESS: fr_compressor_kind */
         uint8_t flash_kind; /* ATTN_*: fr_flash_kind */
         uint8_t scaling;    /* products of fp8: fr_scaling */
+        uint8_t activation; /* GELU_*, SWIGLU_*: fr_activation */
         uint8_t variant;    /* any of them */
     };
     uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */
@@ -135,6 +136,7 @@ typedef struct fr_instr {
         fr_matrix_dims matrix;
         fr_linear_dims linear;
         fr_rope_dims rope;
+        fr_head_norm_dims head_norm;
         fr_attention_dims attention;
         fr_merge_dims merge;
         fr_vector_dims vector;

@@ -30,9 +30,15 @@ typedef struct fr_linear_dims {
     int64_t m, n, k, n_groups, n_first;
 } fr_linear_dims;
 
+/* rotated: columns of a head that are (0: all). */
 typedef struct fr_rope_dims {
-    int64_t rows, seq, q_heads, kv_heads, head_dim;
+    int64_t rows, seq, q_heads, kv_heads, head_dim, rotated;
 } fr_rope_dims;
+
+/* n_heads of the row_heads of a row, from first_head on. */
+typedef struct fr_head_norm_dims {
+    int64_t rows, n_heads, head_dim, row_heads, first_head;
+} fr_head_norm_dims;
 
 /* v_dim: head_dim of the values (0: head_dim); key_rows: rows of keys and
  * values per sequence (0: seq); window: keys that a query sees (0: all). */

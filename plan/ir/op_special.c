@@ -111,10 +111,15 @@ const op_special op_special_attention = {.flop = attention_flop,
 
 /* ---- the others --------------------------------------------------------- */
 
+static int64_t rotated(const fr_rope_dims *d)
+{
+    return d->rotated > 0 ? d->rotated : d->head_dim;
+}
+
 static uint64_t rope_flop(const fr_instr *instr)
 {
     const fr_rope_dims *d = &instr->rope;
-    return product(d->rows, d->head_dim) * 3 *
+    return product(d->rows, rotated(d)) * 3 *
            (uint64_t)(d->q_heads + d->kv_heads);
 }
 
@@ -126,7 +131,36 @@ static uint64_t rope_bytes(const fr_instr *instr, int i_ref)
            (uint64_t)(d->q_heads + 2 * d->kv_heads);
 }
 
-const op_special op_special_rope = {.flop = rope_flop, .ref_bytes = rope_bytes};
+static uint64_t rope_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
+{
+    const fr_rope_dims *d = &instr->rope;
+    (void)i_ref;
+    return bytes / (uint64_t)d->head_dim * (uint64_t)rotated(d);
+}
+
+const op_special op_special_rope = {
+    .flop = rope_flop, .ref_bytes = rope_bytes, .touched_bytes = rope_touched};
+
+static uint64_t head_norm_bytes(const fr_instr *instr, int i_ref)
+{
+    const fr_head_norm_dims *d = &instr->head_norm;
+    (void)i_ref;
+    return stored_bytes(instr) * product(d->rows, d->row_heads) *
+           (uint64_t)d->head_dim;
+}
+
+/* Of qkv the heads that are normed. */
+static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
+                                  uint64_t bytes)
+{
+    const fr_head_norm_dims *d = &instr->head_norm;
+    return i_ref == FR_HEAD_NORM_FWD_QKV
+               ? bytes / (uint64_t)d->row_heads * (uint64_t)d->n_heads
+               : bytes;
+}
+
+const op_special op_special_head_norm = {.ref_bytes = head_norm_bytes,
+                                         .touched_bytes = head_norm_touched};
 
 /* Of the tables only the rows of the tokens move, of positions those of a
  * share of a sequence. */

@@ -1,232 +1,221 @@
 /*
- * kernels_activation.c: GELU in its tanh form (Hendrycks and Gimpel 2016,
- * arXiv 1606.08415) and SwiGLU (Shazeer 2020, arXiv 2002.05202), rotary
- * positions (Su et al. 2021, arXiv 2104.09864).
+ * kernels_activation.c: what stands between the two products of an MLP: GELU
+ * (Hendrycks and Gimpel 2016, arXiv 1606.08415) in three forms, SiLU, ReLU and
+ * its square, plain or as the gate of a second projection (Shazeer 2020, arXiv
+ * 2002.05202).
  *
- * (1 + tanh(u)) / 2 = sigmoid(2u), which needs one exp and loses no digits.
+ * An activation is its value and its slope; the loops are made for each.
  */
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+#include "spec/model/model.h"
 
-#include <math.h>
+/* ---- values and slopes -------------------------------------------------- */
 
 #define GELU_A 1.5957691216057308F /* 2 sqrt(2 / pi) */
 #define GELU_B 0.044715F
+#define QUICK 1.702F
 
-FR_SIMD static void gelu(float *restrict y, const float *restrict x, int64_t n)
+/* (1 + tanh(u)) / 2 = sigmoid(2u), which needs one exp and loses no digits. */
+FR_INLINE float gelu_tanh_value(float v)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i];
-        y[i] = v * fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
-    }
+    return v * fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
 }
 
-/* dx may be dy itself. */
-FR_SIMD static void gelu_grad(float *dx, const float *dy, const float *x,
-                              int64_t n)
+FR_INLINE float gelu_tanh_slope(float x)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        /* beyond 16 the slope is 0 or 1 to the last bit, but the saturated
-         * sigmoid times v^3 would not be */
-        float v = fr_clampf(x[i], -16.0F, 16.0F);
-        float s = fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
-        float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
-        dx[i] = dy[i] * (s + v * s * (1.0F - s) * inner);
-    }
+    /* beyond 16 the slope is 0 or 1 to the last bit, but the saturated
+     * sigmoid times v^3 would not be */
+    float v = fr_clampf(x, -16.0F, 16.0F);
+    float s = fr_fast_sigmoidf(GELU_A * (v + GELU_B * (v * v * v)));
+    float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
+    return s + v * s * (1.0F - s) * inner;
 }
+
+/* The share of the normal distribution below v, and `density`, sqrt(2 pi) times
+ * its density there.  erfc by Abramowitz and Stegun 7.1.26: absolute error of
+ * the share 1e-7. */
+FR_INLINE float normal_share(float v, float *density)
+{
+    float away = v < 0 ? -v : v;
+    float t = 1.0F / (1.0F + 0.3275911F * 0.70710678F * away);
+    float p = 1.061405429F;
+    p = p * t - 1.453152027F;
+    p = p * t + 1.421413741F;
+    p = p * t - 0.284496736F;
+    p = p * t + 0.254829592F;
+    *density = fr_fast_expf(-0.5F * (v * v));
+    float tail = 0.5F * (p * t) * *density;
+    return v < 0 ? tail : 1.0F - tail;
+}
+
+FR_INLINE float gelu_value(float v)
+{
+    float density;
+    return v * normal_share(v, &density);
+}
+
+FR_INLINE float gelu_slope(float x)
+{
+    float density, v = fr_clampf(x, -16.0F, 16.0F);
+    float share = normal_share(v, &density);
+    return share + v * (0.3989422804F * density);
+}
+
+FR_INLINE float silu_value(float v)
+{
+    return v * fr_fast_sigmoidf(v);
+}
+
+FR_INLINE float silu_slope(float v)
+{
+    float s = fr_fast_sigmoidf(v);
+    return s + v * s * (1.0F - s);
+}
+
+FR_INLINE float quick_value(float v)
+{
+    return v * fr_fast_sigmoidf(QUICK * v);
+}
+
+FR_INLINE float quick_slope(float v)
+{
+    float s = fr_fast_sigmoidf(QUICK * v);
+    return s + QUICK * v * s * (1.0F - s);
+}
+
+/* A NaN stays one. */
+FR_INLINE float relu_value(float v)
+{
+    return v < 0 ? 0.0F : v;
+}
+
+FR_INLINE float relu_slope(float v)
+{
+    return v > 0 ? 1.0F : 0.0F;
+}
+
+FR_INLINE float relu2_value(float v)
+{
+    return relu_value(v) * relu_value(v);
+}
+
+FR_INLINE float relu2_slope(float v)
+{
+    return 2.0F * relu_value(v);
+}
+
+/* ---- loops -------------------------------------------------------------- */
+
+/*
+ * The loops of one activation.  Plain: y = f(x), and dx = dy f'(x), where dx
+ * may be dy itself.  Gated, of one row: h and dh are [gate | up], each n long.
+ */
+typedef struct activation_loops {
+    void (*plain)(float *y, const float *x, int64_t n);
+    void (*plain_grad)(float *dx, const float *dy, const float *x, int64_t n);
+    void (*gated)(float *y, const float *h, int64_t n);
+    void (*gated_grad)(float *dh, const float *dy, const float *h, int64_t n);
+} activation_loops;
+
+#define LOOPS(name)                                                            \
+    FR_SIMD static void name##_plain(float *restrict y,                        \
+                                     const float *restrict x, int64_t n)       \
+    {                                                                          \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =             \
+            name##_value(x[i]);                                                \
+    }                                                                          \
+    FR_SIMD static void name##_plain_grad(float *dx, const float *dy,          \
+                                          const float *x, int64_t n)           \
+    {                                                                          \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) dx[i] =            \
+            dy[i] * name##_slope(x[i]);                                        \
+    }                                                                          \
+    FR_SIMD static void name##_gated(float *restrict y,                        \
+                                     const float *restrict h, int64_t n)       \
+    {                                                                          \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =             \
+            name##_value(h[i]) * h[n + i];                                     \
+    }                                                                          \
+    FR_SIMD static void name##_gated_grad(float *restrict dh,                  \
+                                          const float *restrict dy,            \
+                                          const float *restrict h, int64_t n)  \
+    {                                                                          \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                    \
+        {                                                                      \
+            dh[i] = dy[i] * h[n + i] * name##_slope(h[i]);                     \
+            dh[n + i] = dy[i] * name##_value(h[i]);                            \
+        }                                                                      \
+    }
+
+LOOPS(gelu_tanh)
+LOOPS(gelu)
+LOOPS(silu)
+LOOPS(relu)
+LOOPS(relu2)
+LOOPS(quick)
+
+#define ROW(name)                                                              \
+    {                                                                          \
+        name##_plain, name##_plain_grad, name##_gated, name##_gated_grad       \
+    }
+static const activation_loops loops[FR_ACTIVATION_N] = {
+    [FR_ACTIVATION_GELU_TANH] = ROW(gelu_tanh),
+    [FR_ACTIVATION_GELU] = ROW(gelu),
+    [FR_ACTIVATION_SILU] = ROW(silu),
+    [FR_ACTIVATION_RELU] = ROW(relu),
+    [FR_ACTIVATION_RELU_SQUARED] = ROW(relu2),
+    [FR_ACTIVATION_GELU_QUICK] = ROW(quick),
+};
+
+/* ---- kernels ------------------------------------------------------------ */
 
 void fr_kernel_gelu_fwd(const fr_kernel_call *call)
 {
+    const activation_loops *f = &loops[call->instr->activation];
     int64_t n = call->instr->vector.n;
     const float *x = call->ptr[FR_GELU_FWD_X];
     float *y = call->ptr[FR_GELU_FWD_Y];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
-        gelu(y + part.first, x + part.first, part.last - part.first);
+        f->plain(y + part.first, x + part.first, part.last - part.first);
     }
 }
 
 void fr_kernel_gelu_bwd(const fr_kernel_call *call)
 {
+    const activation_loops *f = &loops[call->instr->activation];
     int64_t n = call->instr->vector.n;
     const float *dy = call->ptr[FR_GELU_BWD_DY], *x = call->ptr[FR_GELU_BWD_X];
     float *dx = call->ptr[FR_GELU_BWD_DX];
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 16);
-        gelu_grad(dx + part.first, dy + part.first, x + part.first,
-                  part.last - part.first);
-    }
-}
-
-FR_SIMD static void swiglu(float *restrict y, const float *restrict gate,
-                           const float *restrict up, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = gate[i] * fr_fast_sigmoidf(gate[i]) * up[i];
-}
-
-/* One row: h and dh are [gate | up], each n long. */
-FR_SIMD static void swiglu_grad(float *restrict dh, const float *restrict dy,
-                                const float *restrict h, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        float g = h[i], s = fr_fast_sigmoidf(g);
-        float d = dy[i];
-        dh[i] = d * h[n + i] * (s + g * s * (1.0F - s));
-        dh[n + i] = d * (g * s);
+        f->plain_grad(dx + part.first, dy + part.first, x + part.first,
+                      part.last - part.first);
     }
 }
 
 void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
 {
+    const activation_loops *f = &loops[call->instr->activation];
     int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
     const float *h = call->ptr[FR_SWIGLU_FWD_H];
     float *y = call->ptr[FR_SWIGLU_FWD_Y];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
-        swiglu(y + i * n, h + 2 * i * n, h + 2 * i * n + n, n);
+        f->gated(y + i * n, h + 2 * i * n, n);
 }
 
 void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
 {
+    const activation_loops *f = &loops[call->instr->activation];
     int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
     const float *dy = call->ptr[FR_SWIGLU_BWD_DY],
                 *h = call->ptr[FR_SWIGLU_BWD_H];
     float *dh = call->ptr[FR_SWIGLU_BWD_DH];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
-        swiglu_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
-}
-
-/* ---- rotary positions --------------------------------------------------- */
-
-#define ROPE_BLOCK 16 /* positions rotated on from one exact angle */
-#define ROPE_PAIRS 64 /* pairs of a head at a time: 2.5 KiB of stack */
-
-/*
- * cos and sin of position * theta^(-2i/head_dim) for n pairs from `first`.
- * libm's sincos at the first position of a block only; from there on by the
- * angle's own rotation in double, 16 times at most, which costs no digit of
- * the fp32 result.
- */
-typedef struct rope_angles {
-    int64_t first, n;
-    double c[ROPE_PAIRS], s[ROPE_PAIRS];
-    double step_c[ROPE_PAIRS], step_s[ROPE_PAIRS];
-    float cos_f[ROPE_PAIRS], sin_f[ROPE_PAIRS];
-} rope_angles;
-
-static void angles_begin(rope_angles *at, int64_t position, double theta,
-                         int64_t half)
-{
-    for (int64_t i = 0; i < at->n; i++) {
-        double frequency = pow(theta, -(double)(at->first + i) / (double)half);
-        sincos((double)position * frequency, &at->s[i], &at->c[i]);
-        sincos(frequency, &at->step_s[i], &at->step_c[i]);
-    }
-}
-
-FR_SIMD static void angles_next(rope_angles *at, float sign)
-{
-    int64_t n = at->n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        double c = at->c[i], s = at->s[i];
-        at->cos_f[i] = (float)c;
-        at->sin_f[i] = sign * (float)s;
-        at->c[i] = c * at->step_c[i] - s * at->step_s[i];
-        at->s[i] = s * at->step_c[i] + c * at->step_s[i];
-    }
-}
-
-/* n_heads heads from `x` on; the pair of i is i + half. */
-FR_SIMD static void rotate(float *x, const rope_angles *at, int64_t half,
-                           int64_t n_heads)
-{
-    const float *restrict c = at->cos_f, *restrict s = at->sin_f;
-    int64_t n = at->n;
-    for (int64_t head = 0; head < n_heads; head++) {
-        float *low = x + head * 2 * half + at->first;
-        float *high = low + half;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) {
-            float a = low[i], b = high[i];
-            low[i] = a * c[i] - b * s[i];
-            high[i] = b * c[i] + a * s[i];
-        }
-    }
-}
-
-/* Rotates the pairs of `at` in the heads of a row of qkv. */
-static void rotate_row(const fr_kernel_call *call, const rope_angles *at,
-                       int64_t row)
-{
-    const fr_rope_dims *dim = &call->instr->rope;
-    const int64_t half = dim->head_dim / 2;
-    const int64_t q = dim->q_heads * dim->head_dim,
-                  kv = 2 * dim->kv_heads * dim->head_dim;
-    float *qkv = call->ptr[FR_ROPE_FWD_QKV];
-    if (call->instr->flags & FR_INSTR_KEYS_APART) {
-        rotate(qkv + row * q, at, half, dim->q_heads);
-        rotate(qkv + dim->rows * q + row * kv, at, half, dim->kv_heads);
-    } else {
-        rotate(qkv + row * (q + kv), at, half, dim->q_heads + dim->kv_heads);
-    }
-}
-
-/* The pairs of `at` in all rows of a run of positions from its `first`. */
-static void rotate_block(const fr_kernel_call *call, rope_angles *at,
-                         const fr_sequence_run *run, int64_t first, float sign)
-{
-    const fr_rope_dims *dim = &call->instr->rope;
-    angles_begin(at, run->position + first, call->instr->scalar,
-                 dim->head_dim / 2);
-    for (int64_t t = first; t < first + ROPE_BLOCK && t < run->n; t++) {
-        angles_next(at, sign);
-        for (int64_t row = run->row + t; row < dim->rows; row += dim->seq)
-            rotate_row(call, at, row);
-    }
-}
-
-static void rope(const fr_kernel_call *call, float sign)
-{
-    const fr_rope_dims *dim = &call->instr->rope;
-    const fr_sequence_rows rows = {call->share, false, dim->seq};
-    int64_t half = dim->head_dim / 2, n_runs = fr_sequence_n_runs(&rows);
-    int64_t per_run =
-        (dim->seq / n_runs + ROPE_BLOCK - 1) / ROPE_BLOCK; /* blocks */
-    int64_t n_work = dim->rows * (dim->q_heads + dim->kv_heads) * dim->head_dim;
-    int n_team = fr_team(call, n_work);
-    FR_FOR_TEAM(n_team);
-#pragma omp parallel num_threads(n_team)
-    {
-        rope_angles at;
-        fr_range part = fr_range_mine(n_runs * per_run, 1);
-        for (int64_t block = part.first; block < part.last; block++) {
-            fr_sequence_run run =
-                fr_sequence_run_of(&rows, 1, 0, block / per_run);
-            for (int64_t i = 0; i < half; i += ROPE_PAIRS) {
-                at.first = i;
-                at.n = half - i < ROPE_PAIRS ? half - i : ROPE_PAIRS;
-                rotate_block(call, &at, &run, block % per_run * ROPE_BLOCK,
-                             sign);
-            }
-        }
-    }
-}
-
-void fr_kernel_rope_fwd(const fr_kernel_call *call)
-{
-    rope(call, 1.0F);
-}
-
-void fr_kernel_rope_bwd(const fr_kernel_call *call)
-{
-    rope(call, -1.0F);
+        f->gated_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
 }

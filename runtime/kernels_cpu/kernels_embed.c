@@ -29,6 +29,7 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
     const float *wpe =
         call->coordinate == 0 ? call->ptr[FR_EMBED_FWD_WPE] : NULL;
     float *out = call->ptr[FR_EMBED_FWD_OUT];
+    const float scale = (float)call->instr->scalar;
     size_t row_bytes = (size_t)cols * sizeof *out;
 #pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
@@ -37,10 +38,20 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
             memcpy(out + i * cols, wte + row * cols, row_bytes);
         else
             memset(out + i * cols, 0, row_bytes);
+        if (scale != 0.0F)
+            fr_floats_scale(out + i * cols, cols, scale);
         if (wpe != NULL)
             fr_floats_add(out + i * cols, wpe + position_of(call, i) * cols,
                           cols);
     }
+}
+
+FR_SIMD static void add_scaled(float *restrict sum, const float *restrict x,
+                               int64_t n, float scale)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += scale * x[i];
 }
 
 /*
@@ -55,6 +66,7 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
     const float *dout = call->ptr[FR_EMBED_BWD_DOUT];
     float *dwte = call->ptr[FR_EMBED_BWD_DWTE],
           *dwpe = call->ptr[FR_EMBED_BWD_DWPE];
+    const float scale = (float)call->instr->scalar;
 #pragma omp parallel num_threads(fr_team(call, rows *cols))
     {
         fr_range part = fr_range_mine(cols, 16);
@@ -62,8 +74,10 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
         for (int64_t i = 0; i < rows && n > 0; i++) {
             const float *from = dout + i * cols + part.first;
             int64_t row = local_row(call, tokens[i]);
-            if (row >= 0)
+            if (row >= 0 && scale == 0.0F)
                 fr_floats_add(dwte + row * cols + part.first, from, n);
+            else if (row >= 0)
+                add_scaled(dwte + row * cols + part.first, from, n, scale);
             if (dwpe != NULL)
                 fr_floats_add(dwpe + position_of(call, i) * cols + part.first,
                               from, n);

@@ -40,9 +40,15 @@
     X(COMPRESS, compress)                                                      \
     X(DECOMPRESS, decompress)
 
+/* Those that no GPU has yet. */
+#define FR_KERNEL_CPU_LIST(X)                                                  \
+    X(HEAD_NORM_FWD, head_norm_fwd)                                            \
+    X(HEAD_NORM_BWD, head_norm_bwd)
+
 #define FR_KERNEL_DECLARE(symbol, name)                                        \
     void fr_kernel_##name(const fr_kernel_call *call);
 FR_KERNEL_LIST(FR_KERNEL_DECLARE)
+FR_KERNEL_CPU_LIST(FR_KERNEL_DECLARE)
 #undef FR_KERNEL_DECLARE
 
 /* sums[c] += column sums of x[rows, cols]; any team size, the same bits. */

@@ -48,9 +48,13 @@ void fr_kernel_bias_grad(const fr_kernel_call *call)
 
 /* The output may be one of the inputs. */
 FR_SIMD static void sum_row(float *out, const float *a, const float *b,
-                            const float *bias, int64_t n)
+                            const float *bias, const float *bias2, int64_t n)
 {
-    if (bias != NULL) {
+    if (bias != NULL && bias2 != NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            out[i] = a[i] + b[i] + (bias[i] + bias2[i]);
+    } else if (bias != NULL) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             out[i] = a[i] + b[i] + bias[i];
@@ -66,11 +70,12 @@ void fr_kernel_residual_add(const fr_kernel_call *call)
     int64_t rows = call->instr->matrix.rows, cols = call->instr->matrix.cols;
     const float *a = call->ptr[FR_RESIDUAL_ADD_A],
                 *b = call->ptr[FR_RESIDUAL_ADD_B],
-                *bias = call->ptr[FR_RESIDUAL_ADD_BIAS];
+                *bias = call->ptr[FR_RESIDUAL_ADD_BIAS],
+                *bias2 = call->ptr[FR_RESIDUAL_ADD_BIAS2];
     float *out = call->ptr[FR_RESIDUAL_ADD_OUT];
 #pragma omp parallel for num_threads(fr_team(call, rows *cols)) schedule(static)
     for (int64_t i = 0; i < rows; i++)
-        sum_row(out + i * cols, a + i * cols, b + i * cols, bias, cols);
+        sum_row(out + i * cols, a + i * cols, b + i * cols, bias, bias2, cols);
 }
 
 void fr_kernel_zero(const fr_kernel_call *call)
@@ -106,6 +111,6 @@ void fr_kernel_add(const fr_kernel_call *call)
     {
         fr_range part = fr_range_mine(n, 16);
         sum_row(dst + part.first, dst + part.first, src + part.first, NULL,
-                part.last - part.first);
+                NULL, part.last - part.first);
     }
 }

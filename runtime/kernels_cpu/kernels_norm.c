@@ -199,3 +199,71 @@ void fr_kernel_norm_bwd(const fr_kernel_call *call)
         row_grad(&row, cols, is_added);
     }
 }
+
+/* ---- norms of heads ----------------------------------------------------- */
+
+/* Head h of row i, of those that the instruction norms, in qkv. */
+static float *head_at(const fr_kernel_call *call, int64_t i, int64_t h)
+{
+    const fr_head_norm_dims *d = &call->instr->head_norm;
+    float *qkv = call->ptr[FR_HEAD_NORM_FWD_QKV];
+    return qkv + (i * d->row_heads + d->first_head + h) * d->head_dim;
+}
+
+void fr_kernel_head_norm_fwd(const fr_kernel_call *call)
+{
+    const fr_head_norm_dims *d = &call->instr->head_norm;
+    const int64_t n = d->head_dim, n_all = d->rows * d->n_heads;
+    float *raw = call->ptr[FR_HEAD_NORM_FWD_RAW],
+          *stats = call->ptr[FR_HEAD_NORM_FWD_STATS];
+    double eps = call->instr->scalar;
+#pragma omp parallel for num_threads(fr_team(call, n_all *n)) schedule(static)
+    for (int64_t at = 0; at < n_all; at++) {
+        norm_row row = {.x = raw + at * n,
+                        .w = call->ptr[FR_HEAD_NORM_FWD_W],
+                        .y = head_at(call, at / d->n_heads, at % d->n_heads)};
+        memcpy(raw + at * n, row.y, (size_t)n * sizeof *raw);
+        double variance = (double)row_sq_sum(row.x, 0.0F, n) / (double)n;
+        row.rstd = (float)(1.0 / sqrt(variance + eps));
+        row_scale(&row, n);
+        stats[at] = 0.0F;
+        stats[n_all + at] = row.rstd;
+    }
+}
+
+/* The weight is short and every head adds to it: one thread, in order. */
+static void head_weight_grad(const fr_kernel_call *call)
+{
+    const fr_head_norm_dims *d = &call->instr->head_norm;
+    const int64_t n = d->head_dim, n_all = d->rows * d->n_heads;
+    const float *raw = call->ptr[FR_HEAD_NORM_BWD_RAW],
+                *stats = call->ptr[FR_HEAD_NORM_BWD_STATS];
+    norm_columns at = {.dw = call->ptr[FR_HEAD_NORM_BWD_DW]};
+    for (int64_t i = 0; i < n_all; i++) {
+        at.dy[0] = head_at(call, i / d->n_heads, i % d->n_heads);
+        at.x[0] = raw + i * n;
+        at.rstd[0] = stats[n_all + i];
+        column_grad(&at, 0, n);
+    }
+}
+
+void fr_kernel_head_norm_bwd(const fr_kernel_call *call)
+{
+    const fr_head_norm_dims *d = &call->instr->head_norm;
+    const int64_t n = d->head_dim, n_all = d->rows * d->n_heads;
+    const float *raw = call->ptr[FR_HEAD_NORM_BWD_RAW],
+                *stats = call->ptr[FR_HEAD_NORM_BWD_STATS];
+    head_weight_grad(call); /* first: dx is written over dy */
+#pragma omp parallel for num_threads(fr_team(call, n_all *n)) schedule(static)
+    for (int64_t at = 0; at < n_all; at++) {
+        float *dy = head_at(call, at / d->n_heads, at % d->n_heads);
+        norm_row row = {.x = raw + at * n,
+                        .w = call->ptr[FR_HEAD_NORM_BWD_W],
+                        .dy = dy,
+                        .y = dy,
+                        .rstd = stats[n_all + at]};
+        row_grad_means(&row, n);
+        row.mean_g = 0;
+        row_grad(&row, n, false);
+    }
+}

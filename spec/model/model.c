@@ -24,6 +24,8 @@ const char *fr_activation_name(fr_activation activation)
         [FR_ACTIVATION_GELU] = "gelu",
         [FR_ACTIVATION_SILU] = "silu",
         [FR_ACTIVATION_RELU] = "relu",
+        [FR_ACTIVATION_RELU_SQUARED] = "relu2",
+        [FR_ACTIVATION_GELU_QUICK] = "quick_gelu",
     };
     return (unsigned)activation < FR_ACTIVATION_N ? names[activation]
                                                   : "unknown";
@@ -61,6 +63,11 @@ fr_status fr_model_copy(const fr_model *model, fr_model *out, fr_err *err)
     }
     *out = copy;
     return FR_OK;
+}
+
+int64_t fr_model_rotated(const fr_model *model)
+{
+    return (int64_t)(model->rope_frac * (double)model->head_dim);
 }
 
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer)
@@ -198,6 +205,13 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
     if (!(model->rope_frac > 0.0 && model->rope_frac <= 1.0))
         return fr_fail(err, FR_INPUT, "rope_frac is %g; give (0, 1]",
                        model->rope_frac);
+    if (model->is_rope &&
+        (fr_model_rotated(model) < 2 || fr_model_rotated(model) % 2 != 0))
+        return fr_fail(err, FR_INPUT,
+                       "rope_frac %g of head_dim %lld are %lld columns; rotary "
+                       "positions turn pairs",
+                       model->rope_frac, (long long)model->head_dim,
+                       (long long)fr_model_rotated(model));
     if (model->is_rope && !(model->rope_theta > 0.0))
         return fr_fail(err, FR_INPUT, "rope_theta is %g; give more than 0",
                        model->rope_theta);

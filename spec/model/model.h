@@ -19,6 +19,8 @@ typedef enum fr_activation {
     FR_ACTIVATION_GELU,      /* erf form: bert, vit, gpt_neox */
     FR_ACTIVATION_SILU,
     FR_ACTIVATION_RELU,
+    FR_ACTIVATION_RELU_SQUARED, /* arXiv 2109.08668; nemotron */
+    FR_ACTIVATION_GELU_QUICK,   /* x sigmoid(1.702 x): clip */
     FR_ACTIVATION_N
 } fr_activation;
 
@@ -111,6 +113,9 @@ FR_CHECKED fr_status fr_model_copy(const fr_model *model, fr_model *out,
 
 const char *fr_model_kind_name(fr_model_kind kind);
 const char *fr_activation_name(fr_activation activation);
+
+/* Columns of a head that rotary positions turn: an even number. */
+int64_t fr_model_rotated(const fr_model *model);
 
 /* Does layer i (from 0) have experts? */
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);

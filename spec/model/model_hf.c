@@ -50,7 +50,9 @@ static fr_status get_activation(const fr_json_value *config, const char *key,
         {"gelu_pytorch_tanh", FR_ACTIVATION_GELU_TANH},
         {"gelu_fast", FR_ACTIVATION_GELU_TANH},
         {"gelu", FR_ACTIVATION_GELU},
+        {"quick_gelu", FR_ACTIVATION_GELU_QUICK},
         {"relu", FR_ACTIVATION_RELU},
+        {"relu2", FR_ACTIVATION_RELU_SQUARED},
     };
     const char *name;
     FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
@@ -60,8 +62,8 @@ static fr_status get_activation(const fr_json_value *config, const char *key,
             return FR_OK;
         }
     return fr_json_fail(fr_json_find(config, key), err,
-                        "%s '%s' is not known; silu, gelu, gelu_new and relu "
-                        "are",
+                        "%s '%s' is not known; silu, gelu, gelu_new, "
+                        "quick_gelu, relu and relu2 are",
                         key, name);
 }
 

@@ -110,7 +110,7 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
         }
     return fr_json_fail(fr_json_find(object, "activation"), err,
                         "unknown activation '%s'; choose gelu_tanh, gelu, "
-                        "silu or relu",
+                        "quick_gelu, silu, relu or relu2",
                         name);
 }
 

@@ -2,6 +2,7 @@
  * test_cuda_layers.c: the CUDA kernels of a layer but for its attention,
  * against the CPU's: shapes that fill packs and tiles, and odd ones.
  */
+#include "spec/model/model.h"
 #include "tests/gpu/device_fixture.h"
 
 static const int64_t row_shapes[][2] = {
@@ -38,15 +39,18 @@ static void test_rows(void)
         int64_t rows = row_shapes[i][0], cols = row_shapes[i][1];
         int64_t n = rows * cols;
         df_case swiglu = {
-            .instr = {.op = FR_OP_SWIGLU_FWD, .dim = {rows, cols}},
+            .instr = {.op = FR_OP_SWIGLU_FWD,
+                      .activation = FR_ACTIVATION_SILU,
+                      .dim = {rows, cols}},
             .operand = {{DF_T, 2 * n, 3.1, 'r', 0}, {DF_T, n, 1, 'w', 0}},
             .tolerance = 3e-6};
-        df_case swiglu_bwd = {
-            .instr = {.op = FR_OP_SWIGLU_BWD, .dim = {rows, cols}},
-            .operand = {{DF_T, n, 1.9, 'r', 0},
-                        {DF_T, 2 * n, 3.1, 'r', 0},
-                        {DF_T, 2 * n, 1, 'w', 0}},
-            .tolerance = 3e-6};
+        df_case swiglu_bwd = {.instr = {.op = FR_OP_SWIGLU_BWD,
+                                        .activation = FR_ACTIVATION_SILU,
+                                        .dim = {rows, cols}},
+                              .operand = {{DF_T, n, 1.9, 'r', 0},
+                                          {DF_T, 2 * n, 3.1, 'r', 0},
+                                          {DF_T, 2 * n, 1, 'w', 0}},
+                              .tolerance = 3e-6};
         df_case residual = {
             .instr = {.op = FR_OP_RESIDUAL_ADD, .dim = {rows, cols}},
             .operand = {{DF_T, n, 1.9, 'm', 0},

@@ -185,47 +185,62 @@ static lower_matrix out_matrix(const lower_context *context,
 
 /* ---- norms of the heads (qwen3) ---- */
 
-/* The norms of q (i 0) and k (i 1): where they begin in the qkv operand, in
- * its normed copy and in the statistics. */
-typedef struct head_norm {
-    lower_norm norm;
-    uint64_t at, stats;
-} head_norm;
-
-static head_norm head_norm_of(const lower_context *context,
-                              const lower_kind *kind, int i)
+/* The norms of q (i 0) and k (i 1), in place on qkv or its gradient. */
+static fr_instr *norm_heads_of(lower_context *context, const lower_kind *kind,
+                               fr_op op, fr_ref qkv, int i)
 {
     const lower_shape *s = &context->shape;
+    const lower_saved *k = &kind->saved;
     const lower_layer_layout *l = &kind->layout;
-    int64_t before = i == 0 ? 0 : s->rows * s->q_heads;
-    int64_t rows = s->rows * (i == 0 ? s->q_heads : s->kv_heads);
-    return (head_norm){
-        {rows, s->head_dim, i == 0 ? l->q_norm : l->k_norm, LOWER_ABSENT, true},
-        lower_bytes(context, before, s->head_dim),
-        2 * sizeof(float) * (uint64_t)before};
+    const int64_t first = i == 0 ? 0 : s->q_heads;
+    const int64_t n = i == 0 ? s->q_heads : s->kv_heads;
+    fr_head_norm_dims dims = {s->rows, n, s->head_dim,
+                              s->q_heads + 2 * s->kv_heads, first};
+    if (lower_is_keys_apart(context)) {
+        dims.row_heads = i == 0 ? s->q_heads : 2 * s->kv_heads;
+        dims.first_head = 0;
+        qkv.offset_bytes += i == 0 ? 0 : query_bytes(context);
+    }
+    fr_instr *instr = lower_emit(context, op);
+    instr->head_norm = dims;
+    instr->scalar = context->model->norm_eps;
+    instr->flags = FR_INSTR_RMS;
+    instr->ref[FR_HEAD_NORM_FWD_QKV] = qkv;
+    instr->ref[FR_HEAD_NORM_FWD_W] =
+        lower_weight(context, i == 0 ? l->q_norm : l->k_norm);
+    instr->ref[FR_HEAD_NORM_FWD_RAW] = lower_saved_at(
+        k->raw_heads + lower_bytes(context, s->rows * first, s->head_dim));
+    instr->ref[FR_HEAD_NORM_FWD_STATS] = lower_saved_at(
+        k->raw_stats + 2 * sizeof(float) * (uint64_t)(s->rows * first));
+    return instr;
 }
 
 static void norm_heads(lower_context *context, const lower_kind *kind)
 {
+    const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
-    for (int i = 0; i < 2 && k->normed != LOWER_ABSENT; i++) {
-        head_norm h = head_norm_of(context, kind, i);
-        lower_norm_fwd(context, &h.norm, lower_saved_at(k->qkv + h.at),
-                       lower_saved_at(k->normed + h.at),
-                       lower_saved_at(k->normed_stats + h.stats));
+    for (int i = 0; i < 2 && k->raw_heads != LOWER_ABSENT; i++) {
+        (void)norm_heads_of(context, kind, FR_OP_HEAD_NORM_FWD,
+                            lower_saved_at(k->qkv), i);
+        lower_overhead_norm_fwd(
+            context,
+            s->rows * (i == 0 ? s->q_heads : s->kv_heads) * s->head_dim, true);
     }
 }
 
 static void norm_heads_backward(lower_context *context, const lower_kind *kind,
                                 fr_ref dqkv)
 {
-    const lower_saved *k = &kind->saved;
-    for (int i = 0; i < 2 && k->normed != LOWER_ABSENT; i++) {
-        head_norm h = head_norm_of(context, kind, i);
-        fr_ref part = dqkv;
-        part.offset_bytes += h.at;
-        lower_norm_bwd(context, &h.norm, part, lower_saved_at(k->qkv + h.at),
-                       lower_saved_at(k->normed_stats + h.stats), part, false);
+    const lower_shape *s = &context->shape;
+    const lower_layer_layout *l = &kind->layout;
+    for (int i = 0; i < 2 && kind->saved.raw_heads != LOWER_ABSENT; i++) {
+        norm_heads_of(context, kind, FR_OP_HEAD_NORM_BWD, dqkv, i)
+            ->ref[FR_HEAD_NORM_BWD_DW] =
+            lower_grad(context, i == 0 ? l->q_norm : l->k_norm);
+        lower_overhead_norm_bwd(context,
+                                s->rows * (i == 0 ? s->q_heads : s->kv_heads) *
+                                    s->head_dim,
+                                true, false);
     }
 }
 

@@ -310,6 +310,19 @@ void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
     }
 }
 
+void lower_residual_two(lower_context *context, fr_ref a,
+                        const lower_kind *kind, fr_ref sum)
+{
+    const lower_layer_layout *l = &kind->layout;
+    const size_t i_sum = context->instrs.n;
+    bool is_dropped = kind->saved.mask2 != LOWER_ABSENT;
+    lower_residual(context, a, l->fc2_b, sum, kind->saved.mask2);
+    if (!context->is_out_of_memory)
+        context->instrs.items[i_sum]
+            .ref[is_dropped ? FR_DROPOUT_ADD_BIAS2 : FR_RESIDUAL_ADD_BIAS2] =
+            lower_weight(context, l->out_b);
+}
+
 fr_ref lower_dropped(lower_context *context, fr_ref dy, uint64_t mask)
 {
     const lower_shape *s = &context->shape;
@@ -351,6 +364,7 @@ fr_instr *lower_activation(lower_context *context, bool is_backward,
         context, is_gated ? is_backward ? FR_OP_SWIGLU_BWD : FR_OP_SWIGLU_FWD
                  : is_backward ? FR_OP_GELU_BWD
                                : FR_OP_GELU_FWD);
+    instr->activation = (uint8_t)context->model->activation;
     if (is_gated)
         instr->matrix = (fr_matrix_dims){rows, ffn};
     else
@@ -363,13 +377,17 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
     const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
     bool is_latent = model->kv_lora_rank > 0;
+    bool is_partial = !is_latent && model->rope_frac < 1.0;
     /* So many columns of each head are rotated; latent keys share theirs. */
-    int64_t rotated = is_latent ? model->qk_rope_head_dim
-                      : model->rope_frac < 1.0
-                          ? (int64_t)(model->rope_frac * (double)s->head_dim)
-                          : s->head_dim;
-    const fr_rope_dims dims = {s->rows, s->seq, s->q_heads,
-                               is_latent ? 1 : s->kv_heads, rotated};
+    int64_t rotated = is_latent    ? model->qk_rope_head_dim
+                      : is_partial ? fr_model_rotated(model)
+                                   : s->head_dim;
+    const fr_rope_dims dims = {s->rows,
+                               s->seq,
+                               s->q_heads,
+                               is_latent ? 1 : s->kv_heads,
+                               is_partial ? s->head_dim : rotated,
+                               is_partial ? rotated : 0};
     if (!model->is_rope)
         return;
     fr_instr *instr = lower_emit(context, op);

@@ -101,6 +101,9 @@ void lower_norm_fwd(lower_context *context, const lower_norm *norm, fr_ref x,
 /* is_added: onto dx. */
 void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
                     fr_ref x, fr_ref stats, fr_ref dx, bool is_added);
+/* out = a + sum + both biases of a parallel block. */
+void lower_residual_two(lower_context *context, fr_ref a,
+                        const lower_kind *kind, fr_ref sum);
 /* out = a + sum (+ bias), dropped out if the job says so; in place on sum. */
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
                     uint64_t mask);

@@ -10,6 +10,14 @@
 
 #include "plan/lower/framework/lower_overhead.h"
 
+#include <math.h>
+
+/* What the embeddings of tokens are multiplied by; 0: nothing. */
+static double embed_scale(const fr_model *model)
+{
+    return model->has_scaled_embedding ? sqrt((double)model->hidden) : 0.0;
+}
+
 static void embed_segments(lower_context *context, const lower_embed_places *e,
                            lower_ends_segments *segments)
 {
@@ -22,6 +30,7 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
     fr_ref whole = lower_partial_rows(context, out);
     fr_instr *instr =
         lower_look_up(context, FR_OP_EMBED_FWD, s->vocab_local, s->vocab);
+    instr->scalar = embed_scale(context->model);
     instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, e->wte);
     instr->ref[FR_EMBED_FWD_WPE] = lower_weight(context, e->wpe);
     instr->ref[FR_EMBED_FWD_OUT] = whole;
@@ -34,6 +43,7 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
     whole = lower_gather_rows(context, lower_ref(FR_SPACE_IN, 0), s->hidden,
                               fr_plan_storage_dtype(context->plan));
     instr = lower_look_up(context, FR_OP_EMBED_BWD, s->vocab_local, s->vocab);
+    instr->scalar = embed_scale(context->model);
     instr->ref[FR_EMBED_BWD_DOUT] = whole;
     instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, e->wte);
     instr->ref[FR_EMBED_BWD_DWPE] = lower_grad(context, e->wpe);

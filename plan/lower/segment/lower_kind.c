@@ -105,6 +105,20 @@ static void init_layer_layout(const lower_context *context, lower_kind *kind)
         kind->low_bytes = 2 * l->n * fr_dtype_bytes(context->plan->precision);
 }
 
+lower_partial lower_partial_norms(const lower_context *context,
+                                  const lower_layer_layout *layout)
+{
+    const lower_shape *s = &context->shape;
+    if (context->plan->is_sequence_parallel)
+        return (lower_partial){0, layout->n_norm};
+    if (context->plan->tp == 1 || !context->model->has_qk_norm ||
+        context->model->kv_lora_rank > 0)
+        return (lower_partial){0, 0};
+    return (lower_partial){layout->q_norm,
+                           layout->k_norm - layout->q_norm +
+                               lower_padded((uint64_t)s->head_dim)};
+}
+
 /* ---- kinds ---- */
 
 enum { KIND_DENSE, KIND_MOE, KIND_MTP, N_KINDS };

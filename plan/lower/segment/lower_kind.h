@@ -51,7 +51,7 @@ typedef struct lower_saved {
     uint64_t fc1_half;     /* no fc1: one of its two projections */
     uint64_t o_by_head;    /* context parallel, all-to-all: o of its heads */
     uint64_t mask1, mask2; /* of dropout */
-    uint64_t normed, normed_stats; /* q and k after their norm */
+    uint64_t raw_heads, raw_stats; /* q and k before their norm */
     uint64_t last;                 /* post-norm: sum before the last norm */
     /* Latent attention: the latents before and after their norms. */
     uint64_t latent, latent_stats;
@@ -110,6 +110,17 @@ FR_CHECKED fr_status lower_kinds_init(lower_context *context, fr_err *err);
 lower_kind *lower_kind_of(const lower_context *context, int32_t layer);
 /* Bytes of a micro-batch's activation before a global layer. */
 uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
+
+/*
+ * Elements of a layer's gradients that are partial sums on each TP rank: of all
+ * that is whole there, which with sequence parallelism sees a rank's own rows
+ * only; else of the norms of heads, which see its own heads.
+ */
+typedef struct lower_partial {
+    uint64_t first, n;
+} lower_partial;
+lower_partial lower_partial_norms(const lower_context *context,
+                                  const lower_layer_layout *layout);
 
 /* lower_saved.c */
 void lower_saved_init(const lower_context *context, lower_kind *kind);

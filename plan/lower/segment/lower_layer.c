@@ -92,7 +92,7 @@ static void forward_parallel(lower_context *context, const lower_kind *kind,
     lower_mlp_finish(context, kind, at, mlp, true);
     lower_add(context, mlp, sum, n);
     lower_sum_rows(context, sum, out);
-    lower_residual(context, in, kind->layout.fc2_b, out, k->mask2);
+    lower_residual_two(context, in, kind, out);
     lower_temp_reset(context, mark);
 }
 

@@ -84,14 +84,14 @@ static void kind_segments(lower_context *context, lower_kind *kind,
         lower_ring_write(context, kind, name);
     else
         whole_segments(context, kind, name);
-    if (!context->plan->is_sequence_parallel)
+    const lower_partial partial = lower_partial_norms(context, &kind->layout);
+    if (partial.n == 0)
         return;
-    /* Each TP rank's norms have seen its own rows only. */
     kind->segments.i_norm_reduce =
         lower_segment_begin(context, FR_LANE_COMPUTE, "norm_grad_reduce");
+    const fr_ref norms = lower_grad(context, partial.first);
     lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
-                     context->plan->grad_dtype, kind->layout.n_norm,
-                     lower_ref(FR_SPACE_GRAD, 0), lower_ref(FR_SPACE_GRAD, 0));
+                     context->plan->grad_dtype, partial.n, norms, norms);
 }
 
 void lower_layers_segments(lower_context *context)

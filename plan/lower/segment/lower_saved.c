@@ -87,8 +87,8 @@ static void init_attention(const lower_context *context, lower_saved *k,
                         s->rows, s->attn);
     bool is_normed = model->has_qk_norm && !is_latent;
     int64_t heads = s->q_heads + s->kv_heads;
-    k->normed = keep(context, used, is_normed, s->rows, heads * s->head_dim);
-    k->normed_stats = keep_stats(used, is_normed, 2 * heads, s->rows);
+    k->raw_heads = keep(context, used, is_normed, s->rows, heads * s->head_dim);
+    k->raw_stats = keep_stats(used, is_normed, 2 * heads, s->rows);
     int64_t latent = is_latent ? model->q_lora_rank + model->kv_lora_rank : 0;
     k->latent = keep(context, used, is_latent, s->stream_rows,
                      latent + model->qk_rope_head_dim);

@@ -38,15 +38,17 @@ static void finish_unit(lower_rank *rank, const lower_unit *unit)
     offload_bucket(rank, unit->i_bucket);
 }
 
-/* With sequence parallelism the norms' gradients are partial sums. */
+/* The gradients of norms that are partial sums (lower_partial_norms). */
 static void finish_norms(lower_rank *rank, const lower_unit *unit)
 {
     lower_context *context = rank->context;
     bool is_by_unit = context->sharding.is_by_unit;
-    if (!context->plan->is_sequence_parallel || unit->n_norm == 0)
+    if (unit->n_norm == 0)
         return;
     uint32_t i_segment;
     if (unit->kind == LOWER_UNIT_FINAL) {
+        if (!context->plan->is_sequence_parallel)
+            return;
         uint64_t first =
             is_by_unit
                 ? unit->first -
@@ -60,7 +62,10 @@ static void finish_norms(lower_rank *rank, const lower_unit *unit)
         lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
                          context->plan->grad_dtype, unit->n_norm, norms, norms);
     } else {
-        i_segment = lower_kind_of(context, unit->layer)->segments.i_norm_reduce;
+        const lower_kind *kind = lower_kind_of(context, unit->layer);
+        if (lower_partial_norms(context, &kind->layout).n == 0)
+            return;
+        i_segment = kind->segments.i_norm_reduce;
     }
     lower_add_call(rank, i_segment, unit->layer, -1, -1);
     if (is_by_unit)

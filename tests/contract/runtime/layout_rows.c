@@ -320,6 +320,151 @@ const layout_row layout_rows[] = {
      .schedule = F1B,
      .offload_frac = 0.5,
      .cpu_refusal = "activations on the host"},
+    /* variants of dense decoders */
+    {.name = "qwen2 dp2",
+     .family = LAYOUT_QWEN2,
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW},
+    {.name = "qwen2 tp2 sp",
+     .family = LAYOUT_QWEN2,
+     .tp = 2,
+     .micro_batch = 4,
+     .is_sequence_parallel = true,
+     .optimizer = ADAMW},
+    {.name = "qwen2 pp2 zb-h1",
+     .family = LAYOUT_QWEN2,
+     .pp = 2,
+     .micro_batch = 1,
+     .schedule = FR_SCHEDULE_ZB_H1,
+     .optimizer = ADAMW},
+    {.name = "qwen3 accumulate",
+     .family = LAYOUT_QWEN3,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "qwen3 tp2",
+     .family = LAYOUT_QWEN3,
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "qwen3 tp2 sp zero1 dp2",
+     .family = LAYOUT_QWEN3,
+     .tp = 2,
+     .dp = 2,
+     .zero = 1,
+     .micro_batch = 2,
+     .is_sequence_parallel = true,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "qwen3 dp2 zero3 full recompute",
+     .family = LAYOUT_QWEN3,
+     .dp = 2,
+     .zero = 3,
+     .micro_batch = 2,
+     .recompute = FR_RECOMPUTE_FULL,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "qwen3 tp2 pp2 interleaved",
+     .family = LAYOUT_QWEN3,
+     .tp = 2,
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 2,
+     .schedule = INTERLEAVED,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "qwen3 pp2 zb-v",
+     .family = LAYOUT_QWEN3,
+     .pp = 2,
+     .vpp = 2,
+     .micro_batch = 1,
+     .schedule = FR_SCHEDULE_ZB_V,
+     .optimizer = ADAMW,
+     .gpu_refusal = "q and k norms"},
+    {.name = "neox accumulate",
+     .family = LAYOUT_NEOX,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "neox tp2",
+     .family = LAYOUT_NEOX,
+     .tp = 2,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "neox tp2 sp full recompute",
+     .family = LAYOUT_NEOX,
+     .tp = 2,
+     .micro_batch = 4,
+     .is_sequence_parallel = true,
+     .recompute = FR_RECOMPUTE_FULL,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "neox recompute mlp",
+     .family = LAYOUT_NEOX,
+     .micro_batch = 2,
+     .recompute = FR_RECOMPUTE_SELECTIVE,
+     .recompute_parts = FR_RECOMPUTE_PART_MLP,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "neox pp2 zb-h1",
+     .family = LAYOUT_NEOX,
+     .pp = 2,
+     .micro_batch = 1,
+     .schedule = FR_SCHEDULE_ZB_H1,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "neox dp2 pp2 zero2",
+     .family = LAYOUT_NEOX,
+     .dp = 2,
+     .pp = 2,
+     .zero = 2,
+     .micro_batch = 1,
+     .schedule = F1B,
+     .optimizer = ADAMW,
+     .gpu_refusal = "attention and MLP side by side"},
+    {.name = "gemma tp2",
+     .family = LAYOUT_GEMMA,
+     .tp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a scaled embedding"},
+    {.name = "gemma tp2 sp pp2",
+     .family = LAYOUT_GEMMA,
+     .tp = 2,
+     .pp = 2,
+     .micro_batch = 2,
+     .schedule = F1B,
+     .is_sequence_parallel = true,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a scaled embedding"},
+    {.name = "gemma dp4 zero3",
+     .family = LAYOUT_GEMMA,
+     .dp = 4,
+     .zero = 3,
+     .micro_batch = 1,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a scaled embedding"},
+    {.name = "mistral accumulate",
+     .family = LAYOUT_MISTRAL,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a sliding window"},
+    {.name = "mistral selective recompute",
+     .family = LAYOUT_MISTRAL,
+     .micro_batch = 2,
+     .recompute = FR_RECOMPUTE_SELECTIVE,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a sliding window"},
+    {.name = "mistral tp2 dp2",
+     .family = LAYOUT_MISTRAL,
+     .tp = 2,
+     .dp = 2,
+     .micro_batch = 2,
+     .optimizer = ADAMW,
+     .gpu_refusal = "a sliding window"},
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;
@@ -328,34 +473,9 @@ layout_row layout_alone(const layout_row *row)
 {
     return (layout_row){.name = "alone",
                         .is_llama = row->is_llama,
+                        .family = row->family,
                         .optimizer = row->optimizer,
                         .micro_batch = 8};
-}
-
-const char layout_gpt2[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 48, "
-    "\"n_head\": 4, \"n_inner\": 176, \"n_positions\": 40, "
-    "\"vocab_size\": 259, \"layer_norm_epsilon\": 1e-5, "
-    "\"activation_function\": \"gelu_new\"}";
-
-const char layout_llama[] =
-    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, "
-    "\"hidden_size\": 48, \"num_attention_heads\": 8, "
-    "\"num_key_value_heads\": 4, \"intermediate_size\": 176, "
-    "\"vocab_size\": 259, \"max_position_embeddings\": 40, "
-    "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
-    "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}";
-
-const char *layout_model_text(const layout_row *row)
-{
-    return row->is_llama ? layout_llama : layout_gpt2;
-}
-
-fr_status layout_model(const layout_row *row, fr_model *out, fr_err *err)
-{
-    const char *text = layout_model_text(row);
-
-    return fr_model_parse("tiny", text, strlen(text), out, err);
 }
 
 fr_job layout_job(const layout_row *row, int64_t n_steps)

@@ -9,9 +9,22 @@
 
 #include "plan/decide/plan.h"
 
+/* A tiny model of four layers, by what is particular about it. */
+typedef enum layout_family {
+    LAYOUT_GPT2,
+    LAYOUT_LLAMA,
+    LAYOUT_QWEN2, /* biases of q, k and v alone, tied */
+    LAYOUT_QWEN3, /* norms of q and k, heads wider than hidden / heads */
+    LAYOUT_NEOX,  /* parallel block, a quarter of the head rotated, erf GELU */
+    LAYOUT_GEMMA, /* scaled embedding, one key head, gated tanh GELU */
+    LAYOUT_MISTRAL, /* a sliding window */
+    LAYOUT_FAMILIES
+} layout_family;
+
 typedef struct layout_row {
     const char *name;
-    bool is_llama;
+    bool is_llama; /* short for its family */
+    layout_family family;
     fr_optimizer_kind optimizer;
     int32_t dp, tp, pp, vpp, cp; /* 0: 1 */
     fr_cp_kind cp_kind;
@@ -46,6 +59,7 @@ layout_row layout_alone(const layout_row *row);
 
 /* Models of four layers. */
 extern const char layout_gpt2[], layout_llama[];
+layout_family layout_family_of(const layout_row *row);
 const char *layout_model_text(const layout_row *row);
 FR_CHECKED fr_status layout_model(const layout_row *row, fr_model *out,
                                   fr_err *err);

@@ -29,7 +29,7 @@ typedef struct reference {
 /* Of this process; the tests' only state. */
 static struct {
     int rank;
-    reference references[2][FR_OPTIMIZER_N];
+    reference references[LAYOUT_FAMILIES][FR_OPTIMIZER_N];
 } self;
 
 static void dump_path(const char *what, char path[CHECK_PATH_BYTES])
@@ -91,7 +91,7 @@ static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r = &self.references[l->is_llama][l->optimizer];
+    reference *r = &self.references[layout_family_of(l)][l->optimizer];
     layout_row alone = layout_alone(l);
     fr_err err = {0};
 
@@ -177,7 +177,7 @@ static void check_layout(const layout_row *l)
 
 static void test_layouts(void)
 {
-    const char *part = getenv("LAYOUT");
+    const char *part = getenv("LAYOUT"); /* of the names of rows to run */
 
     for (int i = 0; i < layout_rows_n; i++)
         if ((part == NULL || strstr(layout_rows[i].name, part) != NULL) &&
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     if (rank != 0 && freopen("/dev/null", "w", stdout) == NULL)
         return 1;
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < LAYOUT_FAMILIES; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
             gradient_file_release(&self.references[i][k].gradients);
     fr_run_leave();

@@ -294,6 +294,18 @@ static void expect_refused(fr_plan plan, const fr_model *model,
     CHECK_HAS(err.text, says);
 }
 
+static void expect_on_cpus_alone(fr_plan plan, const fr_model *model,
+                                 const char *says)
+{
+    fr_job job = make_job();
+    fr_err err = {0};
+    CHECK_OK(fr_plan_check_executable(&plan, model, &job, &err), &err);
+    plan.is_flash = true;
+    CHECK_FAILS(fr_plan_check_executable_gpu(&plan, model, &job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, says);
+}
+
 /* What GPUs train besides; lowered so only with our own kernels. */
 static void test_executable_gpu(void)
 {
@@ -382,17 +394,11 @@ static void test_executable(void)
     model.n_experts = 4;
     expect_refused(plan, &model, "a mixture of experts");
     model = make_model();
-    model.has_qk_norm = true;
-    expect_refused(plan, &model, "q and k norms");
-    model = make_model();
-    model.sliding_window = 17;
-    expect_refused(plan, &model, "sliding window");
+    model.has_rope_scaling = true;
+    expect_refused(plan, &model, "rescaled rotary");
     model = make_model();
     model.activation = FR_ACTIVATION_RELU;
-    expect_refused(plan, &model, "activations other than silu");
-    model = make_model();
-    model.is_parallel_block = true;
-    expect_refused(plan, &model, "side by side");
+    expect_on_cpus_alone(plan, &model, "activations other than silu");
 }
 
 /* docs/limits.md tells every row of the table, with what to choose. */

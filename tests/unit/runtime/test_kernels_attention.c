@@ -1,5 +1,6 @@
 /*
- * test_kernels_attention.c: causal attention with grouped heads against plain
+ * test_kernels_attention.c: causal, windowed and bidirectional attention
+ * with grouped heads against plain
  * double loops and their finite differences, kept and recomputed probabilities,
  * lengths below, at and beyond the kernels' tiles.
  */
@@ -7,8 +8,16 @@
 
 typedef struct attn_ref {
     int64_t batch, seq, n_q, n_kv, head_dim;
+    int64_t window; /* 0: all */
+    bool is_noncausal;
     double *qkv, *d_o;
 } attn_ref;
+
+static bool is_seen(const attn_ref *ref, int64_t t, int64_t s)
+{
+    return ref->is_noncausal ||
+           (s <= t && (ref->window == 0 || t - s < ref->window));
+}
 
 static const double *head_at(const attn_ref *ref, int64_t b, int64_t t,
                              int64_t head)
@@ -26,7 +35,9 @@ static double attend(const attn_ref *ref, int64_t b, int64_t h, int64_t t,
     double sum = 0;
     for (int64_t i = 0; i < ref->head_dim; i++)
         o[i] = 0;
-    for (int64_t s = 0; s <= t; s++) {
+    for (int64_t s = 0; s < ref->seq; s++) {
+        if (!is_seen(ref, t, s))
+            continue;
         const double *k = head_at(ref, b, s, kv);
         const double *v = head_at(ref, b, s, kv + ref->n_kv);
         double score = 0;
@@ -67,8 +78,10 @@ static attn_run run_attention(const attn_ref *ref, float *qkv, float *d_o,
     int64_t rows = ref->batch * ref->seq;
     fr_instr fwd = {
         .op = FR_OP_ATTN_FWD,
-        .flags = is_saved ? FR_INSTR_SAVE_PROBS : 0,
-        .dim = {ref->batch, ref->seq, ref->n_q, ref->n_kv, ref->head_dim}};
+        .flags = (uint16_t)((is_saved ? FR_INSTR_SAVE_PROBS : 0) |
+                            (ref->is_noncausal ? FR_INSTR_NONCAUSAL : 0)),
+        .attention = {ref->batch, ref->seq, ref->n_q, ref->n_kv, ref->head_dim,
+                      .window = ref->window}};
     fr_instr bwd = fwd;
     bwd.op = FR_OP_ATTN_BWD;
     attn_run run = {.n_o = rows * ref->n_q * ref->head_dim,
@@ -103,8 +116,9 @@ static void check_forward(const attn_ref *ref, const attn_run *run,
             continue;
         }
         double sum = 0;
-        for (int64_t s = 0; s <= t; s++)
-            sum += (double)run->kept[at * ref->seq + s];
+        for (int64_t s = 0; s < ref->seq; s++)
+            sum +=
+                is_seen(ref, t, s) ? (double)run->kept[at * ref->seq + s] : 0.0;
         CHECK_WITHIN(sum, 1, 2e-6);
     }
     CHECK_WITHIN(kf_error(run->o, expected, run->n_o), 0, tolerance);
@@ -146,29 +160,42 @@ static void check_attention(attn_ref ref, int n_samples)
 
 static void test_small(void)
 {
-    check_attention((attn_ref){2, 13, 3, 3, 7, NULL, NULL}, 97);
+    check_attention((attn_ref){2, 13, 3, 3, 7, .window = 0}, 97);
 }
 
 static void test_grouped(void)
 {
-    check_attention((attn_ref){2, 67, 6, 2, 11, NULL, NULL}, 61);
+    check_attention((attn_ref){2, 67, 6, 2, 11, .window = 0}, 61);
 }
 
 static void test_one_kv_head(void)
 {
-    check_attention((attn_ref){1, 97, 5, 1, 16, NULL, NULL}, 53);
+    check_attention((attn_ref){1, 97, 5, 1, 16, .window = 0}, 53);
 }
 
 static void test_beyond_a_tile(void)
 {
-    check_attention((attn_ref){1, 331, 2, 1, 9, NULL, NULL}, 41);
+    check_attention((attn_ref){1, 331, 2, 1, 9, .window = 0}, 41);
+}
+
+static void test_window(void)
+{
+    for (int64_t window = 1; window < 400; window = 3 * window + 2)
+        check_attention((attn_ref){1, 349, 2, 1, 8, .window = window}, 23);
+    check_attention((attn_ref){2, 71, 4, 2, 6, .window = 17}, 47);
+}
+
+static void test_noncausal(void)
+{
+    check_attention((attn_ref){2, 19, 3, 3, 7, .is_noncausal = true}, 83);
+    check_attention((attn_ref){1, 301, 2, 1, 8, .is_noncausal = true}, 37);
 }
 
 /* Scores far apart: the running maximum must hold. */
 static void test_large_scores(void)
 {
     enum { T = 300, HD = 4 };
-    attn_ref ref = {1, T, 1, 1, HD, NULL, NULL};
+    attn_ref ref = {1, T, 1, 1, HD, .window = 0};
     float *qkv = kf_floats(T * 3 * HD, 7, 14), *d_o = kf_floats(T * HD, 8, 1);
     ref.qkv = kf_doubles(qkv, T * 3 * HD);
     ref.d_o = kf_doubles(d_o, T * HD);
@@ -189,5 +216,5 @@ static void test_large_scores(void)
 
 CHECK_MAIN({"small", test_small}, {"grouped", test_grouped},
            {"one_kv_head", test_one_kv_head},
-           {"beyond_a_tile", test_beyond_a_tile},
-           {"large_scores", test_large_scores})
+           {"beyond_a_tile", test_beyond_a_tile}, {"window", test_window},
+           {"noncausal", test_noncausal}, {"large_scores", test_large_scores})

@@ -3,6 +3,7 @@
  * models, their losses, gradients and AdamW steps against PyTorch's numbers
  * (tests/oracle).
  */
+#include "spec/model/model.h"
 #include "tests/oracle/golden_model.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
@@ -156,7 +157,10 @@ static void layer_forward(tiny *t, int i, float *out)
         W("mlp.c_fc.weight", "mlp.gate_up_proj.weight"),
         W("mlp.c_fc.bias", NULL), l->fc);
     if (m->is_llama)
-        RUN(t, I(.op = FR_OP_SWIGLU_FWD, .dim = {r, f}), l->fc, l->act);
+        RUN(t,
+            I(.op = FR_OP_SWIGLU_FWD, .activation = FR_ACTIVATION_SILU,
+              .dim = {r, f}),
+            l->fc, l->act);
     else
         RUN(t, I(.op = FR_OP_GELU_FWD, .dim = {r * f}), l->fc, l->act);
     RUN(t, I(.op = FR_OP_LINEAR_FWD, .dim = {r, c, f}), l->act,
@@ -196,7 +200,10 @@ static void layer_backward(tiny *t, int i)
         RUN(t, I(.op = FR_OP_BIAS_GRAD, .dim = {r, c}), t->d,
             G("mlp.c_proj.bias", NULL));
     if (m->is_llama)
-        RUN(t, I(.op = FR_OP_SWIGLU_BWD, .dim = {r, f}), d_act, l->fc, d_fc);
+        RUN(t,
+            I(.op = FR_OP_SWIGLU_BWD, .activation = FR_ACTIVATION_SILU,
+              .dim = {r, f}),
+            d_act, l->fc, d_fc);
     else
         RUN(t, I(.op = FR_OP_GELU_BWD, .dim = {r * f}), d_act, l->fc, d_fc);
     linear_backward(t, (int64_t[]){r, t->fc, c}, d_fc, l->n2,

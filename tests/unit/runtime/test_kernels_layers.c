@@ -3,6 +3,7 @@
  * rotary positions against plain double loops, their gradients against finite
  * differences of those loops, one thread against two.
  */
+#include "spec/model/model.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
 /* ---- norms -------------------------------------------------------------- */
@@ -227,52 +228,92 @@ static void test_bias_grad(void)
 
 /* ---- activations -------------------------------------------------------- */
 
-static double gelu_of(double x)
+static double gelu_tanh_of(double x)
 {
     double inner = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
     return 0.5 * x * (1 + tanh(inner));
 }
 
-static void test_gelu(void)
+static double gelu_of(double x)
+{
+    return 0.5 * x * (1 + erf(x / sqrt(2)));
+}
+
+static double silu_of(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+static double quick_of(double x)
+{
+    return x / (1 + exp(-1.702 * x));
+}
+
+static double relu_of(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static double relu2_of(double x)
+{
+    return x > 0 ? x * x : 0;
+}
+
+static double (*const functions[FR_ACTIVATION_N])(double) = {
+    [FR_ACTIVATION_GELU_TANH] = gelu_tanh_of,
+    [FR_ACTIVATION_GELU] = gelu_of,
+    [FR_ACTIVATION_SILU] = silu_of,
+    [FR_ACTIVATION_RELU] = relu_of,
+    [FR_ACTIVATION_RELU_SQUARED] = relu2_of,
+    [FR_ACTIVATION_GELU_QUICK] = quick_of,
+};
+
+static void check_plain(int kind)
 {
     enum { N = 20011 };
-    fr_instr fwd = {.op = FR_OP_GELU_FWD, .dim = {N}};
-    fr_instr bwd = {.op = FR_OP_GELU_BWD, .dim = {N}};
+    fr_instr fwd = {
+        .op = FR_OP_GELU_FWD, .activation = (uint8_t)kind, .dim = {N}};
+    fr_instr bwd = {
+        .op = FR_OP_GELU_BWD, .activation = (uint8_t)kind, .dim = {N}};
     float *x = kf_floats(N, 41, 6.3), *y = kf_floats(N, 42, 1);
     float *dy = kf_floats(N, 43, 1.3), *dx = kf_floats(N, 44, 1);
     x[5] = 97.3F;
     x[6] = -113.1F;
-    x[7] = 3.1e15F;
-    x[8] = -2.7e15F;
+    if (kind == FR_ACTIVATION_GELU_TANH || kind == FR_ACTIVATION_GELU) {
+        x[7] = 3.1e15F;
+        x[8] = -2.7e15F;
+    }
     KF_RUN(&fwd, 2, x, y);
     KF_RUN(&bwd, 2, dy, x, dx);
     for (int i = 0; i < N; i++) {
         double v = (double)x[i], h = 1e-6;
-        double slope = (gelu_of(v + h) - gelu_of(v - h)) / (2 * h);
+        double slope =
+            (functions[kind](v + h) - functions[kind](v - h)) / h / 2;
         if (fabs(v) > 1e9)
             slope = v > 0;
-        CHECK_WITHIN(y[i], gelu_of(v), 4e-7 * (fabs(v) + 0.1));
-        CHECK_WITHIN(dx[i], (double)dy[i] * slope, 3e-6);
+        CHECK_WITHIN(y[i], functions[kind](v),
+                     4e-7 * (fabs(functions[kind](v)) + fabs(v) + 0.1));
+        CHECK_WITHIN(dx[i], (double)dy[i] * slope, 3e-6 * (1 + fabs(slope)));
     }
     KF_RUN(&bwd, 1, dy, x, dy); /* in place, one thread: the same bits */
     CHECK(kf_same(dx, dy, N));
+    x[3] = NAN;
+    KF_RUN(&fwd, 2, x, y);
+    CHECK(isnan(y[3]));
     free(x);
     free(y);
     free(dy);
     free(dx);
 }
 
-static double swiglu_of(double gate, double up)
-{
-    return gate / (1 + exp(-gate)) * up;
-}
-
-static void test_swiglu(void)
+static void check_gated(int kind)
 {
     enum { ROWS = 19, F = 431 };
     const double h = 1e-6;
-    fr_instr fwd = {.op = FR_OP_SWIGLU_FWD, .dim = {ROWS, F}};
-    fr_instr bwd = {.op = FR_OP_SWIGLU_BWD, .dim = {ROWS, F}};
+    fr_instr fwd = {
+        .op = FR_OP_SWIGLU_FWD, .activation = (uint8_t)kind, .dim = {ROWS, F}};
+    fr_instr bwd = {
+        .op = FR_OP_SWIGLU_BWD, .activation = (uint8_t)kind, .dim = {ROWS, F}};
     float *x = kf_floats(2 * ROWS * F, 51, 5.7), *y = kf_floats(ROWS * F, 5, 1);
     float *dy = kf_floats(ROWS * F, 53, 1.3);
     float *dx = kf_floats(2 * ROWS * F, 54, 1);
@@ -284,20 +325,106 @@ static void test_swiglu(void)
         for (int64_t i = 0; i < F; i++) {
             double gate = (double)x[row * 2 * F + i];
             double up = (double)x[row * 2 * F + F + i];
-            double d = (double)dy[row * F + i];
+            double d = (double)dy[row * F + i], f = functions[kind](gate);
             double slope =
-                (swiglu_of(gate + h, up) - swiglu_of(gate - h, up)) / (2 * h);
-            double scale = 1 + fabs(gate) * fabs(up);
-            CHECK_WITHIN(y[row * F + i], swiglu_of(gate, up), 4e-7 * scale);
-            CHECK_WITHIN(dx[row * 2 * F + i], d * slope, 3e-6 * scale);
-            CHECK_WITHIN(dx[row * 2 * F + F + i], d * swiglu_of(gate, 1),
-                         1e-6 * scale);
+                (functions[kind](gate + h) - functions[kind](gate - h)) / h / 2;
+            double scale = 1 + (fabs(f) + fabs(slope) + fabs(gate)) * fabs(up);
+            CHECK_WITHIN(y[row * F + i], f * up, 4e-7 * scale);
+            CHECK_WITHIN(dx[row * 2 * F + i], d * up * slope, 3e-6 * scale);
+            CHECK_WITHIN(dx[row * 2 * F + F + i], d * f,
+                         1e-6 * (1 + fabs(f) + fabs(gate)));
         }
     }
     free(x);
     free(y);
     free(dy);
     free(dx);
+}
+
+static void test_activations(void)
+{
+    for (int kind = 0; kind < FR_ACTIVATION_N; kind++) {
+        check_plain(kind);
+        check_gated(kind);
+    }
+}
+
+/* ---- norms of heads ----------------------------------------------------- */
+
+typedef struct heads_ref {
+    int64_t rows, n, dim, all, first;
+    double eps, *qkv, *w, *dy;
+} heads_ref;
+
+static double heads_loss(const void *context)
+{
+    const heads_ref *r = context;
+    double loss = 0;
+    for (int64_t i = 0; i < r->rows * r->n; i++) {
+        int64_t at = (i / r->n * r->all + r->first + i % r->n) * r->dim;
+        double sum = 0;
+        for (int64_t j = 0; j < r->dim; j++)
+            sum += r->qkv[at + j] * r->qkv[at + j];
+        double scale = 1 / sqrt(sum / (double)r->dim + r->eps);
+        for (int64_t j = 0; j < r->dim; j++)
+            loss += r->qkv[at + j] * scale * r->w[j] * r->dy[at + j];
+    }
+    return loss;
+}
+
+static void test_head_norm(void)
+{
+    enum { ROWS = 29, N = 5, DIM = 23, ALL = 9, FIRST = 3 };
+    enum { N_ALL = ROWS * ALL * DIM, N_RAW = ROWS * N * DIM };
+    fr_instr fwd = {.op = FR_OP_HEAD_NORM_FWD,
+                    .scalar = 1.3e-3,
+                    .dim = {ROWS, N, DIM, ALL, FIRST}};
+    fr_instr bwd = fwd;
+    bwd.op = FR_OP_HEAD_NORM_BWD;
+    float *x = kf_floats(N_ALL, 81, 1.7), *w = kf_floats(DIM, 82, 1.1);
+    float *dy = kf_floats(N_ALL, 83, 1.3), *dw = kf_floats(DIM, 84, 1);
+    float *raw = kf_floats(N_RAW, 85, 1), *y = kf_copy(x, N_ALL);
+    float stats[2 * ROWS * N], *before = kf_copy(dw, DIM);
+    heads_ref r = {ROWS,
+                   N,
+                   DIM,
+                   ALL,
+                   FIRST,
+                   1.3e-3,
+                   kf_doubles(x, N_ALL),
+                   kf_doubles(w, DIM),
+                   kf_doubles(dy, N_ALL)};
+    float *dx = kf_copy(dy, N_ALL);
+    KF_RUN(&fwd, 2, y, w, raw, stats);
+    double sum = 0;
+    for (int64_t i = 0; i < N_ALL; i++) {
+        int64_t head = i / DIM % ALL;
+        bool is_normed = head >= FIRST && head < FIRST + N;
+        CHECK(is_normed || y[i] == x[i]);
+        sum += is_normed ? (double)y[i] * r.dy[i] : 0;
+    }
+    CHECK_NEAR(sum, heads_loss(&r), 1e-5);
+    KF_RUN(&bwd, 2, dx, w, raw, stats, dw);
+    CHECK_WITHIN(kf_gradient_error(heads_loss, &r, r.w, DIM, dw, before, DIM),
+                 0, 1e-5);
+    for (int64_t i = 0; i < N_ALL; i += 7) {
+        int64_t head = i / DIM % ALL;
+        if (head >= FIRST && head < FIRST + N)
+            CHECK_WITHIN(dx[i], kf_slope(heads_loss, &r, &r.qkv[i]), 1e-5);
+        else
+            CHECK(dx[i] == dy[i]);
+    }
+    free(x);
+    free(y);
+    free(w);
+    free(dy);
+    free(dx);
+    free(dw);
+    free(raw);
+    free(before);
+    free(r.qkv);
+    free(r.w);
+    free(r.dy);
 }
 
 /* ---- residual and memory ------------------------------------------------ */
@@ -443,6 +570,6 @@ static void test_rope(void)
 
 CHECK_MAIN({"norm", test_norm}, {"norm_threads", test_norm_threads},
            {"linear", test_linear}, {"bias_grad", test_bias_grad},
-           {"gelu", test_gelu}, {"swiglu", test_swiglu},
+           {"activations", test_activations}, {"head_norm", test_head_norm},
            {"residual", test_residual}, {"memory", test_memory},
            {"embed", test_embed}, {"rope", test_rope})

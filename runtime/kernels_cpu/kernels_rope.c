@@ -1,0 +1,139 @@
+/*
+ * kernels_rope.c: rotary positions (Su et al. 2021, arXiv 2104.09864) of all
+ * or of the first columns of each head.
+ */
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
+
+#define ROPE_BLOCK 16 /* positions rotated on from one exact angle */
+#define ROPE_PAIRS 64 /* pairs of a head at a time: 2.5 KiB of stack */
+
+/*
+ * cos and sin of position * theta^(-2i/rotated) for n pairs from `first`.
+ * libm's sincos at the first position of a block only; from there on by the
+ * angle's own rotation in double, 16 times at most, which costs no digit of
+ * the fp32 result.
+ */
+typedef struct rope_angles {
+    int64_t first, n;
+    double c[ROPE_PAIRS], s[ROPE_PAIRS];
+    double step_c[ROPE_PAIRS], step_s[ROPE_PAIRS];
+    float cos_f[ROPE_PAIRS], sin_f[ROPE_PAIRS];
+} rope_angles;
+
+static void angles_begin(rope_angles *at, int64_t position, double theta,
+                         int64_t half)
+{
+    for (int64_t i = 0; i < at->n; i++) {
+        double frequency = pow(theta, -(double)(at->first + i) / (double)half);
+        sincos((double)position * frequency, &at->s[i], &at->c[i]);
+        sincos(frequency, &at->step_s[i], &at->step_c[i]);
+    }
+}
+
+FR_SIMD static void angles_next(rope_angles *at, float sign)
+{
+    int64_t n = at->n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        double c = at->c[i], s = at->s[i];
+        at->cos_f[i] = (float)c;
+        at->sin_f[i] = sign * (float)s;
+        at->c[i] = c * at->step_c[i] - s * at->step_s[i];
+        at->s[i] = s * at->step_c[i] + c * at->step_s[i];
+    }
+}
+
+/* n_heads heads of `width` from `x` on; the pair of i is i + half. */
+FR_SIMD static void rotate(float *x, const rope_angles *at, int64_t half,
+                           int64_t width, int64_t n_heads)
+{
+    const float *restrict c = at->cos_f, *restrict s = at->sin_f;
+    int64_t n = at->n;
+    for (int64_t head = 0; head < n_heads; head++) {
+        float *low = x + head * width + at->first;
+        float *high = low + half;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            float a = low[i], b = high[i];
+            low[i] = a * c[i] - b * s[i];
+            high[i] = b * c[i] + a * s[i];
+        }
+    }
+}
+
+/* Pairs of a head. */
+static int64_t half_of(const fr_rope_dims *dim)
+{
+    return (dim->rotated > 0 ? dim->rotated : dim->head_dim) / 2;
+}
+
+/* Rotates the pairs of `at` in the heads of a row of qkv. */
+static void rotate_row(const fr_kernel_call *call, const rope_angles *at,
+                       int64_t row)
+{
+    const fr_rope_dims *dim = &call->instr->rope;
+    const int64_t half = half_of(dim), width = dim->head_dim;
+    const int64_t q = dim->q_heads * dim->head_dim,
+                  kv = 2 * dim->kv_heads * dim->head_dim;
+    float *qkv = call->ptr[FR_ROPE_FWD_QKV];
+    if (call->instr->flags & FR_INSTR_KEYS_APART) {
+        rotate(qkv + row * q, at, half, width, dim->q_heads);
+        rotate(qkv + dim->rows * q + row * kv, at, half, width, dim->kv_heads);
+    } else {
+        rotate(qkv + row * (q + kv), at, half, width,
+               dim->q_heads + dim->kv_heads);
+    }
+}
+
+/* The pairs of `at` in all rows of a run of positions from its `first`. */
+static void rotate_block(const fr_kernel_call *call, rope_angles *at,
+                         const fr_sequence_run *run, int64_t first, float sign)
+{
+    const fr_rope_dims *dim = &call->instr->rope;
+    angles_begin(at, run->position + first, call->instr->scalar, half_of(dim));
+    for (int64_t t = first; t < first + ROPE_BLOCK && t < run->n; t++) {
+        angles_next(at, sign);
+        for (int64_t row = run->row + t; row < dim->rows; row += dim->seq)
+            rotate_row(call, at, row);
+    }
+}
+
+static void rope(const fr_kernel_call *call, float sign)
+{
+    const fr_rope_dims *dim = &call->instr->rope;
+    const fr_sequence_rows rows = {call->share, false, dim->seq};
+    int64_t half = half_of(dim), n_runs = fr_sequence_n_runs(&rows);
+    int64_t per_run =
+        (dim->seq / n_runs + ROPE_BLOCK - 1) / ROPE_BLOCK; /* blocks */
+    int64_t n_work = dim->rows * (dim->q_heads + dim->kv_heads) * dim->head_dim;
+    int n_team = fr_team(call, n_work);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel num_threads(n_team)
+    {
+        rope_angles at;
+        fr_range part = fr_range_mine(n_runs * per_run, 1);
+        for (int64_t block = part.first; block < part.last; block++) {
+            fr_sequence_run run =
+                fr_sequence_run_of(&rows, 1, 0, block / per_run);
+            for (int64_t i = 0; i < half; i += ROPE_PAIRS) {
+                at.first = i;
+                at.n = half - i < ROPE_PAIRS ? half - i : ROPE_PAIRS;
+                rotate_block(call, &at, &run, block % per_run * ROPE_BLOCK,
+                             sign);
+            }
+        }
+    }
+}
+
+void fr_kernel_rope_fwd(const fr_kernel_call *call)
+{
+    rope(call, 1.0F);
+}
+
+void fr_kernel_rope_bwd(const fr_kernel_call *call)
+{
+    rope(call, -1.0F);
+}

@@ -1,0 +1,57 @@
+/* layout_models.c: the tiny models that layouts are tried with. */
+#include "tests/contract/runtime/layout_rows.h"
+
+#include <string.h>
+
+const char layout_gpt2[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 48, "
+    "\"n_head\": 4, \"n_inner\": 176, \"n_positions\": 40, "
+    "\"vocab_size\": 259, \"layer_norm_epsilon\": 1e-5, "
+    "\"activation_function\": \"gelu_new\"}";
+
+const char layout_llama[] =
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, "
+    "\"hidden_size\": 48, \"num_attention_heads\": 8, "
+    "\"num_key_value_heads\": 4, \"intermediate_size\": 176, "
+    "\"vocab_size\": 259, \"max_position_embeddings\": 40, "
+    "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
+    "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}";
+
+/* What all Hugging Face files but GPT-2's call their sizes. */
+#define SIZES(heads, kv_heads)                                                 \
+    "\"num_hidden_layers\": 4, \"hidden_size\": 48, "                          \
+    "\"num_attention_heads\": " heads ", \"num_key_value_heads\": " kv_heads   \
+    ", \"intermediate_size\": 176, \"vocab_size\": 259, "                      \
+    "\"max_position_embeddings\": 40, \"rms_norm_eps\": 1e-5, "
+
+static const char *const families[LAYOUT_FAMILIES] = {
+    [LAYOUT_GPT2] = layout_gpt2,
+    [LAYOUT_LLAMA] = layout_llama,
+    [LAYOUT_QWEN2] = "{\"model_type\": \"qwen2\", " SIZES(
+        "8", "4") "\"tie_word_embeddings\": true}",
+    [LAYOUT_QWEN3] = "{\"model_type\": \"qwen3\", " SIZES(
+        "4", "4") "\"head_dim\": 16, \"rope_theta\": 1e6}",
+    [LAYOUT_NEOX] = "{\"model_type\": \"gpt_neox\", " SIZES(
+        "4", "4") "\"layer_norm_eps\": 1e-5, \"rotary_pct\": 0.5}",
+    [LAYOUT_GEMMA] =
+        "{\"model_type\": \"gemma\", " SIZES("4", "4") "\"head_dim\": 16}",
+    [LAYOUT_MISTRAL] = "{\"model_type\": \"mistral\", " SIZES(
+        "8", "4") "\"sliding_window\": 11}",
+};
+
+layout_family layout_family_of(const layout_row *row)
+{
+    return row->is_llama ? LAYOUT_LLAMA : row->family;
+}
+
+const char *layout_model_text(const layout_row *row)
+{
+    return families[layout_family_of(row)];
+}
+
+fr_status layout_model(const layout_row *row, fr_model *out, fr_err *err)
+{
+    const char *text = layout_model_text(row);
+
+    return fr_model_parse("tiny", text, strlen(text), out, err);
+}

@@ -1,0 +1,263 @@
+#!/usr/bin/python3
+"""Makes family_golden.h: golden losses and gradients of tiny models, one of
+each family that the runtime trains.
+
+    apt-get install python3-torch
+    /usr/bin/python3 tests/oracle/make_family_golden.py \
+        > tests/oracle/family_golden.h
+
+Written with torch.nn.functional and autograd alone, in float64, from the
+papers and Hugging Face's modelling code.  The models themselves are the
+Hugging Face files that stand here, as text; weights and tokens follow the
+formulas of family_golden_model.h.
+"""
+import json
+import math
+
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+STEPS, SAMPLES, SEQ = 4, 3, 24
+LR, BETA1, BETA2, EPS, DECAY = 0.0031, 0.87, 0.963, 1.3e-7, 0.071
+
+SIZES = dict(num_hidden_layers=2, hidden_size=32, num_attention_heads=4,
+             num_key_value_heads=2, intermediate_size=80, vocab_size=97,
+             max_position_embeddings=64, rms_norm_eps=1e-5)
+
+
+def family(model_type, **more):
+    return dict(SIZES, model_type=model_type, **more)
+
+
+FAMILIES = {
+    "qwen2": family("qwen2", tie_word_embeddings=True),
+    "qwen3": family("qwen3", head_dim=12, rope_theta=5e5),
+    "neox": dict(family("gpt_neox", num_key_value_heads=4, rotary_pct=0.5,
+                        layer_norm_eps=1e-5)),
+    "gemma": family("gemma", head_dim=12, num_key_value_heads=1),
+    "mistral": family("mistral", sliding_window=7),
+    "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
+                    attention_bias=True),
+}
+
+
+class Model:
+    """Sizes and features, and the tensors in the order of their phases."""
+
+    def __init__(self, config):
+        c = self.config = config
+        self.type = c["model_type"]
+        self.c, self.f = c["hidden_size"], c["intermediate_size"]
+        self.heads, self.kv = c["num_attention_heads"], c["num_key_value_heads"]
+        self.d = c.get("head_dim", self.c // self.heads)
+        self.v, self.layers = c["vocab_size"], c["num_hidden_layers"]
+        self.is_neox = self.type == "gpt_neox"
+        self.eps = c["layer_norm_eps"] if self.is_neox else c["rms_norm_eps"]
+        self.theta = c.get("rope_theta", 10000.0)
+        self.rotated = int(self.d * c.get("rotary_pct", 1.0))
+        self.window = c.get("sliding_window", 0)
+        self.is_tied = c.get("tie_word_embeddings", self.type == "gemma")
+        self.has_qk_norm = self.type.startswith("qwen3")
+        self.specs, self.w = [], {}
+        self.layer = "h" if self.is_neox else "layers"
+        self.name_tensors()
+        for i, (name, rows, cols, base, amplitude) in enumerate(self.specs):
+            self.w[name] = weight(0.37 * i + 0.1, rows, cols, base, amplitude)
+
+    def add(self, name, rows, cols, base=0.0, amplitude=0.2):
+        self.specs.append((name, rows, cols, base, amplitude))
+
+    def add_norm(self, name, width):
+        self.add(name + ".weight", 1, width, 1.0, 0.21)
+        if self.is_neox:
+            self.add(name + ".bias", 1, width, 0.0, 0.11)
+
+    def add_linear(self, name, rows, cols, has_bias):
+        self.add(name + ".weight", rows, cols, 0.0, 1.3 / math.sqrt(cols))
+        if has_bias:
+            self.add(name + ".bias", 1, rows, 0.0, 0.13)
+
+    def name_tensors(self):
+        c, q = self.c, self.heads * self.d
+        qkv = q + 2 * self.kv * self.d
+        has_bias = self.is_neox or self.config.get("attention_bias", False)
+        has_qkv_bias = has_bias or self.type == "qwen2"
+        has_mlp_bias = self.is_neox or self.config.get("mlp_bias", False)
+        self.add("wte.weight" if self.is_neox else "embed_tokens.weight",
+                 self.v, c, 0.0, 0.31)
+        for i in range(self.layers):
+            p = f"{self.layer}.{i}."
+            n = self.names(p)
+            self.add_norm(n["norm1"], c)
+            self.add_norm(n["norm2"], c)
+            if self.has_qk_norm:
+                self.add(p + "q_norm", 1, self.d, 1.0, 0.3)
+                self.add(p + "k_norm", 1, self.d, 1.0, 0.3)
+            self.add_linear(n["qkv"], qkv, c, has_qkv_bias)
+            self.add_linear(n["out"], c, q, has_bias)
+            fc1 = self.f if self.is_neox else 2 * self.f
+            self.add_linear(n["fc1"], fc1, c, has_mlp_bias)
+            self.add_linear(n["fc2"], c, self.f, has_mlp_bias)
+        self.add_norm("ln_f" if self.is_neox else "norm", c)
+        if not self.is_tied:
+            self.add("lm_head.weight", self.v, c, 0.0, 0.29)
+
+    def names(self, p):
+        if self.is_neox:
+            return dict(norm1=p + "ln_1", norm2=p + "ln_2",
+                        qkv=p + "attn.c_attn", out=p + "attn.c_proj",
+                        fc1=p + "mlp.c_fc", fc2=p + "mlp.c_proj")
+        return dict(norm1=p + "input_layernorm",
+                    norm2=p + "post_attention_layernorm",
+                    qkv=p + "self_attn.qkv_proj", out=p + "self_attn.o_proj",
+                    fc1=p + "mlp.gate_up_proj", fc2=p + "mlp.down_proj")
+
+    # ---- arithmetic
+
+    def norm(self, x, name):
+        w = self.w[name + ".weight"][0]
+        if self.is_neox:
+            b = self.w[name + ".bias"][0]
+            return F.layer_norm(x, [self.c], w, b, self.eps)
+        return rms_norm(x, w, self.eps)
+
+    def linear(self, x, name):
+        b = self.w.get(name + ".bias")
+        return F.linear(x, self.w[name + ".weight"],
+                        None if b is None else b[0])
+
+    def act(self, x):
+        name = self.config.get("hidden_act")
+        if self.type == "gemma":
+            return F.gelu(x, approximate="tanh")
+        if self.is_neox:
+            return F.gelu(x)
+        return F.relu(x) ** 2 if name == "relu2" else F.silu(x)
+
+    def rotate(self, x):
+        """Rotary positions of x[heads, T, d]: the first `rotated` columns."""
+        n = self.rotated
+        half = n // 2
+        inverse = self.theta ** (-torch.arange(half).double() * 2 / n)
+        angle = torch.arange(x.shape[-2]).double()[:, None] * inverse[None, :]
+        co, si = torch.cos(angle), torch.sin(angle)
+        a, b, rest = x[..., :half], x[..., half:n], x[..., n:]
+        return torch.cat([a * co - b * si, b * co + a * si, rest], dim=-1)
+
+    def attention(self, x, p):
+        t, d = x.shape[0], self.d
+        n = self.names(p)
+        qkv = self.linear(x, n["qkv"])
+        q, k, v = qkv.split([self.heads * d, self.kv * d, self.kv * d], dim=-1)
+        q, k, v = (a.view(t, -1, d).transpose(0, 1) for a in (q, k, v))
+        if self.has_qk_norm:
+            q = rms_norm(q, self.w[p + "q_norm"][0], self.eps)
+            k = rms_norm(k, self.w[p + "k_norm"][0], self.eps)
+        q, k = self.rotate(q), self.rotate(k)
+        k = k.repeat_interleave(self.heads // self.kv, dim=0)
+        v = v.repeat_interleave(self.heads // self.kv, dim=0)
+        i, j = torch.arange(t)[:, None], torch.arange(t)[None, :]
+        seen = j <= i
+        if self.window:
+            seen = seen & (i - j < self.window)
+        score = (q @ k.transpose(-1, -2)) / math.sqrt(d)
+        o = torch.softmax(score.masked_fill(~seen, -math.inf), dim=-1) @ v
+        return self.linear(o.transpose(0, 1).reshape(t, -1), n["out"])
+
+    def mlp(self, x, p):
+        n = self.names(p)
+        h = self.linear(x, n["fc1"])
+        if self.is_neox:
+            return self.linear(self.act(h), n["fc2"])
+        gate, up = h.split(self.f, -1)
+        return self.linear(self.act(gate) * up, n["fc2"])
+
+    def loss(self, x, y):
+        first = "wte.weight" if self.is_neox else "embed_tokens.weight"
+        h = F.embedding(x, self.w[first])
+        if self.type == "gemma":
+            h = h * math.sqrt(self.c)
+        for i in range(self.layers):
+            p = f"{self.layer}.{i}."
+            n = self.names(p)
+            a = self.attention(self.norm(h, n["norm1"]), p)
+            if self.is_neox:
+                h = h + a + self.mlp(self.norm(h, n["norm2"]), p)
+            else:
+                h = h + a
+                h = h + self.mlp(self.norm(h, n["norm2"]), p)
+        h = self.norm(h, "ln_f" if self.is_neox else "norm")
+        head = self.w[first if self.is_tied else "lm_head.weight"]
+        return F.cross_entropy(F.linear(h, head), y)
+
+
+def weight(phase, rows, cols, base, amplitude):
+    row = torch.arange(rows).double()[:, None]
+    col = torch.arange(cols).double()[None, :]
+    angle = (phase + 1.61803398875 * row + 2.39996322973 * col
+             + 0.0137 * (row * row + 3 * col * col))
+    w = base + amplitude * torch.sin(angle)
+    return w.float().double().requires_grad_(True)
+
+
+def rms_norm(x, w, eps):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * w
+
+
+def samples(g):
+    """Elements spread over the tensor; where it is largest stands first."""
+    rows, cols = g.shape
+    i = int(g.abs().argmax())
+    at = [(i // cols, i % cols)]
+    for k in range(1, SAMPLES):
+        at.append(((k * 7919 + 13) % rows, (k * 104729 + 29) % cols))
+    return [(r, c, g[r, c].item()) for r, c in at]
+
+
+def train(m):
+    """Losses of all steps, the first step's gradients."""
+    i = torch.arange(SEQ + 1)
+    flat = (7 * i * i + 3 * i + 11) % m.v
+    groups = [dict(params=[p for p in m.w.values() if p.shape[0] > 1],
+                   weight_decay=DECAY),
+              dict(params=[p for p in m.w.values() if p.shape[0] == 1],
+                   weight_decay=0.0)]
+    optimizer = torch.optim.AdamW(groups, lr=LR, betas=(BETA1, BETA2), eps=EPS)
+    losses, first = [], None
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = m.loss(flat[:-1], flat[1:])
+        loss.backward()
+        losses.append(loss.item())
+        if first is None:
+            first = {n: p.grad.clone() for n, p in m.w.items()}
+        optimizer.step()
+    return losses, first
+
+
+def emit(name, config):
+    m = Model(config)
+    losses, first = train(m)
+    print(f"static const family_tensor family_{name}_tensors[] = {{")
+    for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):
+        g = first[tensor]
+        cells = ", ".join(f"{{{r}, {c}, {x:.10g}}}" for r, c, x in samples(g))
+        print(f'    {{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
+              f"{0.37 * i + 0.1:.17g}, {g.norm().item():.10g},\n"
+              f"     {{{cells}}}}},")
+    print("};\n")
+    text = json.dumps(config).replace('"', '\\"')
+    values = ", ".join(f"{x:.12g}" for x in losses)
+    return (f'    {{"{name}",\n     "{text}",\n     {{{values}}},\n'
+            f"     {len(m.specs)}, family_{name}_tensors}},")
+
+
+print("/* family_golden.h: written by make_family_golden.py with PyTorch "
+      f"{torch.__version__};\n * not to be edited.  See "
+      "family_golden_model.h. */\n#ifndef FR_TESTS_FAMILY_GOLDEN_H\n"
+      "#define FR_TESTS_FAMILY_GOLDEN_H\n\n/* clang-format off */\n")
+rows = [emit(name, config) for name, config in FAMILIES.items()]
+print("static const family_golden family_goldens[] = {")
+print("\n".join(rows))
+print("};\n\n/* clang-format on */\n\n#endif")
