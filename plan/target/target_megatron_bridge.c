@@ -5,11 +5,25 @@
  */
 #include "plan/target/target_list.h"
 #include "plan/target/target_megatron_rules.h"
+#include "plan/target/target_rows.h"
 
 /* v0.6.0 (2026-08) is built on core_v0.19.0. */
 static const char *const versions[] = {"0.6", NULL};
 
-static const fr_target_rule rules[] = {{.text = NULL}};
+static FR_TARGET_RULE(shards_in_usual_order)
+{
+    (void)model;
+    (void)job;
+    return plan->zero_stage < 2 || plan->rank_order == FR_RANK_ORDER_TP_DP_PP;
+}
+
+static const fr_target_rule rules[] = {
+    {.text = "rank-order tp-dp-pp with sharded gradients or parameters",
+     .source = "training/config.py, _validate_and_apply_megatron_fsdp_configs: "
+               "\"use_tp_pp_dp_mapping is not supported with Megatron FSDP\"",
+     .fields = FR_PLAN_BIT(ZERO) | FR_PLAN_BIT(RANK_ORDER),
+     .holds = shards_in_usual_order},
+    {.text = NULL}};
 
 const fr_target fr_target_megatron_bridge = {
     .name = "megatron-bridge",

@@ -1,6 +1,6 @@
 """What a framework imports and a check of its arguments does not need.
 
-install(names) makes modules of these names whose attributes are all there:
+install(names) makes modules of these names (and below them) whose attributes are all there:
 classes that can be called, subclassed, indexed and compared, and do nothing.
 A framework's own parser and checks then run without torch and without a GPU.
 """
@@ -61,6 +61,9 @@ class Stub(type(typing.Protocol)):
     def __le__(cls, other):
         return True
 
+    def register(cls, *arguments, **options):
+        return cls
+
     def __len__(cls):
         return 0
 
@@ -106,7 +109,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names = names
 
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] not in self.names:
+        parts = name.split(".")
+        if not any(".".join(parts[:n + 1]) in self.names
+                   for n in range(len(parts))):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -124,7 +129,7 @@ class Version:
         self.text = str(text)
         digits = "".join(c if c.isdigit() else " " for c in self.text)
         self.release = tuple(int(n) for n in digits.split()[:3])
-        self.major, self.minor = (self.release + (0, 0))[:2]
+        self.major, self.minor, self.micro = (self.release + (0,) * 3)[:3]
 
     def __str__(self):
         return self.text

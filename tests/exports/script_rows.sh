@@ -34,12 +34,14 @@ script ddp-precision-bf16 ddp halves gpt2
 plan powersgd gpt2-tiny --dp 2 --micro-batch 1 --compress powersgd:4
 script ddp-powersgd-lossy ddp powersgd gpt2
 
-# fully_shard, Horovod, Ray, JAX and TensorFlow are stubs (script_stubs*.py): what
-# is run is the script around them.
+# Horovod, Ray, JAX and TensorFlow are stubs (script_stubs*.py): what is run is the
+# script around them.  fully_shard is one of the tests' own, which shards.
 plan shards llama-tiny --dp 2 --micro-batch 2 --zero 3 --optimizer sgd \
     --lr 0.05 --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 \
     --zero-prefetch 2 --recompute full
 script fsdp2 fsdp2 shards llama --save-weights "$work/shards.safetensors"
+trained zero3 gpt2-tiny --dp 2 --micro-batch 2 --zero 3 --clip 0.5
+script fsdp2-zero3 fsdp2 zero3 zero3
 plan hybrid gpt2-tiny --dp 2 --micro-batch 1 --zero 3 --zero-group 2 \
     --no-zero-reshard --offload-optimizer
 script fsdp2-hybrid fsdp2 hybrid gpt2 --weights "$work/gpt2.safetensors"

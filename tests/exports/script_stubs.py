@@ -1,6 +1,5 @@
 """What exported scripts import and is not installed here, as far as they call
-it, over gloo: so that their own code is run.  Sharding itself is not: the
-parameters stay whole."""
+it, over gloo: so that their own code is run."""
 import contextlib
 import os
 import sys
@@ -24,6 +23,54 @@ def module(name, **members):
 
 
 # ---- fully_shard -------------------------------------------------------------
+# PyTorch 1.13 has no fully_shard, and its FullyShardedDataParallel neither runs
+# on CPUs (fully_sharded_data_parallel.py:1979 asserts CUDA) nor is imported by
+# Python 3.11 (distributed/_shard/sharded_tensor/metadata.py:70).  This one keeps
+# the rows of each parameter that fully_shard would keep, gathers the others
+# before forward and backward, and scatters the sums of gradients.
+
+
+class Rows:
+    """A parameter of which this rank keeps its chunk of rows."""
+
+    def __init__(self, parameter):
+        n, world = len(parameter), dist.get_world_size()
+        self.parameter, self.shape = parameter, parameter.shape
+        self.chunk = (n + world - 1) // world
+        first = min(n, dist.get_rank() * self.chunk)
+        self.mine = slice(first, min(n, first + self.chunk))
+        self.is_whole, self.summed = True, None
+        with torch.enable_grad():
+            self.node = parameter.expand_as(parameter).grad_fn \
+                .next_functions[0][0]
+        self.node.register_hook(lambda *unused: self.reduce())
+        self.shard()
+
+    def shard(self):
+        if self.is_whole:
+            self.parameter.data = self.parameter.data[self.mine].clone()
+            self.is_whole = False
+
+    def gather(self):
+        if self.is_whole:
+            return
+        parameter = self.parameter
+        self.summed, parameter.grad = parameter.grad, None
+        rows = parameter.data.new_zeros((self.chunk, *self.shape[1:]))
+        rows[:len(parameter)] = parameter.data
+        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, rows)
+        parameter.data = torch.cat(parts)[:self.shape[0]]
+        self.is_whole = True
+
+    def reduce(self):
+        """The gradient of all rows is there: the sum of mine stays."""
+        mine = average(self.parameter.grad)[self.mine]
+        self.parameter.grad = None
+        self.shard()
+        self.parameter.grad = mine if self.summed is None \
+            else mine + self.summed
+        self.summed = None
 
 
 class Layer:
@@ -35,13 +82,39 @@ class Layer:
 
 def fully_shard(layer, *, mesh, reshard_after_forward, mp_policy,
                 offload_policy):
-    """Gradients are averaged after every backward; nothing is sharded."""
-    for parameter in layer.parameters():
-        if not getattr(parameter, "is_averaged", False):
-            parameter.register_hook(average)
-            parameter.is_averaged = True
+    assert mesh[-1] == dist.get_world_size()
+    torch.nn.utils.clip_grad_norm_ = clip_grad_norm
+    kept = [p for p in layer.parameters() if not hasattr(p, "rows")]
+    for parameter in kept:
+        parameter.rows = Rows(parameter)
+    is_root = any(isinstance(m, Layer) for m in layer.modules())
+
+    def gather(*unused):
+        for parameter in kept:
+            parameter.rows.gather()
+
+    def after(layer, inputs, output):
+        if output.requires_grad:
+            output.register_hook(lambda gradient: gather())
+        if reshard_after_forward and not is_root:
+            for parameter in kept:
+                parameter.rows.shard()
+                parameter.grad = parameter.rows.summed
+
+    layer.register_forward_pre_hook(gather)
+    layer.register_forward_hook(after)
     layer.__class__ = type("FSDP", (Layer, layer.__class__), {})
     return layer
+
+
+def clip_grad_norm(parameters, most):
+    """Of the gradients of all ranks, as it is with sharded tensors."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    square = sum((g.double() ** 2).sum() for g in gradients)
+    dist.all_reduce(square)
+    scale = min(1.0, most / (square.sqrt().item() + 1e-6))
+    for gradient in gradients:
+        gradient.mul_(scale)
 
 
 def init_device_mesh(kind, shape, *, mesh_dim_names):

@@ -63,7 +63,11 @@ bool export_plans_next(fr_rng *rng, const fr_target *target,
         fr_plan plan;
         random_plans_next(rng, model, n_devices, &plan);
         for (int id = 0; id < FR_PLAN_FIELDS_N; id++)
-            if (!allows(target, (fr_plan_field_id)id, &plan))
+            if (allows(target, (fr_plan_field_id)id, &plan))
+                continue;
+            else if (id == FR_PLAN_LAYER_SPLIT)
+                plan.n_split = 0;
+            else
                 fr_field_set(&fr_plan_fields[id].field,
                              fr_plan_fields[id].field.initial, &plan);
         mend(model, &plan);

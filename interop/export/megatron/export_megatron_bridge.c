@@ -44,6 +44,8 @@ static void put_words(fr_buffer *out, const char *name,
 
 static void put_latent(const fr_model *model, fr_buffer *out)
 {
+    /* The provider's bases leave it off. */
+    put_switch(out, "multi_latent_attention", true);
     if (model->q_lora_rank > 0)
         put_number(out, "q_lora_rank", model->q_lora_rank);
     put_number(out, "kv_lora_rank", model->kv_lora_rank);
