@@ -3,7 +3,8 @@
  * and the models of its parts), and a script that starts it.  JSON has no
  * comments: what the file cannot say stands in the script.
  */
-#include "core/document/json.h"
+#include "interop/export/export_deepspeed.h"
+
 #include "interop/config/config_deepspeed.h"
 #include "interop/export/export_list.h"
 #include "plan/target/target_list.h"
@@ -15,15 +16,6 @@ static const char *dtype_name(fr_dtype dtype)
     return dtype == FR_DTYPE_F32    ? "fp32"
            : dtype == FR_DTYPE_BF16 ? "bf16"
                                     : "fp16";
-}
-
-/* The peak rate, after what the batch makes of it. */
-static double peak_lr(const fr_job *job)
-{
-    fr_job flat = *job;
-    flat.warmup_steps = 0;
-    flat.lr_schedule = FR_LR_CONSTANT;
-    return fr_job_lr(&flat, 0);
 }
 
 /* ---- ds_config.json ------------------------------------------------------ */
@@ -40,7 +32,7 @@ static void put_optimizer(const fr_plan_file *file, fr_json_writer *json)
     fr_json_open_object(json, "optimizer");
     fr_json_put_string(json, "type", types[job->optimizer]);
     fr_json_open_object(json, "params");
-    fr_json_put_double(json, "lr", peak_lr(job));
+    fr_json_put_double(json, "lr", fr_job_peak_lr(job));
     if (job->optimizer == FR_OPTIMIZER_SGD) {
         fr_json_put_double(json, "momentum", job->beta1);
     } else {
@@ -77,7 +69,7 @@ static void put_scheduler(const fr_job *job, fr_json_writer *json)
     if (job->lr_schedule == FR_LR_COSINE)
         fr_json_put_double(json, "cos_min_ratio", job->lr_min_frac);
     else
-        fr_json_put_double(json, "warmup_max_lr", peak_lr(job));
+        fr_json_put_double(json, "warmup_max_lr", fr_job_peak_lr(job));
     fr_json_end_object(json);
     fr_json_end_object(json);
 }
@@ -249,7 +241,7 @@ static void put_job(const fr_job *job, fr_buffer *out)
         fr_buffer_printf(out,
                          "#   the optimizer LARS (lr %g, momentum %g, weight "
                          "decay %g, trust %g): DeepSpeed has none\n",
-                         peak_lr(job), job->beta1, job->weight_decay,
+                         fr_job_peak_lr(job), job->beta1, job->weight_decay,
                          job->trust_coefficient);
     if (job->lr_schedule == FR_LR_INVERSE_SQRT)
         fr_buffer_printf(out,
@@ -263,8 +255,7 @@ static void put_job(const fr_job *job, fr_buffer *out)
                          job->lr_min_frac);
 }
 
-/* What a size in elements cannot hold of one in bytes. */
-static void put_rounded(const fr_plan_file *file, fr_buffer *out)
+void fr_deepspeed_put_rounded(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_plan *plan = &file->plan;
     const uint64_t bytes = fr_dtype_bytes(plan->grad_dtype);
@@ -284,7 +275,7 @@ static void put_script(const fr_export_request *request, fr_buffer *out)
     const fr_plan_file *file = request->file;
     fr_buffer_puts(out, "#!/bin/bash\n");
     fr_export_put_header(request, &fr_target_deepspeed, "# ", out);
-    put_rounded(file, out);
+    fr_deepspeed_put_rounded(file, out);
     put_code(file, out);
     put_job(&file->job, out);
     fr_buffer_puts(out, "set -euo pipefail\ncd \"$(dirname \"$0\")\"\n");
@@ -301,18 +292,24 @@ static void put_script(const fr_export_request *request, fr_buffer *out)
                      (long long)request->n_ranks_per_node);
 }
 
-static fr_status write_config(const fr_export_request *request,
-                              fr_export_files *out, fr_err *err)
+fr_status fr_deepspeed_add_config(const fr_plan_file *plan,
+                                  fr_export_files *out, fr_err *err)
 {
     fr_json_writer json;
     fr_export_file *file = fr_export_add(out, "ds_config.json", false);
     if (file == NULL)
         return fr_fail_no_memory(err);
     fr_json_writer_init(&json, &file->text);
-    put_config(request->file, &json);
+    put_config(plan, &json);
     fr_buffer_putc(&file->text, '\n');
-    FR_TRY(fr_buffer_check(&file->text, err));
-    file = fr_export_add(out, "run_deepspeed.sh", true);
+    return fr_buffer_check(&file->text, err);
+}
+
+static fr_status write_config(const fr_export_request *request,
+                              fr_export_files *out, fr_err *err)
+{
+    FR_TRY(fr_deepspeed_add_config(request->file, out, err));
+    fr_export_file *file = fr_export_add(out, "run_deepspeed.sh", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
     put_script(request, &file->text);

@@ -12,6 +12,7 @@
     ROW(megatron_bridge)                                                       \
     ROW(deepspeed)                                                             \
     ROW(torchtitan)                                                            \
+    ROW(accelerate)                                                            \
     ROW(ddp)                                                                   \
     ROW(fsdp2)                                                                 \
     ROW(horovod)                                                               \

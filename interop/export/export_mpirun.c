@@ -11,8 +11,9 @@ static fr_status write_script(const fr_export_request *request,
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n_variables = fr_export_environment(request, variables);
     int64_t per_node = fr_export_tasks_per_node(request);
+    /* One process on each node has to find the first. */
     bool has_rendezvous =
-        program->start == FR_START_TORCHRUN && request->n_nodes > 1;
+        program->start != FR_START_MPI && request->n_nodes > 1;
     fr_export_file *file = fr_export_add(out, "launch.sh", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -34,6 +35,8 @@ static fr_status write_script(const fr_export_request *request,
     for (int i = 0; i < n_variables; i++)
         fr_buffer_printf(text, " \\\n    -x %s=%s", variables[i].name,
                          variables[i].value);
+    if (has_rendezvous && program->start == FR_START_NODE)
+        fr_buffer_puts(text, " \\\n    -x MASTER_ADDR=\"$first_host\"");
     fr_buffer_puts(text, " \\\n    ");
     FR_TRY(fr_export_put_task(request,
                               " --rdzv_backend c10d --rdzv_id forerun "

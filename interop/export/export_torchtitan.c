@@ -66,15 +66,6 @@ static const char *bool_name(bool is_on, bool is_python)
     return is_on ? "true" : "false";
 }
 
-/* The peak rate, after what the batch makes of it. */
-static double peak_lr(const fr_job *job)
-{
-    fr_job flat = *job;
-    flat.warmup_steps = 0;
-    flat.lr_schedule = FR_LR_CONSTANT;
-    return fr_job_lr(&flat, 0);
-}
-
 /* What neither has a key for. */
 static void put_left(const fr_plan_file *file, fr_buffer *out)
 {
@@ -209,8 +200,8 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
                      : it->is_fp8
                          ? "converters = [\"quantize.linear.float8\"]\n"
                          : "",
-                     peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
-                     job->weight_decay);
+                     fr_job_peak_lr(job), job->beta1, job->beta2,
+                     job->optimizer_eps, job->weight_decay);
     fr_buffer_printf(out, "\n[lr_scheduler]\nwarmup_steps = %lld\n",
                      (long long)job->warmup_steps);
     if (job->lr_schedule == FR_LR_CONSTANT)
@@ -324,8 +315,9 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                      "        lr=%.12g,\n        betas=(%.12g, %.12g),\n"
                      "        eps=%.12g,\n        weight_decay=%.12g,\n    )\n"
                      "    config.debug.seed = %llu\n",
-                     peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
-                     job->weight_decay, (unsigned long long)job->seed);
+                     fr_job_peak_lr(job), job->beta1, job->beta2,
+                     job->optimizer_eps, job->weight_decay,
+                     (unsigned long long)job->seed);
     fr_buffer_printf(out,
                      "    config.lr_scheduler = LRSchedulersContainer.Config(\n"
                      "        warmup_steps=%lld,\n",

@@ -121,6 +121,12 @@ bool fr_target_rule_is_of(const fr_target_rule *rule, int version)
            (rule->until == 0 || version <= rule->until);
 }
 
+/* The backend that runs the plan; NULL: the target has none. */
+static const fr_target *backend_of(const fr_target *target, const fr_plan *plan)
+{
+    return target->backend_of != NULL ? target->backend_of(plan) : NULL;
+}
+
 /* The rules of the target and of what it runs on. */
 static fr_status check_rules(const fr_target *target, int version,
                              uint64_t asked, uint64_t known,
@@ -150,14 +156,25 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
             return fail_field(target, (fr_plan_field_id)i, plan, err);
     FR_TRY(fr_plan_check_refusals(target->runtime, asked, known, plan, model,
                                   job, err));
-    return check_rules(target, version, asked, known, plan, model, job, err);
+    FR_TRY(check_rules(target, version, asked, known, plan, model, job, err));
+    /* All that is known is asked of the backend, where it has just been
+     * decided which one it is. */
+    const fr_target *backend = backend_of(target, plan);
+    if (backend == NULL || (target->backend_fields & ~(asked | known)) != 0)
+        return FR_OK;
+    if ((target->backend_fields & asked) != 0)
+        asked |= known;
+    return fr_target_check(backend, version, asked, known, plan, model, job,
+                           err);
 }
 
 void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
                          const char *prefix, fr_buffer *out)
 {
     fr_plan plain;
+    const fr_target *backend = backend_of(target, plan);
     fr_plan_init(&plain);
+    target = backend != NULL ? backend : target;
     for (int i = 0; target->fields != NULL && i < FR_PLAN_FIELDS_N; i++) {
         const fr_target_field *row = &target->fields[i];
         const fr_field *field = &fr_plan_fields[i].field;

@@ -67,6 +67,12 @@ typedef struct fr_target {
     const struct fr_target *base;
     /* Of a runtime of ours: who refuses what (plan_refusals.h); 0: others. */
     unsigned runtime;
+    /* Programs of which one runs a plan, NULL at the end; the fields and rules
+     * of that one hold too, and their versions are those of this target.
+     * backend_of() looks at backend_fields alone.  NULL: it has none. */
+    const struct fr_target *const *backends;
+    const struct fr_target *(*backend_of)(const fr_plan *plan);
+    uint64_t backend_fields;
 } fr_target;
 
 /* Forerun's own backend for CPUs or GPUs; not among the names. */

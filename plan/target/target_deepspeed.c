@@ -151,7 +151,7 @@ static const fr_target_rule rules[] = {
      .holds = offloads_checkpoints},
     {.text = NULL}};
 
-static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
+const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_KERNELS,
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
@@ -231,6 +231,6 @@ const fr_target fr_target_deepspeed = {
     .name = "deepspeed",
     .summary = "ds_config.json of DeepSpeed",
     .versions = versions,
-    .fields = fields,
+    .fields = fr_deepspeed_fields,
     .rules = rules,
 };

@@ -20,23 +20,35 @@ typedef struct nearest {
 
 /* What stands in the way: a field by itself, or the fields of a rule; 0: the
  * target has nothing against the plan. */
-static uint64_t find_broken(const nearest *n, const fr_plan *plan)
+static uint64_t find_broken_of(const nearest *n, const fr_target *target,
+                               const fr_plan *plan)
 {
     fr_err ignored;
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
         uint64_t bit = UINT64_C(1) << i;
-        if (fr_target_check(n->target, n->version, bit, 0, plan, n->model,
-                            n->job, &ignored) != FR_OK)
+        if (fr_target_check(target, n->version, bit, 0, plan, n->model, n->job,
+                            &ignored) != FR_OK)
             return bit;
     }
-    for (const fr_target *of = n->target; of != NULL; of = of->base) {
-        int at = of == n->target ? n->version : fr_target_newest(of);
+    for (const fr_target *of = target; of != NULL; of = of->base) {
+        int at = of == target ? n->version : fr_target_newest(of);
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++)
             if (r->fields != 0 && fr_target_rule_is_of(r, at) &&
                 !r->holds(plan, n->model, n->job))
                 return r->fields;
     }
     return 0;
+}
+
+/* The same of the target and of its backend, which may be another one. */
+static uint64_t find_broken(const nearest *n, const fr_plan *plan)
+{
+    const fr_target *target = n->target;
+    uint64_t broken = find_broken_of(n, target, plan);
+    if (broken != 0 || target->backend_of == NULL)
+        return broken;
+    broken = find_broken_of(n, target->backend_of(plan), plan);
+    return broken != 0 ? broken | target->backend_fields : 0;
 }
 
 /* Values that are tried for a field: where it starts, its neighbours in a short

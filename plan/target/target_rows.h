@@ -55,6 +55,9 @@ FR_TARGET_RULE(fr_gathers_with_reduction);
     [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),           \
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels")
 
+/* Those of ds_config.json. */
+extern const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N];
+
 /* On GPUs the gradient reduction is NCCL's, told by its environment. */
 #define FR_TARGET_FIELDS_OF_NCCL                                               \
     [FR_PLAN_COLLECTIVE] = FR_WRITTEN_ONLY(                                    \

@@ -107,9 +107,14 @@ static double decay_progress(const fr_job *job, int64_t i_step)
     return progress > 1.0 ? 1.0 : progress;
 }
 
+double fr_job_peak_lr(const fr_job *job)
+{
+    return job->lr * rule_factor(job);
+}
+
 double fr_job_lr(const fr_job *job, int64_t i_step)
 {
-    double lr = job->lr * rule_factor(job);
+    double lr = fr_job_peak_lr(job);
     if (i_step < job->warmup_steps)
         return lr * (double)(i_step + 1) / (double)job->warmup_steps;
     double floor_frac = job->lr_min_frac;

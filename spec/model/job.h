@@ -59,6 +59,8 @@ void fr_job_init(fr_job *job);
 
 /* Learning rate of step i_step (from 0), warm-up, decay and rule applied. */
 double fr_job_lr(const fr_job *job, int64_t i_step);
+/* The rate after warm-up and before decay, rule applied. */
+double fr_job_peak_lr(const fr_job *job);
 
 extern const fr_names fr_optimizer_names;
 

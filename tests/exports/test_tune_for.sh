@@ -13,11 +13,11 @@ picks() {
     ends_with 0
 }
 
-for target in megatron megatron-bridge deepspeed torchtitan ddp fsdp2 horovod \
-    jax; do
+for target in megatron megatron-bridge deepspeed torchtitan accelerate ddp \
+    fsdp2 horovod jax; do
     picks $target gpt2-1.5b dgx-a100:2 --global-batch 64 --seq 1024
 done
-for target in megatron deepspeed torchtitan; do
+for target in megatron deepspeed torchtitan accelerate; do
     picks $target llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 done
 picks megatron mixtral-8x7b dgx-h100:4 --global-batch 128 --seq 4096

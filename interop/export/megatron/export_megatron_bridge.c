@@ -256,7 +256,7 @@ static void put_ddp(const fr_plan *plan, fr_buffer *out)
 static void put_optimizer(const fr_plan *plan, const fr_job *job,
                           fr_buffer *out)
 {
-    double lr = fr_megatron_peak_lr(job);
+    double lr = fr_job_peak_lr(job);
     bool is_sgd = job->optimizer == FR_OPTIMIZER_SGD;
     fr_buffer_puts(out, "    optimizer = OptimizerConfig(\n");
     put_word(out, "optimizer", is_sgd ? "sgd" : "adam");

@@ -203,7 +203,7 @@ static void put_optimizer(const fr_job *job, fr_buffer *out)
 void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out)
 {
     const fr_job *job = of->job;
-    double lr = fr_megatron_peak_lr(job);
+    double lr = fr_job_peak_lr(job);
     put_number(out, "micro-batch-size", of->plan->micro_batch);
     put_number(out, "global-batch-size", job->global_batch);
     put_number(out, "train-iters", job->n_steps);

@@ -43,8 +43,6 @@ int fr_megatron_recompute_modules(const fr_plan *plan,
 /* Words of --cuda-graph-scope and --cuda-graph-modules for graphs of layers. */
 int fr_megatron_graph_modules(const fr_plan *plan, const fr_model *model,
                               const char *out[FR_MEGATRON_MODULES_MAX]);
-/* The rate at the peak: what the batch makes of the job's. */
-double fr_megatron_peak_lr(const fr_job *job);
 /* Elements of --ddp-bucket-size. */
 int64_t fr_megatron_bucket(const fr_plan *plan);
 /* --num-distributed-optimizer-instances, 1: one copy. */

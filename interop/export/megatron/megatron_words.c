@@ -139,13 +139,3 @@ int64_t fr_megatron_null_vocab(const fr_model *model, int version)
 {
     return version < FR_MEGATRON_0_18 ? model->vocab - 1 : model->vocab;
 }
-
-double fr_megatron_peak_lr(const fr_job *job)
-{
-    double ratio = (double)job->global_batch / (double)job->lr_base_batch;
-    if (job->lr_rule == FR_LR_RULE_LINEAR)
-        return job->lr * ratio;
-    if (job->lr_rule == FR_LR_RULE_SQRT)
-        return job->lr * sqrt(ratio);
-    return job->lr;
-}

@@ -24,6 +24,33 @@ static void test_fates(void)
     }
 }
 
+/* What the table of a target refuses, none of its backends has; each backend
+ * says what becomes of every field. */
+static void test_backends(void)
+{
+    int n = 0;
+    for (int t = 0; fr_target_at(t) != NULL; t++) {
+        const fr_target *target = fr_target_at(t);
+        if (target->backends == NULL)
+            continue;
+        for (int b = 0; target->backends[b] != NULL; b++, n++)
+            for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+                const fr_target_field *of = &target->fields[i];
+                const fr_target_field *row = &target->backends[b]->fields[i];
+                check_that(row->fate != FR_FATE_UNSAID && row->how != NULL,
+                           __FILE__, __LINE__, "%s says nothing of %s",
+                           target->backends[b]->name,
+                           fr_plan_fields[i].field.key);
+                check_that(of->fate != FR_FATE_REFUSED ||
+                               row->fate == FR_FATE_REFUSED,
+                           __FILE__, __LINE__, "%s has %s, %s refuses it",
+                           target->backends[b]->name,
+                           fr_plan_fields[i].field.key, target->name);
+            }
+    }
+    CHECK(n > 0);
+}
+
 /* Plans that no target has as they are: each comes to one that it has. */
 static void test_nearest(void)
 {
@@ -56,4 +83,5 @@ static void test_nearest(void)
     fr_model_release(&model);
 }
 
-CHECK_MAIN({"fates", test_fates}, {"nearest", test_nearest})
+CHECK_MAIN({"fates", test_fates}, {"backends", test_backends},
+           {"nearest", test_nearest})
