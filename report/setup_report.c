@@ -3,6 +3,8 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "plan/codec/compressor.h"
+#include "plan/collective/collective.h"
 #include "plan/lower/framework/framework_plan.h"
 
 #include <stdio.h>
@@ -22,10 +24,10 @@ static int64_t places_of(const fr_report_setup *at)
 /* ---- habits ---------------------------------------------------------------
  */
 
-enum { MOST_HABITS = 12 };
+enum { MOST_HABITS = 14 };
 
 typedef struct habits {
-    char at[MOST_HABITS][64];
+    char at[MOST_HABITS][80];
     int n;
 } habits;
 
@@ -33,6 +35,22 @@ static void add(bool is_so, habits *out, const char *format, const char *name)
 {
     if (is_so)
         snprintf(out->at[out->n++], sizeof out->at[0], format, name);
+}
+
+/* What is not done as it was asked for, or otherwise than its name says. */
+static void list_wire(const fr_report_setup *at, habits *out)
+{
+    const fr_plan *p = at->plan;
+    const fr_collective *collective = fr_collectives[p->collective];
+    const fr_compressor *codec = fr_compressor_of(p);
+    const bool is_gpu =
+        fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
+    add(p->dp > 1 && codec->wire == FR_WIRE_GATHER, out,
+        "payloads of %s gathered, which cannot be added", codec->name);
+    add(is_gpu && collective != NULL && !collective->has_nccl &&
+            collective->is_whole,
+        out, "%s priced as NCCL's tree, which is a double one",
+        collective != NULL ? collective->name : "");
 }
 
 /* What frameworks do each in their own way, as this plan has it. */
@@ -43,8 +61,10 @@ static void list_habits(const fr_report_setup *at, habits *out)
     const bool is_sharded = p->zero_stage == 1 || p->zero_stage == 2;
     char text[32];
     out->n = 0;
-    if (fr_cluster_device(at->cluster, 0)->kind != FR_DEVICE_GPU)
-        return; /* forerun itself trains there */
+    if (fr_cluster_device(at->cluster, 0)->kind != FR_DEVICE_GPU) {
+        list_wire(at, out); /* the rest is how forerun itself trains */
+        return;
+    }
     add(true, out, "gradients in %s",
         fr_name_of(&fr_dtype_names, p->grad_dtype));
     add(p->is_grad_added_apart, out, "%s", "added apart");
@@ -65,6 +85,7 @@ static void list_habits(const fr_report_setup *at, habits *out)
     snprintf(text, sizeof text, "%lld", (long long)at->model->vocab);
     add(framework != NULL && framework->is_vocab_padded, out,
         "vocabulary padded to %s", text);
+    list_wire(at, out);
 }
 
 /* "framework nemo: gradients in bf16, reduced beside backward ..." */
@@ -73,15 +94,18 @@ static void print_habits(const fr_report_setup *at, fr_buffer *out)
     const size_t n_wide = out->layout != NULL && out->layout->n_wide > 0
                               ? (size_t)out->layout->n_wide
                               : FR_LAYOUT_WIDE;
-    char text[MOST_HABITS * 66 + 64];
+    char text[MOST_HABITS * 82 + 64];
     habits all;
-    int n = at->framework[0] != '\0'
-                ? snprintf(text, sizeof text, "framework %s:", at->framework)
-                : snprintf(text, sizeof text, "no --framework:");
+    int n = 0;
+    if (at->framework[0] != '\0')
+        n = snprintf(text, sizeof text, "framework %s: ", at->framework);
+    else if (fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU)
+        n = snprintf(text, sizeof text, "no --framework: ");
+    text[n] = '\0';
     list_habits(at, &all);
     for (int i = 0; i < all.n; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%s",
-                      i > 0 ? ", " : " ", all.at[i]);
+                      i > 0 ? ", " : "", all.at[i]);
     const char *rest = text;
     for (size_t indent = 0; *rest != '\0'; indent = 2) {
         size_t n_line = fr_text_take_line(rest, strlen(rest), n_wide - indent);
@@ -116,8 +140,7 @@ void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
                          100 * compute_frac, 100 * network_frac);
     else
         fr_buffer_puts(out, ", no jitter\n");
-    if (is_gpu)
-        print_habits(at, out);
+    print_habits(at, out);
 }
 
 void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)

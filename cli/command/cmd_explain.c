@@ -7,6 +7,7 @@
 #include "cli/option/config_choice.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
+#include "cli/option/idle_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
@@ -228,6 +229,8 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
                                  &s->forecast, err));
     s->has_forecast = true;
     fr_inputs_note_home(cli, &s->inputs, s->file.cluster, s->file.cluster_hash);
+    fr_note_idle_options(cli, &s->inputs, &s->file.model, &s->file.job,
+                         &s->file.plan, &s->forecast.prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(&s->forecast, trace, err));
     fr_explain_request request = {

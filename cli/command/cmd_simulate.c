@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
+#include "cli/option/idle_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/run_length.h"
 #include "cli/option/usual_job.h"
@@ -72,6 +73,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_fit_advice fit;
     fr_inputs_note_home(cli, inputs, choice->cluster, choice->cluster_hash);
+    fr_note_idle_options(cli, inputs, &choice->model, &choice->job,
+                         &choice->plan, &forecast->prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
     if (output != NULL)

@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
+#include "cli/option/idle_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/run_length.h"
 #include "cli/sweep_points.h"
@@ -148,6 +149,9 @@ FR_COMMAND_FUNCTION(sweep)
         goto out_inputs;
     fr_note_no_effect(cli, &points.models[0], &inputs.cluster);
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    if (points.sweep.is_fixed)
+        fr_note_idle_in_sweep(cli, &inputs, points.cases,
+                              points.sweep.n_points);
     points.sweep.lacks_switches = lacks_switches(&inputs, &points.sweep);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);

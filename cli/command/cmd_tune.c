@@ -5,6 +5,7 @@
 #include "cli/measure_plans.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
+#include "cli/option/idle_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/run_length.h"
@@ -17,8 +18,38 @@
 
 #include <math.h>
 
+/* What runs today (--from), beside which the best plan stands. */
+typedef struct today {
+    bool is_given;
+    fr_plan plan;
+    fr_prediction prediction;
+} today;
+
+static void put_today_text(const today *now, fr_buffer *out)
+{
+    char name[512], step[FR_FORMAT_MAX];
+    if (now->is_given)
+        fr_buffer_printf(out, "today %s a step, the memory %s: %s\n",
+                         fr_format_s(step, sizeof step, now->prediction.step_s),
+                         now->prediction.memory.fits ? "fits" : "does not fit",
+                         fr_plan_describe(&now->plan, name, sizeof name));
+}
+
+static void put_today_json(const today *now, fr_json_writer *json)
+{
+    char name[512];
+    if (!now->is_given)
+        return;
+    fr_json_open_object(json, "today");
+    fr_json_put_string(json, "plan",
+                       fr_plan_describe(&now->plan, name, sizeof name));
+    fr_json_put_double(json, "step_s", now->prediction.step_s);
+    fr_json_put_bool(json, "fits", now->prediction.memory.fits);
+    fr_json_end_object(json);
+}
+
 static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
-                              const fr_plan_choice *choice,
+                              const fr_plan_choice *choice, const today *now,
                               const fr_tuning *tuning, fr_err *err)
 {
     fr_job job = choice->job;
@@ -29,6 +60,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
         fr_json_put_string(json, "framework",
                            choice->framework[0] != '\0' ? choice->framework
                                                         : NULL);
+        put_today_json(now, json);
         fr_report_tuning_json(tuning, json);
         return fr_answer_print(&answer, cli, err);
     }
@@ -42,6 +74,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
                                  choice->framework};
         fr_report_setup_text(&setup, &text);
     }
+    put_today_text(now, &text);
     fr_buffer_putc(&text, '\n');
     fr_status status = fr_report_tuning_text(tuning, &text, err);
     return fr_answer_text(status, &text, cli, err);
@@ -69,14 +102,15 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
 }
 
 static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
-                         fr_plan_choice *choice, const fr_goal *goal,
-                         const fr_tuning *tuning, fr_err *err)
+                         fr_plan_choice *choice, const today *now,
+                         const fr_goal *goal, const fr_tuning *tuning,
+                         fr_err *err)
 {
     char more[96];
     char lack[FR_FORMAT_MAX];
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const bool is_sure = isinf(tuning->certificate.bound);
-    FR_TRY(print_answer(cli, inputs, choice, tuning, err));
+    FR_TRY(print_answer(cli, inputs, choice, now, tuning, err));
     if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
         return fr_fail(
             err, FR_INFEASIBLE,
@@ -96,10 +130,12 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
             is_sure ? "fits" : "was found that fits",
             100 * fr_cli_fit_confidence(cli), tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
-    if (output == NULL)
-        return FR_OK;
     choice->plan = *tuning->best.plan;
     choice->job.global_batch = tuning->best.global_batch;
+    fr_note_idle_options(cli, inputs, &choice->model, &choice->job,
+                         &choice->plan, &tuning->best.prediction);
+    if (output == NULL)
+        return FR_OK;
     FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
                                &tuning->best.prediction, output, err));
     fr_cli_note(cli, "forerun: wrote %s", output);
@@ -181,19 +217,16 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
 }
 
 /* What the plan of --from, which runs today, takes. */
-static fr_status note_today(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_choice *choice, fr_err *err)
+static fr_status ask_today(const fr_cli *cli, const fr_inputs *inputs,
+                           const fr_plan_choice *choice, today *out,
+                           fr_err *err)
 {
-    char name[512];
-    fr_prediction today;
-    if (!fr_cli_has(cli, FR_OPT_FROM))
+    out->is_given = fr_cli_has(cli, FR_OPT_FROM);
+    if (!out->is_given)
         return FR_OK;
-    FR_TRY(fr_forecast_predict(inputs, &choice->model, &choice->job,
-                               &choice->plan, &today, err));
-    fr_cli_note(cli, "forerun: today %s: %.3g s a step, the memory %s",
-                fr_plan_describe(&choice->plan, name, sizeof name),
-                today.step_s, today.memory.fits ? "fits" : "does not fit");
-    return FR_OK;
+    out->plan = choice->plan;
+    return fr_forecast_predict(inputs, &choice->model, &choice->job,
+                               &choice->plan, &out->prediction, err);
 }
 
 FR_COMMAND_FUNCTION(tune)
@@ -203,6 +236,7 @@ FR_COMMAND_FUNCTION(tune)
     fr_inputs inputs = {0};
     fr_plan_choice choice = {0};
     fr_tuning tuning;
+    today now;
     fr_log log;
     fr_status status;
     fr_log_init_stream(&log, cli->chatter);
@@ -223,7 +257,8 @@ FR_COMMAND_FUNCTION(tune)
                            ? cli->option[FR_OPT_RANKS].count
                            : fr_cluster_slots(&inputs.cluster),
                        &choice.job);
-    FR_TRY_GOTO(status, note_today(cli, &inputs, &choice, err), out_inputs);
+    FR_TRY_GOTO(status, ask_today(cli, &inputs, &choice, &now, err),
+                out_inputs);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =
@@ -242,7 +277,7 @@ FR_COMMAND_FUNCTION(tune)
         tuning.best.run_kwh > 0 &&
         fr_cluster_lacks_switches(&inputs.cluster,
                                   fr_cluster_n_nodes(&inputs.cluster));
-    status = deliver(cli, &inputs, &choice, &goal, &tuning, err);
+    status = deliver(cli, &inputs, &choice, &now, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);
     fr_plan_choice_release(&choice);

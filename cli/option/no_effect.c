@@ -73,6 +73,17 @@ static const struct {
     {is_cpu, "on CPUs forerun itself trains", {FR_OPT_FRAMEWORK}},
 };
 
+bool fr_has_no_effect(const fr_cli *cli, fr_option option,
+                      const fr_model *model, const fr_cluster *cluster)
+{
+    const setting at = {cli, model, cluster};
+    for (size_t i = 0; i < FR_LENGTH(reasons); i++)
+        for (int k = 0; k < MOST_OPTIONS; k++)
+            if (reasons[i].options[k] == option && reasons[i].is_so(&at))
+                return true;
+    return false;
+}
+
 void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
                        const fr_cluster *cluster)
 {

@@ -13,4 +13,8 @@
 void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
                        const fr_cluster *cluster);
 
+/* Is the option among those, given or not? */
+bool fr_has_no_effect(const fr_cli *cli, fr_option option,
+                      const fr_model *model, const fr_cluster *cluster);
+
 #endif

@@ -7,8 +7,6 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
-#include "plan/codec/compressor.h"
-#include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/framework/framework_plan.h"
@@ -45,10 +43,12 @@ static fr_status take_config(const fr_cli *cli, const fr_cluster *cluster,
 }
 
 /* GPUs train in 16 bits with fused attention, where they have that. */
-static void default_device(const fr_device_type *device, fr_plan *plan)
+void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
 {
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
     bool has_bf16 = fr_device_peak_flops(device, "bf16") > 0;
     bool has_f16 = fr_device_peak_flops(device, "fp16") > 0;
+    fr_plan_init(plan);
     if (device->kind != FR_DEVICE_GPU)
         return;
     plan->is_flash = true;
@@ -79,8 +79,7 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
 {
     FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
     fr_usual_seq(cli, &choice->model, cluster, &choice->job);
-    fr_plan_init(&choice->plan);
-    default_device(fr_cluster_device(cluster, 0), &choice->plan);
+    fr_plan_choice_usual(cluster, &choice->plan);
     bool is_from = fr_cli_has(cli, FR_OPT_FROM);
     if (plan_path != NULL && is_from)
         return fr_fail(err, FR_USAGE, "a PLAN and --from: give one of them");
@@ -101,19 +100,7 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
 void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
                          const fr_plan *plan)
 {
-    const fr_collective *entry = fr_collectives[plan->collective];
     bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
-    if (is_gpu && entry != NULL && !entry->has_nccl && entry->is_whole)
-        fr_cli_note(cli,
-                    "forerun: collective %s is priced as NCCL's tree, which is "
-                    "a double one",
-                    entry->name);
-    if (fr_compressor_of(plan)->wire == FR_WIRE_GATHER)
-        fr_cli_note(cli,
-                    "forerun: payloads of %s cannot be added: each rank "
-                    "gathers those of all %lld",
-                    fr_compressor_of(plan)->name,
-                    (long long)fr_plan_group_size(plan, FR_AXIS_DP));
     if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
         return;
     if (!is_gpu)

@@ -31,6 +31,9 @@ FR_CHECKED fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                                          const fr_inputs *inputs,
                                          fr_plan_choice *out, fr_err *err);
 void fr_plan_choice_release(fr_plan_choice *choice);
+/* A plan of one rank, of which nobody said anything. */
+void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan);
+
 /* Says on stderr what of the plan its prediction leaves out; fr_..._load()
  * does. */
 void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,

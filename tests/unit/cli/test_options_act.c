@@ -153,6 +153,72 @@ static void test_each_acts_in_sweep(void)
     }
 }
 
+/* Another value than the usual one, in words. */
+static void other_value(fr_plan_field_id id, bool is_gpu, char *buf,
+                        size_t n_buf)
+{
+    const fr_option_row row = fr_option_get(FR_OPT_OF_PLAN(id));
+    const char *last = NULL, *at;
+    fr_plan usual;
+    bool is_on;
+    fr_plan_init(&usual);
+    usual.is_flash = is_gpu;
+    is_on = fr_field_get(&fr_plan_fields[id].field, &usual) != 0;
+    switch (row.kind) {
+    case FR_OPTION_FLAG:
+        snprintf(buf, n_buf, "--%s%s", is_on ? "no-" : "", row.name);
+        return;
+    case FR_OPTION_CHOICE:
+        for (int i = 0; (at = fr_option_choice(&row, i)) != NULL; i++)
+            last = at;
+        snprintf(buf, n_buf, "--%s %s", row.name, last);
+        return;
+    case FR_OPTION_TEXT:
+        snprintf(buf, n_buf, "--%s %s", row.name,
+                 id == FR_PLAN_COMPRESS      ? "int8"
+                 : id == FR_PLAN_LAYER_SPLIT ? "2,2"
+                                             : "norm");
+        return;
+    default:
+        snprintf(buf, n_buf, "--%s %s", row.name,
+                 row.kind == FR_OPTION_BYTES   ? "1GB"
+                 : row.kind == FR_OPTION_SHARE ? "50%"
+                                               : "4");
+    }
+}
+
+/* Every option of the plan by itself, beside nothing that it belongs to: it
+ * changes the answer, is refused, or is said to have no effect. */
+static void test_none_is_silent(void)
+{
+    static const char *const lines[] = {
+        "simulate llama-3-8b dgx-h100:2",
+        "simulate llama-3-8b dgx-h100:2 --tp 8 --pp 2",
+        "simulate resnet-50 dgx-a100:1",
+        "simulate gpt2-tiny two-hosts-1gbit --seq 64 --dp 2",
+        "explain gpt2-tiny two-hosts-1gbit --seq 64 --dp 2",
+        "tune gpt2-tiny this-machine --seq 64 --dp 2 --micro-batch 2",
+    };
+    static line_outcome before, after;
+    for (size_t k = 0; k < FR_LENGTH(lines); k++) {
+        run_line(lines[k], &before);
+        CHECK(before.exit_code == 0);
+        for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+            char change[64], line[256];
+            other_value((fr_plan_field_id)i, strstr(lines[k], "dgx") != NULL,
+                        change, sizeof change);
+            snprintf(line, sizeof line, "%s %s", lines[k], change);
+            run_line(line, &after);
+            bool is_silent =
+                strcmp(answer_of(before.out), answer_of(after.out)) == 0 &&
+                strcmp(before.chatter, after.chatter) == 0;
+            CHECK(!is_silent);
+            if (is_silent)
+                printf("  %s changes nothing, and nothing says so\n", line);
+        }
+    }
+}
+
 /* What writes files is tested where files are, the rest is in the table. */
 static void test_all_are_listed(void)
 {
@@ -202,4 +268,5 @@ static void test_width(void)
 
 CHECK_MAIN({"each_acts", test_each_acts},
            {"each_acts_in_sweep", test_each_acts_in_sweep},
+           {"none_is_silent", test_none_is_silent},
            {"all_are_listed", test_all_are_listed}, {"width", test_width})

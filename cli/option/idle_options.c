@@ -1,0 +1,94 @@
+/* idle_options.c: see idle_options.h. */
+#include "cli/option/idle_options.h"
+
+#include "cli/option/no_effect.h"
+#include "cli/option/plan_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Another number of ranks is another run, and stages are what --pp says. */
+static bool is_looked_at(fr_plan_field_id id)
+{
+    return id > FR_PLAN_EP && id != FR_PLAN_LAYER_SPLIT;
+}
+
+static bool is_same(const fr_prediction *a, const fr_prediction *b)
+{
+    return a->step_s == b->step_s && a->step_s_p5 == b->step_s_p5 &&
+           a->step_s_p95 == b->step_s_p95 &&
+           a->memory.peak_bytes == b->memory.peak_bytes &&
+           memcmp(a->breakdown_s, b->breakdown_s, sizeof a->breakdown_s) == 0;
+}
+
+static bool takes_the_same(const fr_inputs *inputs, const fr_model *model,
+                           const fr_job *job, const fr_plan *plan,
+                           const fr_prediction *prediction)
+{
+    fr_prediction other;
+    fr_err unused;
+    return fr_forecast_predict(inputs, model, job, plan, &other, &unused) ==
+               FR_OK &&
+           is_same(prediction, &other);
+}
+
+/* Bits of the fields that options say and that change nothing; prediction NULL:
+ * by the plan alone. */
+static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
+                          const fr_model *model, const fr_job *job,
+                          const fr_plan *plan, const fr_prediction *prediction)
+{
+    uint64_t idle = 0;
+    fr_plan usual;
+    fr_plan_choice_usual(&inputs->cluster, &usual);
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
+        fr_plan without = *plan;
+        if (value->source != FR_SOURCE_FLAG || value->n_list > 0 ||
+            !is_looked_at((fr_plan_field_id)i) ||
+            fr_field_is_same(field, plan, &usual) ||
+            fr_has_no_effect(cli, FR_OPT_OF_PLAN(i), model, &inputs->cluster))
+            continue;
+        fr_field_set(field, fr_field_get(field, &usual), &without);
+        if (fr_plan_is_same(plan, &without) ||
+            (prediction != NULL &&
+             takes_the_same(inputs, model, job, &without, prediction)))
+            idle |= UINT64_C(1) << i;
+    }
+    return idle;
+}
+
+static void note(const fr_cli *cli, uint64_t idle)
+{
+    char names[256] = "";
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+        const size_t used = strlen(names);
+        if ((idle >> i & 1) != 0)
+            snprintf(names + used, sizeof names - used, "%s--%s",
+                     used > 0 ? ", " : "",
+                     fr_option_get(FR_OPT_OF_PLAN(i)).name);
+    }
+    if (idle != 0)
+        fr_cli_note(cli,
+                    "forerun: has no effect here: %s: the plan takes the same "
+                    "time and memory without",
+                    names);
+}
+
+void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,
+                          const fr_model *model, const fr_job *job,
+                          const fr_plan *plan, const fr_prediction *prediction)
+{
+    note(cli, find_idle(cli, inputs, model, job, plan, prediction));
+}
+
+void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
+                           const fr_sweep_case *cases, size_t n)
+{
+    uint64_t idle = n > 0 ? UINT64_MAX : 0;
+    for (size_t i = 0; i < n; i++)
+        idle &= find_idle(cli, inputs, cases[i].model, &cases[i].job,
+                          &cases[i].plan, NULL);
+    note(cli, idle);
+}
