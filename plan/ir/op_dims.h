@@ -46,8 +46,9 @@ typedef struct fr_attention_dims {
     int64_t batch, seq, q_heads, kv_heads, head_dim, v_dim, key_rows, window;
 } fr_attention_dims;
 
+/* rows of sequences of `seq`. */
 typedef struct fr_merge_dims {
-    int64_t rows, q_heads, v_dim;
+    int64_t rows, q_heads, v_dim, seq;
 } fr_merge_dims;
 
 typedef struct fr_vector_dims {

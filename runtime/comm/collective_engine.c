@@ -62,6 +62,9 @@ static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
     }
     if (route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_BROADCAST)
         return emit_simple(route, list, err);
+    if (route->op == FR_OP_SHIFT)
+        return fr_collectives[FR_COLLECTIVE_SHIFT]->emit(
+            FR_OP_SHIFT, route->n_group, route->n, list, err);
     fr_op op = route->op == FR_OP_BARRIER ? FR_OP_ALL_REDUCE : (fr_op)route->op;
     if (op != FR_OP_ALL_REDUCE && route->n % g != 0)
         return fr_fail(err, FR_CHECK, "%s of %llu elements over %llu ranks",
@@ -186,10 +189,10 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
         return prepare_transfer(route, instr, transport, err);
     route->peer = route->op == FR_OP_BROADCAST ? instr->broadcast.root : -1;
     fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
-    bool is_direct = kind == FR_COLLECTIVE_AUTO ||
-                     fr_collectives[kind]->is_direct ||
-                     route->op == FR_OP_ALL_TO_ALL ||
-                     route->op == FR_OP_BROADCAST || route->op == FR_OP_BARRIER;
+    bool is_direct =
+        kind == FR_COLLECTIVE_AUTO || fr_collectives[kind]->is_direct ||
+        route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_SHIFT ||
+        route->op == FR_OP_BROADCAST || route->op == FR_OP_BARRIER;
     route->is_shared =
         route->n_group == 1 || (is_direct && is_on_one_node(transport, route));
     fr_status status = FR_OK;

@@ -199,7 +199,8 @@ void fr_message_start(fr_engine *engine, fr_lane_work *work)
     work->send_base = work->recv_base = work->dst;
     if (route->op == FR_OP_REDUCE_SCATTER)
         work->send_base = work->recv_base = work->src;
-    if (route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_SEND)
+    if (route->op == FR_OP_ALL_TO_ALL || route->op == FR_OP_SHIFT ||
+        route->op == FR_OP_SEND)
         work->send_base = work->src;
     /* Its sender may compute for long: until then looks can be rare. */
     work->is_awaited = route->op == FR_OP_RECV;

@@ -21,6 +21,7 @@
     X(ROPE_BWD, rope_bwd)                                                      \
     X(ATTN_FWD, attn_fwd)                                                      \
     X(ATTN_BWD, attn_bwd)                                                      \
+    X(ATTN_MERGE, attn_merge)                                                  \
     X(GELU_FWD, gelu_fwd)                                                      \
     X(GELU_BWD, gelu_bwd)                                                      \
     X(SWIGLU_FWD, swiglu_fwd)                                                  \

@@ -16,12 +16,12 @@ static int64_t window_of(const lower_context *context)
     return window < context->job->seq ? window : 0;
 }
 
-/* Which keys a call of the core sees. */
-typedef enum core_part {
-    CORE_WHOLE, /* all of the sequence that this rank has to do with */
-    CORE_OWN,   /* ring: own queries, own keys */
-    CORE_OTHER  /* ring: those of another rank, of which half matter */
-} core_part;
+/* Which keys a call of the core sees; in a ring those of a rank so many places
+ * before, of which half matter. */
+enum {
+    CORE_WHOLE = -1, /* all of the sequence that this rank has to do with */
+    CORE_OWN = 0     /* ring: own queries, own keys */
+};
 
 static bool is_cp(const lower_context *context, fr_cp_kind kind)
 {
@@ -35,7 +35,7 @@ static bool is_cp(const lower_context *context, fr_cp_kind kind)
  * pairs with each other rank's keys: all queries with half of the keys, or
  * half of the queries with all.
  */
-static void set_core_dims(const lower_context *context, core_part part,
+static void set_core_dims(const lower_context *context, int32_t place,
                           bool is_apart, fr_instr *instr)
 {
     const lower_shape *s = &context->shape;
@@ -50,18 +50,20 @@ static void set_core_dims(const lower_context *context, core_part part,
     instr->attention.v_dim = s->v_dim == s->head_dim ? 0 : s->v_dim;
     if (is_cp(context, FR_CP_ALL_GATHER))
         instr->attention.key_rows = s->seq * cp;
-    if (part == CORE_OTHER && is_causal)
+    if (place > 0 && is_causal)
         instr->attention.key_rows = s->seq / 2;
     instr->attention.window = is_apart ? 0 : window_of(context);
-    if (cp > 1 && part != CORE_OWN)
+    if (cp > 1 && place != CORE_OWN)
         instr->axis = FR_AXIS_CP;
+    if (place > 0)
+        instr->peer = (int16_t)place;
     if (lower_is_keys_apart(context))
         instr->flags |= FR_INSTR_KEYS_APART;
-    if (!is_causal || part == CORE_OTHER)
+    if (!is_causal || place > 0)
         instr->flags |= FR_INSTR_NONCAUSAL;
 }
 
-static fr_instr *core(lower_context *context, fr_op op, core_part part)
+static fr_instr *core(lower_context *context, fr_op op, int32_t place)
 {
     const lower_attention kind = context->target.attention;
     bool is_fused = kind == LOWER_ATTENTION_FUSED;
@@ -72,7 +74,7 @@ static fr_instr *core(lower_context *context, fr_op op, core_part part)
                    (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
     if (is_fused)
         instr->flash_kind = (uint8_t)context->plan->flash_kind;
-    set_core_dims(context, part, is_apart, instr);
+    set_core_dims(context, place, is_apart, instr);
     return instr;
 }
 
@@ -124,17 +126,19 @@ static fr_ref gather_keys(lower_context *context, fr_ref qkv)
     return whole;
 }
 
-static void core_call(lower_context *context, core_part part, fr_ref qkv,
+static void core_call(lower_context *context, int32_t place, fr_ref qkv,
                       fr_ref o, fr_ref kept)
 {
     fr_ref temp = scores(context);
-    if (part != CORE_OTHER)
+    if (place <= 0)
         lower_overhead_core(context, false);
-    fr_instr *instr = core(context, FR_OP_ATTN_FWD, part);
+    fr_instr *instr = core(context, FR_OP_ATTN_FWD, place);
     instr->ref[FR_ATTN_FWD_QKV] = qkv;
     instr->ref[FR_ATTN_FWD_O] = o;
     instr->ref[FR_ATTN_FWD_KEPT] = kept;
     instr->ref[FR_ATTN_FWD_TEMP] = temp;
+    if (place > 0)
+        instr->ref[FR_ATTN_FWD_KEYS] = lower_ref(FR_SPACE_PIECE_IN, 0);
 }
 
 static uint64_t output_bytes(const lower_context *context)
@@ -305,23 +309,24 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
 
 /* One step of the ring: results of other keys are merged into the own. */
 void lower_ring_core(lower_context *context, const lower_kind *kind,
-                     bool is_own)
+                     int32_t step)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const fr_ref qkv = lower_saved_at(k->qkv);
     const fr_ref o = lower_saved_at(k->o.wide), lse = lower_saved_at(k->kept);
-    if (is_own) {
+    if (step == CORE_OWN) {
         core_call(context, CORE_OWN, qkv, o, lse);
         return;
     }
     fr_ref part = lower_temp(context, output_bytes(context));
     fr_ref part_lse = lower_temp(context, lower_core_bytes(context));
-    core_call(context, CORE_OTHER, qkv, part, part_lse);
+    core_call(context, step, qkv, part, part_lse);
     fr_instr *instr = lower_emit(context, FR_OP_ATTN_MERGE);
     instr->merge.rows = s->rows;
     instr->merge.q_heads = s->q_heads;
     instr->merge.v_dim = s->v_dim;
+    instr->merge.seq = s->seq;
     instr->ref[FR_ATTN_MERGE_O] = part;
     instr->ref[FR_ATTN_MERGE_LSE] = part_lse;
     instr->ref[FR_ATTN_MERGE_SUM] = o;
@@ -375,14 +380,14 @@ void lower_attention_recompute_keys(lower_context *context,
 
 /* ---- backward ---- */
 
-static void core_gradient(lower_context *context, core_part part,
-                          const fr_ref refs[FR_ATTN_BWD_TEMP])
+static void core_gradient(lower_context *context, int32_t place,
+                          const fr_ref refs[FR_ATTN_BWD_N_REFS])
 {
     fr_ref temp = scores(context);
-    if (part != CORE_OTHER)
+    if (place <= 0)
         lower_overhead_core(context, true);
-    fr_instr *instr = core(context, FR_OP_ATTN_BWD, part);
-    for (int i = 0; i < FR_ATTN_BWD_TEMP; i++)
+    fr_instr *instr = core(context, FR_OP_ATTN_BWD, place);
+    for (int i = 0; i < FR_ATTN_BWD_N_REFS; i++)
         instr->ref[i] = refs[i];
     instr->ref[FR_ATTN_BWD_TEMP] = temp;
 }
@@ -411,12 +416,13 @@ static void core_backward(lower_context *context, const lower_kind *kind,
     fr_ref gradient = dqkv;
     if (is_cp(context, FR_CP_ALL_GATHER))
         gradient = lower_temp(context, q + kv * (uint64_t)context->plan->cp);
-    core_gradient(context, CORE_WHOLE,
-                  (const fr_ref[]){[FR_ATTN_BWD_DO] = d_o,
-                                   [FR_ATTN_BWD_QKV] = qkv,
-                                   [FR_ATTN_BWD_O] = o,
-                                   [FR_ATTN_BWD_KEPT] = kept,
-                                   [FR_ATTN_BWD_DQKV] = gradient});
+    core_gradient(
+        context, CORE_WHOLE,
+        (const fr_ref[FR_ATTN_BWD_N_REFS]){[FR_ATTN_BWD_DO] = d_o,
+                                           [FR_ATTN_BWD_QKV] = qkv,
+                                           [FR_ATTN_BWD_O] = o,
+                                           [FR_ATTN_BWD_KEPT] = kept,
+                                           [FR_ATTN_BWD_DQKV] = gradient});
     if (is_cp(context, FR_CP_ALL_GATHER)) {
         lower_copy(context, gradient, dqkv, q);
         exchange(context, FR_OP_REDUCE_SCATTER,
@@ -429,23 +435,28 @@ static void core_backward(lower_context *context, const lower_kind *kind,
 }
 
 /* One step of the ring: gradients of q add up here, those of k and v travel
- * with their keys. */
+ * after their keys. */
 void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
-                              fr_ref d_o, fr_ref dqkv, bool is_own)
+                              fr_ref d_o, fr_ref dqkv, fr_ref dkeys,
+                              int32_t step)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
-    fr_ref part =
-        is_own ? dqkv
-               : lower_temp(context, lower_bytes(context, s->rows, s->qkv));
-    core_gradient(context, is_own ? CORE_OWN : CORE_OTHER,
-                  (const fr_ref[]){[FR_ATTN_BWD_DO] = d_o,
-                                   [FR_ATTN_BWD_QKV] = lower_saved_at(k->qkv),
-                                   [FR_ATTN_BWD_O] = lower_saved_at(k->o.wide),
-                                   [FR_ATTN_BWD_KEPT] = lower_saved_at(k->kept),
-                                   [FR_ATTN_BWD_DQKV] = part});
-    if (!is_own)
-        lower_add(context, part, dqkv, s->rows * s->q_heads * s->head_dim);
+    fr_ref refs[FR_ATTN_BWD_N_REFS] = {
+        [FR_ATTN_BWD_DO] = d_o,
+        [FR_ATTN_BWD_QKV] = lower_saved_at(k->qkv),
+        [FR_ATTN_BWD_O] = lower_saved_at(k->o.wide),
+        [FR_ATTN_BWD_KEPT] = lower_saved_at(k->kept),
+        [FR_ATTN_BWD_DQKV] = dqkv};
+    if (step > CORE_OWN) {
+        refs[FR_ATTN_BWD_DQKV] = lower_temp(context, query_bytes(context));
+        refs[FR_ATTN_BWD_KEYS] = lower_ref(FR_SPACE_PIECE_IN, 0);
+        refs[FR_ATTN_BWD_DKEYS] = dkeys;
+    }
+    core_gradient(context, step, refs);
+    if (step > CORE_OWN)
+        lower_add(context, refs[FR_ATTN_BWD_DQKV], dqkv,
+                  s->rows * s->q_heads * s->head_dim);
 }
 
 /* Takes dqkv to the gradient of the stream's rows, which it returns. */

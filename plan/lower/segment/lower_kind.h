@@ -67,8 +67,12 @@ typedef struct lower_saved {
 
 /* Segments of a layer whose keys go round a ring. */
 typedef struct lower_ring_segments {
-    uint32_t i_begin, i_own, i_other, i_end; /* i_other: each other rank's */
-    uint32_t i_shift, i_keys, i_home;
+    uint32_t i_begin, i_keys, i_own, i_end;
+    uint32_t i_other; /* those with the keys of each other rank follow it */
+    /* What goes on: keys; in backward then keys with their gradients, then
+     * these alone, which at the end go home. */
+    uint32_t i_shift, i_shift_both, i_shift_last, i_home;
+    uint32_t i_own_gradient, i_add; /* the step's gradients of keys */
     uint64_t carry_bytes; /* that backward's calls hand to each other */
     uint64_t piece_bytes; /* that go round */
 } lower_ring_segments;

@@ -29,13 +29,14 @@ uint64_t lower_key_bytes(const lower_context *context);
 void lower_attention_project(lower_context *context, const lower_kind *kind,
                              fr_ref x, fr_ref qkv);
 void lower_ring_core(lower_context *context, const lower_kind *kind,
-                     bool is_own);
+                     int32_t step);
 void lower_attention_finish(lower_context *context, const lower_kind *kind,
                             fr_ref target, bool is_partial);
 void lower_attention_open(lower_context *context, const lower_kind *kind,
                           fr_ref dy, fr_ref d_o);
 void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
-                              fr_ref d_o, fr_ref dqkv, bool is_own);
+                              fr_ref d_o, fr_ref dqkv, fr_ref dkeys,
+                              int32_t step);
 fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x);
 

@@ -6,13 +6,16 @@
  * The layer is several calls: what comes before attention, cp steps of its
  * core, what comes after.  Beside each step but the last the keys of the next
  * are on their way (lane TP), in blocks of their own: PIECE_IN is sent,
- * PIECE_OUT arrives.  In backward their gradients travel with them, and once
- * more at the end, home.  CARRY holds what the calls hand to each other.
+ * PIECE_OUT arrives.  In backward the gradients of keys follow a step behind
+ * them: beside step i those that step i - 1 has added to, so that they arrive
+ * where the same keys have just been looked at; and once more at the end,
+ * home.  CARRY holds what the calls hand to each other.
  */
 #include "core/numbers/minmax.h"
 #include "plan/lower/segment/lower_layer.h"
 
-/* CARRY holds the gradients of qkv, then those of attention's output. */
+/* CARRY holds the gradients of qkv, then those of attention's output, then
+ * those of a step's keys. */
 static uint64_t dqkv_bytes(const lower_context *context)
 {
     const lower_shape *s = &context->shape;
@@ -22,7 +25,8 @@ static uint64_t dqkv_bytes(const lower_context *context)
 static uint64_t carry_bytes(const lower_context *context)
 {
     const lower_shape *s = &context->shape;
-    return dqkv_bytes(context) + lower_bytes(context, s->rows, s->attn);
+    return dqkv_bytes(context) + lower_bytes(context, s->rows, s->attn) +
+           lower_key_bytes(context);
 }
 
 static uint64_t query_bytes(const lower_context *context)
@@ -46,6 +50,26 @@ static void shift(lower_context *context, uint64_t n_bytes, fr_ref src,
                      n_bytes / lower_bytes(context, 1, 1), src, dst);
 }
 
+/* The first of the segments with the keys of the ranks 1, 2 ... before. */
+static uint32_t other_segments(lower_context *context, const lower_kind *kind,
+                               const char *name, const char *pass,
+                               bool is_forward)
+{
+    const fr_ref dqkv = lower_ref(FR_SPACE_CARRY, 0);
+    const fr_ref d_o = lower_moved(dqkv, dqkv_bytes(context));
+    const fr_ref dkeys =
+        lower_moved(dqkv, carry_bytes(context) - lower_key_bytes(context));
+    uint32_t first = (uint32_t)context->segments.n;
+    for (int32_t step = 1; step < context->plan->cp; step++) {
+        (void)segment(context, name, pass, "other");
+        if (is_forward)
+            lower_ring_core(context, kind, step);
+        else
+            lower_ring_core_backward(context, kind, d_o, dqkv, dkeys, step);
+    }
+    return first;
+}
+
 static void forward_segments(lower_context *context, lower_kind *kind,
                              lower_ring_segments *ring, const char *name,
                              const char *pass)
@@ -60,9 +84,8 @@ static void forward_segments(lower_context *context, lower_kind *kind,
     lower_copy(context, keys, lower_ref(FR_SPACE_PIECE_OUT, 0),
                lower_key_bytes(context));
     ring->i_own = segment(context, name, pass, "own");
-    lower_ring_core(context, kind, true);
-    ring->i_other = segment(context, name, pass, "other");
-    lower_ring_core(context, kind, false);
+    lower_ring_core(context, kind, 0);
+    ring->i_other = other_segments(context, kind, name, pass, true);
     ring->i_shift =
         lower_segment_begin(context, FR_LANE_TP, "%s_%s_shift", name, pass);
     shift(context, lower_key_bytes(context), lower_ref(FR_SPACE_PIECE_IN, 0),
@@ -77,19 +100,48 @@ static void forward_segments(lower_context *context, lower_kind *kind,
                                       : FR_SEGMENT_FORWARD);
 }
 
+static uint32_t shift_segment(lower_context *context, const char *name,
+                              const char *what, uint64_t first_bytes,
+                              uint64_t n_bytes, fr_ref dst)
+{
+    uint32_t i =
+        lower_segment_begin(context, FR_LANE_TP, "%s_bwd_%s", name, what);
+    shift(context, n_bytes, lower_ref(FR_SPACE_PIECE_IN, first_bytes), dst);
+    return i;
+}
+
+/* What goes round in backward: [keys, their gradients]. */
+static void backward_pieces(lower_context *context, lower_ring_segments *ring,
+                            const char *name)
+{
+    const uint64_t keys = lower_key_bytes(context);
+    const fr_ref out = lower_ref(FR_SPACE_PIECE_OUT, 0);
+    const fr_ref gradient = lower_ref(FR_SPACE_PIECE_OUT, keys);
+    const fr_ref own = lower_ref(FR_SPACE_CARRY, query_bytes(context));
+    const fr_ref part = lower_ref(FR_SPACE_CARRY, carry_bytes(context) - keys);
+    ring->piece_bytes = 2 * keys;
+    ring->i_own_gradient = segment(context, name, "bwd", "own_gradient");
+    lower_copy(context, own, gradient, keys);
+    ring->i_add = segment(context, name, "bwd", "add");
+    lower_add(context, part, gradient,
+              (int64_t)(keys / lower_bytes(context, 1, 1)));
+    ring->i_shift = shift_segment(context, name, "shift", 0, keys, out);
+    ring->i_shift_both =
+        shift_segment(context, name, "shift_both", 0, 2 * keys, out);
+    ring->i_shift_last =
+        shift_segment(context, name, "shift_last", keys, keys, gradient);
+    ring->i_home = shift_segment(context, name, "home", keys, keys, own);
+}
+
 static void backward_segments(lower_context *context, lower_kind *kind,
                               const char *name)
 {
     const lower_saved *k = &kind->saved;
-    const uint64_t keys = lower_key_bytes(context);
     lower_ring_segments *ring = &kind->segments.ring_bwd;
     const fr_ref dqkv = lower_ref(FR_SPACE_CARRY, 0);
     const fr_ref d_o = lower_ref(FR_SPACE_CARRY, dqkv_bytes(context));
-    const fr_ref in = lower_ref(FR_SPACE_PIECE_IN, 0);
-    const fr_ref out = lower_ref(FR_SPACE_PIECE_OUT, 0);
     bool is_cut = lower_is_pass_cut(context);
     const size_t first = context->segments.n;
-    ring->piece_bytes = 2 * keys;
     if (is_cut)
         lower_pass_begin(context, &kind->backward, name, "bwd",
                          carry_bytes(context));
@@ -98,23 +150,13 @@ static void backward_segments(lower_context *context, lower_kind *kind,
     lower_layer_backward_before(context, kind, d_o);
     lower_pass_end(context);
     ring->i_keys = segment(context, name, "bwd", "keys");
-    fr_ref kept = lower_saved_at(k->qkv);
-    kept.offset_bytes += query_bytes(context);
-    lower_copy(context, kept, out, keys);
-    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->copy.n_bytes = (int64_t)keys;
-    instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_PIECE_OUT, keys);
+    lower_copy(context,
+               lower_moved(lower_saved_at(k->qkv), query_bytes(context)),
+               lower_ref(FR_SPACE_PIECE_OUT, 0), lower_key_bytes(context));
     ring->i_own = segment(context, name, "bwd", "own");
-    lower_ring_core_backward(context, kind, d_o, dqkv, true);
-    ring->i_other = segment(context, name, "bwd", "other");
-    lower_ring_core_backward(context, kind, d_o, dqkv, false);
-    ring->i_shift =
-        lower_segment_begin(context, FR_LANE_TP, "%s_bwd_shift", name);
-    shift(context, 2 * keys, in, out);
-    ring->i_home =
-        lower_segment_begin(context, FR_LANE_TP, "%s_bwd_home", name);
-    shift(context, keys, lower_ref(FR_SPACE_PIECE_IN, keys),
-          lower_ref(FR_SPACE_CARRY, query_bytes(context)));
+    lower_ring_core_backward(context, kind, d_o, dqkv, lower_absent, 0);
+    ring->i_other = other_segments(context, kind, name, "bwd", false);
+    backward_pieces(context, ring, name);
     if (is_cut)
         lower_pass_begin(context, &kind->backward_end, name, "bwd_end",
                          carry_bytes(context));

@@ -128,11 +128,22 @@ static uint32_t send_piece(lower_rank *rank, const lower_layer_at *at,
     return to;
 }
 
+/* The core of one step, with the keys in `piece`. */
+static void add_core(lower_rank *rank, const lower_layer_at *at,
+                     const lower_ring_segments *ring, int32_t step,
+                     uint32_t saved, char saved_access, uint32_t piece)
+{
+    lower_add_layer_call(
+        rank, at, step == 0 ? ring->i_own : ring->i_other + (uint32_t)step - 1);
+    fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, saved_access);
+    fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');
+}
+
 /* Calls the core with the own keys, then with those of each other rank
- * while the next are on their way; returns the piece that came last. */
-static uint32_t ring_steps(lower_rank *rank, const lower_layer_at *at,
-                           const lower_ring_segments *ring, char saved_access,
-                           uint32_t saved, uint32_t carry, uint32_t piece)
+ * while the next are on their way. */
+static void ring_steps(lower_rank *rank, const lower_layer_at *at,
+                       const lower_ring_segments *ring, uint32_t saved,
+                       uint32_t piece)
 {
     const int32_t cp = rank->context->plan->cp;
     for (int32_t step = 0; step < cp; step++) {
@@ -140,10 +151,30 @@ static uint32_t ring_steps(lower_rank *rank, const lower_layer_at *at,
         if (step + 1 < cp)
             next =
                 send_piece(rank, at, ring->i_shift, piece, ring->piece_bytes);
-        lower_add_layer_call(rank, at, step == 0 ? ring->i_own : ring->i_other);
-        fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, saved_access);
+        add_core(rank, at, ring, step, saved, 'm', piece);
+        piece = next;
+    }
+}
+
+/* The same in backward, where gradients of keys arrive during the step that
+ * adds to them; returns the piece that came last. */
+static uint32_t ring_backward_steps(lower_rank *rank, const lower_layer_at *at,
+                                    const lower_ring_segments *ring,
+                                    uint32_t saved, uint32_t carry,
+                                    uint32_t piece)
+{
+    const int32_t cp = rank->context->plan->cp;
+    for (int32_t step = 0; step < cp; step++) {
+        uint32_t i_shift = step == 0        ? ring->i_shift
+                           : step + 1 == cp ? ring->i_shift_last
+                                            : ring->i_shift_both;
+        uint32_t next = send_piece(rank, at, i_shift, piece, ring->piece_bytes);
+        add_core(rank, at, ring, step, saved, 'r', piece);
         fr_builder_bind(rank->builder, FR_SPACE_CARRY, carry, 'm');
-        fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');
+        lower_add_call(rank, step == 0 ? ring->i_own_gradient : ring->i_add,
+                       at->layer, at->task->micro_batch, at->task->chunk);
+        fr_builder_bind(rank->builder, FR_SPACE_CARRY, carry, 'r');
+        fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT, next, 'm');
         piece = next;
     }
     return piece;
@@ -158,7 +189,7 @@ void lower_ring_forward_calls(lower_rank *rank, const lower_layer_at *at,
     fr_builder_bind(rank->builder, FR_SPACE_IN, at->input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'w');
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT, piece, 'w');
-    (void)ring_steps(rank, at, ring, 'm', saved, FR_BLOCK_NONE, piece);
+    ring_steps(rank, at, ring, saved, piece);
     lower_add_layer_call(rank, at, ring->i_end);
     fr_builder_bind(rank->builder, FR_SPACE_IN, at->input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'm');
@@ -196,7 +227,7 @@ void lower_ring_backward_calls(lower_rank *rank, const lower_layer_at *at,
     lower_add_layer_call(rank, at, ring->i_keys);
     fr_builder_bind(rank->builder, FR_SPACE_SAVED, saved, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT, piece, 'w');
-    piece = ring_steps(rank, at, ring, 'r', saved, carry, piece);
+    piece = ring_backward_steps(rank, at, ring, saved, carry, piece);
     lower_add_call(rank, ring->i_home, at->layer, at->task->micro_batch,
                    at->task->chunk);
     fr_builder_bind(rank->builder, FR_SPACE_PIECE_IN, piece, 'r');

@@ -293,19 +293,35 @@ const layout_row layout_rows[] = {
      .cp = 2,
      .cp_kind = FR_CP_ALL_GATHER,
      .micro_batch = 4,
-     .optimizer = ADAMW},
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
     {.name = "llama cp2 keys gathered",
      .is_llama = true,
      .cp = 2,
      .cp_kind = FR_CP_ALL_GATHER,
      .micro_batch = 4,
-     .optimizer = ADAMW},
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
     {.name = "llama cp4 keys gathered",
      .is_llama = true,
      .cp = 4,
      .cp_kind = FR_CP_ALL_GATHER,
      .micro_batch = 2,
-     .optimizer = LAMB},
+     .optimizer = LAMB,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 ring",
+     .cp = 2,
+     .micro_batch = 4,
+     .is_flash = true,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp4 ring",
+     .is_llama = true,
+     .cp = 4,
+     .micro_batch = 2,
+     .is_flash = true,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
     /* part of the activations wait on the host */
     {.name = "llama activations away",
      .is_llama = true,
@@ -533,8 +549,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         n_layers += row->split[i];
     for (int i = 0; n_layers > 0 && i < plan.pp; i++)
         plan.layer_split[plan.n_split++] = row->split[i];
+    plan.is_flash = row->is_flash || target == LAYOUT_GPU;
     if (target == LAYOUT_GPU) {
-        plan.is_flash = true;
         plan.kernels = FR_KERNELS_OWN;
     }
     return plan;

@@ -28,6 +28,7 @@ typedef struct layout_row {
     fr_optimizer_kind optimizer;
     int32_t dp, tp, pp, vpp, cp; /* 0: 1 */
     fr_cp_kind cp_kind;
+    bool is_flash; /* of GPUs all */
     int64_t micro_batch;
     int32_t zero, zero_group;
     fr_recompute recompute;
