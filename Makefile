@@ -418,6 +418,14 @@ record: $(BUILD)/forerun $(RECORDER)
 .PHONY: fit-gpu
 fit-gpu: $(BUILD)/bench/bench_gpu_fit
 	@$(BUILD)/bench/bench_gpu_fit configs/kernels/published.csv
+# How far stacks are from what is predicted of them, from the sources of
+# tests/validate/ that are developed on.
+.PHONY: fit-stack
+fit-stack: $(BUILD)/forerun $(BUILD)/bench/bench_stack_fit
+	@BUILD=$(BUILD) tests/validate/run.sh >$(BUILD)/validate.txt
+	@$(BUILD)/bench/bench_stack_fit $(BUILD)/validate.json \
+	    >$(BUILD)/stack_prior.inc
+	@mv $(BUILD)/stack_prior.inc cost_models/stack/stack_prior.inc
 # The script ends with 77 where there is no GPU; make says so ("Error 77") and
 # ends with 2 itself: who wants to tell the two apart calls tests/gpu/run.
 check-gpu: $(if $(USES_CUDA),gpu-programs)

@@ -96,6 +96,8 @@ static void put_step_row(const fr_validation_row *row, fr_json_writer *json)
             fr_json_put_double(json, fr_part_name((fr_part)i),
                                row->prediction.breakdown_s[i]);
     fr_json_end_object(json);
+    fr_json_key(json, "features");
+    fr_fields_write(FR_FIELDS(fr_run_feature_fields), &row->features, json);
     if (!row->is_step_scored)
         fr_json_put_string(json, "why", row->why);
     fr_json_end_object(json);

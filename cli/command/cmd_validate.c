@@ -2,11 +2,14 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/validate_shots.h"
 #include "core/base/fileio.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "cost_models/stack/stack_features.h"
 #include "interop/case/case.h"
 #include "plan/lower/framework/framework_plan.h"
+#include "report/shots_report.h"
 #include "report/validation_report.h"
 #include "spec/result/cases.h"
 
@@ -67,6 +70,9 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
     row->p5_s = prediction->step_s_p5;
     row->p95_s = prediction->step_s_p95;
     row->prediction = *prediction;
+    fr_stack_features(&setup->model, &setup->job, &setup->plan,
+                      fr_cluster_device(&setup->cluster, 0),
+                      prediction->breakdown_s, &row->features);
     row->is_step_scored = setup->measured_s > 0 &&
                           (b->is_all || setup->why_unscored_step[0] == '\0');
     if (!row->is_step_scored)
@@ -232,12 +238,19 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
     return FR_OK;
 }
 
-static fr_status save_json(const fr_validation *v, const char *path,
-                           fr_err *err)
+static void begin_json(const fr_validation *v, const fr_shots *shots,
+                       fr_answer *answer)
+{
+    fr_json_writer *json = fr_answer_begin(answer, "forerun.validation/1");
+    fr_report_shots_json(shots, json);
+    fr_report_validation_json(v, json);
+}
+
+static fr_status save_json(const fr_validation *v, const fr_shots *shots,
+                           const char *path, fr_err *err)
 {
     fr_answer answer;
-    fr_report_validation_json(v,
-                              fr_answer_begin(&answer, "forerun.validation/1"));
+    begin_json(v, shots, &answer);
     fr_json_end_object(&answer.json);
     fr_buffer_putc(&answer.buffer, '\n');
     fr_status status = fr_buffer_check(&answer.buffer, err);
@@ -248,31 +261,34 @@ static fr_status save_json(const fr_validation *v, const char *path,
 }
 
 static fr_status print_answer(const fr_cli *cli, const fr_validation *v,
-                              fr_err *err)
+                              const fr_shots *shots, fr_err *err)
 {
     size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
                          ? (size_t)cli->option[FR_OPT_TOP].count
                          : 10;
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
-        fr_report_validation_json(
-            v, fr_answer_begin(&answer, "forerun.validation/1"));
+        begin_json(v, shots, &answer);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_status status = fr_report_validation_text(
         v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), &text, err);
+    if (status == FR_OK)
+        status = fr_report_shots_text(shots, &text, err);
     return fr_answer_text(status, &text, cli, err);
 }
 
-static fr_status deliver(const fr_cli *cli, const fr_validation *v, fr_err *err)
+static fr_status deliver(const fr_cli *cli, const fr_validation *v,
+                         fr_shots *shots, fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
+    FR_TRY(fr_cli_shots_make(v, shots, err));
     if (output != NULL)
-        FR_TRY(save_json(v, output, err));
-    FR_TRY(print_answer(cli, v, err));
+        FR_TRY(save_json(v, shots, output, err));
+    FR_TRY(print_answer(cli, v, shots, err));
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }
 
@@ -300,7 +316,9 @@ FR_COMMAND_FUNCTION(validate)
     int n_threads = fr_cli_has(cli, FR_OPT_JOBS)
                         ? (int)cli->option[FR_OPT_JOBS].count
                         : omp_get_max_threads();
+    fr_shots shots;
     FR_TRY(check_bounds(cli, err));
+    FR_TRY(fr_cli_shots_asked(cli, &shots, err));
     if (!fr_cli_on(cli, FR_OPT_QUIET))
         fr_log_init_stream(&b.log, cli->chatter);
     if (path != NULL) {
@@ -313,9 +331,10 @@ FR_COMMAND_FUNCTION(validate)
     status = fr_validation_make(b.rows, b.n, &validation, err);
     b.rows = NULL;
     if (status == FR_OK)
-        status = deliver(cli, &validation, err);
+        status = deliver(cli, &validation, &shots, err);
 out_batch:
     fr_validation_release(&validation);
+    fr_shots_release(&shots);
     free(b.rows);
     free(b.cases);
     for (int i = 0; i < FR_MAX_POSITIONAL; i++)

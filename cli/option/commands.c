@@ -84,7 +84,8 @@ static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
 static const fr_option validate_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE,    FR_OPT_MAX_RANKS,
     FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,      FR_OPT_TOP,
-    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK, FR_OPT_N};
+    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK, FR_OPT_SHOTS,
+    FR_OPT_DRAWS,   FR_OPT_SEED,    FR_OPT_N};
 
 static const char *const catalog_words[] = {
     "models", "clusters", "nodes", "devices", "targets", "sources", NULL};
@@ -231,6 +232,7 @@ const fr_command fr_commands[] = {
      "configuration are scored;\nwithout such columns all rows are.",
      "  forerun validate runs.csv\n"
      "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
+     "  forerun validate runs.csv --shots 0,1,3 --seed 7\n"
      "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'"},
     {"collective", fr_cmd_collective,
      "time and bandwidth of a collective, by size and algorithm",

@@ -151,6 +151,10 @@ extern const fr_names fr_backend_names;
     X(ROWS, "rows", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print every row that ran")   \
     X(TEMPLATE, "template", 0, TEXT, "NAME", OUTPUT, 0, 0, 0,                  \
       "print a commented cluster file to start from")                          \
+    X(SHOTS, "shots", 0, TEXT, "K,..", INPUT, 0, 0, 0,                         \
+      "learn from K rows of each source, predict its others: 0,1,3")           \
+    X(DRAWS, "draws", 0, COUNT, "N", INPUT, 0, 1, 10000,                       \
+      "how often those rows are drawn (40)")                                   \
     X(CHECK, "check", 0, TEXT, "BOUND,..", OUTPUT, 0, 0, 0,                    \
       "exit 4 unless all hold, such as mape<=10%,concordance>=0.88")
 

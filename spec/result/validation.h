@@ -7,6 +7,7 @@
 #define FR_SPEC_RESULT_VALIDATION_H
 
 #include "core/base/err.h"
+#include "spec/profile/run_point.h"
 #include "spec/result/prediction.h"
 
 typedef enum fr_fits {
@@ -23,6 +24,7 @@ typedef struct fr_validation_row {
     bool has_run;
     char why[320]; /* it did not run; else why its time is not scored */
     fr_prediction prediction; /* zeros when it did not run */
+    fr_run_features features; /* of the prediction */
     bool is_step_scored;
     double measured_s, predicted_s; /* measured 0: not measured */
     double p5_s, p95_s;             /* of the prediction */

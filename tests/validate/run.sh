@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
 # shellcheck disable=SC2086
 "$build/forerun" validate tests/validate/llm_steps.csv \
+    tests/validate/mlperf_llm_steps.csv \
     tests/validate/memory.csv -o "$build/validate.json" ${VALIDATE:-}
 echo
 exec "$build/tests/contract/sim/test_scaling"

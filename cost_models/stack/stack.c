@@ -1,0 +1,232 @@
+/* stack.c: see stack.h. */
+#include "cost_models/stack/stack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run that lies outside of what the others say with this probability, over
+ * the number of runs, is taken for a mistake. */
+static const double outlier_probability = 0.002;
+enum { FEWEST_TO_JUDGE = 3 };
+
+struct fr_stack {
+    fr_stack_prior prior;
+    fr_run_point *runs; /* all */
+    bool *is_outlier;
+    size_t n;
+    size_t *used; /* those that the process has, in order */
+    size_t n_used;
+    fr_process *process;
+};
+
+static double square(double x)
+{
+    return x * x;
+}
+
+/* Of the shares, of steps alike, of the kind alone. */
+static double covariance(const fr_stack_prior *p, const fr_run_features *a,
+                         const fr_run_features *b)
+{
+    double sum = square(p->common), sizes = 0, kinds = 0;
+    for (int i = 0; i < FR_RUN_SHARE_N; i++)
+        sum += square(p->share[i]) * a->share[i] * b->share[i];
+    for (int i = 0; i < FR_RUN_SIZE_N; i++)
+        sizes += square((a->size[i] - b->size[i]) / p->size[i]);
+    for (int i = 0; i < FR_RUN_KIND_N; i++)
+        kinds += a->kind[i] != b->kind[i] ? square(1 / p->kind[i]) : 0;
+    return sum + square(p->alike) * exp(-(sizes + kinds) / 2) +
+           square(p->same_kind) * exp(-kinds / 2);
+}
+
+static double log_ratio(const fr_run_point *run)
+{
+    return log(run->measured_s / run->predicted_s);
+}
+
+static fr_status make_process(const fr_stack_prior *prior,
+                              const fr_run_point *runs, const size_t *used,
+                              size_t n, fr_process **out, fr_err *err)
+{
+    double *cov;
+    FR_TRY_CALLOC(cov, n * n + n + 1, err);
+    double *y = cov + n * n;
+    for (size_t i = 0; i < n; i++) {
+        const fr_run_point *a = &runs[used != NULL ? used[i] : i];
+        for (size_t k = 0; k < n; k++) {
+            const fr_run_point *b = &runs[used != NULL ? used[k] : k];
+            cov[i * n + k] = covariance(prior, &a->features, &b->features);
+        }
+        cov[i * n + i] += square(prior->noise);
+        y[i] = log_ratio(a);
+    }
+    fr_status status = fr_process_create(cov, y, n, prior->dof, out, err);
+    free(cov);
+    return status;
+}
+
+static fr_status use_runs(fr_stack *s, fr_err *err)
+{
+    s->n_used = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->is_outlier[i])
+            s->used[s->n_used++] = i;
+    fr_process_destroy(s->process);
+    s->process = NULL;
+    return make_process(&s->prior, s->runs, s->used, s->n_used, &s->process,
+                        err);
+}
+
+/* The run that the others contradict most, n_used: none. */
+static size_t worst_outlier(const fr_stack *s)
+{
+    double least = outlier_probability / (double)s->n;
+    size_t worst = s->n_used;
+    for (size_t i = 0; i < s->n_used; i++) {
+        fr_student others = fr_process_without(s->process, i);
+        double tail = fr_student_tail(&others, log_ratio(&s->runs[s->used[i]]));
+        if (tail < least) {
+            least = tail;
+            worst = i;
+        }
+    }
+    return worst;
+}
+
+static fr_status drop_outliers(fr_stack *s, fr_err *err)
+{
+    while (s->n_used >= FEWEST_TO_JUDGE && 2 * s->n_used > s->n) {
+        size_t worst = worst_outlier(s);
+        if (worst == s->n_used)
+            return FR_OK;
+        s->is_outlier[s->used[worst]] = true;
+        FR_TRY(use_runs(s, err));
+    }
+    return FR_OK;
+}
+
+fr_status fr_stack_create(const fr_stack_prior *prior, const fr_run_point *runs,
+                          size_t n, fr_stack **out, fr_err *err)
+{
+    if (n > FR_STACK_MOST_RUNS)
+        return fr_fail(err, FR_INPUT,
+                       "%zu measured steps of a stack; give at most %d", n,
+                       (int)FR_STACK_MOST_RUNS);
+    fr_stack *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return fr_fail_no_memory(err);
+    fr_status status = FR_OK;
+    s->prior = *prior;
+    s->n = n;
+    s->runs = calloc(n + 1, sizeof *s->runs);
+    s->is_outlier = calloc(n + 1, sizeof *s->is_outlier);
+    s->used = calloc(n + 1, sizeof *s->used);
+    if (s->runs == NULL || s->is_outlier == NULL || s->used == NULL)
+        status = fr_fail_no_memory(err);
+    if (status == FR_OK && n > 0)
+        memcpy(s->runs, runs, n * sizeof *runs);
+    if (status == FR_OK)
+        status = use_runs(s, err);
+    if (status == FR_OK)
+        status = drop_outliers(s, err);
+    if (status != FR_OK) {
+        fr_stack_destroy(s);
+        return status;
+    }
+    *out = s;
+    return FR_OK;
+}
+
+void fr_stack_destroy(fr_stack *stack)
+{
+    if (stack == NULL)
+        return;
+    fr_process_destroy(stack->process);
+    free(stack->runs);
+    free(stack->is_outlier);
+    free(stack->used);
+    free(stack);
+}
+
+size_t fr_stack_n(const fr_stack *stack)
+{
+    return stack->n;
+}
+
+bool fr_stack_is_outlier(const fr_stack *stack, size_t i)
+{
+    return stack->is_outlier[i];
+}
+
+/* Covariances with the runs that are used. */
+static void cross_of(const fr_stack *s, const fr_run_features *features,
+                     double *out)
+{
+    for (size_t i = 0; i < s->n_used; i++)
+        out[i] = covariance(&s->prior, features, &s->runs[s->used[i]].features);
+}
+
+static double own_variance(const fr_stack *s, const fr_run_features *features)
+{
+    return covariance(&s->prior, features, features) + square(s->prior.noise);
+}
+
+fr_student fr_stack_at(const fr_stack *s, const fr_run_features *features)
+{
+    double cross[FR_STACK_MOST_RUNS];
+    cross_of(s, features, cross);
+    return fr_process_at(s->process, cross, own_variance(s, features));
+}
+
+fr_student fr_stack_without(const fr_stack *s, size_t i)
+{
+    for (size_t k = 0; k < s->n_used; k++)
+        if (s->used[k] == i)
+            return fr_process_without(s->process, k);
+    return fr_stack_at(s, &s->runs[i].features);
+}
+
+void fr_stack_factors(const fr_stack *s, const fr_run_features *features,
+                      double share[FR_RUN_SHARE_N], double *rest)
+{
+    const double *weights = fr_process_weights(s->process);
+    double all = fr_stack_at(s, features).mean, of_shares = 0;
+    for (int j = 0; j < FR_RUN_SHARE_N; j++) {
+        double sum = 0;
+        for (size_t i = 0; i < s->n_used; i++)
+            sum += weights[i] * s->runs[s->used[i]].features.share[j];
+        share[j] = square(s->prior.share[j]) * sum;
+        of_shares += share[j] * features->share[j];
+        share[j] = exp(share[j]);
+    }
+    *rest = exp(all - of_shares);
+}
+
+double fr_stack_gain(const fr_stack *s, const fr_run_features *asked,
+                     const fr_run_features *measured)
+{
+    double of_asked[FR_STACK_MOST_RUNS], of_measured[FR_STACK_MOST_RUNS];
+    cross_of(s, asked, of_asked);
+    cross_of(s, measured, of_measured);
+    double own = fr_process_covariance(s->process, of_asked, of_asked,
+                                       own_variance(s, asked));
+    double both = fr_process_covariance(s->process, of_asked, of_measured,
+                                        covariance(&s->prior, asked, measured));
+    double other = fr_process_covariance(s->process, of_measured, of_measured,
+                                         own_variance(s, measured));
+    if (own <= 0 || other <= 0)
+        return 0;
+    return 1 - sqrt(fmax(1 - both * both / own / other, 0));
+}
+
+fr_status fr_stack_log_density(const fr_stack_prior *prior,
+                               const fr_run_point *runs, size_t n, double *out,
+                               fr_err *err)
+{
+    fr_process *process;
+    FR_TRY(make_process(prior, runs, NULL, n, &process, err));
+    *out = fr_process_log_density(process);
+    fr_process_destroy(process);
+    return FR_OK;
+}
