@@ -11,6 +11,9 @@
 /* Members of an object that is already open, `schema` not among them. */
 void fr_report_tuning_json(const fr_tuning *tuning, fr_json_writer *json);
 
+/* What a goal that counts things shows of a value: the count alone. */
+double fr_tuning_shown_value(const fr_tuning_goal *goal, double value);
+
 FR_CHECKED fr_status fr_report_tuning_text(const fr_tuning *tuning,
                                            fr_buffer *out, fr_err *err);
 

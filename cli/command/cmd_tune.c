@@ -168,10 +168,7 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_goal *goal, const fr_log *log)
 {
     const fr_option_value *v = cli->option;
-    const fr_target *target =
-        fr_cli_has(cli, FR_OPT_FOR)
-            ? fr_target_at((int)v[FR_OPT_FOR].count)
-            : fr_cli_framework_target(fr_cli_framework(cli, &inputs->cluster));
+    const fr_target *target = fr_cli_executor(cli, &inputs->cluster);
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,
@@ -229,6 +226,16 @@ static fr_status ask_today(const fr_cli *cli, const fr_inputs *inputs,
                                &choice->plan, &out->prediction, err);
 }
 
+/* Says that it was not asked who has to be able to execute the plan. */
+static fr_status fail_for(const fr_target *target, fr_err *err)
+{
+    const fr_err why = *err;
+    return fr_fail(err, why.status,
+                   "%s (plans that %s can execute; --for any predicts others "
+                   "too)",
+                   why.text, target->name);
+}
+
 FR_COMMAND_FUNCTION(tune)
 {
     fr_goal goal;
@@ -265,8 +272,11 @@ FR_COMMAND_FUNCTION(tune)
         make_options(cli, &inputs, &choice, ranges, &goal,
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     options.budget_s = budget_s;
-    FR_TRY_GOTO(status, fr_tune(&options, inputs.costs, &tuning, err),
-                out_inputs);
+    status = fr_tune(&options, inputs.costs, &tuning, err);
+    if (status == FR_INPUT && !fr_cli_has(cli, FR_OPT_FOR) &&
+        options.space.target != NULL)
+        status = fail_for(options.space.target, err);
+    FR_TRY_GOTO(status, status, out_inputs);
     FR_TRY_GOTO(status,
                 fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
                 out_inputs);

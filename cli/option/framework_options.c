@@ -25,6 +25,30 @@ const fr_target *fr_cli_framework_target(const fr_framework *framework)
     return NULL;
 }
 
+enum { FOR_FORERUN, FOR_ANY, FOR_TARGETS };
+
+const char *fr_cli_executor_name(int i)
+{
+    return i == FOR_FORERUN ? fr_target_runtime(false)->name
+           : i == FOR_ANY   ? "any"
+                            : fr_target_name(i - FOR_TARGETS);
+}
+
+const fr_target *fr_cli_executor(const fr_cli *cli, const fr_cluster *cluster)
+{
+    const fr_framework *framework = fr_cli_framework(cli, cluster);
+    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+    int i =
+        cluster->is_this_machine && framework == NULL ? FOR_FORERUN : FOR_ANY;
+    if (fr_cli_has(cli, FR_OPT_FOR))
+        i = (int)cli->option[FR_OPT_FOR].count;
+    else if (framework != NULL)
+        return fr_cli_framework_target(framework);
+    return i == FOR_FORERUN ? fr_target_runtime(is_gpu)
+           : i == FOR_ANY   ? NULL
+                            : fr_target_at(i - FOR_TARGETS);
+}
+
 uint64_t fr_cli_given(const fr_cli *cli)
 {
     uint64_t given = 0;

@@ -14,6 +14,11 @@
 const fr_framework *fr_cli_framework(const fr_cli *cli,
                                      const fr_cluster *cluster);
 
+/* Names of --for: forerun, any, then the targets. */
+const char *fr_cli_executor_name(int i);
+/* Whose plans a search keeps to, NULL: anybody's; --for, else --framework's,
+ * else on this machine forerun's. */
+const fr_target *fr_cli_executor(const fr_cli *cli, const fr_cluster *cluster);
 /* What its plans are checked by, in its newest version; NULL: by nothing, or
  * the framework is. */
 const fr_target *fr_cli_framework_target(const fr_framework *framework);

@@ -1,6 +1,7 @@
 /* options.c: the rows of options.h, and of the fields of a plan and a job. */
 #include "cli/option/options.h"
 
+#include "cli/option/framework_options.h"
 #include "interop/export/export.h"
 #include "plan/lower/framework/framework_plan.h"
 #include "tuner/answer/goal.h"
@@ -18,7 +19,7 @@ const fr_names fr_backend_names = FR_NAMES(backends);
 static const fr_names export_names = {.at = fr_exporter_name};
 
 static const fr_names search_names = {.at = fr_search_name};
-static const fr_names target_names = {.at = fr_target_name};
+static const fr_names executor_names = {.at = fr_cli_executor_name};
 
 static const char *goal_at(int i)
 {

@@ -105,8 +105,9 @@ extern const fr_names fr_backend_names;
       "run the K best plans here for some steps, and choose by that")          \
     X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
       "write the measured steps into the --profile file")                      \
-    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &target_names, 0, 0,              \
-      "only plans that this framework accepts")                                \
+    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &executor_names, 0, 0,            \
+      "only plans that this one can execute; any: whoever (forerun where it "  \
+      "runs on this machine, else any)")                                       \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "threads of the search; any number gives the same answer")               \
     X(VARY, "vary", 0, REPEATED, "KEY=A,B,..", SEARCH, 0, 0, 0,                \

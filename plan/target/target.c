@@ -168,6 +168,23 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
                            err);
 }
 
+uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
+                             const fr_model *model, const fr_job *job)
+{
+    uint32_t who = 0;
+    const fr_target *target = fr_target_runtime(is_gpu);
+    for (int i = 0; target != NULL; target = is_gpu ? fr_target_at(i++) : NULL)
+        if (fr_target_check(target, fr_target_newest(target), FR_PLAN_BITS_ALL,
+                            0, plan, model, job, NULL) == FR_OK)
+            who |= UINT32_C(1) << i;
+    return who;
+}
+
+const char *fr_target_executor_name(int bit)
+{
+    return bit == 0 ? fr_target_runtime(false)->name : fr_target_name(bit - 1);
+}
+
 void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
                          const char *prefix, fr_buffer *out)
 {

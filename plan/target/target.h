@@ -78,7 +78,16 @@ typedef struct fr_target {
 /* Forerun's own backend for CPUs or GPUs; not among the names. */
 const fr_target *fr_target_runtime(bool is_gpu);
 
-/* Name of target i, NULL past the last; --for has these names. */
+/*
+ * Who can execute a plan that fr_plan_check() accepts, as bits: 0 is forerun's
+ * own backend, 1 + i target i as its newest version is; on CPUs forerun alone.
+ */
+uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
+                             const fr_model *model, const fr_job *job);
+/* Of a bit; NULL past the last. */
+const char *fr_target_executor_name(int bit);
+
+/* Name of target i, NULL past the last. */
 const char *fr_target_name(int i);
 const fr_target *fr_target_at(int i);
 

@@ -9,10 +9,10 @@
 
 #define FR_TARGETS(ROW)                                                        \
     ROW(megatron)                                                              \
-    ROW(megatron_bridge)                                                       \
     ROW(deepspeed)                                                             \
     ROW(torchtitan)                                                            \
     ROW(accelerate)                                                            \
+    ROW(megatron_bridge)                                                       \
     ROW(ddp)                                                                   \
     ROW(fsdp2)                                                                 \
     ROW(horovod)                                                               \

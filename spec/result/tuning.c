@@ -16,7 +16,11 @@ void fr_tuning_init(fr_tuning *tuning)
 
 const char *fr_baseline_name(fr_baseline baseline)
 {
-    return baseline == FR_BASELINE_DEVICE ? "one device" : "one node";
+    static const char *const names[FR_BASELINE_N] = {
+        [FR_BASELINE_DEVICE] = "one device",
+        [FR_BASELINE_NODE] = "one node",
+        [FR_BASELINE_RUNTIME] = "forerun runs"};
+    return names[baseline];
 }
 
 static void release_list(fr_tuned_list *list)

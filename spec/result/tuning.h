@@ -24,6 +24,7 @@ typedef struct fr_tuned {
     double run_s, run_usd, run_kwh; /* the goal's run; 0: not known */
     bool is_tie;                    /* the model's error hides the difference */
     char why[160];                  /* why it loses: "+12 % exposed dp" */
+    uint32_t run_by;                /* who can execute it: bits of target.h */
 } fr_tuned;
 
 /* Laid out as an fr_vec. */
@@ -40,19 +41,22 @@ typedef struct fr_tuning_reason {
 
 #define FR_TUNING_REASONS 12
 
-/* The best plan without a network: of one device, of one node. */
+/* The best plan without a network: of one device, of one node; and, where the
+ * best of all is for others, the best that forerun itself can run. */
 typedef enum fr_baseline {
     FR_BASELINE_DEVICE, /* one rank; CPUs: one process */
     FR_BASELINE_NODE,
+    FR_BASELINE_RUNTIME,
     FR_BASELINE_N
 } fr_baseline;
 
 typedef struct fr_tuning_baseline {
     fr_tuned tuned;
-    char why_not[256]; /* why there is none, or which limit breaks; else "" */
+    char why_not[256]; /* why there is none, or which limit breaks; else "",
+                          also where none was looked for */
 } fr_tuning_baseline;
 
-/* "one device", "one node" */
+/* "one device", "one node", "forerun runs" */
 const char *fr_baseline_name(fr_baseline baseline);
 
 /* What is best; value and bound are those of the best plan. */
@@ -79,6 +83,7 @@ enum { FR_TUNING_MEASURED = 16 };
 typedef struct fr_tuning {
     fr_tuning_goal goal;
     bool lacks_switches; /* energy is without those of the network */
+    bool is_for_any;     /* whoever can execute it, or nobody */
     fr_tuned best;       /* plan NULL: nothing fits, see nearest */
     fr_tuned robust; /* a tie that is more robust than the best, the most so of
                         those looked at; NULL: there is none */

@@ -247,22 +247,48 @@ static bool has_best(const fr_plan_space_request *space, fr_baseline baseline,
                : best->n_ranks == 1 && (space->pins & ~pins_of_one) == 0;
 }
 
+/* Bit of forerun itself among those that can execute a plan. */
+enum { RUN_BY_FORERUN = 1 };
+
+/* Of the next best plans the first that forerun can run; where all of them are
+ * for others, one that is looked for. */
+static fr_status find_runnable(const fr_tune_options *options,
+                               fr_plan_space_request space, const fr_goal *goal,
+                               const fr_cost_model *costs, fr_tuning *t,
+                               fr_err *err)
+{
+    fr_tuning_baseline *out = &t->baselines[FR_BASELINE_RUNTIME];
+    bool is_empty;
+    if (space.target != NULL || t->best.plan == NULL ||
+        (t->best.run_by & RUN_BY_FORERUN) != 0)
+        return FR_OK;
+    for (size_t i = 0; i < t->alternatives.n; i++)
+        if ((t->alternatives.at[i].run_by & RUN_BY_FORERUN) != 0)
+            return fr_tuned_copy(&t->alternatives.at[i], &out->tuned, err);
+    const fr_device_type *device = fr_cluster_device(space.cluster, 0);
+    space.target = fr_target_runtime(device->kind == FR_DEVICE_GPU);
+    space.target_version = 0;
+    return search_baseline(options, &space, goal, costs, out, &is_empty, err);
+}
+
 fr_status fr_tune_baselines(const fr_tune_options *options,
                             const fr_plan_space_request *space,
                             const fr_goal *goal, const fr_cost_model *costs,
                             fr_tuning *t, fr_err *err)
 {
-    const fr_plan_space_request of[FR_BASELINE_N] = {
+    enum { N_SMALLER = FR_BASELINE_NODE + 1 };
+    const fr_plan_space_request of[N_SMALLER] = {
         [FR_BASELINE_DEVICE] = one_device(space),
         [FR_BASELINE_NODE] = one_node(space),
     };
-    for (int i = 0; i < FR_BASELINE_N; i++) {
+    for (int i = 0; i < N_SMALLER; i++) {
         fr_tuning_baseline *b = &t->baselines[i];
         if (has_best(space, (fr_baseline)i, &t->best))
             FR_TRY(fr_tuned_copy(&t->best, &b->tuned, err));
         else
             FR_TRY(find(options, of[i], goal, costs, b, err));
     }
+    FR_TRY(find_runnable(options, *space, goal, costs, t, err));
     fr_advise(space, goal, t);
     return FR_OK;
 }

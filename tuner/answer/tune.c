@@ -104,6 +104,7 @@ fr_status fr_tune(const fr_tune_options *options, const fr_cost_model *costs,
     FR_TRY(fr_goal_check_cluster(&goal, options->space.cluster, err));
     fr_tuning_init(&tuning);
     name_goal(options, &goal, &tuning.goal);
+    tuning.is_for_any = options->space.target == NULL;
     tuning.fit_confidence = options->space.fit_confidence;
     fr_status status = tune_balanced(&with, &goal, costs, &tuning, err);
     if (status != FR_OK) {

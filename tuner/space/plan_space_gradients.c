@@ -19,12 +19,11 @@ void fr_list_zero(const fr_plan_space_request *request, const fr_plan *plan,
     }
     if (fr_push_given(request, FR_SPACE_AXIS_ZERO, values))
         return;
-    for (int i = 0; i <= (fr_is_gpu_space(request) ? 3 : 1); i++)
+    for (int i = 0; i <= 3; i++)
         fr_push_value(values, i);
 }
 
-/* On GPUs ZeRO 3 shards over all of dp x cp, or over the ranks of a node
- * (HSDP). */
+/* ZeRO 3 shards over all of dp x cp, or over the ranks of a node (HSDP). */
 void fr_list_zero_group(const fr_plan_space_request *request,
                         const fr_plan *plan, fr_plan_space_values *values)
 {
@@ -36,9 +35,13 @@ void fr_list_zero_group(const fr_plan_space_request *request,
     if (fr_push_given(request, FR_SPACE_AXIS_ZERO_GROUP, values))
         return;
     fr_push_value(values, 0);
-    int64_t inside = fr_space_node_devices(request) / plan->tp;
-    if (fr_is_gpu_space(request) && plan->zero_stage == 3 && inside > 1 &&
-        inside < n && n % inside == 0 && request->model->n_experts == 0)
+    int64_t of_node =
+        fr_is_gpu_space(request)
+            ? fr_space_node_devices(request)
+            : fr_cluster_node_slots(request->cluster, 0, plan->n_threads);
+    int64_t inside = of_node / plan->tp;
+    if (plan->zero_stage == 3 && inside > 1 && inside < n && n % inside == 0 &&
+        request->model->n_experts == 0)
         fr_push_value(values, inside);
 }
 
@@ -46,7 +49,7 @@ static void push_switch(const fr_plan_space_request *request,
                         fr_plan_field_id field, bool is_free,
                         fr_plan_space_values *values)
 {
-    if (fr_is_pinned(request, field) || !is_free || !fr_is_gpu_space(request)) {
+    if (fr_is_pinned(request, field) || !is_free) {
         fr_push_value(values, fr_field_get_i64(&fr_plan_fields[field].field,
                                                &request->base));
         return;
@@ -132,7 +135,9 @@ void fr_list_gather(const fr_plan_space_request *request, const fr_plan *plan,
                     fr_plan_space_values *values)
 {
     push_switch(request, FR_PLAN_GATHER_OVERLAP,
-                plan->zero_stage == 1 || plan->zero_stage == 2, values);
+                fr_is_gpu_space(request) &&
+                    (plan->zero_stage == 1 || plan->zero_stage == 2),
+                values);
 }
 
 /* ZeRO 2 and 3 reduce layer by layer, so bucket sizes make no difference. */

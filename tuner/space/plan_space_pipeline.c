@@ -29,13 +29,11 @@ void fr_list_vpp(const fr_plan_space_request *request, const fr_plan *plan,
 }
 
 /* The usual schedule comes first, then every other one that the plan fits.
- * Without a pipeline, or with one micro-batch, all are the same.  Schedules
- * that split backward are for GPUs. */
+ * Without a pipeline, or with one micro-batch, all are the same. */
 void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
                       fr_plan_space_values *values)
 {
     fr_plan_space_values all = {0};
-    bool is_gpu = fr_is_gpu_space(request);
     int64_t m = fr_plan_micro_batches(plan, request->job);
     bool is_given =
         plan->pp > 1 && fr_push_given(request, FR_SPACE_AXIS_SCHEDULE, &all);
@@ -52,7 +50,7 @@ void fr_list_schedule(const fr_plan_space_request *request, const fr_plan *plan,
         return;
     for (int i = 0; i < fr_n_schedules; i++) {
         const fr_schedule *schedule = fr_schedules[i];
-        if (i != (int)usual && (is_gpu || !schedule->is_split) &&
+        if (i != (int)usual &&
             fr_schedule_fits(schedule, plan->pp, m, plan->vpp))
             fr_push_value(values, i);
     }

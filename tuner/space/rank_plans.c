@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "tuner/answer/tune.h"
+#include "tuner/space/plan_space_lists.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,6 +92,9 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     tuned.n_ranks = scale.n_devices;
     tuned.n_nodes = scale.n_nodes;
     tuned.value = trial->value;
+    tuned.run_by =
+        fr_target_executors(fr_is_gpu_space(trial->request), tuned.plan,
+                            trial->request->model, trial->request->job);
     if (goal->kind != FR_GOAL_STEP || goal->tokens > 0) {
         double hours = scale.n_steps * tuned.prediction.step_s / 3600;
         tuned.run_s = 3600 * hours;

@@ -89,7 +89,7 @@ static bool advise_fewer(const fr_plan_space_request *space, fr_tuning *t)
 static void advise_all(const fr_plan_space_request *space, fr_tuning *t)
 {
     int n = snprintf(t->advice, sizeof t->advice, "distributing pays:");
-    for (int i = FR_BASELINE_N - 1; i >= 0; i--) {
+    for (int i = FR_BASELINE_NODE; i >= 0; i--) {
         const fr_tuning_baseline *b = &t->baselines[i];
         const char *name = name_of(space, (fr_baseline)i);
         size_t room = sizeof t->advice - (size_t)n;

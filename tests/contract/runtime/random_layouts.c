@@ -91,7 +91,7 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
     fr_err ignored;
 
     if (fr_plan_check(plan, &l->model, &l->job, &ignored) != FR_OK ||
-        fr_plan_world(plan) > RANDOM_LAYOUT_MAX_RANKS)
+        fr_plan_world(plan) * plan->n_threads > RANDOM_LAYOUT_MAX_RANKS)
         return false;
     /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
     if (l->is_gpu && (plan->kernels != FR_KERNELS_OWN ||
