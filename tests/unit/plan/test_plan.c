@@ -349,8 +349,8 @@ static void test_executable(void)
     expect_refused(plan, &model, "precision f32");
     fr_plan_init(&plan);
     plan.cp = 2;
-    plan.is_flash = true;
-    expect_refused(plan, &model, "choose cp 1");
+    plan.cp_kind = FR_CP_ALL_TO_ALL;
+    expect_refused(plan, &model, "choose cp-kind ring");
     fr_plan_init(&plan);
     plan.dp = 2;
     plan.zero_stage = 3;
