@@ -11,7 +11,7 @@
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
-#include "cli/option/run_length.h"
+#include "cli/run/run_length.h"
 #include "cli/option/usual_job.h"
 #include "core/base/fileio.h"
 #include "core/base/text.h"

@@ -5,7 +5,7 @@
 #include "cli/inputs.h"
 #include "cli/option/idle_options.h"
 #include "cli/option/plan_choice.h"
-#include "cli/option/run_length.h"
+#include "cli/run/run_length.h"
 #include "cli/option/usual_job.h"
 #include "report/fit_report.h"
 #include "report/prediction_report.h"

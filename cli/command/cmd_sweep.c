@@ -6,7 +6,7 @@
 #include "cli/option/goal_options.h"
 #include "cli/option/idle_options.h"
 #include "cli/option/no_effect.h"
-#include "cli/option/run_length.h"
+#include "cli/run/run_length.h"
 #include "cli/sweep_points.h"
 #include "cli/sweep_trials.h"
 #include "core/base/text.h"

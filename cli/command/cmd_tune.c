@@ -8,7 +8,7 @@
 #include "cli/option/idle_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
-#include "cli/option/run_length.h"
+#include "cli/run/run_length.h"
 #include "cli/option/usual_job.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"

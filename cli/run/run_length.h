@@ -2,8 +2,8 @@
  * run_length.h: --tokens and --steps of a command that predicts one plan: the
  * run that its step makes, as tune counts it.
  */
-#ifndef FR_CLI_OPTION_RUN_LENGTH_H
-#define FR_CLI_OPTION_RUN_LENGTH_H
+#ifndef FR_CLI_RUN_RUN_LENGTH_H
+#define FR_CLI_RUN_RUN_LENGTH_H
 
 #include "cli/command.h"
 #include "report/run_length_report.h"

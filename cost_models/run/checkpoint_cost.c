@@ -1,0 +1,81 @@
+/* checkpoint_cost.c: see checkpoint_cost.h. */
+#include "cost_models/run/checkpoint_cost.h"
+
+#include "plan/codec/optimizer.h"
+
+static const char *const kinds[] = {
+    [FR_CHECKPOINT_SYNC] = "sync",
+    [FR_CHECKPOINT_ASYNC] = "async",
+    [FR_CHECKPOINT_MEMORY] = "memory",
+};
+
+const fr_names fr_checkpoint_kind_names = FR_NAMES(kinds);
+
+/*
+ * Of a node whose storage nobody knows: BLOOM-176B wrote 2.3 TB in 40 s from
+ * 48 nodes to GPFS over NVMe (BigScience, train/tr11-176B-ml/chronicles.md);
+ * torchsnapshot 20 GB in 2.68 s from 4 nodes to FSx for Lustre, which is 1.9
+ * GB/s (pytorch/torchsnapshot, benchmarks/ddp/README.md).
+ */
+static const double usual_node_Bps = 2.3e12 / 40 / 48;
+/* PCIe 3.0 x 16, where the link to the host is not known. */
+static const double usual_host_link_Bps = 12e9;
+
+static uint64_t bytes_of(const fr_model *model, const fr_job *job,
+                         const fr_plan *plan)
+{
+    const uint64_t n = fr_model_parameters(model);
+    return n * fr_dtype_bytes(fr_plan_storage_dtype(plan)) +
+           fr_optimizer_resident_bytes(job->optimizer, n,
+                                       fr_plan_has_master(plan));
+}
+
+/* The given rate, that of the nodes, or the usual one. */
+static double rate_of(double given_Bps, double node_Bps, int64_t n_nodes,
+                      bool *is_assumed)
+{
+    *is_assumed = !(given_Bps > 0) && !(node_Bps > 0);
+    if (given_Bps > 0)
+        return given_Bps;
+    return (double)n_nodes * (node_Bps > 0 ? node_Bps : usual_node_Bps);
+}
+
+static double or_usual(double value, double usual)
+{
+    return value > 0 ? value : usual;
+}
+
+fr_checkpoint_cost fr_checkpoint_price(const fr_model *model, const fr_job *job,
+                                       const fr_plan *plan,
+                                       const fr_cluster *cluster,
+                                       int64_t n_nodes, fr_checkpoint_kind kind,
+                                       const fr_storage_rates *rates)
+{
+    const fr_node_type *node = fr_cluster_node_type(cluster, 0);
+    fr_checkpoint_cost cost = {.bytes = bytes_of(model, job, plan)};
+    const double bytes = (double)cost.bytes;
+    const double on_node = bytes / (double)n_nodes;
+    const double copy_s = on_node / node->n_devices /
+                          or_usual(node->host_link_Bps, usual_host_link_Bps);
+    cost.write_Bps = rate_of(rates->write_Bps, node->storage_write_Bps, n_nodes,
+                             &cost.is_write_assumed);
+    cost.read_Bps = rate_of(rates->read_Bps, node->storage_read_Bps, n_nodes,
+                            &cost.is_read_assumed);
+    cost.load_s = bytes / cost.read_Bps;
+    switch (kind) {
+    case FR_CHECKPOINT_ASYNC:
+        cost.blocked_s = copy_s;
+        cost.drain_s = bytes / cost.write_Bps;
+        break;
+    case FR_CHECKPOINT_MEMORY:
+        cost.blocked_s = copy_s;
+        if (n_nodes > 1)
+            cost.drain_s = on_node / fr_cluster_nic_Bps(cluster, 0);
+        cost.load_s = copy_s + cost.drain_s;
+        break;
+    default:
+        cost.blocked_s = bytes / cost.write_Bps;
+        break;
+    }
+    return cost;
+}

@@ -1,0 +1,75 @@
+/* checkpoint_interval.c: see checkpoint_interval.h. */
+#include "sim/run/checkpoint_interval.h"
+
+#include <math.h>
+
+/* All that interrupts, and what each takes on average until steps go on. */
+typedef struct interruption {
+    double per_s, down_s;
+} interruption;
+
+static interruption interruption_of(const fr_run_conditions *c)
+{
+    const double failure_s = c->restart_s + c->hang_frac * c->hang_s;
+    const double absence_s = c->absence_s + c->restart_s;
+    interruption all = {.per_s = c->failures_per_s + c->interruptions_per_s};
+    if (all.per_s > 0)
+        all.down_s = (c->failures_per_s * failure_s +
+                      c->interruptions_per_s * absence_s) /
+                     all.per_s;
+    return all;
+}
+
+/* Expected seconds for `steps_s` of steps in a cycle, over steps_s. */
+static double seconds_per_step_second(const fr_run_conditions *c,
+                                      double steps_s)
+{
+    const interruption all = interruption_of(c);
+    /* The checkpoint before has to be away first. */
+    const double wait_s = fmax(c->drain_s - steps_s, 0);
+    const double cycle_s = steps_s + wait_s + c->blocked_s;
+    /* A failure while it is restarted begins that again. */
+    const double down_s = expm1(all.per_s * c->restart_s) / all.per_s +
+                          (all.down_s - c->restart_s);
+    const double cycle =
+        (1 / all.per_s + down_s) * expm1(all.per_s * cycle_s) / steps_s;
+    return cycle * (1 + all.per_s * c->drain_s);
+}
+
+int64_t fr_checkpoint_best_interval(const fr_run_conditions *c)
+{
+    const double ratio = (sqrt(5) - 1) / 2;
+    const interruption all = interruption_of(c);
+    if (!(all.per_s > 0))
+        return 0;
+    /* Golden section over the logarithm: the curve has one minimum. */
+    double low = log(c->step_s), high = log(fmax(20 / all.per_s, c->step_s));
+    for (int i = 0; i < 80; i++) {
+        const double a = high - ratio * (high - low);
+        const double b = low + ratio * (high - low);
+        if (seconds_per_step_second(c, exp(a)) <
+            seconds_per_step_second(c, exp(b)))
+            high = b;
+        else
+            low = a;
+    }
+    const double steps = floor(exp((low + high) / 2) / c->step_s);
+    if (steps < 1)
+        return 1;
+    return seconds_per_step_second(c, steps * c->step_s) <=
+                   seconds_per_step_second(c, (steps + 1) * c->step_s)
+               ? (int64_t)steps
+               : (int64_t)steps + 1;
+}
+
+double fr_run_expected_goodput(const fr_run_conditions *c)
+{
+    const double steps_s = (double)c->every_steps * c->step_s;
+    if (c->presence.n > 0 || c->n_spares >= 0)
+        return 0;
+    if (!(interruption_of(c).per_s > 0))
+        return c->every_steps == 0 ? 1
+                                   : steps_s / (steps_s + c->blocked_s +
+                                                fmax(c->drain_s - steps_s, 0));
+    return c->every_steps == 0 ? 0 : 1 / seconds_per_step_second(c, steps_s);
+}

@@ -1,0 +1,25 @@
+/*
+ * checkpoint_interval.h: how often to save, in closed form.
+ *
+ * Failures come without memory, at a rate of r in a second.  A cycle of w
+ * seconds of steps and b seconds of saving, begun again after each failure
+ * once d seconds have passed, takes (1/r + d)(exp(r (w + b)) - 1) on average
+ * (Daly, "A higher order estimate of the optimum checkpoint interval for
+ * restart dumps", FGCS 22, 2006, which cuts it off; a failure while it is
+ * restarted begins that again).  What is lost is more by the time in which a
+ * checkpoint is still on its way.
+ */
+#ifndef FR_SIM_RUN_CHECKPOINT_INTERVAL_H
+#define FR_SIM_RUN_CHECKPOINT_INTERVAL_H
+
+#include "sim/run/run_conditions.h"
+
+/* Steps that make the expected time per step least; 0: nothing interrupts the
+ * run, so nothing needs to be saved but its end. */
+int64_t fr_checkpoint_best_interval(const fr_run_conditions *conditions);
+
+/* Expected share of useful steps of a run without end, stragglers and input
+ * apart; 0: not known in closed form (nodes that have to be waited for). */
+double fr_run_expected_goodput(const fr_run_conditions *conditions);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * run_conditions.h: what a run of many steps meets on its way: checkpoints,
+ * failures, nodes that are missing.  All times are seconds, all rates those of
+ * the whole job.
+ */
+#ifndef FR_SIM_RUN_RUN_CONDITIONS_H
+#define FR_SIM_RUN_RUN_CONDITIONS_H
+
+#include "core/base/err.h"
+
+/* When nodes that can be taken away are there: spans of time in turn, there
+ * first, over and over. */
+typedef struct fr_run_presence {
+    const double *spans_s; /* [n], borrowed; an even number */
+    size_t n;
+} fr_run_presence;
+
+typedef struct fr_run_conditions {
+    double step_s;         /* without anything of what follows; > 0 */
+    double straggler_frac; /* of it, waits for slower ranks, [0, 1] */
+    double input_frac;     /* of it, waits for data */
+    double start_s;        /* until the first step of the run */
+
+    /* Checkpoints, every so many steps; 0: none but the last. */
+    int64_t every_steps;
+    double blocked_s; /* training waits */
+    double drain_s;   /* after that, until it can be loaded */
+
+    /* Failures, memoryless. */
+    double failures_per_s; /* 0: none */
+    double restart_s;      /* until training goes on, at nodes that are there */
+    double hang_frac;      /* of failures that nobody sees for hang_s */
+    double hang_s;
+    double node_frac; /* of failures that take a node away ... */
+    int64_t n_spares; /* ... which one of these replaces; -1: there always is
+                         one */
+    double repair_s;  /* until a node is back */
+
+    /* Nodes that can be taken away (spot): all that the job needs are there,
+     * or it waits.  Either memoryless, or as it was somewhere. */
+    double interruptions_per_s; /* 0: never */
+    double absence_s;           /* until they are back, the mean */
+    double notice_s;            /* a checkpoint that takes less is made */
+    fr_run_presence presence;   /* n > 0: instead of the two */
+} fr_run_conditions;
+
+/* FR_INPUT: something is negative, not finite, or makes no sense. */
+FR_CHECKED fr_status fr_run_conditions_check(const fr_run_conditions *c,
+                                             fr_err *err);
+
+#endif

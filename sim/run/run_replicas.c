@@ -1,0 +1,384 @@
+/* run_replicas.c: see run_replicas.h. */
+#include "sim/run/run_replicas.h"
+
+#include "core/numbers/rng.h"
+#include "core/numbers/stats.h"
+#include "sim/run/checkpoint_interval.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A run that takes so many times its undisturbed time is given up, and one
+ * that is interrupted so often. */
+static const double most_times = 50;
+enum { MOST_INTERRUPTIONS = 50000 };
+static const double day_s = 86400;
+
+/* What draws are for: each has a sequence of its own, so that one more draw of
+ * one changes nothing of the others. */
+typedef enum draw_use {
+    DRAW_FAILURE,
+    DRAW_HANG,
+    DRAW_NODE,
+    DRAW_PRESENCE,
+    DRAW_USES
+} draw_use;
+
+typedef struct replica {
+    const fr_run_conditions *c;
+    const fr_run_request *request;
+    uint64_t index;
+    uint64_t n_drawn[DRAW_USES];
+    double now_s;
+    double saved_s; /* of undisturbed steps: what is not lost any more */
+    double finish_s, end_s;             /* it is given up at end_s */
+    double parts_s[FR_RUN_PARTS];       /* up to the horizon */
+    int64_t n_interruptions, n_counted; /* those before the horizon */
+    double absent_s; /* when the nodes go next; HUGE_VAL: never */
+    size_t i_span;   /* of presence: the next */
+    double *back_s;  /* [n_spares + 1]: when nodes in repair are back, a ring */
+    size_t n_away, first_away;
+} replica;
+
+/* ---- draws --------------------------------------------------------------- */
+
+/* Uniform in (0, 1]. */
+static double draw(replica *r, draw_use use)
+{
+    return 1 - fr_hash_uniform(r->request->seed, r->index, (uint64_t)use,
+                               r->n_drawn[use]++);
+}
+
+static double draw_exponential(replica *r, draw_use use, double mean)
+{
+    return -log(draw(r, use)) * mean;
+}
+
+/* How long nothing fails from now on. */
+static double next_failure_s(replica *r)
+{
+    return r->c->failures_per_s > 0
+               ? draw_exponential(r, DRAW_FAILURE, 1 / r->c->failures_per_s)
+               : HUGE_VAL;
+}
+
+/* The length of the next span, of those with nodes and those without. */
+static double next_span_s(replica *r, bool is_there)
+{
+    const fr_run_presence *presence = &r->c->presence;
+    if (presence->n > 0)
+        return presence->spans_s[r->i_span++ % presence->n];
+    if (!is_there)
+        return draw_exponential(r, DRAW_PRESENCE, r->c->absence_s);
+    return r->c->interruptions_per_s > 0
+               ? draw_exponential(r, DRAW_PRESENCE,
+                                  1 / r->c->interruptions_per_s)
+               : HUGE_VAL;
+}
+
+/* ---- time ---------------------------------------------------------------- */
+
+static double horizon_of(const replica *r)
+{
+    return r->request->horizon_s > 0 ? r->request->horizon_s : HUGE_VAL;
+}
+
+static void book(replica *r, fr_run_part part, double seconds)
+{
+    const double left_s = horizon_of(r) - r->now_s;
+    r->parts_s[part] += fmax(fmin(seconds, left_s), 0);
+    r->now_s += seconds;
+}
+
+static void book_steps(replica *r, double steps_s)
+{
+    const double straggler = r->c->straggler_frac, input = r->c->input_frac;
+    r->parts_s[FR_RUN_STRAGGLER] += steps_s * straggler;
+    r->parts_s[FR_RUN_INPUT] += steps_s * input;
+    r->parts_s[FR_RUN_USEFUL] += steps_s * (1 - straggler - input);
+}
+
+static void count_interruption(replica *r)
+{
+    r->n_interruptions++;
+    r->n_counted += r->now_s < horizon_of(r);
+}
+
+static bool is_given_up(const replica *r)
+{
+    return r->now_s >= r->end_s || r->n_interruptions > MOST_INTERRUPTIONS;
+}
+
+/* ---- training ------------------------------------------------------------ */
+
+/* What a while of training is made of. */
+typedef struct stretch {
+    double saved_s;   /* steps in checkpoints that can be loaded */
+    double unsaved_s; /* steps since */
+    double waited_s;  /* for checkpoints */
+} stretch;
+
+/* Steps, then a checkpoint, over and over; from the second on it waits until
+ * the one before is away. */
+typedef struct cycles {
+    double steps_s, blocked_s, wait_s;
+} cycles;
+
+static cycles cycles_of(const fr_run_conditions *c)
+{
+    const double steps_s = (double)c->every_steps * c->step_s;
+    return (cycles){steps_s, c->blocked_s, fmax(c->drain_s - steps_s, 0)};
+}
+
+/* How many checkpoints are over after so long. */
+static double count_saved(const cycles *of, double seconds)
+{
+    const double first_s = of->steps_s + of->blocked_s;
+    return seconds < first_s
+               ? 0
+               : 1 + floor((seconds - first_s) / (first_s + of->wait_s));
+}
+
+/* The time that n checkpoints take. */
+static double waits_of(const cycles *of, double n)
+{
+    return n * of->blocked_s + fmax(n - 1, 0) * of->wait_s;
+}
+
+static stretch train(const fr_run_conditions *c, double seconds)
+{
+    const cycles of = cycles_of(c);
+    if (c->every_steps == 0)
+        return (stretch){.unsaved_s = seconds};
+    const double n = count_saved(&of, seconds);
+    const double n_safe = count_saved(&of, seconds - c->drain_s);
+    const double begun_s = n * of.steps_s + waits_of(&of, n);
+    const double steps_s = fmin(seconds - begun_s, of.steps_s);
+    return (stretch){.saved_s = n_safe * of.steps_s,
+                     .unsaved_s = (n - n_safe) * of.steps_s + steps_s,
+                     .waited_s = seconds - n * of.steps_s - steps_s};
+}
+
+/* Seconds until `left_s` of steps are done, if nothing comes between. */
+static double time_of(const fr_run_conditions *c, double left_s)
+{
+    const cycles of = cycles_of(c);
+    if (c->every_steps == 0)
+        return left_s;
+    return left_s + waits_of(&of, fmax(ceil(left_s / of.steps_s) - 1, 0));
+}
+
+/* Books training for so long; what of it is lost at its end is unless
+ * `is_safe`. */
+static void book_training(replica *r, double seconds, bool is_safe)
+{
+    const stretch all = train(r->c, seconds);
+    const double kept_s = all.saved_s + (is_safe ? all.unsaved_s : 0);
+    if (r->now_s + seconds <= horizon_of(r)) {
+        book_steps(r, kept_s);
+        r->parts_s[FR_RUN_CHECKPOINT] += all.waited_s;
+        r->parts_s[FR_RUN_LOST] += all.saved_s + all.unsaved_s - kept_s;
+    } else if (r->now_s < horizon_of(r)) {
+        /* At the horizon nothing is lost so far. */
+        const stretch part = train(r->c, horizon_of(r) - r->now_s);
+        book_steps(r, part.saved_s + part.unsaved_s);
+        r->parts_s[FR_RUN_CHECKPOINT] += part.waited_s;
+    }
+    r->now_s += seconds;
+    r->saved_s += kept_s;
+}
+
+/* ---- interruptions ------------------------------------------------------- */
+
+static bool has_presence(const fr_run_conditions *c)
+{
+    return c->presence.n > 0 || c->interruptions_per_s > 0;
+}
+
+/* Waits until the nodes are there, if they have gone meanwhile. */
+static void wait_for_nodes(replica *r)
+{
+    while (r->now_s >= r->absent_s) {
+        const double back_s = r->absent_s + next_span_s(r, false);
+        r->absent_s = back_s + next_span_s(r, true);
+        if (back_s > r->now_s)
+            book(r, FR_RUN_IDLE, back_s - r->now_s);
+    }
+}
+
+/* A node is away for repair: one of the spares takes its place, or the first
+ * that comes back. */
+static void replace_node(replica *r)
+{
+    const size_t n_ring = (size_t)r->c->n_spares + 1;
+    while (r->n_away > 0 && r->back_s[r->first_away] <= r->now_s) {
+        r->first_away = (r->first_away + 1) % n_ring;
+        r->n_away--;
+    }
+    r->back_s[(r->first_away + r->n_away++) % n_ring] =
+        r->now_s + r->c->repair_s;
+    if (r->n_away <= (size_t)r->c->n_spares)
+        return;
+    book(r, FR_RUN_IDLE, r->back_s[r->first_away] - r->now_s);
+    r->first_away = (r->first_away + 1) % n_ring;
+    r->n_away--;
+}
+
+/* From a failure until steps go on; others may come meanwhile. */
+static void restart(replica *r, double start_s)
+{
+    while (!is_given_up(r)) {
+        wait_for_nodes(r);
+        const double failure_s = next_failure_s(r);
+        const double until_s = fmin(failure_s, r->absent_s - r->now_s);
+        if (start_s <= until_s) {
+            book(r, FR_RUN_RESTART, start_s);
+            return;
+        }
+        book(r, FR_RUN_RESTART, until_s);
+        count_interruption(r);
+        start_s = r->c->restart_s;
+    }
+}
+
+static void fail(replica *r)
+{
+    const fr_run_conditions *c = r->c;
+    count_interruption(r);
+    if (c->hang_frac > 0 && draw(r, DRAW_HANG) <= c->hang_frac)
+        book(r, FR_RUN_RESTART, c->hang_s);
+    if (c->n_spares >= 0 && draw(r, DRAW_NODE) <= c->node_frac)
+        replace_node(r);
+    restart(r, c->restart_s);
+}
+
+static void lose_nodes(replica *r)
+{
+    count_interruption(r);
+    restart(r, r->c->restart_s);
+}
+
+static void run_replica(replica *r)
+{
+    const fr_run_conditions *c = r->c;
+    const double work_s = r->request->work_s;
+    const double save_s = c->blocked_s + c->drain_s;
+    r->end_s = fmax(work_s * most_times, r->request->horizon_s);
+    r->absent_s = has_presence(c) ? next_span_s(r, true) : HUGE_VAL;
+    restart(r, c->start_s);
+    while (!is_given_up(r)) {
+        const double finish_s = time_of(c, work_s - r->saved_s);
+        const double failure_s = next_failure_s(r);
+        const double absent_s = r->absent_s - r->now_s;
+        const double until_s = fmin(failure_s, absent_s);
+        if (finish_s <= until_s) {
+            book_training(r, finish_s, true);
+            r->finish_s = r->now_s;
+            return;
+        }
+        const bool is_failure = failure_s < absent_s;
+        /* With notice the nodes stay until all is saved. */
+        book_training(r, until_s, !is_failure && save_s <= c->notice_s);
+        if (is_failure)
+            fail(r);
+        else
+            lose_nodes(r);
+    }
+    r->finish_s = HUGE_VAL;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static double goodput_of(const replica *r, double *total_s)
+{
+    *total_s = 0;
+    for (int part = 0; part < FR_RUN_PARTS; part++)
+        *total_s += r->parts_s[part];
+    return *total_s > 0 ? r->parts_s[FR_RUN_USEFUL] / *total_s : 0;
+}
+
+typedef struct samples {
+    double *goodput, *finish_days; /* [n_runs] */
+    double *back_s;
+} samples;
+
+static void add_replica(const replica *r, int64_t i, samples *s,
+                        fr_goodput *out)
+{
+    double total_s;
+    const double n = (double)r->request->n_runs;
+    s->goodput[i] = goodput_of(r, &total_s);
+    s->finish_days[i] = r->finish_s / day_s;
+    out->n_unfinished += isinf(r->finish_s);
+    out->goodput += s->goodput[i] / n;
+    out->finish_days_mean += s->finish_days[i] / n;
+    out->interruptions += (double)r->n_counted / n;
+    for (int part = 0; part < FR_RUN_PARTS; part++)
+        out->waterfall[part] += r->parts_s[part] / total_s / n;
+}
+
+/* Runs that were given up come last: no interpolation with those. */
+static double finish_at(const samples *s, int64_t n, double p)
+{
+    const size_t i = (size_t)ceil(p * (double)(n - 1));
+    return isinf(s->finish_days[i])
+               ? HUGE_VAL
+               : fr_stats_quantile_sorted(s->finish_days, (size_t)n, p);
+}
+
+static void summarize(const samples *s, int64_t n, fr_goodput *out)
+{
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++)
+        squares += pow(s->goodput[i] - out->goodput, 2);
+    if (n > 1)
+        out->goodput_standard_error =
+            sqrt(squares / (double)(n - 1) / (double)n);
+    fr_stats_sort(s->goodput, (size_t)n);
+    fr_stats_sort(s->finish_days, (size_t)n);
+    out->goodput_p5 = fr_stats_quantile_sorted(s->goodput, (size_t)n, 0.05);
+    out->goodput_p95 = fr_stats_quantile_sorted(s->goodput, (size_t)n, 0.95);
+    out->finish_days = (fr_spread){finish_at(s, n, 0.05), finish_at(s, n, 0.5),
+                                   finish_at(s, n, 0.95)};
+}
+
+static void run_all(const fr_run_conditions *c, const fr_run_request *request,
+                    samples *s, fr_goodput *out)
+{
+    for (int64_t i = 0; i < request->n_runs; i++) {
+        replica r = {.c = c,
+                     .request = request,
+                     .index = (uint64_t)i,
+                     .back_s = s->back_s};
+        run_replica(&r);
+        add_replica(&r, i, s, out);
+    }
+    summarize(s, request->n_runs, out);
+    out->expected_goodput = fr_run_expected_goodput(c);
+}
+
+fr_status fr_run_replicas(const fr_run_conditions *conditions,
+                          const fr_run_request *request, fr_goodput *out,
+                          fr_err *err)
+{
+    samples s = {0};
+    fr_status status = FR_OK;
+    FR_TRY(fr_run_conditions_check(conditions, err));
+    if (!(request->work_s > 0) || !isfinite(request->work_s) ||
+        request->n_runs < 1)
+        return fr_fail(err, FR_INPUT, "a run without steps, or no run at all");
+    const size_t n_ring =
+        conditions->n_spares < 0 ? 1 : (size_t)conditions->n_spares + 1;
+    s.goodput = calloc((size_t)request->n_runs, sizeof *s.goodput);
+    s.finish_days = calloc((size_t)request->n_runs, sizeof *s.finish_days);
+    s.back_s = calloc(n_ring, sizeof *s.back_s);
+    *out = (fr_goodput){.n_runs = request->n_runs};
+    if (s.goodput == NULL || s.finish_days == NULL || s.back_s == NULL)
+        status = fr_fail_no_memory(err);
+    else
+        run_all(conditions, request, &s, out);
+    free(s.goodput);
+    free(s.finish_days);
+    free(s.back_s);
+    return status;
+}
