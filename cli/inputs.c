@@ -39,23 +39,26 @@ static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
         fr_cli_note(cli, "forerun: warning: stale profile: %s", difference);
 }
 
-/* What a cluster file says and nothing reads yet. */
+/* What a cluster file says and a step does not depend on. */
 static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
 {
+    if (fr_command_takes(cli->command, FR_OPT_FOR_DAYS))
+        return; /* it tells of runs */
     if (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
         cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0)
         fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "
-                         "spot interruptions) are read and not used: runs "
-                         "are without failures and restarts");
+                         "spot interruptions) are not in this answer, which is "
+                         "without failures and restarts: forerun goodput has "
+                         "them");
     if (cluster->carbon_g_per_kwh > 0)
-        fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is read and "
-                         "not used");
+        fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is not in "
+                         "this answer: forerun goodput has it");
     for (size_t i = 0; i < cluster->n_node_types; i++)
         if (cluster->node_types[i].storage_read_Bps > 0 ||
             cluster->node_types[i].storage_write_Bps > 0)
             fr_cli_note(cli,
-                        "forerun: storage rates of node-type '%s' are read and "
-                        "not used: no prediction follows them",
+                        "forerun: storage rates of node-type '%s' are not in "
+                        "this answer: forerun goodput has checkpoints",
                         cluster->node_types[i].id);
 }
 

@@ -6,7 +6,7 @@
 #include "cli/inputs.h"
 #include "core/base/fileio.h"
 #include "plan/ir/step_breakdown.h"
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 #include "report/timeline/trace_json.h"
 
 #include <string.h>

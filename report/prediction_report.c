@@ -3,14 +3,13 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "report/bar.h"
 #include "report/table.h"
 #include "spec/result/prediction_fields.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define BAR_CELLS 24
 
 /* ---- JSON ---------------------------------------------------------------- */
 
@@ -92,27 +91,11 @@ char *fr_report_part_title(fr_part part, char *buf, size_t n_buf)
     return buf;
 }
 
-/* A bar of eighths of a character. */
-static const char *bar(double frac, char *buf, size_t n_buf)
-{
-    static const char *const eighths[] = {"",  "▏", "▎", "▍",
-                                          "▌", "▋", "▊", "▉"};
-    double clean = isfinite(frac) ? fmin(fmax(frac, 0.0), 1.0) : 0.0;
-    int n = (int)lround(clean * BAR_CELLS * 8);
-    size_t used = 0;
-    buf[0] = '\0';
-    for (; n >= 8 && used + 4 < n_buf; n -= 8)
-        used += (size_t)snprintf(buf + used, n_buf - used, "█");
-    if (n > 0 && n < 8)
-        snprintf(buf + used, n_buf - used, "%s", eighths[n]);
-    return buf;
-}
-
 static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
                              fr_err *err)
 {
     static const char *const headings[] = {"part", ">time", ">share", "", NULL};
-    char title[32], blocks[4 * BAR_CELLS];
+    char title[32], blocks[FR_BAR_BYTES];
     fr_table table;
     fr_table_init(&table, headings);
     for (int i = 0; i < FR_PART_N; i++) {
@@ -124,7 +107,7 @@ static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
                       fr_report_part_title((fr_part)i, title, sizeof title));
         fr_table_s(&table, part_s);
         fr_table_cell(&table, "%.1f %%", 100 * frac);
-        fr_table_text(&table, bar(frac, blocks, sizeof blocks));
+        fr_table_text(&table, fr_bar(frac, blocks, sizeof blocks));
     }
     return fr_table_finish(&table, out, err);
 }

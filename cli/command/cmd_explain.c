@@ -4,17 +4,10 @@
 #include "cli/command.h"
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
-#include "cli/option/config_choice.h"
-#include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/idle_options.h"
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_choice.h"
-#include "cli/option/plan_options.h"
 #include "cli/run/run_length.h"
-#include "cli/option/usual_job.h"
-#include "core/base/fileio.h"
-#include "core/base/text.h"
+#include "cli/subject/plan_subject.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
 #include "report/fit_report.h"
@@ -24,7 +17,6 @@
 #include "tuner/study/explain_plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* What is explained, and what is known of it. */
 typedef struct subject {
@@ -114,14 +106,6 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     return fr_answer_print(&answer, cli, err);
 }
 
-/* The cluster: the second word, or with --from the only one; NULL: none. */
-static const char *cluster_word(const fr_cli *cli)
-{
-    if (fr_cli_has(cli, FR_OPT_FROM))
-        return cli->positional[0];
-    return cli->n_positional > 1 ? cli->positional[1] : NULL;
-}
-
 /* Without a cluster the plan is shown as it is. */
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
@@ -132,7 +116,7 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
     if (cli->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
         !fr_cli_has(cli, FR_OPT_FROM))
         return fr_fail(err, FR_USAGE, "--model goes with --from alone");
-    for (int i = 0; i < FR_OPT_N && cluster_word(cli) == NULL; i++) {
+    for (int i = 0; i < FR_OPT_N && fr_plan_subject_cluster(cli) == NULL; i++) {
         if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
             i == FR_OPT_QUIET || i == FR_OPT_HELP || i == FR_OPT_COLUMNS)
             continue;
@@ -140,82 +124,6 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
                        "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
                        fr_option_get((fr_option)i).name);
     }
-    return FR_OK;
-}
-
-/* A file that says it is one; a model is one by its name or its keys. */
-static bool is_plan_file(const char *path)
-{
-    char *text = NULL;
-    size_t n = 0;
-    fr_err unused;
-    if (fr_file_read(path, 1u << 24, &text, &n, &unused) != FR_OK)
-        return false;
-    bool is_plan = memmem(text, n, "\"forerun.plan/", 14) != NULL;
-    free(text);
-    return is_plan;
-}
-
-/* A plan file, or what a framework runs today. */
-static fr_status load_file(const fr_cli *cli, subject *s, fr_err *err)
-{
-    fr_config config;
-    if (!fr_cli_has(cli, FR_OPT_FROM))
-        return fr_as_input(fr_plan_file_load(cli->positional[0], &s->file, err),
-                           err);
-    FR_TRY(fr_config_choice_from(
-        cli, NULL, fr_cluster_slots(&s->inputs.cluster), &config, err));
-    fr_buffer_release(&config.notes);
-    s->file = config.file; /* handed over */
-    return FR_OK;
-}
-
-/* Options over what the file says. */
-static fr_status load_plan(const fr_cli *cli, subject *s, fr_err *err)
-{
-    FR_TRY(load_file(cli, s, err));
-    if (cluster_word(cli) == NULL)
-        return FR_OK;
-    int64_t n_ranks = fr_plan_world(&s->file.plan);
-    FR_TRY(fr_cli_apply_job(cli, &s->file.job, err));
-    FR_TRY(fr_cli_apply_plan(cli, &s->file.plan, NULL, err));
-    fr_cli_apply_framework(cli, &s->inputs.cluster, &s->file.plan, &s->file.job,
-                           &s->file.model);
-    if (fr_cli_framework(cli, &s->inputs.cluster) != NULL)
-        fr_text_copy_cut(s->file.framework, sizeof s->file.framework,
-                         fr_cli_framework(cli, &s->inputs.cluster)->name);
-    FR_TRY(fr_plan_choice_balance(cli, &s->inputs, &s->file.model, &s->file.job,
-                                  &s->file.plan, err));
-    fr_plan_choice_note(cli, &s->inputs.cluster, &s->file.plan);
-    fr_note_no_effect(cli, &s->file.model, &s->inputs.cluster);
-    if (fr_plan_world(&s->file.plan) == n_ranks)
-        return FR_OK;
-    free(s->file.node_of_rank); /* they stood elsewhere */
-    s->file.node_of_rank = NULL;
-    return FR_OK;
-}
-
-static fr_status load_model(const fr_cli *cli, subject *s, fr_err *err)
-{
-    fr_plan_choice choice = {0};
-    fr_plan_file_init(&s->file);
-    fr_status status = fr_plan_choice_load(cli, cli->positional[0], NULL,
-                                           &s->inputs, &choice, err);
-    if (status == FR_OK)
-        fr_usual_plan(cli, &s->inputs, &choice);
-    if (status == FR_OK)
-        status = fr_usual_ranks(cli, &s->inputs, false, &choice.plan, err);
-    if (status == FR_OK)
-        status = fr_plan_choice_balance(cli, &s->inputs, &choice.model,
-                                        &choice.job, &choice.plan, err);
-    if (status != FR_OK) {
-        fr_plan_choice_release(&choice);
-        return status;
-    }
-    s->file.model = choice.model; /* handed over */
-    s->file.job = choice.job;
-    memcpy(s->file.framework, choice.framework, sizeof s->file.framework);
-    s->file.plan = choice.plan;
     return FR_OK;
 }
 
@@ -269,17 +177,13 @@ FR_COMMAND_FUNCTION(explain)
     fr_status status;
     FR_TRY(check_options(cli, err));
     FR_TRY(fr_cli_check_run_length(cli, err));
-    const char *cluster = cluster_word(cli);
+    const char *cluster = fr_plan_subject_cluster(cli);
     const bool has_cluster = cluster != NULL;
-    bool is_plan = !has_cluster || fr_cli_has(cli, FR_OPT_FROM) ||
-                   is_plan_file(cli->positional[0]);
     fr_plan_file_init(&s.file);
     if (has_cluster)
         FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &s.inputs, err),
                     out_subject);
-    status = is_plan ? load_plan(cli, &s, err) : load_model(cli, &s, err);
-    if (status == FR_OK && is_plan && has_cluster)
-        status = fr_usual_ranks(cli, &s.inputs, true, &s.file.plan, err);
+    status = fr_plan_subject_load(cli, &s.inputs, &s.file, err);
     if (status == FR_OK && has_cluster)
         status = analyse(cli, &s, err);
     if (status == FR_OK)

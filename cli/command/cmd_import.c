@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/measured/measured.h"
-#include "cli/option/config_choice.h"
+#include "cli/subject/config_choice.h"
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "interop/import/import.h"

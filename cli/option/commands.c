@@ -78,6 +78,25 @@ static const fr_option explain_options[] = {FR_OPT_FROM,
                                             FR_OPT_JOBS,
                                             FR_OPT_TOP,
                                             OF_PLAN_AND_JOB};
+static const fr_option goodput_options[] = {
+    FR_OPT_FROM,         FR_OPT_MODEL,       FR_OPT_TOKENS,
+    FR_OPT_SPOT,         FR_OPT_COLUMNS,     FR_OPT_PROFILE,
+    FR_OPT_RANKS,        FR_OPT_FOR_DAYS,    FR_OPT_RUNS,
+    FR_OPT_MTBF,         FR_OPT_RESTART,     FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_SPARES,       FR_OPT_REPAIR,      FR_OPT_CHECKPOINT_KIND,
+    FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY,  FR_OPT_STORAGE_WRITE,
+    FR_OPT_SPOT_WAIT,    FR_OPT_SPOT_NOTICE, OF_PLAN_AND_JOB};
+static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
+                                          FR_OPT_TOKENS,
+                                          FR_OPT_RUNS,
+                                          FR_OPT_MTBF,
+                                          FR_OPT_CHECKPOINT_EVERY,
+                                          FR_OPT_CHECKPOINT_KIND,
+                                          FR_OPT_SPARES,
+                                          FR_OPT_STORAGE_WRITE,
+                                          FR_OPT_RESTART,
+                                          FR_OPT_SPOT,
+                                          FR_OPT_N};
 static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
@@ -209,6 +228,21 @@ const fr_command fr_commands[] = {
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
+    {"goodput", fr_cmd_goodput,
+     "weeks instead of a step: failures, checkpoints, spot; when it is done",
+     "PLAN CLUSTER | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
+     NULL, goodput_options, goodput_usual,
+     "The run is simulated --runs times: steps as predicted, failures as the "
+     "cluster's\n<reliability> or --mtbf says, checkpoints to its storage at "
+     "the best interval (or\n--checkpoint-every).  With --tokens or --steps "
+     "until that is done, else of 90\ndays.  What nobody says is assumed, and "
+     "marked.",
+     "  forerun goodput plan.json dgx-h100:16 --for-days 30\n"
+     "  forerun goodput llama-3-405b llama3-24k --ranks 16384 --tp 8 --pp 16 "
+     "--zero 1 \\\n      --global-batch 2048 --seq 8192 --tokens 15.6T "
+     "--checkpoint-kind async\n"
+     "  forerun goodput llama-3-8b p4d.24xlarge:8 --zero 1 --tokens 100B "
+     "--spot \\\n      --spot-every 10h --spot-notice 2min"},
     {"compare", fr_cmd_compare,
      "two plans, predictions or runs beside each other",
      "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},

@@ -2,6 +2,7 @@
 #include "cli/option/options.h"
 
 #include "cli/option/framework_options.h"
+#include "cost_models/run/checkpoint_cost.h"
 #include "interop/export/export.h"
 #include "plan/lower/framework/framework_plan.h"
 #include "tuner/answer/goal.h"
@@ -110,8 +111,9 @@ const char *fr_option_group_title(fr_option_group group)
     static const char *const titles[FR_GROUP_N] = {
         [FR_GROUP_INPUT] = "Input",   [FR_GROUP_MACHINE] = "Machine",
         [FR_GROUP_SEARCH] = "Search", [FR_GROUP_GOAL] = "Goal",
-        [FR_GROUP_PLAN] = "Plan",     [FR_GROUP_JOB] = "Job",
-        [FR_GROUP_OUTPUT] = "Output", [FR_GROUP_COMMON] = "Common",
+        [FR_GROUP_RUN] = "Run",       [FR_GROUP_PLAN] = "Plan",
+        [FR_GROUP_JOB] = "Job",       [FR_GROUP_OUTPUT] = "Output",
+        [FR_GROUP_COMMON] = "Common",
     };
     return titles[group];
 }

@@ -141,6 +141,34 @@ extern const fr_names fr_backend_names;
     X(CRITICAL_BATCH, "critical-batch", 0, TEXT, "TOKENS", GOAL, 0, 0, 0,      \
       "larger batches take more tokens: 1 + batch / critical batch times")     \
     X(SPOT, "spot", 0, FLAG, 0, GOAL, 0, 0, 0, "at spot prices")               \
+    X(FOR_DAYS, "for-days", 0, REAL, "DAYS", RUN, 0, 0.001, 36500,             \
+      "tell of the first so many days; without --tokens or --steps: of as "    \
+      "many days of steps (90)")                                               \
+    X(RUNS, "runs", 0, COUNT, "N", RUN, 0, 1, 1000000,                         \
+      "how often the run is simulated (1000)")                                 \
+    X(MTBF, "mtbf", 0, TIME, "TIME", RUN, 0, 1, 1e15,                          \
+      "mean time between failures of one device: 50000h")                      \
+    X(RESTART, "restart", 0, TIME, "TIME", RUN, 0, 0, 1e9,                     \
+      "from a failure to training again: 10min")                               \
+    X(CHECKPOINT_KIND, "checkpoint-kind", 0, CHOICE, "NAME", RUN,              \
+      &fr_checkpoint_kind_names, 0, 0,                                         \
+      "sync: training waits for the storage; async: for a copy in the host's " \
+      "memory; memory: and another node has one")                              \
+    X(STORAGE_WRITE, "storage-write", 0, TEXT, "RATE", RUN, 0, 0, 0,           \
+      "of the storage, all nodes together: 100GB/s")                           \
+    X(STORAGE_READ, "storage-read", 0, TEXT, "RATE", RUN, 0, 0, 0,             \
+      "the same of reading")                                                   \
+    X(SPARES, "spares", 0, COUNT, "N", RUN, 0, 0, 1000000,                     \
+      "nodes that stand ready, paid too; default: there always is one")        \
+    X(REPAIR, "repair", 0, TIME, "TIME", RUN, 0, 1, 1e9,                       \
+      "with --spares: until a node that failed is back (24h)")                 \
+    X(SPOT_EVERY, "spot-every", 0, TIME, "TIME", RUN, 0, 1, 1e15,              \
+      "mean time until one spot node is taken away: 200h")                     \
+    X(SPOT_WAIT, "spot-wait", 0, TIME, "TIME", RUN, 0, 0, 1e9,                 \
+      "until spot nodes are back, the mean (1h)")                              \
+    X(SPOT_NOTICE, "spot-notice", 0, TIME, "TIME", RUN, 0, 0, 1e9,             \
+      "warning before nodes are taken away: 2min; a checkpoint that takes "    \
+      "less is made (0s)")                                                     \
     X(CSV, "csv", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print a CSV table")            \
     X(PLOT, "plot", 0, FLAG, 0, OUTPUT, 0, 0, 0, "draw the scaling curves")    \
     X(SOURCE, "source", 0, TEXT, "NAME", INPUT, 0, 0, 0,                       \
@@ -182,6 +210,7 @@ typedef enum fr_option_group {
     FR_GROUP_MACHINE,
     FR_GROUP_SEARCH,
     FR_GROUP_GOAL,
+    FR_GROUP_RUN,
     FR_GROUP_PLAN,
     FR_GROUP_JOB,
     FR_GROUP_OUTPUT,

@@ -1,11 +1,11 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
 #include "cli/option/plan_choice.h"
 
-#include "cli/option/config_choice.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
+#include "cli/subject/config_choice.h"
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"

@@ -6,7 +6,7 @@
 #define FR_CLI_RUN_RUN_LENGTH_H
 
 #include "cli/command.h"
-#include "report/run_length_report.h"
+#include "report/run/run_length_report.h"
 #include "report/setup_report.h"
 #include "spec/result/prediction.h"
 

@@ -4,7 +4,7 @@
  */
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* config_choice.c: see config_choice.h. */
-#include "cli/option/config_choice.h"
+#include "cli/subject/config_choice.h"
 
 #include "cli/answer.h"
 #include "cli/inputs.h"

@@ -1,5 +1,5 @@
 /* run_report.c: predicted beside measured. */
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 
 #include "core/base/units.h"
 #include "core/document/fields.h"

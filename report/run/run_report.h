@@ -2,8 +2,8 @@
  * run_report.h: what a training run measured beside what was predicted, as
  * text and as the members of "forerun.run/1".
  */
-#ifndef FR_REPORT_RUN_REPORT_H
-#define FR_REPORT_RUN_REPORT_H
+#ifndef FR_REPORT_RUN_RUN_REPORT_H
+#define FR_REPORT_RUN_RUN_REPORT_H
 
 #include "core/document/json.h"
 #include "plan/collective/collective.h"

@@ -2,8 +2,8 @@
  * config_choice.h: a configuration of a framework as model, job and plan, with
  * what --model, --ranks and --seq say beside it.
  */
-#ifndef FR_CLI_OPTION_CONFIG_CHOICE_H
-#define FR_CLI_OPTION_CONFIG_CHOICE_H
+#ifndef FR_CLI_SUBJECT_CONFIG_CHOICE_H
+#define FR_CLI_SUBJECT_CONFIG_CHOICE_H
 
 #include "cli/command.h"
 #include "interop/config/config.h"

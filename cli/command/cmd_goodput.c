@@ -1,0 +1,89 @@
+/* cmd_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/run/goodput_case.h"
+#include "cli/subject/plan_subject.h"
+#include "report/setup_report.h"
+
+static fr_report_setup setup_of(const fr_inputs *inputs,
+                                const fr_plan_file *file)
+{
+    return (fr_report_setup){&file->model, &file->job, &file->plan,
+                             &inputs->cluster, file->framework};
+}
+
+static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
+                            const fr_plan_file *file, const fr_goodput *goodput,
+                            const fr_goodput_setup *setup, fr_err *err)
+{
+    char name[256];
+    fr_buffer text;
+    const fr_report_setup at = setup_of(inputs, file);
+    fr_answer_open(cli, &text);
+    fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
+                     fr_plan_subject_cluster(cli),
+                     fr_plan_describe(&file->plan, name, sizeof name));
+    fr_report_setup_text(&at, &text);
+    fr_status status = fr_report_goodput_text(goodput, setup, &text, err);
+    return fr_answer_text(status, &text, cli, err);
+}
+
+static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
+                            const fr_plan_file *file, const fr_goodput *goodput,
+                            const fr_goodput_setup *setup, fr_err *err)
+{
+    char name[256];
+    fr_answer answer;
+    const fr_report_setup at = setup_of(inputs, file);
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.goodput/1");
+    fr_json_put_string(json, "plan",
+                       fr_plan_describe(&file->plan, name, sizeof name));
+    fr_json_put_string(json, "model", file->model.name);
+    fr_report_setup_json(&at, json);
+    fr_report_goodput_json(goodput, setup, json);
+    return fr_answer_print(&answer, cli, err);
+}
+
+static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
+                        const fr_plan_file *file,
+                        const fr_prediction *prediction, fr_err *err)
+{
+    fr_goodput_case run;
+    fr_goodput goodput;
+    FR_TRY(fr_goodput_case_make(cli, inputs, file, prediction, &run, err));
+    FR_TRY(fr_run_replicas(&run.conditions, &run.request, &goodput, err));
+    fr_goodput_case_sum(cli, &inputs->cluster, &goodput, &run);
+    return fr_cli_on(cli, FR_OPT_JSON)
+               ? print_json(cli, inputs, file, &goodput, &run.setup, err)
+               : print_text(cli, inputs, file, &goodput, &run.setup, err);
+}
+
+FR_COMMAND_FUNCTION(goodput)
+{
+    fr_inputs inputs = {0};
+    fr_plan_file file;
+    fr_forecast forecast = {0};
+    fr_status status;
+    const char *cluster = fr_plan_subject_cluster(cli);
+    if (cluster == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "a CLUSTER is missing: forerun goodput PLAN CLUSTER, or "
+                       "MODEL CLUSTER");
+    fr_plan_file_init(&file);
+    FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &inputs, err), out_all);
+    FR_TRY_GOTO(status, fr_plan_subject_load(cli, &inputs, &file, err),
+                out_all);
+    FR_TRY_GOTO(status,
+                fr_forecast_make_file(&inputs, &file, false, &forecast, err),
+                out_all);
+    fr_inputs_note_home(cli, &inputs, file.cluster, file.cluster_hash);
+    if (!forecast.prediction.memory.fits)
+        fr_cli_note(cli, "forerun: the plan does not fit the memory: forerun "
+                         "explain says what would");
+    status = answer(cli, &inputs, &file, &forecast.prediction, err);
+out_all:
+    fr_forecast_release(&forecast);
+    fr_plan_file_release(&file);
+    fr_inputs_release(&inputs);
+    return status;
+}

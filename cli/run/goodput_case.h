@@ -1,0 +1,30 @@
+/*
+ * goodput_case.h: a run of weeks as options, cluster and prediction make it:
+ * what it meets, and what is said of that.
+ */
+#ifndef FR_CLI_RUN_GOODPUT_CASE_H
+#define FR_CLI_RUN_GOODPUT_CASE_H
+
+#include "cli/inputs.h"
+#include "report/run/goodput_report.h"
+#include "sim/run/run_replicas.h"
+
+typedef struct fr_goodput_case {
+    fr_run_conditions conditions;
+    fr_run_request request;
+    fr_goodput_setup setup; /* without the sums */
+} fr_goodput_case;
+
+/* FR_USAGE: options that cannot be read, or go with others; FR_INPUT: spot
+ * nodes of which nobody knows how often they go. */
+FR_CHECKED fr_status fr_goodput_case_make(const fr_cli *cli,
+                                          const fr_inputs *inputs,
+                                          const fr_plan_file *file,
+                                          const fr_prediction *prediction,
+                                          fr_goodput_case *out, fr_err *err);
+
+/* Money, energy and carbon until the run is done, into the setup. */
+void fr_goodput_case_sum(const fr_cli *cli, const fr_cluster *cluster,
+                         const fr_goodput *goodput, fr_goodput_case *out);
+
+#endif

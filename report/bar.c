@@ -1,0 +1,20 @@
+/* bar.c: see bar.h. */
+#include "report/bar.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const char *fr_bar(double frac, char *buf, size_t n_buf)
+{
+    static const char *const eighths[] = {"",  "▏", "▎", "▍",
+                                          "▌", "▋", "▊", "▉"};
+    double clean = isfinite(frac) ? fmin(fmax(frac, 0.0), 1.0) : 0.0;
+    int n = (int)lround(clean * FR_BAR_CELLS * 8);
+    size_t used = 0;
+    buf[0] = '\0';
+    for (; n >= 8 && used + 4 < n_buf; n -= 8)
+        used += (size_t)snprintf(buf + used, n_buf - used, "█");
+    if (n > 0 && n < 8)
+        snprintf(buf + used, n_buf - used, "%s", eighths[n]);
+    return buf;
+}

@@ -1,0 +1,13 @@
+/* bar.h: a share as a bar of eighths of a character. */
+#ifndef FR_REPORT_BAR_H
+#define FR_REPORT_BAR_H
+
+#include <stddef.h>
+
+enum { FR_BAR_CELLS = 24, FR_BAR_BYTES = 4 * FR_BAR_CELLS };
+
+/* Of a share in [0, 1]; writes at most n_buf bytes with the NUL; returns buf.
+ */
+const char *fr_bar(double frac, char *buf, size_t n_buf);
+
+#endif

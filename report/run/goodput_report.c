@@ -1,0 +1,215 @@
+/* goodput_report.c: see goodput_report.h. */
+#include "report/run/goodput_report.h"
+
+#include "core/base/units.h"
+#include "core/document/fields.h"
+#include "report/bar.h"
+#include "report/table.h"
+
+#include <math.h>
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static const fr_field spread_fields[] = {
+    {"p5", FR_MEMBER(fr_goodput, finish_days.p5)},
+    {"p50", FR_MEMBER(fr_goodput, finish_days.p50)},
+    {"p95", FR_MEMBER(fr_goodput, finish_days.p95)},
+    {"mean", FR_MEMBER(fr_goodput, finish_days_mean)},
+};
+
+static const fr_field goodput_fields[] = {
+    FR_FIELD(fr_goodput, goodput),
+    FR_FIELD(fr_goodput, goodput_p5),
+    FR_FIELD(fr_goodput, goodput_p95),
+    FR_FIELD(fr_goodput, goodput_standard_error),
+    FR_FIELD(fr_goodput, expected_goodput),
+    {"waterfall", FR_MEMBER(fr_goodput, waterfall),
+     .names = &fr_run_part_names},
+    FR_GROUP("finish_days", spread_fields),
+    FR_FIELD(fr_goodput, interruptions),
+    {"runs", FR_MEMBER(fr_goodput, n_runs)},
+    {"unfinished", FR_MEMBER(fr_goodput, n_unfinished)},
+};
+
+static const fr_field sum_fields[] = {
+    FR_FIELD(fr_goodput_setup, usd),
+    FR_FIELD(fr_goodput_setup, kwh),
+    FR_FIELD(fr_goodput_setup, kgco2e),
+};
+
+static const fr_field setup_fields[] = {
+    FR_FIELD(fr_goodput_setup, step_s),
+    FR_FIELD(fr_goodput_setup, work_days),
+    FR_FIELD(fr_goodput_setup, horizon_days),
+    {"nodes", FR_MEMBER(fr_goodput_setup, n_nodes)},
+    {"devices", FR_MEMBER(fr_goodput_setup, n_devices)},
+    FR_FIELD(fr_goodput_setup, device_mtbf_s),
+    FR_FIELD(fr_goodput_setup, job_mtbf_s),
+    FR_FIELD(fr_goodput_setup, is_mtbf_assumed),
+    FR_FIELD(fr_goodput_setup, restart_s),
+    FR_FIELD(fr_goodput_setup, is_restart_assumed),
+    {"checkpoint_every_steps", FR_MEMBER(fr_goodput_setup, every_steps)},
+    FR_FIELD(fr_goodput_setup, is_interval_best),
+    FR_FIELD(fr_goodput_setup, checkpoint_bytes),
+    {"checkpoint_blocked_s", FR_MEMBER(fr_goodput_setup, blocked_s)},
+    {"checkpoint_drain_s", FR_MEMBER(fr_goodput_setup, drain_s)},
+    FR_FIELD(fr_goodput_setup, storage_write_Bps),
+    FR_FIELD(fr_goodput_setup, is_storage_assumed),
+    {"spares", FR_MEMBER(fr_goodput_setup, n_spares)},
+    FR_FIELD(fr_goodput_setup, repair_s),
+    FR_FIELD(fr_goodput_setup, is_spot),
+};
+
+void fr_report_goodput_json(const fr_goodput *goodput,
+                            const fr_goodput_setup *setup, fr_json_writer *json)
+{
+    fr_fields_put(FR_FIELDS(goodput_fields), goodput, json);
+    fr_fields_put(FR_FIELDS(sum_fields), setup, json);
+    fr_json_put_string(json, "checkpoint_kind", setup->checkpoint_kind);
+    fr_json_key(json, "conditions");
+    fr_fields_write(FR_FIELDS(setup_fields), setup, json);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+static const char *or_assumed(bool is_assumed)
+{
+    return is_assumed ? " (assumed)" : "";
+}
+
+static void print_failures(const fr_goodput_setup *s, fr_buffer *out)
+{
+    char job[FR_FORMAT_MAX], device[FR_FORMAT_MAX], restart[FR_FORMAT_MAX];
+    if (isinf(s->job_mtbf_s)) {
+        fr_buffer_puts(out, "failures: none are known of such devices; give "
+                            "--mtbf, or the cluster a <reliability>\n");
+    } else {
+        fr_buffer_printf(
+            out, "failures: every %s, one of a device every %s hours%s\n",
+            fr_format_s(job, sizeof job, s->job_mtbf_s),
+            fr_format_u64(device, sizeof device,
+                          (uint64_t)fmin(s->device_mtbf_s / 3600 + 0.5, 1e15)),
+            s->is_mtbf_assumed
+                ? " (assumed: Llama 3, 419 interruptions of 16,384 H100 in 54 "
+                  "days)"
+                : "");
+        fr_buffer_printf(out, "restart: %s%s",
+                         fr_format_s(restart, sizeof restart, s->restart_s),
+                         or_assumed(s->is_restart_assumed));
+        if (s->n_spares >= 0)
+            fr_buffer_printf(out, ", %lld spare nodes, repair %s\n",
+                             (long long)s->n_spares,
+                             fr_format_s(restart, sizeof restart, s->repair_s));
+        else
+            fr_buffer_puts(out, ", a spare node is always there (--spares)\n");
+    }
+}
+
+static void print_checkpoints(const fr_goodput_setup *s, fr_buffer *out)
+{
+    char every[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX], rate[FR_FORMAT_MAX];
+    char blocked[FR_FORMAT_MAX], drain[FR_FORMAT_MAX];
+    if (s->every_steps == 0) {
+        fr_buffer_puts(out, "checkpoints: only at the end\n");
+        return;
+    }
+    fr_buffer_printf(
+        out, "checkpoints: every %lld step%s, %s%s; %s at %s%s: %s, blocks %s",
+        (long long)s->every_steps, s->every_steps == 1 ? "" : "s",
+        fr_format_s(every, sizeof every, (double)s->every_steps * s->step_s),
+        s->is_interval_best ? " (best)" : "",
+        fr_format_bytes(bytes, sizeof bytes, (double)s->checkpoint_bytes),
+        fr_format_Bps(rate, sizeof rate, s->storage_write_Bps),
+        or_assumed(s->is_storage_assumed), s->checkpoint_kind,
+        fr_format_s(blocked, sizeof blocked, s->blocked_s));
+    if (s->drain_s > 0)
+        fr_buffer_printf(out, ", safe %s later",
+                         fr_format_s(drain, sizeof drain, s->drain_s));
+    fr_buffer_putc(out, '\n');
+}
+
+static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
+{
+    char step[FR_FORMAT_MAX], every[FR_FORMAT_MAX], wait[FR_FORMAT_MAX];
+    fr_buffer_printf(out, "run: %.4g days of steps of %s on %lld device%s",
+                     s->work_days, fr_format_s(step, sizeof step, s->step_s),
+                     (long long)s->n_devices, s->n_devices == 1 ? "" : "s");
+    fr_buffer_printf(out, " of %lld node%s\n", (long long)s->n_nodes,
+                     s->n_nodes == 1 ? "" : "s");
+    print_failures(s, out);
+    if (s->is_spot)
+        fr_buffer_printf(out, "spot: nodes go every %s, for %s\n",
+                         fr_format_s(every, sizeof every, s->spot_mtbf_s),
+                         fr_format_s(wait, sizeof wait, s->spot_wait_s));
+    print_checkpoints(s, out);
+}
+
+static fr_status print_waterfall(const fr_goodput *g, const fr_goodput_setup *s,
+                                 fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {"time", ">share", ">days", "", NULL};
+    const double days =
+        s->horizon_days > 0 ? s->horizon_days : g->finish_days_mean;
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (int part = 0; part < FR_RUN_PARTS; part++) {
+        char blocks[FR_BAR_BYTES];
+        const double share = g->waterfall[part];
+        if (!(share > 0))
+            continue;
+        fr_table_text(&table, fr_name_at(&fr_run_part_names, part));
+        fr_table_cell(&table, "%.2f %%", 100 * share);
+        if (isfinite(days))
+            fr_table_cell(&table, "%.3g", share * days);
+        else
+            fr_table_text(&table, "-");
+        fr_table_text(&table, fr_bar(share, blocks, sizeof blocks));
+    }
+    return fr_table_finish(&table, out, err);
+}
+
+static void print_finish(const fr_goodput *g, const fr_goodput_setup *s,
+                         fr_buffer *out)
+{
+    char usd[FR_FORMAT_MAX], kwh[FR_FORMAT_MAX];
+    if (isinf(g->finish_days.p50))
+        fr_buffer_puts(out, "finish: it does not; save more often, restart "
+                            "faster, or take fewer nodes\n");
+    else if (isinf(g->finish_days.p95))
+        fr_buffer_printf(out,
+                         "finish: after %.4g days in half of the runs, "
+                         "not at all in %.3g %%\n",
+                         g->finish_days.p50,
+                         100.0 * (double)g->n_unfinished / (double)g->n_runs);
+    else
+        fr_buffer_printf(out,
+                         "finish: after %.4g days (90 %%: %.4g to %.4g) "
+                         "instead of %.4g\n",
+                         g->finish_days.p50, g->finish_days.p5,
+                         g->finish_days.p95, s->work_days);
+    if (s->usd > 0)
+        fr_buffer_printf(out, "cost until then: %s\n",
+                         fr_format_usd(usd, sizeof usd, s->usd));
+    if (s->kwh > 0)
+        fr_buffer_printf(out, "energy until then: %s",
+                         fr_format_kwh(kwh, sizeof kwh, s->kwh));
+    if (s->kwh > 0 && s->kgco2e > 0)
+        fr_buffer_printf(out, ", %.4g t of CO2e", s->kgco2e / 1000);
+    if (s->kwh > 0)
+        fr_buffer_putc(out, '\n');
+}
+
+fr_status fr_report_goodput_text(const fr_goodput *g, const fr_goodput_setup *s,
+                                 fr_buffer *out, fr_err *err)
+{
+    print_setup(s, out);
+    fr_buffer_printf(out,
+                     "\ngoodput %.2f %% (90 %% of runs: %.2f to %.2f), %.4g "
+                     "interruptions\n\n",
+                     100 * g->goodput, 100 * g->goodput_p5,
+                     100 * g->goodput_p95, g->interruptions);
+    FR_TRY(print_waterfall(g, s, out, err));
+    fr_buffer_putc(out, '\n');
+    print_finish(g, s, out);
+    return fr_buffer_check(out, err);
+}

@@ -1,0 +1,43 @@
+/* goodput_report.h: a run of weeks as text and JSON. */
+#ifndef FR_REPORT_RUN_GOODPUT_REPORT_H
+#define FR_REPORT_RUN_GOODPUT_REPORT_H
+
+#include "core/base/buffer.h"
+#include "core/document/json.h"
+#include "spec/result/goodput.h"
+
+#include <stdbool.h>
+
+/* What a run was simulated with. */
+typedef struct fr_goodput_setup {
+    double step_s;
+    double work_days;    /* of steps, undisturbed */
+    double horizon_days; /* that are told of; 0: all */
+    int64_t n_nodes, n_devices;
+    double device_mtbf_s, job_mtbf_s; /* HUGE_VAL: no failures are known */
+    bool is_mtbf_assumed, is_restart_assumed;
+    double restart_s;
+    const char *checkpoint_kind;
+    int64_t every_steps; /* 0: only at the end */
+    bool is_interval_best;
+    uint64_t checkpoint_bytes;
+    double blocked_s, drain_s;
+    double storage_write_Bps;
+    bool is_storage_assumed;
+    int64_t n_spares; /* -1: there always is one */
+    double repair_s;
+    bool is_spot;
+    double spot_mtbf_s, spot_wait_s; /* of the job */
+    double usd, kwh, kgco2e;         /* until it is done; 0: not known */
+} fr_goodput_setup;
+
+FR_CHECKED fr_status fr_report_goodput_text(const fr_goodput *goodput,
+                                            const fr_goodput_setup *setup,
+                                            fr_buffer *out, fr_err *err);
+
+/* As members of an object that is open. */
+void fr_report_goodput_json(const fr_goodput *goodput,
+                            const fr_goodput_setup *setup,
+                            fr_json_writer *json);
+
+#endif
