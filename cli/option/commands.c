@@ -130,10 +130,10 @@ static const fr_option collective_options[] = {
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
 static const char *const import_words[] = {
-    "simgrid", "nccl",   "nccl-graph", "hwloc",      "nccl-tests",
-    "slurm",   "topo-m", "deepspeed",  "torchtitan", "megatron",
-    "log",     "kineto", "nsys",       "chakra",     "memory-snapshot",
-    NULL};
+    "simgrid",         "nccl",   "nccl-graph", "hwloc",      "nccl-tests",
+    "slurm",           "topo-m", "deepspeed",  "torchtitan", "megatron",
+    "accelerate",      "log",    "kineto",     "nsys",       "chakra",
+    "memory-snapshot", NULL};
 static const char *const collective_words[] = {
     "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
     "broadcast",  "send",           NULL};
@@ -325,8 +325,9 @@ const fr_command fr_commands[] = {
      "a "
      "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
      "Configurations of frameworks become plan files: deepspeed "
-     "(ds_config.json),\ntorchtitan (TOML of 0.2).  --model and --ranks say "
-     "what the file does not.\n"
+     "(ds_config.json),\ntorchtitan (TOML of 0.2), megatron (a script with its "
+     "arguments), accelerate (YAML).\n--model and --ranks say what the file "
+     "does not.\n"
      "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
      "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases for "
      "validate; kineto\n(JSON of PyTorch's profiler), nsys (SQLite), chakra "
@@ -340,6 +341,8 @@ const fr_command fr_commands[] = {
      "  forerun import all_reduce.txt -o links.json\n"
      "  forerun import deepspeed ds_config.json --model llama-3-8b --ranks 32 "
      "-o plan.json\n"
+     "  forerun import accelerate accelerate.yaml --model llama-3-8b -o "
+     "plan.json\n"
      "  forerun import log train.log --gpu h100-sxm -o cases.csv\n"
      "  forerun import log a.log b.log.gz -o cases.csv && forerun validate "
      "cases.csv\n"
@@ -356,6 +359,7 @@ const fr_command fr_commands[] = {
      "and\nchannels of what reduces gradients and gathers parameters, by "
      "size.",
      "  forerun export plan.json --to megatron -o megatron.sh\n"
+     "  forerun export plan.json --to accelerate -o accelerate/\n"
      "  forerun export plan.json --to slurm --program deepspeed -o job/\n"
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "

@@ -10,7 +10,8 @@
 #define FR_CONFIGS(ROW)                                                        \
     ROW(megatron)                                                              \
     ROW(deepspeed)                                                             \
-    ROW(torchtitan)
+    ROW(torchtitan)                                                            \
+    ROW(accelerate)
 
 #define FR_CONFIG_ENTRY(entry) extern const fr_config_format fr_config_##entry;
 FR_CONFIGS(FR_CONFIG_ENTRY)
