@@ -3,7 +3,7 @@
 #include "plan/decide/plan_json.h"
 #include "plan/target/target.h"
 #include "report/prediction_report.h"
-#include "report/run_length_report.h"
+#include "report/run/run_length_report.h"
 #include "report/tuning_report.h"
 
 #include <math.h>
