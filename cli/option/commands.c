@@ -247,15 +247,20 @@ const fr_command fr_commands[] = {
      "two plans, predictions or runs beside each other",
      "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, table_options, NULL,
-     "A and B: plan files, or what simulate and run print with --json.  "
-     "TRACE: where\nthe run lost time against PREDICTED (one of these, or a "
-     "trace), by category and\nrank; forerun's traces, or PyTorch's: a file a "
-     "rank, or a folder of them.",
+     "A and B: plan files, or what simulate and run print with --json.\n"
+     "TRACE: where the run lost time against PREDICTED (one of these, or a "
+     "trace), by\ncategory (compute, optimizer, exposed collectives, pipeline, "
+     "data, idle) and by\nrank.  Traces are forerun's, those of PyTorch's "
+     "profiler, exports of nsys to\nSQLite (each GPU is a rank; NVTX ranges "
+     "like \"iteration 7\" mark steps) and\nChakra's: a file a rank, or a "
+     "folder of them.  What marks no steps is one step.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
      "forerun compare plan.json run.json\n"
      "  forerun simulate llama-3-8b dgx-h100:1 plan.json --trace sim.json && "
-     "\\\n      forerun compare sim.json profiler-traces/"},
+     "\\\n      forerun compare sim.json profiler-traces/\n"
+     "  nsys export --type sqlite run.nsys-rep && forerun compare plan.json "
+     "run.sqlite"},
     {"validate", fr_cmd_validate,
      "predict a file of measured runs, and print the errors",
      "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
@@ -307,6 +312,8 @@ const fr_command fr_commands[] = {
     {"doctor", fr_cmd_doctor,
      "what this machine lacks for which command, and the mend", "[CLUSTER]", 0,
      1, {IS(CLUSTER)}, NULL, doctor_options, NULL,
+     "A line a check: what is there, which command misses what is not, and "
+     "the mend.\n"
      "With CLUSTER: is this one of its nodes?  With --profile too: are the "
      "collectives\nthat were measured (forerun calibrate, or nccl-tests by "
      "forerun import) as fast\nas the cluster's description says?  Exit 4 if "

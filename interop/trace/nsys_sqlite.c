@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct export
 {
@@ -97,6 +98,68 @@ static fr_status read_spans(const export *e, const char *question,
     return status;
 }
 
+/* "iteration 12", "step_3", "ProfilerStep#7": how long is what stands before
+ * the number?  0: it marks no step. */
+static size_t step_prefix(const char *name)
+{
+    static const char *const words[] = {
+        "profilerstep", "train_step", "training step", "step",
+        "iteration",    "iter",       "batch"};
+    for (size_t i = 0; i < FR_LENGTH(words); i++) {
+        size_t n = strlen(words[i]);
+        if (strncasecmp(name, words[i], n) != 0)
+            continue;
+        n += strspn(name + n, " #_:=-");
+        size_t n_digits = strspn(name + n, "0123456789");
+        return n_digits > 0 && name[n + n_digits] == '\0' ? n : 0;
+    }
+    return 0;
+}
+
+/* NVTX ranges that are numbered steps, as Kineto marks them: those of one
+ * thread and of one name, that no step counts twice. */
+static fr_status read_steps(const export *e, fr_trace_event_fn take, void *self,
+                            fr_err *err)
+{
+    sqlite3_stmt *row;
+    fr_status status = FR_OK;
+    int code = SQLITE_DONE;
+    char first[64] = "";
+    sqlite3_int64 thread = 0;
+    FR_TRY(ask(e,
+               "SELECT n.start, n.end, COALESCE(n.text, s.value), n.globalTid "
+               "FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId "
+               "WHERE n.end IS NOT NULL ORDER BY n.globalTid, n.start",
+               &row, err));
+    while (status == FR_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        char name[64] = "";
+        fr_trace_event event = fr_trace_event_none();
+        copy_text(row, 2, name, sizeof name);
+        const size_t n = step_prefix(name);
+        if (n > 0 && first[0] == '\0') {
+            memcpy(first, name, n);
+            thread = sqlite3_column_int64(row, 3);
+        }
+        if (n == 0 || strncmp(name, first, n) != 0 || first[n] != '\0' ||
+            sqlite3_column_int64(row, 3) != thread)
+            continue;
+        event.phase = 'X';
+        snprintf(event.name, sizeof event.name, "ProfilerStep#%s", name + n);
+        fr_text_copy_cut(event.category, sizeof event.category,
+                         "user_annotation");
+        event.begin_us = sqlite3_column_double(row, 0) * 1e-3;
+        event.dur_us = (double)(sqlite3_column_int64(row, 1) -
+                                sqlite3_column_int64(row, 0)) *
+                       1e-3;
+        if (event.dur_us >= 0 && event.dur_us < 1e12)
+            status = take(self, &event, err);
+    }
+    if (status == FR_OK && code != SQLITE_DONE)
+        status = fail(e, err);
+    sqlite3_finalize(row);
+    return status;
+}
+
 static fr_status read_devices(const export *e, fr_trace_about *about,
                               fr_err *err)
 {
@@ -128,7 +191,7 @@ static fr_status read_devices(const export *e, fr_trace_about *about,
 static fr_status read_export(const export *e, fr_trace_event_fn take,
                              void *self, fr_trace_about *about, fr_err *err)
 {
-    bool has_kernels, has_copies, has_strings;
+    bool has_kernels, has_copies, has_strings, has_ranges;
     FR_TRY(has_table(e, "CUPTI_ACTIVITY_KIND_KERNEL", &has_kernels, err));
     FR_TRY(has_table(e, "CUPTI_ACTIVITY_KIND_MEMCPY", &has_copies, err));
     FR_TRY(has_table(e, "StringIds", &has_strings, err));
@@ -143,6 +206,9 @@ static fr_status read_export(const export *e, fr_trace_event_fn take,
                       "FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN StringIds s "
                       "ON s.id = k.demangledName",
                       "kernel", take, self, err));
+    FR_TRY(has_table(e, "NVTX_EVENTS", &has_ranges, err));
+    if (has_ranges)
+        FR_TRY(read_steps(e, take, self, err));
     if (!has_copies)
         return FR_OK;
     /* ENUM_CUDA_MEMCPY_OPER: 1 host to device, 2 device to host, 8 device to

@@ -69,4 +69,16 @@ FR_CHECKED fr_status fr_trace_read(fr_infile *file, fr_trace_event_fn take,
                                    void *self, fr_trace_about *about,
                                    fr_err *err);
 
+/* What a file looks like by its first bytes; NONE where it is no trace, or
+ * cannot be read. */
+typedef enum fr_trace_kind {
+    FR_TRACE_NONE,
+    FR_TRACE_CHROME,
+    FR_TRACE_NSYS,
+    FR_TRACE_CHAKRA,
+    FR_TRACE_N
+} fr_trace_kind;
+
+fr_trace_kind fr_trace_kind_of(const char *path);
+
 #endif

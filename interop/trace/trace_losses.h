@@ -47,7 +47,8 @@ typedef struct fr_losses {
 bool fr_trace_is_file(const char *path);
 
 /*
- * Files, or folders of files (*.json, *.json.gz, *.trace).  Where forerun's
+ * Files, or folders of files (*.json, *.json.gz, *.trace, *.sqlite,
+ * *.et).  Where forerun's
  * trace has what was predicted and what was measured, is_predicted says which.
  * FR_INPUT "path: ..." where one is no trace.  fr_losses_release() frees.
  */

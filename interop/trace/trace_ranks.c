@@ -15,7 +15,10 @@
 enum { SPANS_MAX = 1 << 22, RANKS_MAX = 1 << 14 };
 
 typedef struct trace_file {
-    fr_infile *file;
+    const char *name;
+    bool is_by_device; /* nsys: each GPU of a node is a rank */
+    double latest_us;  /* begin of a kernel */
+    uint64_t n_kernels;
     bool is_predicted;
     fr_vec(fr_rank_spans) ranks; /* forerun's; PyTorch's GPU is the first */
     fr_rank_spans operators;     /* of a CPU, until there is a kernel */
@@ -91,7 +94,7 @@ static fr_status add_span(trace_file *trace, fr_rank_spans *spans,
     if (trace->n_spans++ == SPANS_MAX)
         return fr_fail(err, FR_INPUT,
                        "%s: more than %d kernels; profile fewer steps",
-                       fr_infile_name(trace->file), SPANS_MAX);
+                       trace->name, SPANS_MAX);
     if (spans->n == spans->cap) {
         size_t cap = spans->cap > 0 ? 2 * spans->cap : 256;
         fr_rank_span *at = realloc(spans->at, cap * sizeof *at);
@@ -120,8 +123,8 @@ static fr_status add_rank(trace_file *trace, const char *process, int64_t rank,
     if (find_rank(trace, process) != NULL)
         return FR_OK;
     if (trace->ranks.n == RANKS_MAX)
-        return fr_fail(err, FR_INPUT, "%s: more than %d ranks",
-                       fr_infile_name(trace->file), RANKS_MAX);
+        return fr_fail(err, FR_INPUT, "%s: more than %d ranks", trace->name,
+                       RANKS_MAX);
     fr_text_copy_cut(spans.process, sizeof spans.process, process);
     return fr_vec_push(&trace->ranks, spans) == FR_OK ? FR_OK
                                                       : fr_fail_no_memory(err);
@@ -147,6 +150,21 @@ static fr_status take_process(trace_file *trace, const fr_trace_event *event,
     return add_rank(trace, event->process, rank, err);
 }
 
+/* The rank whose kernel it is. */
+static fr_status take_kernel(trace_file *trace, const fr_trace_event *event,
+                             fr_err *err)
+{
+    const char *process = trace->is_by_device ? event->process : "";
+    const int class = event->collective[0] != '\0'
+                          ? (int)FR_LOSS_COLLECTIVES
+                          : (int)class_of_kernel(event->name);
+    trace->n_kernels++;
+    trace->latest_us = fmax(trace->latest_us, event->begin_us);
+    if (find_rank(trace, process) == NULL)
+        FR_TRY(add_rank(trace, process, -1, err));
+    return add_span(trace, find_rank(trace, process), event, class, err);
+}
+
 static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
                             fr_err *err)
 {
@@ -166,11 +184,9 @@ static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
         trace->n_spans -= trace->operators.n;
         free(trace->operators.at);
         trace->operators = (fr_rank_spans){0};
-        FR_TRY(add_rank(trace, "", -1, err));
     }
     if (is_kernel)
-        return add_span(trace, &trace->ranks.items[0], event,
-                        (int)class_of_kernel(event->name), err);
+        return take_kernel(trace, event, err);
     if (is_operator && !trace->has_kernels)
         return add_span(trace, &trace->operators, event,
                         (int)class_of_kernel(event->name), err);
@@ -250,7 +266,7 @@ static fr_status add_trace(trace_file *trace, const fr_trace_about *about,
         if (spans->rank < 0 && !is_other)
             continue;
         if (!trace->is_forerun)
-            spans->rank = rank;
+            spans->rank = rank + (int64_t)i;
         else if (spans->rank < 0)
             spans->rank = -1 - spans->rank;
         if (spans->n > 0)
@@ -261,21 +277,42 @@ static fr_status add_trace(trace_file *trace, const fr_trace_about *about,
     if (losses->n == n_before)
         return fr_fail(err, FR_INPUT,
                        "%s: neither kernels nor operators: no trace of a run",
-                       fr_infile_name(trace->file));
+                       trace->name);
     return FR_OK;
+}
+
+static fr_status read_chrome(const char *path, fr_trace_event_fn take_event,
+                             void *self, fr_trace_about *about, fr_err *err)
+{
+    fr_infile *file;
+    FR_TRY(fr_infile_open(path, &file, err));
+    fr_status status = fr_trace_read(file, take_event, self, about, err);
+    fr_infile_close(file);
+    return status;
 }
 
 static fr_status load_file(const char *path, bool is_predicted,
                            fr_losses *losses, fr_err *err)
 {
-    trace_file trace = {.is_predicted = is_predicted};
+    static const fr_trace_reader_fn readers[FR_TRACE_N] = {
+        [FR_TRACE_NONE] = read_chrome,
+        [FR_TRACE_CHROME] = read_chrome,
+        [FR_TRACE_NSYS] = fr_nsys_read,
+        [FR_TRACE_CHAKRA] = fr_chakra_read};
+    const fr_trace_kind kind = fr_trace_kind_of(path);
+    trace_file trace = {.name = path,
+                        .is_predicted = is_predicted,
+                        .is_by_device = kind == FR_TRACE_NSYS};
     fr_trace_about about;
-    fr_status status = fr_infile_open(path, &trace.file, err);
+    fr_status status = readers[kind](path, take, &trace, &about, err);
     if (status == FR_IO)
-        return fr_fail(err, FR_INPUT, "%s: cannot be read", path);
-    if (status != FR_OK)
-        return status;
-    status = fr_trace_read(trace.file, take, &trace, &about, err);
+        status = fr_fail(err, FR_INPUT, "%s: cannot be read", path);
+    if (status == FR_OK && kind == FR_TRACE_CHAKRA && trace.n_kernels > 1 &&
+        trace.latest_us == 0)
+        status = fr_fail(err, FR_INPUT,
+                         "%s: no start times: a graph for simulators, not a "
+                         "run",
+                         path);
     if (status == FR_OK)
         status = add_trace(&trace, &about, losses, err);
     for (size_t i = 0; i < trace.ranks.n; i++)
@@ -283,7 +320,6 @@ static fr_status load_file(const char *path, bool is_predicted,
     fr_vec_release(&trace.ranks);
     free(trace.operators.at);
     free(trace.marks.at);
-    fr_infile_close(trace.file);
     return status;
 }
 
@@ -293,7 +329,9 @@ static int is_trace_name(const struct dirent *entry)
 {
     return fr_text_ends(entry->d_name, ".json") ||
            fr_text_ends(entry->d_name, ".json.gz") ||
-           fr_text_ends(entry->d_name, ".trace");
+           fr_text_ends(entry->d_name, ".trace") ||
+           fr_text_ends(entry->d_name, ".sqlite") ||
+           fr_text_ends(entry->d_name, ".et");
 }
 
 static bool is_folder(const char *path)
@@ -309,7 +347,9 @@ static fr_status load_folder(const char *path, bool is_predicted,
     fr_status status = FR_OK;
     int n = scandir(path, &entries, is_trace_name, versionsort);
     if (n <= 0)
-        return fr_fail(err, FR_INPUT, "%s: a folder without traces (*.json.gz)",
+        return fr_fail(err, FR_INPUT,
+                       "%s: a folder without traces (*.json.gz, *.sqlite, "
+                       "*.et)",
                        path);
     for (int i = 0; i < n; i++) {
         char name[4096];
@@ -324,24 +364,7 @@ static fr_status load_folder(const char *path, bool is_predicted,
 
 bool fr_trace_is_file(const char *path)
 {
-    enum { N = 1 << 15 };
-    fr_err err;
-    fr_infile *file;
-    size_t n = 0, n_read = 1;
-    if (is_folder(path))
-        return true;
-    if (fr_infile_open(path, &file, &err) != FR_OK)
-        return false;
-    char *text = calloc(N + 1, 1);
-    while (text != NULL && n < N && n_read > 0 &&
-           fr_infile_read(file, text + n, N - n, &n_read, &err) == FR_OK)
-        n += n_read;
-    bool is_trace =
-        text != NULL && (text[strspn(text, " \t\r\n")] == '[' ||
-                         memmem(text, n, "\"traceEvents\"", 13) != NULL);
-    free(text);
-    fr_infile_close(file);
-    return is_trace;
+    return is_folder(path) || fr_trace_kind_of(path) != FR_TRACE_NONE;
 }
 
 fr_status fr_losses_load(const char *const *paths, size_t n, bool is_predicted,

@@ -7,6 +7,7 @@ config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml of
 kubernetes-sigs/jobset and manifests/base/crds/kubeflow.org_pytorchjobs.yaml of
 kubeflow/training-operator, release 1.9.  Exit 77 where neither is given.
 """
+import functools
 import json
 import os
 import sys
@@ -37,6 +38,7 @@ def closed(schema):
     return out
 
 
+@functools.lru_cache
 def schema_of(kind):
     with open(os.environ[SCHEMAS[kind]], encoding="utf-8") as file:
         crd = yaml.safe_load(file)
