@@ -27,11 +27,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,
     FR_TARGET_FIELDS_OF_NCCL,
     FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS,
-    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
-        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),
-        "MixedPrecisionPolicy(param_dtype)",
-        "the script scales no losses, as f16 needs, and has no dtype below "
-        "16 bits"),
+    FR_SCRIPT_FIELD_OF_NO_SCALER("MixedPrecisionPolicy(param_dtype)"),
     [FR_PLAN_GRAD_DTYPE] =
         FR_WRITTEN_ONLY(FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16),
                         "MixedPrecisionPolicy(reduce_dtype); sums are float32",

@@ -14,11 +14,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,
     FR_SCRIPT_FIELDS_OF_WHOLE_PARAMETERS,
     FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS,
-    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
-        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),
-        "torch.autocast",
-        "the script scales no losses, as f16 needs, and has no dtype below "
-        "16 bits"),
+    FR_SCRIPT_FIELD_OF_NO_SCALER("torch.autocast"),
     [FR_PLAN_GRAD_DTYPE] = FR_IMPLIED_ONLY(
         FR_IS(FR_DTYPE_F32),
         "gradients have the parameters' dtype, float32 under autocast",

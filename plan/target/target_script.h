@@ -126,4 +126,25 @@ FR_TARGET_RULE(fr_script_has_no_dropout);
         .holds = fr_script_has_plain_positions                                 \
     }
 
+/* f32, tf32 and bf16 by `how`: losses are not scaled. */
+#define FR_SCRIPT_FIELD_OF_NO_SCALER(how)                                      \
+    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(                                     \
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),     \
+        how,                                                                   \
+        "the script scales no losses, as f16 needs, and has no dtype below "   \
+        "16 bits")
+
+/* The same of programs over arrays, whose weights are float32. */
+#define FR_SCRIPT_FIELDS_OF_ARRAYS(products)                                   \
+    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(                                     \
+        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),     \
+        "dtype of activations, " products,                                     \
+        "the script has f32, tf32 and "                                        \
+        "bf16"),                                                               \
+    [FR_PLAN_GRAD_DTYPE] = FR_IMPLIED_ONLY(                                    \
+        FR_IS(FR_DTYPE_F32), "weights are float32, so are their gradients",    \
+        "weights are float32, so are their gradients"),                        \
+    [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_REFUSED("the state lies on the devices"), \
+    [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("they lie on the devices")
+
 #endif

@@ -50,17 +50,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         "TensorFlow has no fused attention; --no-flash-attention"),
     [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are TensorFlow's own"),
     [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("the script captures no graphs"),
-    [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
-        FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_TF32) | FR_IS(FR_DTYPE_BF16),
-        "dtype of activations, enable_tensor_float_32_execution",
-        "the script has f32, tf32 and bf16"),
-    [FR_PLAN_GRAD_DTYPE] =
-        FR_IMPLIED_ONLY(FR_IS(FR_DTYPE_F32),
-                        "weights are float32, so are "
-                        "their gradients",
-                        "weights are float32, so are their gradients"),
-    [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_REFUSED("the state lies on the devices"),
-    [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("they lie on the devices"),
+    FR_SCRIPT_FIELDS_OF_ARRAYS("enable_tensor_float_32_execution"),
     [FR_PLAN_THREADS] = FR_PREDICTED("TensorFlow has a pool of its own"),
 };
 
