@@ -50,12 +50,20 @@ static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
 {
     fr_goodput_case run;
     fr_goodput goodput;
-    FR_TRY(fr_goodput_case_make(cli, inputs, file, prediction, &run, err));
-    FR_TRY(fr_run_replicas(&run.conditions, &run.request, &goodput, err));
+    fr_status status;
+    FR_TRY_GOTO(status,
+                fr_goodput_case_make(cli, inputs, file, prediction, &run, err),
+                out_case);
+    FR_TRY_GOTO(status,
+                fr_run_replicas(&run.conditions, &run.request, &goodput, err),
+                out_case);
     fr_goodput_case_sum(cli, &inputs->cluster, &goodput, &run);
-    return fr_cli_on(cli, FR_OPT_JSON)
-               ? print_json(cli, inputs, file, &goodput, &run.setup, err)
-               : print_text(cli, inputs, file, &goodput, &run.setup, err);
+    status = fr_cli_on(cli, FR_OPT_JSON)
+                 ? print_json(cli, inputs, file, &goodput, &run.setup, err)
+                 : print_text(cli, inputs, file, &goodput, &run.setup, err);
+out_case:
+    fr_goodput_case_release(&run);
+    return status;
 }
 
 FR_COMMAND_FUNCTION(goodput)

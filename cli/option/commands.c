@@ -85,7 +85,8 @@ static const fr_option goodput_options[] = {
     FR_OPT_MTBF,         FR_OPT_RESTART,     FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_SPARES,       FR_OPT_REPAIR,      FR_OPT_CHECKPOINT_KIND,
     FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY,  FR_OPT_STORAGE_WRITE,
-    FR_OPT_SPOT_WAIT,    FR_OPT_SPOT_NOTICE, OF_PLAN_AND_JOB};
+    FR_OPT_SPOT_WAIT,    FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE,
+    OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,

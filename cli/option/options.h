@@ -164,6 +164,9 @@ extern const fr_names fr_backend_names;
       "with --spares: until a node that failed is back (24h)")                 \
     X(SPOT_EVERY, "spot-every", 0, TIME, "TIME", RUN, 0, 1, 1e15,              \
       "mean time until one spot node is taken away: 200h")                     \
+    X(SPOT_TRACE, "spot-trace", 0, PATH, "FILE", RUN, 0, 0, 0,                 \
+      "instead of --spot-every and --spot-wait: how many nodes there were "    \
+      "(SkyPilot's JSON)")                                                     \
     X(SPOT_WAIT, "spot-wait", 0, TIME, "TIME", RUN, 0, 0, 1e9,                 \
       "until spot nodes are back, the mean (1h)")                              \
     X(SPOT_NOTICE, "spot-notice", 0, TIME, "TIME", RUN, 0, 0, 1e9,             \

@@ -56,6 +56,7 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
     } pairs[] = {{FR_OPT_REPAIR, FR_OPT_SPARES},
                  {FR_OPT_SPOT_EVERY, FR_OPT_SPOT},
                  {FR_OPT_SPOT_WAIT, FR_OPT_SPOT},
+                 {FR_OPT_SPOT_TRACE, FR_OPT_SPOT},
                  {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (cli->option[pairs[i].option].source == FR_SOURCE_FLAG &&
@@ -63,6 +64,12 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
             return fr_fail(err, FR_USAGE, "--%s goes with --%s",
                            fr_option_get(pairs[i].option).name,
                            fr_option_get(pairs[i].other).name);
+    if (fr_cli_has(cli, FR_OPT_SPOT_TRACE) &&
+        (fr_cli_has(cli, FR_OPT_SPOT_EVERY) ||
+         fr_cli_has(cli, FR_OPT_SPOT_WAIT)))
+        return fr_fail(err, FR_USAGE,
+                       "--spot-trace says when nodes go and come back: leave "
+                       "out --spot-every and --spot-wait");
     return FR_OK;
 }
 
@@ -175,14 +182,34 @@ static fr_status make_checkpoints(const making *m, fr_err *err)
     return FR_OK;
 }
 
-static fr_status make_spot(const making *m, fr_err *err)
+/* Nodes as they were somewhere; the mean spans are what is printed, and what
+ * the best interval is found for. */
+static fr_status make_spot_trace(const making *m, fr_err *err)
+{
+    fr_goodput_setup *setup = &m->out->setup;
+    fr_run_conditions *c = &m->out->conditions;
+    fr_spot_spans *spans = &m->out->spans;
+    double there_s = 0, away_s = 0;
+    FR_TRY(
+        fr_as_input(fr_spot_trace_load(fr_cli_text(m->cli, FR_OPT_SPOT_TRACE),
+                                       setup->n_nodes, spans, err),
+                    err));
+    for (size_t i = 0; i < spans->n; i += 2) {
+        there_s += spans->items[i];
+        away_s += spans->items[i + 1];
+    }
+    const double n = (double)spans->n / 2;
+    c->presence = (fr_run_presence){spans->items, spans->n};
+    c->interruptions_per_s = away_s > 0 ? n / there_s : 0;
+    c->absence_s = away_s / n;
+    return FR_OK;
+}
+
+static fr_status make_spot_rates(const making *m, fr_err *err)
 {
     const fr_cluster *cluster = &m->inputs->cluster;
     fr_run_conditions *c = &m->out->conditions;
     fr_goodput_setup *setup = &m->out->setup;
-    setup->is_spot = fr_cli_on(m->cli, FR_OPT_SPOT);
-    if (!setup->is_spot)
-        return FR_OK;
     const double per_s = fr_cli_has(m->cli, FR_OPT_SPOT_EVERY)
                              ? 1 / m->cli->option[FR_OPT_SPOT_EVERY].real
                              : cluster->spot_interruption_per_h / 3600;
@@ -194,6 +221,20 @@ static fr_status make_spot(const making *m, fr_err *err)
                        cluster->name);
     c->interruptions_per_s = per_s * (double)setup->n_nodes;
     c->absence_s = real_or(m->cli, FR_OPT_SPOT_WAIT, usual_spot_wait_s);
+    return FR_OK;
+}
+
+static fr_status make_spot(const making *m, fr_err *err)
+{
+    fr_run_conditions *c = &m->out->conditions;
+    fr_goodput_setup *setup = &m->out->setup;
+    setup->is_spot = fr_cli_on(m->cli, FR_OPT_SPOT);
+    if (!setup->is_spot)
+        return FR_OK;
+    if (fr_cli_has(m->cli, FR_OPT_SPOT_TRACE))
+        FR_TRY(make_spot_trace(m, err));
+    else
+        FR_TRY(make_spot_rates(m, err));
     c->notice_s = real_or(m->cli, FR_OPT_SPOT_NOTICE, 0);
     setup->spot_mtbf_s = 1 / c->interruptions_per_s;
     setup->spot_wait_s = c->absence_s;
@@ -219,6 +260,11 @@ fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
             : cli->option[FR_OPT_CHECKPOINT_EVERY].count;
     out->setup.every_steps = out->conditions.every_steps;
     return FR_OK;
+}
+
+void fr_goodput_case_release(fr_goodput_case *run)
+{
+    fr_vec_release(&run->spans);
 }
 
 void fr_goodput_case_sum(const fr_cli *cli, const fr_cluster *cluster,

@@ -6,6 +6,7 @@
 #define FR_CLI_RUN_GOODPUT_CASE_H
 
 #include "cli/inputs.h"
+#include "interop/trace/spot_trace.h"
 #include "report/run/goodput_report.h"
 #include "sim/run/run_replicas.h"
 
@@ -13,9 +14,13 @@ typedef struct fr_goodput_case {
     fr_run_conditions conditions;
     fr_run_request request;
     fr_goodput_setup setup; /* without the sums */
+    fr_spot_spans spans;    /* that conditions borrow */
 } fr_goodput_case;
 
-/* FR_USAGE: options that cannot be read, or go with others; FR_INPUT: spot
+void fr_goodput_case_release(fr_goodput_case *run);
+
+/* fr_goodput_case_release() frees, also after a failure.
+ * FR_USAGE: options that cannot be read, or go with others; FR_INPUT: spot
  * nodes of which nobody knows how often they go. */
 FR_CHECKED fr_status fr_goodput_case_make(const fr_cli *cli,
                                           const fr_inputs *inputs,

@@ -76,6 +76,24 @@ static double next_span_s(replica *r, bool is_there)
                : HUGE_VAL;
 }
 
+/* Somewhere in the spans, so that no replica is like the other. */
+static void begin_presence(replica *r)
+{
+    const fr_run_presence *presence = &r->c->presence;
+    double all_s = 0, at_s = 0;
+    for (size_t i = 0; i < presence->n; i++)
+        all_s += presence->spans_s[i];
+    if (presence->n > 0)
+        at_s = draw(r, DRAW_PRESENCE) * all_s;
+    while (presence->n > 0 && at_s > presence->spans_s[r->i_span] &&
+           r->i_span + 1 < presence->n)
+        at_s -= presence->spans_s[r->i_span++];
+    /* Among nodes: they go when that span is over; else they went before. */
+    r->absent_s = presence->n == 0     ? next_span_s(r, true)
+                  : r->i_span % 2 == 0 ? next_span_s(r, true) - at_s
+                                       : -at_s;
+}
+
 /* ---- time ---------------------------------------------------------------- */
 
 static double horizon_of(const replica *r)
@@ -264,7 +282,9 @@ static void run_replica(replica *r)
     const double work_s = r->request->work_s;
     const double save_s = c->blocked_s + c->drain_s;
     r->end_s = fmax(work_s * most_times, r->request->horizon_s);
-    r->absent_s = has_presence(c) ? next_span_s(r, true) : HUGE_VAL;
+    r->absent_s = HUGE_VAL;
+    if (has_presence(c))
+        begin_presence(r);
     restart(r, c->start_s);
     while (!is_given_up(r)) {
         const double finish_s = time_of(c, work_s - r->saved_s);
