@@ -1,16 +1,19 @@
 /* measure_plans.c: see measure_plans.h. */
 #include "cli/measure_plans.h"
 
+#include "cli/measured/learn_runs.h"
 #include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "cost_models/stack/stack_features.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/launch.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -301,6 +304,15 @@ static fr_status update_profile(const fr_cli *cli, fr_inputs *inputs,
         fr_text_copy_cut(point.model, sizeof point.model, choice->model.name);
         fr_text_copy_cut(point.plan, sizeof point.plan, m->name);
         FR_TRY(fr_profile_add_step(&inputs->profile, &point, err));
+        fr_run_point run;
+        fr_job job = choice->job;
+        job.global_batch = tuned->global_batch;
+        fr_stack_run_of(&choice->model, &job, tuned->plan,
+                        fr_cluster_device(&inputs->cluster, 0),
+                        &tuned->prediction, m->median_s, &run);
+        snprintf(run.name, sizeof run.name, "%s: %s", choice->model.name,
+                 m->name);
+        FR_TRY(fr_cli_put_run(&inputs->profile, &run, err));
     }
     FR_TRY(fr_profile_save(&inputs->profile, path, err));
     fr_cli_note(cli, "forerun: wrote %s", path);

@@ -70,6 +70,9 @@ void fr_cost_model_destroy(fr_cost_model *model);
 
 /* Of the cluster's GPUs; the model's. */
 const struct fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model);
+/* What measured steps of the profile taught (stack/stack.h), NULL: it has none;
+ * the model's. */
+const struct fr_stack *fr_cost_stack(const fr_cost_model *model);
 /* NCCL's side of a cluster of GPUs (gpu_comm.h), NULL of CPUs; the model's. */
 const struct fr_gpu_comm_model *fr_cost_gpu_comm(const fr_cost_model *model);
 

@@ -8,6 +8,7 @@
 #include "cost_models/gpu/gpu_comm.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/link/comm_fit.h"
+#include "cost_models/stack/stack.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ struct fr_cost_model {
     fit_group *groups;
     size_t n_groups;
     fr_comm_fits *comm;
+    fr_stack *stack;             /* NULL: no step of it was measured */
     fr_gpu_comm_model *gpu_comm; /* of a cluster of GPUs, else NULL */
     int n_busy_max;              /* most ranks that were busy at once */
     fr_cost_scale scale;
@@ -180,6 +182,9 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     status = take_devices(model, err);
     if (status == FR_OK && profile != NULL)
         status = take_profile(model, err);
+    if (status == FR_OK && profile != NULL && profile->n_run > 0)
+        status = fr_stack_create(fr_stack_prior_without(""), profile->run,
+                                 profile->n_run, &model->stack, err);
     if (status == FR_OK && model->rates.is_gpu)
         status =
             fr_gpu_comm_create(cluster, model->comm, &model->gpu_comm, err);
@@ -206,6 +211,7 @@ void fr_cost_model_destroy(fr_cost_model *model)
     fr_gpu_prices_destroy(model->gpus);
     free(model->cpus);
     fr_comm_fits_destroy(model->comm);
+    fr_stack_destroy(model->stack);
     fr_gpu_comm_destroy(model->gpu_comm);
     free(model);
 }
@@ -213,6 +219,11 @@ void fr_cost_model_destroy(fr_cost_model *model)
 const fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model)
 {
     return model->gpus;
+}
+
+const fr_stack *fr_cost_stack(const fr_cost_model *model)
+{
+    return model->stack;
 }
 
 const fr_gpu_comm_model *fr_cost_gpu_comm(const fr_cost_model *model)

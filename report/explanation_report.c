@@ -295,3 +295,30 @@ fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
         fr_buffer_putc(out, '\n');
     return fr_report_compression_text(&e->compression, out, err);
 }
+
+static const fr_field measurement_fields[] = {
+    FR_FIELD(fr_measurement, what),    FR_FIELD(fr_measurement, plan),
+    FR_FIELD(fr_measurement, rival),   FR_FIELD(fr_measurement, half_width),
+    FR_FIELD(fr_measurement, narrows),
+};
+
+void fr_report_measurement_json(const fr_measurement *next,
+                                fr_json_writer *json)
+{
+    fr_json_key(json, "next_measurement");
+    fr_fields_write(FR_FIELDS(measurement_fields), next, json);
+}
+
+void fr_report_measurement_text(const fr_measurement *next, fr_buffer *out)
+{
+    if (next->rival[0] != '\0')
+        fr_buffer_printf(out,
+                         "\nhow its step compares with that of '%s' is known "
+                         "within %.1f %% (90 %%);\n",
+                         next->rival, 100 * next->half_width);
+    else
+        fr_buffer_printf(out, "\nits step is known within %.1f %% (90 %%);\n",
+                         100 * next->half_width);
+    fr_buffer_printf(out, "one run of %s narrows that by %.0f %%: %s\n",
+                     next->what, 100 * next->narrows, next->plan);
+}

@@ -18,4 +18,9 @@ FR_CHECKED fr_status
 fr_report_explanation_text(const fr_explanation *explanation, int n_changes,
                            fr_buffer *out, fr_err *err);
 
+/* Which plan to run once. */
+void fr_report_measurement_json(const fr_measurement *next,
+                                fr_json_writer *json);
+void fr_report_measurement_text(const fr_measurement *next, fr_buffer *out);
+
 #endif

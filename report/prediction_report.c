@@ -43,6 +43,19 @@ static const fr_field sim_fields[] = {
     {"ranks_total", FR_MEMBER(fr_prediction, sim.ranks_total)},
 };
 
+static const fr_field learned_fields[] = {
+    {"n_runs", FR_MEMBER(fr_prediction, learned.n_runs)},
+    {"factor", FR_MEMBER(fr_prediction, learned.factor)},
+    {"half_width", FR_MEMBER(fr_prediction, learned.half_width)},
+    {"half_width_prior", FR_MEMBER(fr_prediction, learned.half_width_prior)},
+    {"left", FR_MEMBER(fr_prediction, learned.left)},
+    {"left_frac", FR_MEMBER(fr_prediction, learned.left_frac)},
+};
+
+static const fr_field learned_group[] = {
+    FR_GROUP("learned", learned_fields),
+};
+
 static const fr_field effort_fields[] = {
     FR_GROUP("sim", sim_fields),
 };
@@ -77,6 +90,8 @@ void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
     put_memory(p, json);
     fr_fields_put(&fr_prediction_fields[FR_PREDICTION_AFTER_MEMORY],
                   FR_PREDICTION_FIELDS_N - FR_PREDICTION_AFTER_MEMORY, p, json);
+    if (p->learned.n_runs > 0)
+        fr_fields_put(FR_FIELDS(learned_group), p, json);
     fr_fields_put(FR_FIELDS(effort_fields), p, json);
 }
 
@@ -209,6 +224,14 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
                          100 * p->mfu_causal);
     if (p->hfu > 0 && p->hfu != p->mfu)
         fr_buffer_printf(out, "; HFU %.1f %%", 100 * p->hfu);
+    if (p->learned.n_runs > 0)
+        fr_buffer_printf(
+            out,
+            "\nlearned from %lld measured step%s: x %.3f, 90 %% within %.1f %% "
+            "(%.0f %% without);\nmost of what is left: %s",
+            (long long)p->learned.n_runs, p->learned.n_runs == 1 ? "" : "s",
+            p->learned.factor, 100 * p->learned.half_width,
+            100 * p->learned.half_width_prior, p->learned.left);
     if (p->source != NULL)
         fr_buffer_printf(out, "\nworst source of a cost: %s", p->source);
     fr_buffer_puts(out, "\n\n");

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
+#include "cli/measured/learn_runs.h"
 #include "cli/option/plan_options.h"
 #include "cli/supervise.h"
 #include "core/base/fileio.h"
@@ -288,6 +289,10 @@ FR_COMMAND_FUNCTION(calibrate)
 {
     int64_t n_ranks;
     cases c = {.n = 0};
+    if (fr_cli_has(cli, FR_OPT_RUNS_FILE))
+        return fr_cli_learn_runs(cli, err);
+    if (fr_cli_has(cli, FR_OPT_PROFILE))
+        return fr_fail(err, FR_USAGE, "--profile goes with --runs");
     /* Before anything is started: a bad model costs nothing. */
     fr_status status = load_cases(cli, &c, err);
     release_cases(&c);

@@ -67,6 +67,9 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
         fr_buffer_putc(&text, '\n');
         status =
             fr_report_explanation_text(s->explanation, n_changes, &text, err);
+        if (fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
+            fr_report_measurement_text(&s->explanation->next_measurement,
+                                       &text);
     }
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
         fr_buffer_putc(&text, '\n');
@@ -103,6 +106,8 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
         fr_report_fit_json(&s->fit, json);
     if (s->explanation != NULL)
         fr_report_explanation_json(s->explanation, json);
+    if (s->explanation != NULL && fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
+        fr_report_measurement_json(&s->explanation->next_measurement, json);
     return fr_answer_print(&answer, cli, err);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/fit_answer.h"
 #include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
+#include "cli/measured/learn_runs.h"
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
 #include "core/base/text.h"
@@ -126,6 +127,9 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
         goto out_program;
     if (on->rank == 0)
         status = fr_run_answer(cli, file, program, &timeline, &result, err);
+    if (status == FR_OK && on->rank == 0 &&
+        fr_cli_on(cli, FR_OPT_UPDATE_PROFILE))
+        status = fr_cli_learn_run(cli, file, result.step_s_median, err);
     fr_run_result_release(&result);
     fr_transport_destroy(on->transport);
     fr_run_leave();
@@ -260,6 +264,10 @@ static fr_status warn_if_too_large(const fr_cli *cli, const fr_plan_file *file,
 FR_COMMAND_FUNCTION(run)
 {
     fr_plan_file file;
+    if (fr_cli_on(cli, FR_OPT_UPDATE_PROFILE) &&
+        !fr_cli_has(cli, FR_OPT_PROFILE))
+        return fr_fail(err, FR_USAGE,
+                       "--update-profile writes the file of --profile");
     FR_TRY(load_file(cli, &file, err));
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;

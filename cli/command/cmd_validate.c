@@ -2,15 +2,16 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "cli/validate_shots.h"
+#include "cli/measured/learn_runs.h"
+#include "cli/measured/validate_shots.h"
 #include "core/base/fileio.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "cost_models/stack/stack_features.h"
 #include "interop/case/case.h"
 #include "plan/lower/framework/framework_plan.h"
-#include "report/shots_report.h"
-#include "report/validation_report.h"
+#include "report/validation/shots_report.h"
+#include "report/validation/validation_report.h"
 #include "spec/result/cases.h"
 
 #include <stdio.h>
@@ -91,18 +92,6 @@ static void fill_row(const batch *b, const fr_case_setup *setup,
     row->p_fits = prediction->memory.p_fits;
 }
 
-static fr_status forecast(const batch *b, const fr_case_setup *setup,
-                          fr_prediction *out, fr_err *err)
-{
-    fr_inputs inputs = {.cluster = setup->cluster};
-    FR_TRY(
-        fr_cost_model_create(b->profile, &inputs.cluster, &inputs.costs, err));
-    fr_status status = fr_forecast_predict(&inputs, &setup->model, &setup->job,
-                                           &setup->plan, out, err);
-    fr_cost_model_destroy(inputs.costs);
-    return status;
-}
-
 static fr_status run_case(const batch *b, const fr_case *text,
                           fr_validation_row *row, fr_err *err)
 {
@@ -116,7 +105,7 @@ static fr_status run_case(const batch *b, const fr_case *text,
         status = fr_fail(err, FR_INPUT, "more ranks than --max-ranks %lld",
                          (long long)b->max_ranks);
     else
-        status = forecast(b, &setup, &prediction, err);
+        status = fr_cli_predict_case(b->profile, &setup, &prediction, err);
     if (status == FR_OK)
         fill_row(b, &setup, &prediction, row);
     fr_case_setup_release(&setup);

@@ -13,9 +13,10 @@
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option table_options[] = {FR_OPT_COLUMNS, FR_OPT_N};
 static const fr_option calibrate_options[] = {
-    FR_OPT_COLUMNS,  FR_OPT_BACKEND, FR_OPT_RANKS, FR_OPT_SHARE_GPU,
-    FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH,
-    FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_N};
+    FR_OPT_COLUMNS,  FR_OPT_BACKEND, FR_OPT_RANKS,     FR_OPT_SHARE_GPU,
+    FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,       FR_OPT_GLOBAL_BATCH,
+    FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_RUNS_FILE, FR_OPT_PROFILE,
+    FR_OPT_N};
 static const fr_option simulate_options[] = {
     FR_OPT_FROM,   FR_OPT_TOKENS,  FR_OPT_COLUMNS, FR_OPT_PROFILE,
     FR_OPT_OUTPUT, FR_OPT_TRACE,   FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE,
@@ -56,28 +57,23 @@ static const fr_option explain_usual[] = {
     FR_OPT_SEQ,     FR_OPT_RECOMPUTE, FR_OPT_N};
 
 static const fr_option run_options[] = {
-    FR_OPT_COLUMNS,    FR_OPT_DATA,
-    FR_OPT_STEPS,      FR_OPT_BACKEND,
-    FR_OPT_SHARE_GPU,  FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE,    FR_OPT_TIMEOUT,
-    FR_OPT_TRACE,      FR_OPT_GANTT,
-    FR_OPT_OUTPUT,     FR_OPT_RESUME,
-    FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
-    FR_OPT_N};
-static const fr_option explain_options[] = {FR_OPT_FROM,
-                                            FR_OPT_MODEL,
-                                            FR_OPT_TOKENS,
-                                            FR_OPT_FIT_CONFIDENCE,
-                                            FR_OPT_RANKS_PER_NODE,
-                                            FR_OPT_COLUMNS,
-                                            FR_OPT_RANKS,
-                                            FR_OPT_PROFILE,
-                                            FR_OPT_GANTT,
-                                            FR_OPT_TRACE,
-                                            FR_OPT_ALLOW,
-                                            FR_OPT_JOBS,
-                                            FR_OPT_TOP,
-                                            OF_PLAN_AND_JOB};
+    FR_OPT_COLUMNS,        FR_OPT_DATA,
+    FR_OPT_STEPS,          FR_OPT_BACKEND,
+    FR_OPT_SHARE_GPU,      FR_OPT_HOSTFILE,
+    FR_OPT_PROFILE,        FR_OPT_TIMEOUT,
+    FR_OPT_TRACE,          FR_OPT_GANTT,
+    FR_OPT_OUTPUT,         FR_OPT_RESUME,
+    FR_OPT_CHECKPOINT,     FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_UPDATE_PROFILE, FR_OPT_N};
+static const fr_option explain_options[] = {
+    FR_OPT_FROM,           FR_OPT_NEXT_MEASUREMENT,
+    FR_OPT_MODEL,          FR_OPT_TOKENS,
+    FR_OPT_FIT_CONFIDENCE, FR_OPT_RANKS_PER_NODE,
+    FR_OPT_COLUMNS,        FR_OPT_RANKS,
+    FR_OPT_PROFILE,        FR_OPT_GANTT,
+    FR_OPT_TRACE,          FR_OPT_ALLOW,
+    FR_OPT_JOBS,           FR_OPT_TOP,
+    OF_PLAN_AND_JOB};
 static const fr_option goodput_options[] = {
     FR_OPT_FROM,         FR_OPT_MODEL,       FR_OPT_TOKENS,
     FR_OPT_SPOT,         FR_OPT_COLUMNS,     FR_OPT_PROFILE,
@@ -149,10 +145,13 @@ const fr_command fr_commands[] = {
      NULL, calibrate_options, NULL,
      "Times the very kernels and collectives that 'forerun run' calls, over "
      "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
-     "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.",
+     "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.  "
+     "With --runs nothing is timed: measured steps\nof a stack, one is enough, "
+     "correct what is predicted of its others with -p.",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json\n"
-     "  forerun calibrate --backend cuda -o gpu.json"},
+     "  forerun calibrate --backend cuda -o gpu.json\n"
+     "  forerun calibrate --runs mine.csv -o stack.json"},
     {"simulate", fr_cmd_simulate,
      "predict one plan: time of a step by part, memory, cost",
      "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},

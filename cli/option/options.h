@@ -183,6 +183,10 @@ extern const fr_names fr_backend_names;
     X(ROWS, "rows", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print every row that ran")   \
     X(TEMPLATE, "template", 0, TEXT, "NAME", OUTPUT, 0, 0, 0,                  \
       "print a commented cluster file to start from")                          \
+    X(RUNS_FILE, "runs", 0, PATH, "FILE.csv", INPUT, 0, 0, 0,                  \
+      "measured steps of a stack to learn from, rows as validate reads them")  \
+    X(NEXT_MEASUREMENT, "next-measurement", 0, FLAG, 0, OUTPUT, 0, 0, 0,       \
+      "say which plan to run once to know best which one to choose")           \
     X(SHOTS, "shots", 0, TEXT, "K,..", INPUT, 0, 0, 0,                         \
       "learn from K rows of each source, predict its others: 0,1,3")           \
     X(DRAWS, "draws", 0, COUNT, "N", INPUT, 0, 1, 10000,                       \

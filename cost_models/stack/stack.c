@@ -154,6 +154,11 @@ size_t fr_stack_n(const fr_stack *stack)
     return stack->n;
 }
 
+size_t fr_stack_n_used(const fr_stack *stack)
+{
+    return stack->n_used;
+}
+
 bool fr_stack_is_outlier(const fr_stack *stack, size_t i)
 {
     return stack->is_outlier[i];
@@ -177,6 +182,53 @@ fr_student fr_stack_at(const fr_stack *s, const fr_run_features *features)
     double cross[FR_STACK_MOST_RUNS];
     cross_of(s, features, cross);
     return fr_process_at(s->process, cross, own_variance(s, features));
+}
+
+fr_student fr_stack_before(const fr_stack *s, const fr_run_features *features)
+{
+    return (fr_student){.scale = sqrt(own_variance(s, features)),
+                        .dof = s->prior.dof};
+}
+
+/* What is left of the variance of a term whose covariances with the runs are
+ * `cross`. */
+static double left_of(const fr_stack *s, const double *cross, double variance)
+{
+    return fmax(fr_process_covariance(s->process, cross, cross, variance), 0);
+}
+
+const char *fr_stack_left(const fr_stack *s, const fr_run_features *features,
+                          double *frac)
+{
+    double cross[FR_STACK_MOST_RUNS], all[FR_STACK_MOST_RUNS];
+    cross_of(s, features, all);
+    double total = left_of(s, all, own_variance(s, features));
+    double most = square(s->prior.noise), of_shares = 0, of_plan;
+    const char *what = "how steps of one plan differ";
+    for (size_t i = 0; i < s->n_used; i++)
+        cross[i] = all[i];
+    for (int j = 0; j < FR_RUN_SHARE_N; j++) {
+        double own = square(s->prior.share[j]) * features->share[j];
+        double term[FR_STACK_MOST_RUNS];
+        for (size_t i = 0; i < s->n_used; i++) {
+            term[i] = own * s->runs[s->used[i]].features.share[j];
+            cross[i] -= term[i];
+        }
+        double left = left_of(s, term, own * features->share[j]);
+        of_shares += own * features->share[j];
+        if (left > most) {
+            most = left;
+            what = fr_run_share_summaries[j];
+        }
+    }
+    of_plan = left_of(s, cross,
+                      covariance(&s->prior, features, features) - of_shares);
+    if (of_plan > most) {
+        most = of_plan;
+        what = "how far the plan is from those that were measured";
+    }
+    *frac = total > 0 ? fmin(most / total, 1) : 0;
+    return what;
 }
 
 fr_student fr_stack_without(const fr_stack *s, size_t i)
@@ -203,21 +255,50 @@ void fr_stack_factors(const fr_stack *s, const fr_run_features *features,
     *rest = exp(all - of_shares);
 }
 
-double fr_stack_gain(const fr_stack *s, const fr_run_features *asked,
+/* Covariance of two further steps that is left. */
+static double left_between(const fr_stack *s, const fr_run_features *a,
+                           const fr_run_features *b)
+{
+    double of_a[FR_STACK_MOST_RUNS], of_b[FR_STACK_MOST_RUNS];
+    double own = a == b ? own_variance(s, a) : covariance(&s->prior, a, b);
+    cross_of(s, a, of_a);
+    cross_of(s, b, of_b);
+    return fr_process_covariance(s->process, of_a, of_b, own);
+}
+
+static double left_of_difference(const fr_stack *s, const fr_run_features *one,
+                                 const fr_run_features *other)
+{
+    double left = left_between(s, one, one);
+    if (other != NULL)
+        left += left_between(s, other, other) - 2 * left_between(s, one, other);
+    return fmax(left, 0);
+}
+
+fr_student fr_stack_difference(const fr_stack *s, const fr_run_features *one,
+                               const fr_run_features *other)
+{
+    fr_student of_one = fr_stack_at(s, one), difference = of_one;
+    double own = left_between(s, one, one);
+    if (other != NULL)
+        difference.mean -= fr_stack_at(s, other).mean;
+    if (own > 0) /* the common scale is in of_one */
+        difference.scale *= sqrt(left_of_difference(s, one, other) / own);
+    return difference;
+}
+
+double fr_stack_gain(const fr_stack *s, const fr_run_features *one,
+                     const fr_run_features *other,
                      const fr_run_features *measured)
 {
-    double of_asked[FR_STACK_MOST_RUNS], of_measured[FR_STACK_MOST_RUNS];
-    cross_of(s, asked, of_asked);
-    cross_of(s, measured, of_measured);
-    double own = fr_process_covariance(s->process, of_asked, of_asked,
-                                       own_variance(s, asked));
-    double both = fr_process_covariance(s->process, of_asked, of_measured,
-                                        covariance(&s->prior, asked, measured));
-    double other = fr_process_covariance(s->process, of_measured, of_measured,
-                                         own_variance(s, measured));
-    if (own <= 0 || other <= 0)
+    double left = left_of_difference(s, one, other);
+    double with = left_between(s, one, measured);
+    double own = left_between(s, measured, measured);
+    if (other != NULL)
+        with -= left_between(s, other, measured);
+    if (left <= 0 || own <= 0)
         return 0;
-    return 1 - sqrt(fmax(1 - both * both / own / other, 0));
+    return 1 - sqrt(fmax(1 - with * with / left / own, 0));
 }
 
 fr_status fr_stack_log_density(const fr_stack_prior *prior,

@@ -52,19 +52,31 @@ FR_CHECKED fr_status fr_stack_create(const fr_stack_prior *prior,
 void fr_stack_destroy(fr_stack *stack); /* takes NULL */
 
 size_t fr_stack_n(const fr_stack *stack); /* runs, outliers among them */
+size_t fr_stack_n_used(const fr_stack *stack);
 bool fr_stack_is_outlier(const fr_stack *stack, size_t i);
 /* That run as all others have it: log(measured / predicted). */
 fr_student fr_stack_without(const fr_stack *stack, size_t i);
 
-/* Of a step with these features: log(measured / predicted). */
+/* Of a step with these features: log(measured / predicted); the same if
+ * nothing had been measured. */
 fr_student fr_stack_at(const fr_stack *stack, const fr_run_features *features);
+fr_student fr_stack_before(const fr_stack *stack,
+                           const fr_run_features *features);
+/* What most of the uncertainty that is left is of, in words, and that share of
+ * its variance. */
+const char *fr_stack_left(const fr_stack *stack,
+                          const fr_run_features *features, double *frac);
 /* What each share of the step takes over what is predicted, and all that is no
  * share of it (common, alike): factors whose weighted sum is near the mean. */
 void fr_stack_factors(const fr_stack *stack, const fr_run_features *features,
                       double share[FR_RUN_SHARE_N], double *rest);
-/* By how much the scale of `asked` shrinks when `measured` is measured, 0..1.
- */
-double fr_stack_gain(const fr_stack *stack, const fr_run_features *asked,
+/* Of the ratio of two steps, as a logarithm; `other` NULL: of the one. */
+fr_student fr_stack_difference(const fr_stack *stack,
+                               const fr_run_features *one,
+                               const fr_run_features *other);
+/* By which share its scale shrinks when `measured` is measured, 0 to 1. */
+double fr_stack_gain(const fr_stack *stack, const fr_run_features *one,
+                     const fr_run_features *other,
                      const fr_run_features *measured);
 
 /* The logarithm of the density of the runs under the prior, without looking

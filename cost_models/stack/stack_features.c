@@ -87,3 +87,21 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
     f.kind[FR_RUN_KIND_MODEL] = (double)model->n_experts;
     *out = f;
 }
+
+void fr_stack_run_of(const fr_model *model, const fr_job *job,
+                     const fr_plan *plan, const fr_device_type *device,
+                     const fr_prediction *prediction, double measured_s,
+                     fr_run_point *out)
+{
+    fr_run_point run = {.measured_s = measured_s,
+                        .predicted_s = prediction->step_s};
+    fr_plan_describe(plan, run.plan, sizeof run.plan);
+    if (prediction->learned.n_runs > 0) {
+        run.predicted_s /= prediction->learned.factor;
+        run.features = prediction->learned.features;
+    } else {
+        fr_stack_features(model, job, plan, device, prediction->breakdown_s,
+                          &run.features);
+    }
+    *out = run;
+}

@@ -17,6 +17,13 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
                        const double breakdown_s[FR_PART_N],
                        fr_run_features *out);
 
+/* A measured step of a plan beside what is predicted of it, without what other
+ * measured steps taught; its name is left empty. */
+void fr_stack_run_of(const fr_model *model, const fr_job *job,
+                     const fr_plan *plan, const fr_device_type *device,
+                     const fr_prediction *prediction, double measured_s,
+                     fr_run_point *out);
+
 /* The share that a part of the step belongs to. */
 fr_run_share fr_stack_share_of(fr_part part);
 

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/ir/step_breakdown.h"
+#include "sim/predict/learned_step.h"
 #include "sim/predict/predict_memory.h"
 #include "sim/replay/replay_spans.h"
 
@@ -255,6 +256,11 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         out->step_s_p95 = out->step_s * spread;
     }
     out->source = fr_cost_source_name(worst);
+    fr_learned_step_apply(
+        fr_cost_stack(costs->model), costs->program,
+        fr_cluster_device(cluster,
+                          fr_rank_layout_node(&replay->context->layout, 0)),
+        out);
     return FR_OK;
 }
 

@@ -152,19 +152,39 @@ static const fr_field step_fields[] = {
     SAMPLE(fr_step_point),
 };
 
-#define RECORD(member, type, optional)                                         \
+/* Shares of fixed times are of the step, logarithms of sizes below 64. */
+#define SHARE_FIELD(symbol, name, summary)                                     \
+    {.key = name,                                                              \
+     FR_MEMBER(fr_run_point, features.share[FR_RUN_##symbol]),                 \
+     .max = 16},
+#define SIZE_FIELD(symbol, name)                                               \
+    {.key = name,                                                              \
+     FR_MEMBER(fr_run_point, features.size[FR_RUN_SIZE_##symbol]),             \
+     .max = 64},
+#define KIND_FIELD(symbol, name)                                               \
+    {.key = name, FR_MEMBER(fr_run_point, features.kind[FR_RUN_KIND_##symbol])},
+
+static const fr_field run_fields[] = {
+    POSITIVE(fr_run_point, name), POSITIVE(fr_run_point, plan),
+    POSITIVE_TO(fr_run_point, measured_s, MOST_S),
+    POSITIVE_TO(fr_run_point, predicted_s, MOST_S),
+    FR_RUN_SHARE_LIST(SHARE_FIELD) FR_RUN_SIZE_LIST(SIZE_FIELD)
+        FR_RUN_KIND_LIST(KIND_FIELD)};
+
+#define RECORD(member, type, optional, report)                                 \
     {                                                                          \
 #member, member##_fields, FR_LENGTH(member##_fields), sizeof(type),    \
-            offsetof(fr_profile, member), optional                             \
+            offsetof(fr_profile, member), optional, report                     \
     }
 
 const fr_record fr_profile_records[FR_RECORDS_N] = {
-    RECORD(compute, fr_compute_point, false),
-    RECORD(comm, fr_comm_point, false),
-    RECORD(sharing, fr_sharing_point, false),
-    RECORD(rate, fr_rate_point, false),
-    RECORD(held_out, fr_held_out, false),
-    RECORD(step, fr_step_point, true),
+    RECORD(compute, fr_compute_point, false, false),
+    RECORD(comm, fr_comm_point, false, false),
+    RECORD(sharing, fr_sharing_point, false, false),
+    RECORD(rate, fr_rate_point, false, false),
+    RECORD(held_out, fr_held_out, false, false),
+    RECORD(step, fr_step_point, true, true),
+    RECORD(run, fr_run_point, true, false),
 };
 
 bool fr_profile_is_gpu(const fr_profile *profile)
@@ -185,6 +205,7 @@ void fr_profile_release(fr_profile *profile)
     free(profile->rate);
     free(profile->held_out);
     free(profile->step);
+    free(profile->run);
     fr_profile_init(profile);
 }
 
@@ -231,6 +252,7 @@ DEFINE_ADD(sharing, fr_sharing_point, 2)
 DEFINE_ADD(rate, fr_rate_point, 3)
 DEFINE_ADD(held_out, fr_held_out, 4)
 DEFINE_ADD(step, fr_step_point, 5)
+DEFINE_ADD(run, fr_run_point, 6)
 
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
                                           const char *name, int n_threads,
@@ -281,7 +303,7 @@ uint64_t fr_profile_hash(const fr_profile *profile)
         const fr_record *record = &fr_profile_records[i];
         size_t n;
         const char *items = fr_profile_items(profile, record, &n);
-        for (size_t j = 0; !record->is_optional && j < n; j++)
+        for (size_t j = 0; !record->is_report && j < n; j++)
             hash = hash_fields(items + j * record->item_bytes, record->fields,
                                record->n_fields, hash);
     }

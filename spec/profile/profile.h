@@ -13,6 +13,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/err.h"
+#include "spec/profile/run_point.h"
 
 #define FR_PROFILE_NAME 32
 #define FR_PROFILE_DIMS 6 /* as FR_INSTR_DIMS */
@@ -188,6 +189,8 @@ typedef struct fr_profile {
     size_t n_held_out, cap_held_out;
     fr_step_point *step; /* may be absent in a file */
     size_t n_step, cap_step;
+    fr_run_point *run; /* of the stack; may be absent in a file */
+    size_t n_run, cap_run;
 } fr_profile;
 
 /* Are its kernels those of a GPU? */
@@ -214,6 +217,8 @@ FR_CHECKED fr_status fr_profile_add_held_out(fr_profile *profile,
 FR_CHECKED fr_status fr_profile_add_step(fr_profile *profile,
                                          const fr_step_point *point,
                                          fr_err *err);
+FR_CHECKED fr_status fr_profile_add_run(fr_profile *profile,
+                                        const fr_run_point *point, fr_err *err);
 
 /* NULL if absent; n_threads 0 or n_busy 0: any. */
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,

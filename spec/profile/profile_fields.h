@@ -23,10 +23,11 @@ typedef struct fr_record {
     size_t n_fields;
     size_t item_bytes;
     size_t offset;
-    bool is_optional; /* absent in a file where there is none; not hashed */
+    bool is_optional; /* absent in a file where there is none */
+    bool is_report;   /* no prediction rests on it: not hashed */
 } fr_record;
 
-enum { FR_RECORDS_N = 6 };
+enum { FR_RECORDS_N = 7 };
 extern const fr_record fr_profile_records[FR_RECORDS_N];
 
 extern const fr_field fr_profile_scalars[];

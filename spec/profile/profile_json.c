@@ -218,6 +218,7 @@ static fr_status read_record(const fr_json_value *root, const fr_record *record,
         fr_rate_point rate;
         fr_held_out held_out;
         fr_step_point step;
+        fr_run_point run;
     } item;
 
     if (record->is_optional && fr_json_find(root, record->key) == NULL)
@@ -272,7 +273,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
     static const char *const more[] = {
         "schema", "fingerprint_hash", "fingerprint", "compute",
         "comm",   "sharing",          "rate",        "held_out",
-        "gpu",    "gpu_costs",        "step"};
+        "gpu",    "gpu_costs",        "step",        "run"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;

@@ -45,7 +45,17 @@ typedef struct fr_plan_change {
     uint64_t peak_bytes, short_by_bytes;
     double p_fits; /* how likely it fits */
     char why[160]; /* "-12 % exposed tp, +2 % bubble" */
+    fr_run_features features;
 } fr_plan_change;
+
+/* Which plan to run once: of the plan and its changes the one whose step tells
+ * most of the choice between the plan and its fastest change. */
+typedef struct fr_measurement {
+    char what[48], plan[FR_TUNED_NAME]; /* "this plan", or a change */
+    char rival[48];    /* that change; "": there is none, of the plan alone */
+    double half_width; /* of the 90 % interval of the ratio of their steps */
+    double narrows;    /* by which share of it */
+} fr_measurement;
 
 #define FR_PLAN_CHANGES 96
 
@@ -129,6 +139,7 @@ typedef struct fr_explanation {
                           the one that is short by least; -1: none */
     int n_illegal;
     fr_break_even compression;
+    fr_measurement next_measurement;
 } fr_explanation;
 
 #endif

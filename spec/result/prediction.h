@@ -7,6 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/document/names.h"
+#include "spec/profile/run_point.h"
 
 typedef enum fr_part {
     FR_PART_COMPUTE,
@@ -74,6 +75,16 @@ typedef struct fr_prediction {
     struct {
         double usd_per_hour, usd_total, kwh;
     } cost;
+    /* What measured steps of the stack taught; n_runs 0: nothing did. */
+    struct {
+        int64_t n_runs;           /* that it rests on */
+        double factor;            /* step_s over what it was without them */
+        double half_width;        /* of the 90 % interval, relative */
+        double half_width_prior;  /* the same if no step had been measured */
+        const char *left;         /* of what most of the width is */
+        double left_frac;         /* that share of its variance */
+        fr_run_features features; /* of the step without them */
+    } learned;
     const char *source; /* the worst source of a cost on the critical path */
     struct {
         uint64_t events;

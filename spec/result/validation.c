@@ -42,6 +42,16 @@ static bool is_memory(const fr_validation_row *row, const char *source)
            (source == NULL || strcmp(source, row->source) == 0);
 }
 
+static bool is_experts(const fr_validation_row *row, const char *source)
+{
+    return is_step(row, source) && row->features.kind[FR_RUN_KIND_MODEL] > 0;
+}
+
+static bool is_large(const fr_validation_row *row, const char *source)
+{
+    return is_step(row, source) && row->n_gpus >= 512;
+}
+
 static void gather(const fr_validation *v, select_fn select, const char *source,
                    columns *c)
 {
@@ -50,7 +60,7 @@ static void gather(const fr_validation *v, select_fn select, const char *source,
         const fr_validation_row *row = &v->rows[i];
         if (!select(row, source))
             continue;
-        bool is_time = select == is_step;
+        bool is_time = select != is_memory;
         double predicted = is_time ? row->predicted_s : row->predicted_bytes;
         double measured = is_time ? row->measured_s : row->measured_bytes;
         c->predicted[c->n] = predicted;
@@ -76,7 +86,7 @@ static void score(const fr_validation *v, select_fn select, const char *source,
         c->n > 1 ? fr_stats_kendall_tau(c->predicted, c->measured, c->n) : NAN;
     out->concordance = fr_stats_concordance(c->predicted, c->measured, c->n,
                                             pair_min_rel_diff, &out->n_pairs);
-    bool is_time = select == is_step && c->n > 0;
+    bool is_time = select != is_memory && c->n > 0;
     out->coverage_90 = is_time ? (double)c->n_covered / (double)c->n : NAN;
     out->half_width_median = is_time ? fr_stats_median(c->half, c->n) : NAN;
 }
@@ -186,6 +196,24 @@ static double mean_mape(const fr_validation *v, bool is_time)
     return n > 0 ? sum / (double)n : NAN;
 }
 
+static void mean_over_sources(fr_validation *v)
+{
+    double n = 0, bias = 0, coverage = 0, half = 0;
+    for (size_t i = 0; i < v->n_sources; i++) {
+        const fr_validation_score *s = &v->sources[i].step;
+        if (s->n == 0)
+            continue;
+        bias += s->bias;
+        coverage += s->coverage_90;
+        half += s->half_width_median;
+        n++;
+    }
+    n = n > 0 ? n : NAN;
+    v->macro_bias = bias / n;
+    v->macro_coverage_90 = coverage / n;
+    v->macro_half_width = half / n;
+}
+
 /* Pairs are made within a source; a source counts by its pairs. */
 static void pool_ranks(const fr_validation *v, bool is_time,
                        fr_validation_score *out)
@@ -236,6 +264,9 @@ static void fill(fr_validation *v, columns *c)
     score(v, is_memory, NULL, c, &v->memory);
     pool_ranks(v, true, &v->step);
     pool_ranks(v, false, &v->memory);
+    score(v, is_experts, NULL, c, &v->experts);
+    score(v, is_large, NULL, c, &v->large);
+    mean_over_sources(v);
     v->macro_mape = mean_mape(v, true);
     v->memory_macro_mape = mean_mape(v, false);
     v->fits_balanced = balance_fits(v);
@@ -257,6 +288,11 @@ fr_status fr_validation_make(fr_validation_row *rows, size_t n_rows,
     columns c = {scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, 0, 0};
     fill(&v, &c);
     free(scratch);
+    fr_status status = fr_validation_baselines(&v, err);
+    if (status != FR_OK) {
+        fr_validation_release(&v);
+        return status;
+    }
     *out = v;
     return FR_OK;
 }

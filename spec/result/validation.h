@@ -50,6 +50,11 @@ typedef struct fr_validation_source {
     double interval_scale; /* of intervals, from all other sources */
 } fr_validation_source;
 
+/* Without a simulator: of steps at a share of the peak. */
+typedef struct fr_validation_baseline {
+    double mape, macro_mape;
+} fr_validation_baseline;
+
 typedef struct fr_validation {
     fr_validation_row *rows; /* owned */
     size_t n_rows;
@@ -58,7 +63,12 @@ typedef struct fr_validation {
     size_t n_skipped;                     /* rows that could not be run */
     fr_validation_score step, memory;     /* kendall_tau: mean over sources */
     double macro_mape, memory_macro_mape; /* means over sources */
-    size_t fits_right[2], fits_wrong[2];  /* by what was measured: no, yes */
+    double macro_bias, macro_coverage_90, macro_half_width; /* of steps */
+    fr_validation_score experts, large;  /* steps of mixtures of experts; of
+                                            512 GPUs and more */
+    fr_validation_baseline flat_mfu;     /* 40 % of the peak */
+    fr_validation_baseline others_mfu;   /* what the other sources reach */
+    size_t fits_right[2], fits_wrong[2]; /* by what was measured: no, yes */
     double fits_balanced; /* mean of the shares right of both kinds */
     /* Half-widths multiplied so that 90 % of the other sources' rows are
      * covered (the centre stays): what they would cover and be. */
@@ -69,6 +79,9 @@ typedef struct fr_validation {
 /* Takes over `rows` (malloc'ed) also on failure. */
 FR_CHECKED fr_status fr_validation_make(fr_validation_row *rows, size_t n_rows,
                                         fr_validation *out, fr_err *err);
+/* Fills flat_mfu and others_mfu, of rows and sources that are there. */
+FR_CHECKED fr_status fr_validation_baselines(fr_validation *validation,
+                                             fr_err *err);
 void fr_validation_release(fr_validation *validation);
 
 /* predicted / measured - 1 of a row's time (memory). */

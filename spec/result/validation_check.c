@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_NAMES = 16 };
+enum { N_NAMES = 19 };
 
 typedef struct named {
     const char *name;
@@ -22,6 +22,9 @@ static void list_values(const fr_validation *v, named out[N_NAMES])
     const named values[N_NAMES] = {
         {"mape", v->step.mape},
         {"macro_mape", v->macro_mape},
+        {"macro_bias", fabs(v->macro_bias)},
+        {"macro_coverage_90", v->macro_coverage_90},
+        {"large_mape", v->large.mape},
         {"median_ape", v->step.median_ape},
         {"worst_ape", v->step.worst_ape},
         {"bias", fabs(v->step.bias)},

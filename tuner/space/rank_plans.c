@@ -281,7 +281,9 @@ static void count_outcomes(const fr_trial_list *trials, fr_tuning *t)
 static void certify(fr_tuning *t)
 {
     double best = t->best.value;
-    t->certificate.optimal_in_space = t->certificate.bound >= best;
+    /* Bounds know nothing of what measured steps taught. */
+    t->certificate.optimal_in_space =
+        t->certificate.bound >= best && t->best.prediction.learned.n_runs == 0;
     t->certificate.bound = fmin(t->certificate.bound, best);
     t->certificate.gap = best > 0 ? 1 - t->certificate.bound / best : 0;
 }

@@ -2,9 +2,11 @@
 #include "tuner/study/explain_plan.h"
 
 #include "core/base/text.h"
+#include "cost_models/stack/stack_features.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/study/break_even.h"
+#include "tuner/study/next_measurement.h"
 #include "tuner/study/plan_changes.h"
 #include "tuner/study/slow_parts.h"
 #include "tuner/study/what_if.h"
@@ -247,6 +249,11 @@ static void fill_change(const work *w, size_t i, fr_plan_change *out)
     out->peak_bytes = found->prediction.memory.peak_bytes;
     out->short_by_bytes = found->short_by_bytes;
     out->p_fits = p_fits_of(found, from->memory.capacity_bytes);
+    fr_run_point run;
+    fr_stack_run_of(w->request->model, w->request->job, &w->changed[i].plan,
+                    fr_cluster_device(w->request->cluster, 0),
+                    &found->prediction, out->step_s, &run);
+    out->features = run.features;
     if (out->step_s > 0)
         say_why(from, &found->prediction, out->why, sizeof out->why);
     for (char *c = out->why; *c != '\0'; c++)
@@ -336,6 +343,7 @@ fr_status fr_explain_plan(const fr_explain_request *request,
     answer->fit_confidence = request->fit_confidence;
     fill_shares(&w, answer);
     fill_changes(&w, answer);
+    FR_TRY_GOTO(status, fr_next_measurement(request, answer, err), out_work);
     *out = *answer;
 out_work:
     fr_cluster_release(&w.unlimited);

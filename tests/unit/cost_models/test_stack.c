@@ -81,8 +81,10 @@ static void test_gain(void)
     fr_err err;
     CHECK_OK(fr_stack_create(fr_stack_prior_without(""), runs, 2, &stack, &err),
              &err);
-    double of_alike = fr_stack_gain(stack, &asked.features, &alike.features);
-    double of_known = fr_stack_gain(stack, &asked.features, &runs[0].features);
+    double of_alike =
+        fr_stack_gain(stack, &asked.features, NULL, &alike.features);
+    double of_known =
+        fr_stack_gain(stack, &asked.features, NULL, &runs[0].features);
     CHECK(of_alike > 0 && of_alike < 1);
     CHECK(of_known >= 0 && of_known < of_alike / 2);
     fr_stack_destroy(stack);

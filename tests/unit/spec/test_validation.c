@@ -1,5 +1,5 @@
 /* test_validation.c: statistics of rows worked out by hand. */
-#include "report/validation_report.h"
+#include "report/validation/validation_report.h"
 #include "spec/result/validation.h"
 #include "tests/check.h"
 

@@ -2,8 +2,8 @@
  * shots_report.h: what `validate --shots` says, as text and as the member
  * `shots` of "forerun.validation/1".
  */
-#ifndef FR_REPORT_SHOTS_REPORT_H
-#define FR_REPORT_SHOTS_REPORT_H
+#ifndef FR_REPORT_VALIDATION_SHOTS_REPORT_H
+#define FR_REPORT_VALIDATION_SHOTS_REPORT_H
 
 #include "core/document/json.h"
 #include "spec/result/shots.h"

@@ -1,5 +1,5 @@
 /* validation_report.c: errors by source, worst rows, reasons. */
-#include "report/validation_report.h"
+#include "report/validation/validation_report.h"
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
@@ -70,6 +70,15 @@ static const fr_field all_fields[] = {
     {"scored", FR_MEMBER(fr_validation, step.n)},
     {"mape", FR_MEMBER(fr_validation, step.mape)},
     {"macro_mape", FR_MEMBER(fr_validation, macro_mape)},
+    FR_FIELD(fr_validation, macro_bias),
+    FR_FIELD(fr_validation, macro_coverage_90),
+    FR_FIELD(fr_validation, macro_half_width),
+    {"flat_mfu_macro_mape", FR_MEMBER(fr_validation, flat_mfu.macro_mape)},
+    {"others_mfu_macro_mape", FR_MEMBER(fr_validation, others_mfu.macro_mape)},
+    {"experts_scored", FR_MEMBER(fr_validation, experts.n)},
+    {"experts_mape", FR_MEMBER(fr_validation, experts.mape)},
+    {"large_scored", FR_MEMBER(fr_validation, large.n)},
+    {"large_mape", FR_MEMBER(fr_validation, large.mape)},
     {"median_ape", FR_MEMBER(fr_validation, step.median_ape)},
     {"worst_ape", FR_MEMBER(fr_validation, step.worst_ape)},
     {"bias", FR_MEMBER(fr_validation, step.bias)},
@@ -241,6 +250,22 @@ static void print_summary(const fr_validation *v, fr_buffer *out)
     fr_buffer_printf(out, "mean over sources: step time %s, memory %s\n",
                      percent(v->macro_mape, a),
                      percent(v->memory_macro_mape, b));
+    fr_buffer_printf(out,
+                     "  baselines, the same mean: 40 %% of the peak %s, what "
+                     "the other sources reach of it %s\n",
+                     percent(v->flat_mfu.macro_mape, a),
+                     percent(v->others_mfu.macro_mape, b));
+    if (v->experts.n + v->large.n > 0)
+        fr_buffer_printf(out,
+                         "  mixtures of experts (%zu rows): %s; 512 GPUs and "
+                         "more (%zu): %s\n",
+                         v->experts.n, percent(v->experts.mape, a), v->large.n,
+                         percent(v->large.mape, b));
+    fr_buffer_printf(out,
+                     "intervals of 90 %%, means over sources: %s inside, "
+                     "half-width %s\n",
+                     percent(v->macro_coverage_90, a),
+                     percent(v->macro_half_width, b));
     fr_buffer_printf(out,
                      "intervals of 90 %%: %s of the rows inside, median "
                      "half-width %s\n",

@@ -2,8 +2,8 @@
  * validation_report.h: the answer of validate as text and as the members of
  * "forerun.validation/1".
  */
-#ifndef FR_REPORT_VALIDATION_REPORT_H
-#define FR_REPORT_VALIDATION_REPORT_H
+#ifndef FR_REPORT_VALIDATION_VALIDATION_REPORT_H
+#define FR_REPORT_VALIDATION_VALIDATION_REPORT_H
 
 #include "core/document/json.h"
 #include "spec/result/validation.h"

@@ -8,7 +8,7 @@
  *     bench_stack_fit build/validate.json > cost_models/stack/stack_prior.inc
  *
  * It maximises the sum over sources of the mean log density of a few of their
- * rows together, drawn 40 times: what a user knows of a stack are a few steps,
+ * rows together, drawn 12 times: what a user knows of a stack are a few steps,
  * and no source outweighs the others.  To it comes the log density of a wide
  * hyperprior: logarithms of the parameters are normal about `usual` with a
  * deviation of 0.7.
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SOURCES = 64, FEW = 6, N_DRAWS = 40 };
+enum { MOST_SOURCES = 64, FEW = 6, N_DRAWS = 12 };
 
 typedef struct source {
     char name[96];
@@ -164,7 +164,7 @@ static void climb(const sources *all, size_t without,
     double best = log_posterior(all, without, x);
     for (int i = 0; i < FR_STACK_PRIOR_N; i++)
         step[i] = 0.4;
-    for (int round = 0; round < 200 && largest > 1e-3; round++) {
+    for (int round = 0; round < 200 && largest > 0.02; round++) {
         largest = 0;
         for (int i = 0; i < FR_STACK_PRIOR_N; i++) {
             const double before = x[i];

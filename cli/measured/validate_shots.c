@@ -1,5 +1,5 @@
 /* validate_shots.c: see validate_shots.h. */
-#include "cli/validate_shots.h"
+#include "cli/measured/validate_shots.h"
 
 #include "core/base/text.h"
 #include "core/base/units.h"

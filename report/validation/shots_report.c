@@ -1,5 +1,5 @@
 /* shots_report.c: see shots_report.h. */
-#include "report/shots_report.h"
+#include "report/validation/shots_report.h"
 
 #include "core/document/fields.h"
 #include "report/table.h"

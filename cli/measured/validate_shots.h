@@ -2,8 +2,8 @@
  * validate_shots.h: `validate --shots`: rows of a source learned from, the rest
  * of it predicted.
  */
-#ifndef FR_CLI_VALIDATE_SHOTS_H
-#define FR_CLI_VALIDATE_SHOTS_H
+#ifndef FR_CLI_MEASURED_VALIDATE_SHOTS_H
+#define FR_CLI_MEASURED_VALIDATE_SHOTS_H
 
 #include "cli/command.h"
 #include "spec/result/shots.h"
