@@ -1,69 +1,42 @@
-"""Random plans through `forerun export --to accelerate`, and what Accelerate
-itself makes of them: its configuration (load_config_from_file), its launcher
-(accelerate launch, up to the environment of the processes) and the plugins that
-read that environment.  Stand-ins for torch: no GPU and no PyTorch are needed.
-
-    accelerate_configs.py make WORK           random plans, shared by releases
-    accelerate_configs.py check WORK FOLDER   one checkout
+"""accelerate_configs.py CHECKOUT FOLDER REPORT: random plans that were exported
+to Accelerate, and what it makes of them itself: its configuration
+(load_config_from_file), its launcher (accelerate launch, up to the environment
+of the processes) and the plugins that read that environment.  Stand-ins for
+torch: no GPU and no PyTorch are needed.
 """
 import contextlib
 import enum
 import importlib.metadata
 import json
 import os
-import random
 import re
-import subprocess
 import sys
-import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import framework_shims  # noqa: E402
 
-N_PLANS = int(os.environ.get("PLANS", "200"))
-# Places of --version, by the release that brought them.
-VERSIONS = ["1.0", "1.6", "1.10", "1.12", "1.13", "1.14"]
-FAILED = (SystemExit, Exception)
+import verdicts  # noqa: E402
+
+# Rules of ours that Accelerate checks before a process starts.
+OF_ITS_OWN = ("ranks to shard over", "a zero-group of more")
 
 
-# ---- plans ------------------------------------------------------------------
-
-def random_options(rng):
-    zero = rng.choice([0, 0, 1, 2, 3, 3, 3])
-    options = {"--dp": rng.choice([1, 2, 4, 8]),
-               "--tp": rng.choice([1, 1, 1, 2, 4]),
-               "--pp": rng.choice([1, 1, 1, 2, 4]),
-               "--cp": rng.choice([1, 1, 1, 2]),
-               "--cp-kind": rng.choice(["ring", "all-gather", "all-to-all"]),
-               "--zero": zero,
-               "--micro-batch": rng.choice([1, 2]),
-               "--recompute": rng.choice(["none", "full", "selective"]),
-               "--precision": rng.choice(["bf16", "bf16", "f16", "f32"]),
-               "--grad-dtype": rng.choice(["bf16", "f16", "f32"]),
-               "--kernels": rng.choice(["eager", "eager", "compiled"])}
-    words = [str(w) for pair in options.items() for w in pair]
-    words += rng.choice([[], ["--no-overlap"]])
-    words += rng.choice([[], ["--no-gather-overlap"]])
-    words += rng.choice([[], [], ["--offload-optimizer"]])
-    words += rng.choice([[], [], ["--sequence-parallel"]])
-    words += rng.choice([[], [], ["--no-zero-reshard"]])
-    words += rng.choice([[], [], ["--zero-group", "2"]])
-    return words
-
-
-def make(work):
-    """Plan files that forerun can simulate, WORK/plans/N.json."""
-    rng = random.Random(2385)
-    folder = os.path.join(work, "plans")
-    os.makedirs(folder)
-    n = 0
-    while n < 6 * N_PLANS:
-        model = rng.choice(["gpt2-1.5b", "llama-3-8b"])
-        made = subprocess.run(
-            ["forerun", "simulate", model, "dgx-h100:16", *random_options(rng),
-             "--seq", "512", "--global-batch", "64", "-q", "-o",
-             os.path.join(folder, f"{n}.json")], capture_output=True)
-        n += made.returncode == 0
+def plan_of(folder):
+    """The plan of a folder, from the line that describes it."""
+    with open(os.path.join(folder, "accelerate.yaml")) as file:
+        line = re.search(r"# Plan: (.*)", file.read()).group(1)
+    words = line.split()
+    plan = {"sp": "sp" in words, "offload": "offload-optimizer" in words,
+            "kept": "no-reshard" in words, "recompute": "none",
+            "precision": next((w for w in words if w in (
+                "bf16", "f16", "tf32")), "f32")}
+    for name in ("dp", "tp", "pp", "cp", "mb", "zero"):
+        found = re.search(rf"(?:^| ){name}(\d+)(?: |$)", line)
+        plan[name] = int(found.group(1)) if found else name != "zero"
+    found = re.search(r"recompute=(\w+)", line)
+    if found:
+        plan["recompute"] = found.group(1)
+    return plan
 
 
 # ---- stand-ins --------------------------------------------------------------
@@ -179,7 +152,7 @@ def check_fsdp(args, plan, precision):
     plugin = dataclasses.FullyShardedDataParallelPlugin()
     if precision != "no":
         plugin.set_mixed_precision(precision)
-    is_kept = not plan.get("zero_reshard", True)
+    is_kept = plan["kept"]
     if getattr(plugin, "fsdp_version", 1) == 2:
         same("reshard_after_forward", plugin.reshard_after_forward, not is_kept)
     else:
@@ -195,7 +168,7 @@ def check_deepspeed(plan, precision):
     plugin.set_mixed_precision(precision)
     same("zero_stage", plugin.zero_stage, plan["zero"])
     same("offload", plugin.offload_optimizer_device == "cpu",
-         plan.get("offload_optimizer", False))
+         plan["offload"])
     same("bf16", plugin.deepspeed_config["bf16"]["enabled"],
          plan["precision"] == "bf16")
     same("zero3_init_flag", plugin.zero3_init_flag, plan["zero"] == 3)
@@ -212,19 +185,19 @@ def check_megatron(plan, precision, world):
     same("sharded optimizer", given["use_distributed_optimizer"],
          plan["zero"] == 1)
     same("sequence parallel", given["sequence_parallel"],
-         plan["tp"] > 1 and plan["sequence_parallel"])
+         plan["tp"] > 1 and plan["sp"])
     same("recompute", given.get("recompute_granularity") or "none",
          plan["recompute"])
     if given.get("recompute_granularity") == "selective" and given.get(
             "recompute_method") is not None:
         raise ValueError("Megatron-LM forbids a method beside selective")
     # _prepare_megatron_lm()
-    plugin.set_training_args(plan["micro_batch"],
+    plugin.set_training_args(plan["mb"],
                              world // (plugin.tp_degree * plugin.pp_degree))
-    same("global batch", plugin.global_batch_size, 64)
 
 
-def check_files(folder, plan):
+def check_folder(folder):
+    plan = plan_of(folder)
     path = os.path.join(folder, "accelerate.yaml")
     from accelerate.commands.config.config_args import load_config_from_file
     load_config_from_file(path)
@@ -245,54 +218,33 @@ def check_files(folder, plan):
             check_megatron(plan, precision, world)
         else:
             same("zero", 0, plan["zero"])
-    return ("fsdp" if args.use_fsdp else "deepspeed" if args.use_deepspeed
-            else "megatron" if args.use_megatron_lm else "ddp")
+    TALLY[args.use_fsdp and "fsdp" or args.use_deepspeed and "deepspeed" or
+          args.use_megatron_lm and "megatron" or "ddp"] += 1
 
 
-def check(work, checkout):
-    with open(os.path.join(checkout, "setup.py")) as file:
-        release = re.search(r'version="([^"]+)"', file.read()).group(1)
-    number = tuple(int(n) for n in release.split(".")[:2])
-    version = [v for v in VERSIONS
-               if tuple(int(n) for n in v.split(".")) <= number][-1]
+TALLY = {"ddp": 0, "fsdp": 0, "deepspeed": 0, "megatron": 0}
+
+
+def main():
+    checkout, folder, report = sys.argv[1:]
     sys.path.insert(0, os.path.join(checkout, "src"))
     make_torch()
-    tally = {"release": release, "version": version, "accepted": 0,
-             "refused_by_table": 0, "backends": {}, "disagree": []}
-    out = os.path.join(work, "files")
-    for i in range(6 * N_PLANS):
-        if tally["accepted"] + len(tally["disagree"]) == N_PLANS:
-            break
-        name = os.path.join(work, "plans", f"{i}.json")
-        done = subprocess.run(["forerun", "export", name, "--to", "accelerate",
-                               "--version", version, "-o", out],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            tally["refused_by_table"] += 1
-            continue
-        with open(name) as file:
-            plan = json.load(file)["plan"]
+
+    def check(plan):
         before = os.getcwd()
-        os.chdir(out)
+        os.chdir(plan)  # deepspeed_config_file is relative
         try:
-            backend = check_files(out, plan)
-            tally["accepted"] += 1
-            tally["backends"][backend] = tally["backends"].get(backend, 0) + 1
-        except FAILED as why:  # whatever their checks raise
-            tally["disagree"].append(f"{name}: {why!r}")
-        os.chdir(before)
-    tally["plans"] = tally["accepted"] + len(tally["disagree"])
-    with open(os.path.join(work, f"report-{release}.json"), "w") as file:
-        json.dump(tally, file)
-    print(f"accelerate {release}: {tally['accepted']} of {tally['plans']} "
-          f"accepted {tally['backends']}, {tally['refused_by_table']} were "
-          "refused by our table")
-    for line in tally["disagree"][:5]:
-        print("  " + line)
-    return 1 if tally["disagree"] else 0
+            return check_folder(os.path.abspath("."))
+        finally:
+            os.chdir(before)
+
+    status = verdicts.judge(
+        check, folder, report,
+        # The others are of DeepSpeed and Megatron-LM, or of what a plan means.
+        lambda why, plan: not why.startswith(OF_ITS_OWN), backends=TALLY)
+    print("  accepted by backend:", TALLY)
+    return status
 
 
-if sys.argv[1] == "make":
-    make(sys.argv[2])
-else:
-    sys.exit(check(sys.argv[2], sys.argv[3]))
+if __name__ == "__main__":
+    sys.exit(main())

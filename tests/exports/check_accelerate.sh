@@ -1,18 +1,21 @@
 #!/bin/bash
-# check_accelerate.sh REPORT: plans that are exported to Accelerate, read by its
-# own configuration, launcher and plugins.  ACCELERATE_DIR: checkouts of
-# huggingface/accelerate, separated by ':', of releases from 1.0.
-set -u
-report=$1
+# check_accelerate.sh REPORT.json: 200 random plans for each checkout of
+# Hugging Face's Accelerate in ACCELERATE_DIR (separated by ':'), by its own
+# configuration, launcher and plugins (accelerate_configs.py).
+set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ -n "${ACCELERATE_DIR:-}" ] && python3 -c 'import yaml' 2>/dev/null || exit 77
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-python3 "$here/accelerate_configs.py" make "$work" || exit 1
-status=0
-IFS=: read -ra folders <<<"$ACCELERATE_DIR"
-for folder in "${folders[@]}"; do
-    python3 "$here/accelerate_configs.py" check "$work" "$folder" || status=1
-done
-jq -s 'map({(.release): .}) | add' "$work"/report-*.json >"$report"
-exit $status
+. "$here/each_checkout.sh"
+PYTHON=/usr/bin/python3
+"$PYTHON" -c 'import yaml' 2>/dev/null || ACCELERATE_DIR=
+# The newest of our versions that is not newer than the checkout.
+version_of() {
+    local minor version=1.0
+    minor=$(sed -n 's/^ *version="1\.\([0-9]*\).*/\1/p' "$1/setup.py")
+    for known in 6 10 12 13 14; do
+        if [ "$minor" -ge $known ]; then
+            version=1.$known
+        fi
+    done
+    echo "$version"
+}
+each_checkout accelerate "${ACCELERATE_DIR:-}" "$1" accelerate_configs.py

@@ -57,6 +57,34 @@ asked="directives of sbatch"
     grep -vE -- '--(job-name|nodes|ntasks-per-node|gres|exclusive|output|time)$'
 verdict $? "a directive that sbatch does not have"
 
+# Accelerate, by each of its backends, alone and started on every node.
+accelerate() { # OPTION...
+    rm -rf acc
+    ask forerun simulate llama-3-8b dgx-h100:4 --global-batch 256 "$@" \
+        -o acc.json
+    ask forerun export acc.json --to accelerate -o acc/alone
+    ends_with 0
+    for launcher in mpirun slurm kubernetes skypilot; do
+        ask forerun export acc.json --to $launcher --program accelerate \
+            -o acc/$launcher
+        ends_with 0
+    done
+    for file in acc/*/*; do
+        reads "$file"
+    done
+}
+accelerate --dp 32
+has acc/alone/accelerate.yaml 'distributed_type: MULTI_GPU'
+has acc/mpirun/launch.sh '-x MASTER_ADDR=' 'bash run_accelerate.sh'
+has acc/slurm/job.sbatch '#SBATCH --ntasks-per-node=1'
+accelerate --dp 8 --tp 2 --cp 2 --zero 3 --grad-dtype bf16 --kernels compiled
+has acc/alone/accelerate.yaml 'distributed_type: FSDP' 'INDUCTOR'
+accelerate --dp 32 --zero 2 --no-gather-overlap
+has acc/alone/accelerate.yaml 'distributed_type: DEEPSPEED'
+has acc/alone/ds_config.json '"stage": 2'
+accelerate --dp 8 --pp 4 --no-overlap --recompute full
+has acc/alone/accelerate.yaml 'distributed_type: MEGATRON_LM'
+
 # Ranks that are no multiple of a node's devices, one node, and CPUs.
 ask forerun simulate llama-3-8b dgx-h100:2 --dp 12 --zero 3 --global-batch 24 -o odd.json
 ask forerun export odd.json --to slurm --program deepspeed -o odd
