@@ -241,6 +241,37 @@ static fr_status make_spot(const making *m, fr_err *err)
     return FR_OK;
 }
 
+/* Years, and hours of our own time, that nobody waits for. */
+static fr_status check_effort(const fr_goodput_case *run, fr_err *err)
+{
+    const double most_days = 36500, most_interruptions = 1e9;
+    const fr_run_conditions *c = &run->conditions;
+    const double n_interruptions =
+        run->request.work_s * (c->failures_per_s + c->interruptions_per_s) *
+        (double)run->request.n_runs;
+    if (run->setup.work_days > most_days)
+        return fr_fail(err, FR_INPUT,
+                       "the steps alone take %.4g days; give fewer --tokens or "
+                       "--steps, or more devices",
+                       run->setup.work_days);
+    if (n_interruptions > most_interruptions * (double)run->request.n_runs)
+        return fr_fail(err, FR_INPUT,
+                       "something fails every %.3g s: no run gets anywhere; "
+                       "check --mtbf, --spot-every and the cluster's "
+                       "<reliability>",
+                       run->request.work_s * (double)run->request.n_runs /
+                           n_interruptions);
+    if (n_interruptions > most_interruptions)
+        return fr_fail(err, FR_INPUT,
+                       "%lld runs meet about %.3g interruptions together, "
+                       "which takes hours; give --runs %.0f",
+                       (long long)run->request.n_runs, n_interruptions,
+                       fmax(floor(most_interruptions / n_interruptions *
+                                  (double)run->request.n_runs),
+                            1));
+    return FR_OK;
+}
+
 fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
                                const fr_plan_file *file,
                                const fr_prediction *prediction,
@@ -259,7 +290,7 @@ fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
             ? fr_checkpoint_best_interval(&out->conditions)
             : cli->option[FR_OPT_CHECKPOINT_EVERY].count;
     out->setup.every_steps = out->conditions.every_steps;
-    return FR_OK;
+    return check_effort(out, err);
 }
 
 void fr_goodput_case_release(fr_goodput_case *run)

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 
 /* A run that takes so many times its undisturbed time is given up, and one
- * that is interrupted so often. */
+ * that is interrupted so often, and so many times as often as undisturbed steps
+ * would be. */
 static const double most_times = 50;
-enum { MOST_INTERRUPTIONS = 50000 };
+static const double most_interruptions = 50000, most_as_often = 4;
 static const double day_s = 86400;
 
 /* What draws are for: each has a sequence of its own, so that one more draw of
@@ -31,7 +32,8 @@ typedef struct replica {
     uint64_t n_drawn[DRAW_USES];
     double now_s;
     double saved_s; /* of undisturbed steps: what is not lost any more */
-    double finish_s, end_s;             /* it is given up at end_s */
+    double finish_s, end_s;             /* it is given up at end_s ... */
+    double most_interruptions;          /* ... or after so many */
     double parts_s[FR_RUN_PARTS];       /* up to the horizon */
     int64_t n_interruptions, n_counted; /* those before the horizon */
     double absent_s; /* when the nodes go next; HUGE_VAL: never */
@@ -124,7 +126,8 @@ static void count_interruption(replica *r)
 
 static bool is_given_up(const replica *r)
 {
-    return r->now_s >= r->end_s || r->n_interruptions > MOST_INTERRUPTIONS;
+    return r->now_s >= r->end_s ||
+           (double)r->n_interruptions > r->most_interruptions;
 }
 
 /* ---- training ------------------------------------------------------------ */
@@ -281,7 +284,11 @@ static void run_replica(replica *r)
     const fr_run_conditions *c = r->c;
     const double work_s = r->request->work_s;
     const double save_s = c->blocked_s + c->drain_s;
-    r->end_s = fmax(work_s * most_times, r->request->horizon_s);
+    r->end_s = fmax((work_s + c->start_s + c->restart_s) * most_times,
+                    r->request->horizon_s);
+    r->most_interruptions =
+        most_interruptions +
+        most_as_often * work_s * (c->failures_per_s + c->interruptions_per_s);
     r->absent_s = HUGE_VAL;
     if (has_presence(c))
         begin_presence(r);
