@@ -86,12 +86,6 @@ REFUSAL(is_context_parallel)
     return plan->cp > 1;
 }
 
-REFUSAL(exchanges_heads)
-{
-    UNUSED_BUT(plan);
-    return plan->cp > 1 && plan->cp_kind == FR_CP_ALL_TO_ALL;
-}
-
 REFUSAL(is_expert_parallel)
 {
     UNUSED_BUT(plan);
@@ -214,8 +208,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"dropout", "choose dropout 0", BOTH, 0, has_dropout},
     {"context parallelism on GPUs", "choose cp 1", GPU, BIT(CP),
      is_context_parallel},
-    {"context parallelism by all-to-all", "choose cp-kind ring or all-gather",
-     CPU, BIT(CP) | BIT(CP_KIND), exchanges_heads},
     {"expert parallel plans", "choose ep 1", BOTH, BIT(EP), is_expert_parallel},
     {"tensor-parallel overlap", "leave it out", BOTH, BIT(TP_OVERLAP),
      has_tp_overlap},

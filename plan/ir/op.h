@@ -139,6 +139,7 @@ typedef struct fr_instr {
         fr_head_norm_dims head_norm;
         fr_attention_dims attention;
         fr_merge_dims merge;
+        fr_heads_dims heads;
         fr_vector_dims vector;
         fr_loss_dims loss;
         fr_copy_dims copy;

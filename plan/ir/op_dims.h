@@ -51,6 +51,12 @@ typedef struct fr_merge_dims {
     int64_t rows, q_heads, v_dim, seq;
 } fr_merge_dims;
 
+/* Rows of cols elements: of queries, keys, then values, each of which n_groups
+ * share. */
+typedef struct fr_heads_dims {
+    int64_t rows, cols, n_groups, q_cols, k_cols;
+} fr_heads_dims;
+
 typedef struct fr_vector_dims {
     int64_t n;
 } fr_vector_dims;

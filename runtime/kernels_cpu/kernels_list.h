@@ -43,6 +43,7 @@
 
 /* Those that no GPU has yet. */
 #define FR_KERNEL_CPU_LIST(X)                                                  \
+    X(PACK_HEADS, pack_heads)                                                  \
     X(HEAD_NORM_FWD, head_norm_fwd)                                            \
     X(HEAD_NORM_BWD, head_norm_bwd)
 

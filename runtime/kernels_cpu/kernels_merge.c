@@ -1,5 +1,7 @@
 /*
- * kernels_merge.c: attention over some keys joins that over others.
+ * kernels_merge.c: what context parallel ranks do around attention: outputs of
+ * some keys and of others are merged, heads are packed for the ranks that get
+ * them.
  *
  * With sums of exponentials e^a and e^b the weights of the two outputs are
  * e^a / (e^a + e^b) and e^b / (e^a + e^b); a row that saw none of the keys has
@@ -45,6 +47,41 @@ void fr_kernel_attn_merge(const fr_kernel_call *call)
             int64_t i = (row / seq * heads + h) * seq + row % seq;
             int64_t at = (row * heads + h) * n;
             merge_row(sum + at, sum_lse + i, part + at, lse[i], n);
+        }
+    }
+}
+
+/* One group's elements of a row of `cols`: of queries, keys and values. */
+static void move_group(const fr_heads_dims *dim, const float *src, float *dst,
+                       int64_t group, bool is_back)
+{
+    const int64_t widths[] = {dim->q_cols, dim->k_cols,
+                              dim->cols - dim->q_cols - dim->k_cols};
+    int64_t begin = 0, packed = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t n = widths[i] / dim->n_groups, at = begin + group * n;
+        memcpy(dst + (is_back ? at : packed), src + (is_back ? packed : at),
+               (size_t)n * sizeof *dst);
+        begin += widths[i];
+        packed += n;
+    }
+}
+
+void fr_kernel_pack_heads(const fr_kernel_call *call)
+{
+    const fr_heads_dims *dim = &call->instr->heads;
+    const float *src = call->ptr[FR_PACK_HEADS_SRC];
+    float *dst = call->ptr[FR_PACK_HEADS_DST];
+    const int64_t rows = dim->rows, cols = dim->cols, n = dim->n_groups;
+    bool is_back = (call->instr->flags & FR_INSTR_TRANSPOSE) != 0;
+    int n_team = fr_team(call, rows * cols);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel for num_threads(n_team) schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t group = 0; group < n; group++) {
+            int64_t packed = (group * rows + row) * (cols / n);
+            move_group(dim, src + (is_back ? packed : row * cols),
+                       dst + (is_back ? row * cols : packed), group, is_back);
         }
     }
 }

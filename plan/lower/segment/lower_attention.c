@@ -147,16 +147,47 @@ static uint64_t output_bytes(const lower_context *context)
     return lower_bytes(context, s->rows, s->attn);
 }
 
+/* Heads of own rows to own heads of all rows, or back; `parts`: of queries,
+ * keys and values, or of attention's output. */
+static void swap_heads(lower_context *context, const fr_heads_dims *parts,
+                       bool is_back, fr_ref src, fr_ref dst)
+{
+    const uint64_t n_bytes = lower_bytes(context, parts->rows, parts->cols);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref packed = lower_temp(context, n_bytes);
+    if (is_back)
+        exchange(context, FR_OP_ALL_TO_ALL, n_bytes, src, packed);
+    fr_instr *instr = lower_emit(context, FR_OP_PACK_HEADS);
+    instr->heads = *parts;
+    instr->flags = is_back ? FR_INSTR_TRANSPOSE : 0;
+    instr->ref[FR_PACK_HEADS_SRC] = is_back ? packed : src;
+    instr->ref[FR_PACK_HEADS_DST] = is_back ? dst : packed;
+    if (!is_back)
+        exchange(context, FR_OP_ALL_TO_ALL, n_bytes, packed, dst);
+    lower_temp_reset(context, mark);
+}
+
+static fr_heads_dims qkv_parts(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return (fr_heads_dims){s->rows, s->qkv, context->plan->cp,
+                           s->q_heads * s->head_dim, s->kv_heads * s->head_dim};
+}
+
+static fr_heads_dims output_parts(const lower_context *context)
+{
+    const lower_shape *s = &context->shape;
+    return (fr_heads_dims){s->rows, s->attn, context->plan->cp, s->attn, 0};
+}
+
 /* `by_head`: where the output is kept before heads go back to their ranks. */
 static void core_forward(lower_context *context, fr_ref qkv, fr_ref o,
                          fr_ref by_head, fr_ref kept)
 {
     if (is_cp(context, FR_CP_ALL_TO_ALL)) {
-        const lower_shape *s = &context->shape;
-        exchange(context, FR_OP_ALL_TO_ALL,
-                 lower_bytes(context, s->rows, s->qkv), qkv, qkv);
+        const fr_heads_dims out = output_parts(context);
         core_call(context, CORE_WHOLE, qkv, by_head, kept);
-        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), by_head, o);
+        swap_heads(context, &out, true, by_head, o);
         return;
     }
     core_call(context, CORE_WHOLE, gather_keys(context, qkv), o, kept);
@@ -219,13 +250,13 @@ static fr_instr *norm_heads_of(lower_context *context, const lower_kind *kind,
     return instr;
 }
 
-static void norm_heads(lower_context *context, const lower_kind *kind)
+static void norm_heads(lower_context *context, const lower_kind *kind,
+                       fr_ref qkv)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     for (int i = 0; i < 2 && k->raw_heads != LOWER_ABSENT; i++) {
-        (void)norm_heads_of(context, kind, FR_OP_HEAD_NORM_FWD,
-                            lower_saved_at(k->qkv), i);
+        (void)norm_heads_of(context, kind, FR_OP_HEAD_NORM_FWD, qkv, i);
         lower_overhead_norm_fwd(
             context,
             s->rows * (i == 0 ? s->q_heads : s->kv_heads) * s->head_dim, true);
@@ -250,14 +281,13 @@ static void norm_heads_backward(lower_context *context, const lower_kind *kind,
 
 /* ---- forward ---- */
 
-static void project(lower_context *context, const lower_kind *kind, fr_ref x)
+static void project(lower_context *context, const lower_kind *kind, fr_ref x,
+                    fr_ref qkv)
 {
-    const lower_saved *k = &kind->saved;
     const lower_matrix matrix = qkv_matrix(context, kind);
-    lower_column_forward(context, kind, &matrix, x, k->n1,
-                         lower_saved_at(k->qkv));
-    norm_heads(context, kind);
-    lower_rope(context, FR_OP_ROPE_FWD, lower_saved_at(k->qkv));
+    lower_column_forward(context, kind, &matrix, x, kind->saved.n1, qkv);
+    norm_heads(context, kind, qkv);
+    lower_rope(context, FR_OP_ROPE_FWD, qkv);
 }
 
 void lower_attention_project(lower_context *context, const lower_kind *kind,
@@ -266,7 +296,7 @@ void lower_attention_project(lower_context *context, const lower_kind *kind,
     if (context->model->kv_lora_rank > 0)
         lower_latent_forward(context, kind, x, qkv);
     else
-        project(context, kind, x);
+        project(context, kind, x, qkv);
 }
 
 /* Where the heads lie: where forward keeps them, or in scratch. */
@@ -293,13 +323,30 @@ void lower_attention_finish(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
+/* The heads that this rank's core works on. */
+static void project_for_core(lower_context *context, const lower_kind *kind,
+                             fr_ref x, fr_ref qkv)
+{
+    const fr_heads_dims parts = qkv_parts(context);
+    uint64_t mark = lower_temp_mark(context);
+    if (!is_cp(context, FR_CP_ALL_TO_ALL)) {
+        lower_attention_project(context, kind, x, qkv);
+        return;
+    }
+    fr_ref rows =
+        lower_temp(context, lower_bytes(context, parts.rows, parts.cols));
+    lower_attention_project(context, kind, x, rows);
+    swap_heads(context, &parts, false, rows, qkv);
+    lower_temp_reset(context, mark);
+}
+
 void lower_attention_forward(lower_context *context, const lower_kind *kind,
                              fr_ref x, fr_ref target, bool is_partial)
 {
     const lower_saved *k = &kind->saved;
     uint64_t mark = lower_temp_mark(context);
     fr_ref qkv = place_heads(context, kind);
-    lower_attention_project(context, kind, x, qkv);
+    project_for_core(context, kind, x, qkv);
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     core_forward(context, qkv, lower_saved_at(k->o.wide),
                  lower_saved_at(k->o_by_head), kept);
@@ -395,14 +442,15 @@ static void core_gradient(lower_context *context, int32_t place,
 static void core_backward(lower_context *context, const lower_kind *kind,
                           fr_ref d_o, fr_ref dqkv)
 {
-    const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
+    const fr_heads_dims qkv_heads = qkv_parts(context);
+    const fr_heads_dims out_heads = output_parts(context);
     bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
     fr_ref o = lower_saved_at(is_swapped ? k->o_by_head : k->o.wide);
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     if (is_swapped)
-        exchange(context, FR_OP_ALL_TO_ALL, output_bytes(context), d_o, d_o);
+        swap_heads(context, &out_heads, false, d_o, d_o);
     fr_ref heads = place_heads(context, kind);
     if (lower_is_latent_recomputed(context))
         lower_latent_recompute(context, kind, heads);
@@ -430,8 +478,7 @@ static void core_backward(lower_context *context, const lower_kind *kind,
                  lower_moved(dqkv, q));
     }
     if (is_swapped)
-        exchange(context, FR_OP_ALL_TO_ALL,
-                 lower_bytes(context, s->rows, s->qkv), dqkv, dqkv);
+        swap_heads(context, &qkv_heads, true, dqkv, dqkv);
 }
 
 /* One step of the ring: gradients of q add up here, those of k and v travel

@@ -1,9 +1,5 @@
-/* layout_rows.c: the layouts, and the model, the job and the plan of each. */
+/* layout_rows.c: the layouts; layout_plans.c makes plans of them. */
 #include "tests/contract/runtime/layout_rows.h"
-
-#include "tests/check.h"
-
-#include <string.h>
 
 #define GPIPE FR_SCHEDULE_GPIPE
 #define F1B FR_SCHEDULE_1F1B
@@ -322,6 +318,91 @@ const layout_row layout_rows[] = {
      .is_flash = true,
      .optimizer = ADAMW,
      .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 heads exchanged",
+     .cp = 2,
+     .cp_kind = FR_CP_ALL_TO_ALL,
+     .micro_batch = 4,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp4 heads exchanged",
+     .is_llama = true,
+     .cp = 4,
+     .cp_kind = FR_CP_ALL_TO_ALL,
+     .micro_batch = 2,
+     .is_flash = true,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp2 dp2 ring zero3",
+     .cp = 2,
+     .dp = 2,
+     .is_llama = true,
+     .micro_batch = 2,
+     .is_flash = true,
+     .zero = 3,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 tp2 ring sp",
+     .cp = 2,
+     .tp = 2,
+     .micro_batch = 2,
+     .is_flash = true,
+     .is_sequence_parallel = true,
+     .optimizer = LAMB,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 pp2 ring full recompute",
+     .cp = 2,
+     .pp = 2,
+     .micro_batch = 1,
+     .is_flash = true,
+     .schedule = F1B,
+     .recompute = FR_RECOMPUTE_FULL,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp2 pp2 keys gathered interleaved",
+     .cp = 2,
+     .pp = 2,
+     .vpp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .is_llama = true,
+     .micro_batch = 1,
+     .schedule = INTERLEAVED,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp2 tp2 keys gathered sp selective",
+     .cp = 2,
+     .tp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .is_llama = true,
+     .micro_batch = 4,
+     .is_sequence_parallel = true,
+     .recompute = FR_RECOMPUTE_SELECTIVE,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "llama cp2 tp2 heads exchanged",
+     .cp = 2,
+     .tp = 2,
+     .cp_kind = FR_CP_ALL_TO_ALL,
+     .is_llama = true,
+     .micro_batch = 2,
+     .optimizer = LARS,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 pp2 heads exchanged zb-h1",
+     .cp = 2,
+     .pp = 2,
+     .cp_kind = FR_CP_ALL_TO_ALL,
+     .micro_batch = 1,
+     .schedule = FR_SCHEDULE_ZB_H1,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
+    {.name = "cp2 dp2 heads exchanged zero2 selective",
+     .cp = 2,
+     .dp = 2,
+     .cp_kind = FR_CP_ALL_TO_ALL,
+     .micro_batch = 1,
+     .zero = 2,
+     .recompute = FR_RECOMPUTE_SELECTIVE,
+     .optimizer = ADAMW,
+     .gpu_refusal = "context parallelism on GPUs"},
     /* part of the activations wait on the host */
     {.name = "llama activations away",
      .is_llama = true,
@@ -484,112 +565,3 @@ const layout_row layout_rows[] = {
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;
-
-layout_row layout_alone(const layout_row *row)
-{
-    return (layout_row){.name = "alone",
-                        .is_llama = row->is_llama,
-                        .family = row->family,
-                        .optimizer = row->optimizer,
-                        .micro_batch = 8};
-}
-
-fr_job layout_job(const layout_row *row, int64_t n_steps)
-{
-    static const double rates[FR_OPTIMIZER_N] = {
-        [SGD] = 0.03, [LARS] = 0.5, [LAMB] = 0.02, [ADAMW] = 0.003};
-    fr_job job;
-
-    fr_job_init(&job);
-    job.global_batch = 8;
-    job.seq = 32;
-    job.n_steps = n_steps;
-    job.seed = 20240311;
-    job.optimizer = row->optimizer;
-    job.lr = rates[row->optimizer];
-    if (row->optimizer == SGD || row->optimizer == LARS)
-        job.beta1 = 0.9;
-    job.trust_coefficient = 0.01;
-    job.clip_norm = 0.7; /* of gradients with norms around 1 to 3 */
-    job.warmup_steps = 3;
-    job.lr_schedule = FR_LR_COSINE;
-    return job;
-}
-
-fr_plan layout_plan(const layout_row *row, layout_target target)
-{
-    fr_plan plan;
-
-    fr_plan_init(&plan);
-    plan.dp = row->dp ? row->dp : 1;
-    plan.tp = row->tp ? row->tp : 1;
-    plan.pp = row->pp ? row->pp : 1;
-    plan.vpp = row->vpp ? row->vpp : 1;
-    plan.cp = row->cp ? row->cp : 1;
-    plan.cp_kind = row->cp_kind;
-    plan.micro_batch = row->micro_batch;
-    plan.zero_stage = row->zero;
-    plan.zero_group = row->zero_group;
-    plan.is_resharded = !row->is_kept;
-    plan.recompute_layers = row->recompute_layers;
-    if (row->recompute_parts != 0)
-        plan.recompute_parts = row->recompute_parts;
-    plan.recompute = row->recompute;
-    plan.is_sequence_parallel = row->is_sequence_parallel;
-    plan.schedule = plan.pp > 1 ? row->schedule : F1B;
-    plan.is_overlap = !row->is_serial;
-    if (row->bucket_bytes)
-        plan.bucket_bytes = row->bucket_bytes;
-    plan.rank_order = row->order;
-    plan.collective = row->collective;
-    plan.activation_offload_frac = row->offload_frac;
-    plan.n_threads = 1;
-    int n_layers = 0;
-    for (int i = 0; i < 4; i++)
-        n_layers += row->split[i];
-    for (int i = 0; n_layers > 0 && i < plan.pp; i++)
-        plan.layer_split[plan.n_split++] = row->split[i];
-    plan.is_flash = row->is_flash || target == LAYOUT_GPU;
-    if (target == LAYOUT_GPU) {
-        plan.kernels = FR_KERNELS_OWN;
-    }
-    return plan;
-}
-
-int layout_world(const layout_row *row)
-{
-    fr_plan plan = layout_plan(row, LAYOUT_CPU);
-
-    return (int)fr_plan_world(&plan);
-}
-
-bool layout_is_refused(const layout_row *row, layout_target target)
-{
-    const char *reason =
-        target == LAYOUT_GPU ? row->gpu_refusal : row->cpu_refusal;
-    fr_plan plan = layout_plan(row, target);
-    fr_job job = layout_job(row, 1);
-    fr_model model;
-    fr_err err = {0};
-
-    if (!CHECK_OK(layout_model(row, &model, &err), &err))
-        return true;
-    fr_status status =
-        target == LAYOUT_GPU
-            ? fr_plan_check_executable_gpu(&plan, &model, &job, &err)
-            : fr_plan_check_executable(&plan, &model, &job, &err);
-    check_that((status != FR_OK) == (reason != NULL), __FILE__, __LINE__,
-               "%s: %s", row->name, status != FR_OK ? err.text : "not refused");
-    if (reason != NULL && status != FR_OK)
-        check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
-                   "%s is refused for another reason: %s", row->name, err.text);
-    /* Fused attention is the only difference between the two plans. */
-    plan = layout_plan(row, LAYOUT_CPU);
-    if (target == LAYOUT_GPU && reason == NULL)
-        CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
-                  FR_INPUT &&
-              strstr(err.text, "attention that keeps its probabilities") !=
-                  NULL);
-    fr_model_release(&model);
-    return status != FR_OK;
-}
