@@ -2,6 +2,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/measured/explain_row.h"
 #include "cli/measured/learn_runs.h"
 #include "cli/measured/validate_shots.h"
 #include "core/base/fileio.h"
@@ -315,6 +316,10 @@ FR_COMMAND_FUNCTION(validate)
         b.profile = &profile;
     }
     FR_TRY_GOTO(status, load(cli, &b, err), out_batch);
+    if (fr_cli_has(cli, FR_OPT_EXPLAIN_ROW)) {
+        status = fr_cli_explain_row(cli, b.cases, b.n, err);
+        goto out_batch;
+    }
     FR_TRY_GOTO(status, run_rows(&b, n_threads, err), out_batch);
     drop_repeated(&b);
     status = fr_validation_make(b.rows, b.n, &validation, err);

@@ -98,10 +98,10 @@ static const fr_option report_options[] = {FR_OPT_PROFILE, FR_OPT_OUTPUT,
                                            FR_OPT_N};
 
 static const fr_option validate_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE,    FR_OPT_MAX_RANKS,
-    FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,      FR_OPT_TOP,
-    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK, FR_OPT_SHOTS,
-    FR_OPT_DRAWS,   FR_OPT_SEED,    FR_OPT_N};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_SOURCE,      FR_OPT_MAX_RANKS,
+    FR_OPT_ALL,     FR_OPT_JOBS,    FR_OPT_ROWS,        FR_OPT_TOP,
+    FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK,   FR_OPT_SHOTS,
+    FR_OPT_DRAWS,   FR_OPT_SEED,    FR_OPT_EXPLAIN_ROW, FR_OPT_N};
 
 static const char *const catalog_words[] = {
     "models", "clusters", "nodes", "devices", "targets", "sources", NULL};

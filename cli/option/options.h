@@ -1,7 +1,6 @@
 /*
- * options.h: every option of the program: the parser, the help text and the
- * completions are made from this list and from the fields of a plan and of a
- * job.  A command names the options that it takes (commands.c).
+ * options.h: every option of the program: parser, help and completions come
+ * from this list and from the fields of plan and job.  commands.c: whose.
  */
 #ifndef FR_CLI_OPTION_OPTIONS_H
 #define FR_CLI_OPTION_OPTIONS_H
@@ -25,8 +24,7 @@ typedef enum fr_option_kind {
     FR_OPTION_CHOICE    /* one of a list of names */
 } fr_option_kind;
 
-/* Names of --backend. */
-extern const fr_names fr_backend_names;
+extern const fr_names fr_backend_names; /* of --backend */
 
 /* symbol, name, letter, kind, metavar, group, names, min, max, help */
 #define FR_OPTIONS_BEFORE_PLAN(X)                                              \
@@ -187,6 +185,8 @@ extern const fr_names fr_backend_names;
       "measured steps of a stack to learn from, rows as validate reads them")  \
     X(NEXT_MEASUREMENT, "next-measurement", 0, FLAG, 0, OUTPUT, 0, 0, 0,       \
       "say which plan to run once to know best which one to choose")           \
+    X(EXPLAIN_ROW, "explain-row", 0, TEXT, "ID", INPUT, 0, 0, 0,               \
+      "say how the cells of this row are read, and no more")                   \
     X(SHOTS, "shots", 0, TEXT, "K,..", INPUT, 0, 0, 0,                         \
       "learn from K rows of each source, predict its others: 0,1,3")           \
     X(DRAWS, "draws", 0, COUNT, "N", INPUT, 0, 1, 10000,                       \
