@@ -115,7 +115,7 @@ static const fr_config_key parallel_keys[] = {
     {"pipeline_parallel_first_stage_less_layers", NULL},
     {"pipeline_parallel_last_stage_less_layers", NULL},
     {"disable_loss_parallel", NO_PLACE},
-    {"pipeline_parallel_schedule_csv", NO_PLACE},
+    {"pipeline_parallel_schedule_csv", NULL},
     {"pipeline_parallel_split_points", NO_PLACE},
     {"pipeline_parallel_expert_parallel_overlap", NO_PLACE},
     {"context_parallel_load_balancer", NO_PLACE},
@@ -283,6 +283,7 @@ static fr_status read_pipeline(reader *r, const fr_json_value *table)
         [FR_SCHEDULE_1F1B] = "1F1B",
         [FR_SCHEDULE_GPIPE] = "GPipe",
         [FR_SCHEDULE_INTERLEAVED] = "Interleaved1F1B",
+        [FR_SCHEDULE_ZB_H1] = "PipelineScheduleSingle",
         [FR_SCHEDULE_ZB_V] = "ZBVZeroBubble"};
     fr_plan *plan = &r->out->file.plan;
     int schedule = FR_SCHEDULE_1F1B;
@@ -292,6 +293,9 @@ static fr_status read_pipeline(reader *r, const fr_json_value *table)
     FR_TRY(read_word(r, table, "pipeline_parallel_schedule", schedules,
                      FR_SCHEDULE_N, &schedule));
     plan->schedule = (fr_schedule_kind)schedule;
+    if (plan->schedule == FR_SCHEDULE_ZB_H1)
+        fr_buffer_puts(&r->out->notes, "pipeline_parallel_schedule_csv is not "
+                                       "read: taken for zb-h1\n");
     FR_TRY(read_count(r, table, "pipeline_parallel_layers_per_stage", 1,
                       &per_stage));
     FR_TRY(read_count(r, table, "pipeline_parallel_first_stage_less_layers", 0,

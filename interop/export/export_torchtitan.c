@@ -3,10 +3,12 @@
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
 #include "interop/export/export_list.h"
+#include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What both versions say, each in its own words. */
@@ -48,6 +50,7 @@ static const char *schedule_name(fr_schedule_kind schedule)
     return schedule == FR_SCHEDULE_GPIPE         ? "GPipe"
            : schedule == FR_SCHEDULE_INTERLEAVED ? "Interleaved1F1B"
            : schedule == FR_SCHEDULE_ZB_V        ? "ZBVZeroBubble"
+           : schedule == FR_SCHEDULE_ZB_H1       ? "PipelineScheduleSingle"
                                                  : "1F1B";
 }
 
@@ -170,6 +173,9 @@ static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
                      "pipeline_parallel_microbatch_size = %lld\n",
                      schedule_name(plan->schedule),
                      (long long)plan->micro_batch);
+    if (plan->schedule == FR_SCHEDULE_ZB_H1)
+        fr_buffer_puts(out, "pipeline_parallel_schedule_csv = "
+                            "\"schedule.csv\"\n");
     if (plan->n_split > 0) {
         fr_buffer_puts(out, "module_fqns_per_model_part = ");
         put_split(plan, "output", out);
@@ -273,6 +279,9 @@ static void put_python_parallelism(const fr_plan_file *file, const layout *it,
                          "        pipeline_parallel_schedule=\"%s\",\n"
                          "        num_pp_microbatches=%lld,\n",
                          schedule_name(plan->schedule), (long long)it->n_micro);
+        if (plan->schedule == FR_SCHEDULE_ZB_H1)
+            fr_buffer_puts(out, "        pipeline_parallel_schedule_csv="
+                                "\"schedule.csv\",\n");
         if (plan->n_split > 0) {
             fr_buffer_puts(out, "        module_fqns_per_model_part=");
             put_split(plan, "lm_head", out);
@@ -405,6 +414,38 @@ static bool is_toml(const fr_export_request *request)
            0;
 }
 
+/* What PyTorch's _PipelineScheduleRuntime reads (schedules.py, _load_csv): a
+ * line of each rank, 2I5 for the gradients of inputs of stage 2, micro-batch
+ * 5. */
+static fr_status write_schedule(const fr_plan_file *file, fr_export_files *out,
+                                fr_err *err)
+{
+    static const char letters[] = {[FR_TASK_FORWARD] = 'F',
+                                   [FR_TASK_BACKWARD] = 'I',
+                                   [FR_TASK_WEIGHTS] = 'W'};
+    const fr_plan *plan = &file->plan;
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    const int64_t n_micro = fr_plan_micro_batches(plan, &file->job);
+    const int64_t n = fr_schedule_n_tasks(schedule, n_micro, plan->vpp);
+    fr_export_file *csv = fr_export_add(out, "schedule.csv", false);
+    fr_task *tasks = calloc((size_t)n, sizeof *tasks);
+    if (csv == NULL || tasks == NULL) {
+        free(tasks);
+        return fr_fail_no_memory(err);
+    }
+    for (int32_t rank = 0; rank < plan->pp; rank++) {
+        schedule->emit(rank, plan->pp, n_micro, plan->vpp, tasks);
+        for (int64_t i = 0; i < n; i++)
+            fr_buffer_printf(
+                &csv->text, "%s%d%c%lld", i > 0 ? "," : "",
+                fr_schedule_stage(schedule, rank, tasks[i].chunk, plan->pp),
+                letters[tasks[i].kind], (long long)tasks[i].micro_batch);
+        fr_buffer_putc(&csv->text, '\n');
+    }
+    free(tasks);
+    return fr_buffer_check(&csv->text, err);
+}
+
 static fr_status write_config(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
@@ -417,7 +458,11 @@ static fr_status write_config(const fr_export_request *request,
         put_toml(request, &file->text);
     else
         put_python(request, &file->text);
-    return fr_buffer_check(&file->text, err);
+    FR_TRY(fr_buffer_check(&file->text, err));
+    const fr_plan *plan = &request->file->plan;
+    return plan->pp > 1 && plan->schedule == FR_SCHEDULE_ZB_H1
+               ? write_schedule(request->file, out, err)
+               : FR_OK;
 }
 
 static fr_status put_command(const fr_export_request *request, fr_buffer *out,

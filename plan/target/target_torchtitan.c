@@ -158,6 +158,15 @@ static FR_TARGET_RULE(has_whole_experts)
            etp_of(plan) == (plan->ep == 1 ? plan->tp : 1);
 }
 
+/* 0.2.0: experts of etp 1 take whole rows of cp x tp ranks. */
+static FR_TARGET_RULE(covers_contexts)
+{
+    (void)job;
+    return model->n_experts == 0 || plan->ep == 1 ||
+           (etp_of(plan) == plan->tp ? plan->ep % plan->cp == 0
+                                     : plan->ep % (plan->cp * plan->tp) == 0);
+}
+
 static FR_TARGET_RULE(dispatches_to_each)
 {
     (void)job;
@@ -290,6 +299,11 @@ static const fr_target_rule rules[] = {
      .fields = BIT(EP) | BIT(ETP) | BIT(TP),
      .holds = has_whole_experts,
      .since = MAIN},
+    {.text = "ep that cp x tp / etp divides before 0.2.1",
+     .source = "distributed/parallel_dims.py:58 (0.2.0), _validate",
+     .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(CP),
+     .holds = covers_contexts,
+     .until = FR_TARGET_FIRST_ALONE},
     {.text = "expert-dispatch all-to-all before 0.2.1",
      .source = "config/job_config.py (0.2.0): no expert_parallel_comm_backend",
      .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
@@ -338,10 +352,13 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_WRITTEN("training.local_batch_size, "
                    "parallelism.pipeline_parallel_microbatch_size"),
     [FR_PLAN_SCHEDULE] = FR_WRITTEN_ONLY(
-        FR_IS(FR_SCHEDULE_GPIPE) | FR_IS(FR_SCHEDULE_1F1B) |
-            FR_IS(FR_SCHEDULE_INTERLEAVED) | FR_IS(FR_SCHEDULE_ZB_V),
-        "parallelism.pipeline_parallel_schedule",
-        "torch.distributed.pipelining has gpipe, 1f1b, interleaved and zb-v"),
+        FR_IS(FR_SCHEDULE_1F1B) | FR_IS(FR_SCHEDULE_GPIPE) |
+            FR_IS(FR_SCHEDULE_INTERLEAVED) | FR_IS(FR_SCHEDULE_ZB_V) |
+            FR_IS(FR_SCHEDULE_ZB_H1),
+        "parallelism.pipeline_parallel_schedule, zb-h1 by "
+        "pipeline_parallel_schedule_csv",
+        "torch.distributed.pipelining has gpipe, 1f1b, interleaved and zb-v, "
+        "and zb-h1 is written task by task"),
     [FR_PLAN_ZERO] = FR_WRITTEN_ONLY(
         FR_IS(0) | FR_IS(3), "parallelism.data_parallel_shard_degree",
         "zero 3 is FSDP and zero 0 DDP, it has nothing between"),

@@ -13,6 +13,7 @@ import enum
 import importlib
 import math
 import os
+import re
 import sys
 import types
 import typing
@@ -103,6 +104,31 @@ class ZBVZeroBubble(PipelineScheduleMulti):
             raise ValueError("ZBV requires exactly 2 stages per rank")
 
 
+class Runtime(PipelineScheduleMulti):
+    """_PipelineScheduleRuntime: any order of tasks, from a file."""
+
+    def __init__(self, stages, n_microbatches, **rest):
+        self.n_ranks, self.n_micro = stages[0].group_size, n_microbatches
+
+    def _load_csv(self, path):
+        with open(path, encoding="utf-8") as file:
+            ranks = [line.strip().split(",") for line in file]
+        if len(ranks) != self.n_ranks:
+            raise ValueError(f"{len(ranks)} lines, not {self.n_ranks}")
+        for rank, tasks in enumerate(ranks):
+            done = set()
+            for task in tasks:
+                stage, kind, micro = re.fullmatch(
+                    r"(\d+)([FIW])(\d+)", task).groups()
+                before = {"F": None, "I": "F", "W": "I"}[kind]
+                if int(stage) != rank or (before, micro) not in done | {
+                        (None, micro)} or (kind, micro) in done:
+                    raise ValueError(f"rank {rank}: {task} is out of order")
+                done.add((kind, micro))
+            if len(done) != 3 * self.n_micro:
+                raise ValueError(f"rank {rank}: {len(done)} tasks")
+
+
 class Shard:
     """Of spmd_types: a tensor's dimension that ranks share."""
 
@@ -118,6 +144,7 @@ class Stage:
 
 SCHEDULES = {"GPipe": type("GPipe", (PipelineScheduleSingle,), {}),
              "1F1B": type("Schedule1F1B", (PipelineScheduleSingle,), {}),
+             "PipelineScheduleSingle": PipelineScheduleSingle,
              "Interleaved1F1B": Interleaved1F1B, "ZBVZeroBubble": ZBVZeroBubble}
 
 
@@ -126,6 +153,7 @@ def install_pipelining():
     schedules.get_schedule_class = SCHEDULES.__getitem__
     schedules.PipelineScheduleSingle = PipelineScheduleSingle
     schedules.PipelineScheduleMulti = PipelineScheduleMulti
+    schedules._PipelineScheduleRuntime = Runtime
     schedules.ScheduleZBVZeroBubble = ZBVZeroBubble
     schedules.ScheduleDualPipeV = type("DualPipeV", (), {})
     importlib.import_module("torch.distributed.pipelining").PipelineStage = Stage
@@ -255,6 +283,7 @@ def train_recipe(path):
 
 
 def check(folder):
+    os.chdir(folder)
     toml = os.path.join(folder, "torchtitan.toml")
     recipe = os.path.join(folder, "forerun_recipe.py")
     try:
@@ -286,7 +315,7 @@ def is_later(why, plan):
 
 
 def main():
-    checkout, folder, report = sys.argv[1:]
+    checkout, folder, report = map(os.path.abspath, sys.argv[1:])
     install(checkout)
     return verdicts.judge(check, folder, report, is_later)
 
