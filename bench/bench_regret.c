@@ -66,19 +66,26 @@ static fr_status add_split(const fr_json_value *plan, fr_buffer *out,
 static fr_status plan_options(const fr_json_value *plan, fr_buffer *out,
                               fr_err *err)
 {
-    static const char *const keys[][2] = {
-        {"dp", "dp"},           {"tp", "tp"},
-        {"pp", "pp"},           {"vpp", "vpp"},
-        {"zero", "zero"},       {"schedule", "schedule"},
-        {"threads", "threads"}, {"compressor", "compress"}};
+    static const char *const keys[][2] = {{"dp", "dp"},
+                                          {"tp", "tp"},
+                                          {"pp", "pp"},
+                                          {"vpp", "vpp"},
+                                          {"zero", "zero"},
+                                          {"schedule", "schedule"},
+                                          {"threads", "threads"},
+                                          {"compressor", "compress"},
+                                          {"zero_group", "zero-group"}};
     fr_buffer_puts(out, space_options);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         FR_TRY(add_option(plan, keys[i][0], keys[i][1], out, err));
     FR_TRY(add_split(plan, out, err));
-    bool is_overlap, is_sequence_parallel;
+    bool is_overlap, is_sequence_parallel, is_resharded;
     FR_TRY(fr_json_get_bool(plan, "overlap", &is_overlap, err));
     FR_TRY(fr_json_get_bool(plan, "sequence_parallel", &is_sequence_parallel,
                             err));
+    FR_TRY(fr_json_get_bool(plan, "zero_reshard", &is_resharded, err));
+    if (!is_resharded)
+        fr_buffer_puts(out, " --no-zero-reshard");
     if (!is_overlap)
         fr_buffer_puts(out, " --no-overlap");
     if (is_sequence_parallel)

@@ -122,11 +122,6 @@ REFUSAL(is_other_precision)
                          plan->grad_dtype != FR_DTYPE_BF16);
 }
 
-REFUSAL(recomputes_some_layers)
-{
-    UNUSED_BUT(plan);
-    return plan->recompute == FR_RECOMPUTE_FULL && plan->recompute_layers > 0;
-}
 
 REFUSAL(gathers_parameters)
 {
@@ -217,8 +212,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_not_f32},
     {"precisions other than f32, tf32 and bf16", "choose precision bf16", GPU,
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
-    {"recompute of some layers", "choose recompute_layers 0, all of them", BOTH,
-     BIT(RECOMPUTE) | BIT(RECOMPUTE_LAYERS), recomputes_some_layers},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
      BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
     {"an optimizer on the host", "leave offload_optimizer out", BOTH,

@@ -178,11 +178,8 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
     if (x->plan->recompute != FR_RECOMPUTE_FULL ||
         x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
         return FR_OK;
-    /* The runtime recomputes all layers or none: what these are lowered for is
-     * what the whole plan is lowered for. */
     fr_plan plain = *x->plan;
     plain.recompute = FR_RECOMPUTE_NONE;
-    plain.collective = fr_collective_of_simulation();
     return est_layers_find(x->e, &plain, stage->place, &stage->plain, err);
 }
 

@@ -147,7 +147,7 @@ void fr_set_split(const fr_plan_space_request *request, fr_plan *plan,
     plan->n_split = n;
 }
 
-/* On GPUs full recompute is of all layers of a chunk (0), or of one to three
+/* Full recompute is of all layers of a chunk (0), or of one to three
  * quarters of them. */
 void fr_list_recompute_layers(const fr_plan_space_request *request,
                               const fr_plan *plan, fr_plan_space_values *values)
@@ -161,7 +161,7 @@ void fr_list_recompute_layers(const fr_plan_space_request *request,
     fr_push_value(values, 0);
     int64_t n_stages = (int64_t)plan->pp * plan->vpp, last = 0;
     int64_t n = (request->model->n_layers + n_stages - 1) / n_stages;
-    for (int64_t q = 1; q < 4 && fr_is_gpu_space(request); q++) {
+    for (int64_t q = 1; q < 4; q++) {
         int64_t n_recomputed = q * n / 4;
         if (n_recomputed > last)
             fr_push_value(values, n_recomputed);
