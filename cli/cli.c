@@ -34,7 +34,8 @@ bool fr_command_takes(const fr_command *command, fr_option option)
 fr_status fr_command_get(const fr_command *commands, const char *word,
                          const fr_command **out, fr_err *err)
 {
-    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+    if (!strcmp(word, "--help") || !strcmp(word, "--help=all") ||
+        !strcmp(word, "-h"))
         word = "help";
     if (!strcmp(word, "--version") || !strcmp(word, "-V"))
         word = "version";

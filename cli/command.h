@@ -27,7 +27,7 @@ typedef enum fr_positional_kind {
     FR_POSITIONAL_CLUSTER,
     FR_POSITIONAL_FILE,
     FR_POSITIONAL_COMMAND,
-    FR_POSITIONAL_WORD /* one of the command's `words` */
+    FR_POSITIONAL_WORD /* one of the command's word() */
 } fr_positional_kind;
 
 typedef enum fr_option_source {
@@ -71,11 +71,11 @@ typedef struct fr_command {
     const char *synopsis; /* positional part of the usage line */
     int n_required, n_positional;
     fr_positional_kind positional[FR_MAX_POSITIONAL];
-    const char *const *words; /* FR_POSITIONAL_WORD, NULL at the end */
-    const fr_option *options; /* FR_OPT_N at the end; COMMON is implied */
-    const fr_option *usual;   /* of them, those that --help names; NULL: all */
-    const char *description;  /* paragraphs of the help text; may be NULL */
-    const char *examples;     /* 2 or 3 lines, indented by two */
+    const char *(*word)(int i); /* FR_POSITIONAL_WORD; NULL past the last */
+    const fr_option *options;   /* FR_OPT_N at the end; COMMON is implied */
+    const fr_option *usual;  /* of them, those that --help names; NULL: all */
+    const char *description; /* paragraphs of the help text; may be NULL */
+    const char *examples;    /* 2 or 3 lines, indented by two */
 } fr_command;
 
 /*
@@ -135,6 +135,9 @@ void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text);
 /* The whole program; returns the exit code. */
 int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
                 FILE *chatter);
+
+/* What import reads: kind i, NULL past the last. */
+const char *fr_import_word(int i);
 
 #define FR_COMMAND_FUNCTION(name)                                              \
     fr_status fr_cmd_##name(const fr_cli *cli, fr_err *err)

@@ -95,6 +95,12 @@ const fr_term fr_glossary[] = {
      "Each rank has the whole model (or a share of its state: help zero) and\n"
      "another part of the batch; gradients are added up before every update.",
      "--dp, help zero, help all-reduce"},
+    {"energy", "kwh,power,pue",
+     "What a run draws: its devices, busy and idle, and the rest of their "
+     "nodes,\ntimes the power usage effectiveness (pue) of the site: "
+     "cooling and losses,\n1.1 to 1.5.  Switches count where the cluster file "
+     "says their power.",
+     "--tokens, --goal energy, <site pue=\"1.3\"/>"},
     {"expert-parallel", "ep,moe,mixture of experts",
      "The experts of a mixture-of-experts layer are spread over ranks; tokens\n"
      "travel to their experts and back by all-to-all.",
@@ -139,6 +145,10 @@ const fr_term fr_glossary[] = {
      "of\n"
      "ranks.",
      "help straggler"},
+    {"knee", "scaling efficiency",
+     "Where more devices stop paying: the next ones do less than half of what "
+     "the\nfirst do, or the share that --knee says.",
+     "forerun sweep --vary nodes=1..64*2, help weak-scaling"},
     {"lamb", "lars,large batch,warm-up,warmup",
      "Optimizers for large batches: LARS (You et al. 2017) and LAMB (You et "
      "al.\n"

@@ -10,6 +10,7 @@
 #include "report/table.h"
 #include "sim/predict/collective_time.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,19 +42,29 @@ typedef struct study {
 
 /* ---- what is asked ------------------------------------------------------ */
 
+/* "allreduce" and "all-reduce" for "all_reduce". */
+static bool is_spelt(const char *word, const char *name)
+{
+    for (;; word++, name++) {
+        word += strspn(word, "-_");
+        name += strspn(name, "-_");
+        if (tolower((unsigned char)*word) != *name)
+            return false;
+        if (*name == '\0')
+            return true;
+    }
+}
+
 static fr_status read_op(study *s, fr_err *err)
 {
     char word[32];
 
     fr_text_copy_cut(word, sizeof word, s->cli->positional[0]);
-    for (char *at = word; *at != '\0'; at++)
-        if (*at == '-')
-            *at = '_';
     /* As nccl-tests and PyTorch call it. */
-    if (strcmp(word, "sendrecv") == 0 || strcmp(word, "send_recv") == 0)
+    if (is_spelt(word, "sendrecv"))
         fr_text_copy_cut(word, sizeof word, fr_op_name(FR_OP_SEND));
     for (size_t i = 0; i < FR_LENGTH(ops); i++)
-        if (strcmp(word, fr_op_name(ops[i])) == 0) {
+        if (is_spelt(word, fr_op_name(ops[i]))) {
             s->op = ops[i];
             return FR_OK;
         }
@@ -127,11 +138,30 @@ static bool can_do(const study *s, fr_collective_kind kind)
     const fr_gpu_comm_model *comm = fr_cost_gpu_comm(s->inputs.costs);
     fr_err ignored;
 
-    if (entry->is_internal || !entry->fits(s->op, s->placement.n_ranks))
+    if (entry->is_internal ||
+        !fr_collective_time_can(s->inputs.costs, kind, s->op,
+                                s->placement.n_ranks))
         return false;
     if (comm == NULL)
         return entry->not_executable == NULL;
     return entry->has_nccl && fr_gpu_comm_check(comm, kind, &ignored) == FR_OK;
+}
+
+static fr_status fail_kind(const char *word, fr_err *err)
+{
+    const char *names[FR_COLLECTIVE_N];
+    char all[256] = "auto", hint[FR_HINT_MAX];
+    size_t n = 0;
+
+    for (int i = 0; i < FR_COLLECTIVE_N; i++) {
+        size_t used = strlen(all);
+        if (fr_collectives[i] == NULL || fr_collectives[i]->is_internal)
+            continue;
+        names[n++] = fr_collectives[i]->name;
+        (void)snprintf(all + used, sizeof all - used, ", %s", names[n - 1]);
+    }
+    return fr_fail(err, FR_USAGE, "--algorithm '%.40s'%s (one of %s)", word,
+                   fr_text_hint(fr_text_nearest(word, names, n), hint), all);
 }
 
 static fr_status read_kinds(study *s, fr_err *err)
@@ -152,10 +182,7 @@ static fr_status read_kinds(study *s, fr_err *err)
         (void)snprintf(word, sizeof word, "%.*s", (int)n, text);
         int kind = fr_name_find(&fr_collective_names, word);
         if (kind < 0 || s->n_kinds == FR_COLLECTIVE_N)
-            return fr_fail(err, FR_USAGE,
-                           "--algorithm '%.40s': 'forerun simulate --help' "
-                           "lists them under --collective",
-                           word);
+            return fail_kind(word, err);
         if (comm != NULL)
             FR_TRY(fr_gpu_comm_check(comm, (fr_collective_kind)kind, err));
         s->kinds[s->n_kinds++] = (fr_collective_kind)kind;
@@ -269,7 +296,17 @@ static fr_status put_choices(const study *s, fr_buffer *out, fr_err *err)
     return fr_table_finish(&table, out, err);
 }
 
-/* All of them beside each other, '*' before the least time. */
+/* The library's own choice, where it was asked for, else the least time. */
+static bool is_marked(const study *s, size_t i_size, size_t k, double least_s)
+{
+    const row *chosen = row_at(s, i_size, 0), *at = row_at(s, i_size, k);
+
+    if (chosen->asked == FR_COLLECTIVE_AUTO)
+        return strcmp(at->time.algorithm, chosen->time.algorithm) == 0;
+    return at->time.seconds <= least_s;
+}
+
+/* All of them beside each other, '*' before one. */
 static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
 {
     char titles[FR_COLLECTIVE_N][32];
@@ -282,7 +319,9 @@ static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
                        fr_name_of(&fr_collective_names, s->kinds[k]));
         headings[1 + k - first] = titles[k];
     }
-    fr_buffer_puts(out, "\nby algorithm\n");
+    fr_buffer_printf(out, "\nby algorithm (*: %s)\n",
+                     s->kinds[0] == FR_COLLECTIVE_AUTO ? "what is chosen"
+                                                       : "the fastest");
     fr_table_init(&table, headings);
     for (size_t i = 0; i < s->n_sizes; i++) {
         double least_s = row_at(s, i, first)->time.seconds;
@@ -293,7 +332,8 @@ static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
         for (size_t k = first; k < s->n_kinds; k++) {
             char text[32];
             double seconds = row_at(s, i, k)->time.seconds;
-            fr_table_cell(&table, "%s%s", seconds <= least_s ? "*" : "",
+            fr_table_cell(&table, "%s%s",
+                          is_marked(s, i, k, least_s) ? "*" : "",
                           fr_format_s(text, sizeof text, seconds));
         }
     }
@@ -314,7 +354,8 @@ static fr_status print_text(const study *s, fr_err *err)
         : fr_cost_gpu_comm(s->inputs.costs) != NULL ? ", as NCCL chooses"
                                                     : ", as forerun chooses");
     fr_status status = put_choices(s, &text, err);
-    if (status == FR_OK && s->n_kinds > 2)
+    if (status == FR_OK &&
+        s->n_kinds > (s->kinds[0] == FR_COLLECTIVE_AUTO ? 2 : 1))
         status = put_kinds(s, &text, err);
     return fr_answer_text(status, &text, s->cli, err);
 }
@@ -353,6 +394,10 @@ static fr_status answer_all(study *s, fr_err *err)
     FR_TRY(read_sizes(s, err));
     FR_TRY(fr_inputs_load(s->cli, s->cli->positional[2], &s->inputs, err));
     FR_TRY(place(s, err));
+    if (fr_cli_has(s->cli, FR_OPT_NCCL_PROTOCOL) &&
+        fr_cost_gpu_comm(s->inputs.costs) == NULL)
+        fr_cli_note(s->cli, "forerun: has no effect here: --nccl-protocol: "
+                            "there is no NCCL between CPUs");
     FR_TRY(read_kinds(s, err));
     FR_TRY(ask_all(s, err));
     return fr_cli_on(s->cli, FR_OPT_JSON) ? print_json(s, err)

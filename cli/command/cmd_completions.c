@@ -38,8 +38,8 @@ static void put_choices(const fr_command *commands, const fr_option_row *row,
 static void put_words(const fr_command *commands, const fr_command *command,
                       fr_buffer *out)
 {
-    for (int i = 0; command->words != NULL && command->words[i] != NULL; i++)
-        fr_buffer_printf(out, " %s", command->words[i]);
+    for (int i = 0; command->word != NULL && command->word(i) != NULL; i++)
+        fr_buffer_printf(out, " %s", command->word(i));
     for (int i = 0; i < command->n_positional; i++) {
         if (command->positional[i] == FR_POSITIONAL_MODEL)
             fr_buffer_puts(out, " $(forerun catalog models -q 2>/dev/null | "

@@ -5,7 +5,7 @@
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/option/goal_options.h"
-#include "cli/option/idle_options.h"
+#include "cli/option/no_effect.h"
 #include "cli/run/run_length.h"
 #include "cli/subject/plan_subject.h"
 #include "plan/decide/plan_json.h"

@@ -7,6 +7,7 @@
 #include "cli/subject/config_choice.h"
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "interop/import/import.h"
 #include "spec/cluster/cluster_write.h"
 
@@ -25,18 +26,40 @@ typedef struct source {
     bool is_read;
 } source;
 
+/* Of machines, of configurations, of what runs left: by their tables. */
+const char *fr_import_word(int i)
+{
+    static const char *(*const lists[])(int) = {
+        fr_import_kind_name, fr_config_name, fr_measured_name};
+    for (size_t k = 0; k < FR_LENGTH(lists); k++) {
+        int n = 0;
+        while (lists[k](n) != NULL)
+            n++;
+        if (i < n)
+            return lists[k](i);
+        i -= n;
+    }
+    return NULL;
+}
+
 static fr_status fail_kind(const source *from, fr_err *err)
 {
+    enum { MANY = 64 };
+    const char *words[MANY];
+    size_t n = 0;
+    char hint[FR_HINT_MAX];
     fr_buffer names;
     fr_buffer_init(&names);
-    for (int i = 0; fr_import_kind_name(i) != NULL; i++)
-        fr_buffer_printf(&names, "%s%s", i > 0 ? ", " : "",
-                         fr_import_kind_name(i));
-    for (int i = 0; fr_config_name(i) != NULL; i++)
-        fr_buffer_printf(&names, ", %s", fr_config_name(i));
+    for (; n < MANY && fr_import_word((int)n) != NULL; n++) {
+        words[n] = fr_import_word((int)n);
+        fr_buffer_printf(&names, "%s%s", n > 0 ? ", " : "", words[n]);
+    }
+    const char *near =
+        from->word != NULL ? fr_text_nearest(from->word, words, n) : NULL;
     fr_status status =
         from->word != NULL
-            ? fr_fail(err, FR_USAGE, "import of '%.40s'? give %s", from->word,
+            ? fr_fail(err, FR_USAGE, "import of '%.40s'%s give %s", from->word,
+                      near != NULL ? fr_text_hint(near, hint) : "?",
                       fr_buffer_text(&names))
             : fr_fail(err, FR_INPUT,
                       "%.400s:1: none of the formats that are known; name it: "
@@ -277,6 +300,11 @@ FR_COMMAND_FUNCTION(import)
     source sources[2] = {{0}, {0}};
     size_t n = 0;
     fr_status status = FR_OK;
+    for (int i = 0; cli->n_positional == 1 && fr_import_word(i) != NULL; i++)
+        if (strcmp(fr_import_word(i), cli->positional[0]) == 0 &&
+            !fr_file_exists(cli->positional[0]))
+            return fr_fail(err, FR_USAGE, "import %s: of which file?",
+                           cli->positional[0]);
     FR_TRY(find_sources(cli, sources, &n, err));
     for (size_t i = 0; status == FR_OK && i < n; i++)
         status = load_source(&sources[i], err);

@@ -3,6 +3,7 @@
  * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
  * may also be started by srun or torchrun, without MPI.
  */
+#include "calibrate/fingerprint.h"
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/fit_answer.h"
@@ -12,6 +13,7 @@
 #include "cli/run_answer.h"
 #include "cli/supervise.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
@@ -260,6 +262,28 @@ static fr_status warn_if_too_large(const fr_cli *cli, const fr_plan_file *file,
                : FR_OK;
 }
 
+/* A rank larger than all of the machine would take others down with it. */
+static fr_status check_machine(const fr_cli *cli, const fr_plan_file *file,
+                               fr_err *err)
+{
+    char need[FR_FORMAT_MAX], have[FR_FORMAT_MAX];
+    fr_fingerprint here;
+    fr_fingerprint_detect(&here);
+    if (fr_cli_is_on_gpu(cli) || fr_cli_has(cli, FR_OPT_HOSTFILE) ||
+        is_for_other_devices(cli, file) || !file->has_prediction ||
+        here.memory_bytes == 0 ||
+        file->prediction.memory.peak_bytes <= here.memory_bytes)
+        return FR_OK;
+    return fr_fail(
+        err, FR_INFEASIBLE,
+        "a rank of %s needs %s, this machine has %s: it would be killed; "
+        "choose a smaller --micro-batch, or more ranks",
+        cli->positional[0],
+        fr_format_bytes(need, sizeof need,
+                        (double)file->prediction.memory.peak_bytes),
+        fr_format_bytes(have, sizeof have, (double)here.memory_bytes));
+}
+
 /* The plan is read before anything is started: a bad one costs nothing. */
 FR_COMMAND_FUNCTION(run)
 {
@@ -273,6 +297,8 @@ FR_COMMAND_FUNCTION(run)
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
     fr_status status = warn_if_too_large(cli, &file, err);
+    if (status == FR_OK)
+        status = check_machine(cli, &file, err);
     fr_plan_file_release(&file);
     if (status != FR_OK)
         return status;

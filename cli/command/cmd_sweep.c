@@ -4,7 +4,6 @@
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
-#include "cli/option/idle_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/run/run_length.h"
 #include "cli/sweep_points.h"
@@ -44,6 +43,8 @@ static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
+    if (sweep->n_feasible == 0)
+        cli->layout->columns = NULL; /* a table of reasons has no others */
     if (fr_cli_on(cli, FR_OPT_CSV))
         fr_buffer_init(&text);
     else

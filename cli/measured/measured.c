@@ -11,6 +11,11 @@ static const fr_measured_kind kinds[] = {
     {"memory-snapshot", fr_import_snapshot},
 };
 
+const char *fr_measured_name(int i)
+{
+    return i >= 0 && i < (int)FR_LENGTH(kinds) ? kinds[i].name : NULL;
+}
+
 const fr_measured_kind *fr_measured_find(const char *name)
 {
     for (size_t i = 0; i < FR_LENGTH(kinds); i++)

@@ -13,6 +13,8 @@ typedef struct fr_measured_kind {
     fr_status (*import)(const fr_cli *cli, fr_err *err);
 } fr_measured_kind;
 
+/* In the order of the list, NULL past its end. */
+const char *fr_measured_name(int i);
 /* NULL: no such kind. */
 const fr_measured_kind *fr_measured_find(const char *name);
 

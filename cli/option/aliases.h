@@ -10,7 +10,8 @@
 typedef struct fr_alias {
     const char *name; /* without dashes */
     fr_option option;
-    const char *value; /* what it stands for; NULL: it takes one */
+    const char *value; /* what it stands for; NULL: it takes one; where there
+                          is no such option (FR_OPT_N): what to say instead */
 } fr_alias;
 
 /* The alias of that name (n characters), NULL: there is none. */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_CHOICES 64
 
@@ -23,6 +24,9 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
     if (fr_text_find(text, names, n) < 0 &&
         fr_text_find(fr_alias_value(text), names, n) >= 0)
         text = fr_alias_value(text);
+    for (size_t i = 0; fr_text_find(text, names, n) < 0 && i < n; i++)
+        if (strcasecmp(text, names[i]) == 0) /* "BF16", "AdamW" */
+            text = names[i];
     int found = fr_text_find(text, names, n);
     if (found >= 0) {
         value->count = fr_name_find(row->names, text);
@@ -248,6 +252,18 @@ static fr_status fail_unknown(const fr_command *command, const char *word,
                    word, hint);
 }
 
+/* "--overlap 0": the word would be taken for a file. */
+static fr_status check_flag_value(const char *shown, const char *next,
+                                  fr_err *err)
+{
+    bool unused;
+    fr_err why;
+    if (next == NULL || fr_parse_bool(next, &unused, &why) != FR_OK)
+        return FR_OK;
+    return fr_fail(err, FR_USAGE, "%s %s: write %s=%s", shown, next, shown,
+                   next);
+}
+
 /* One word that begins with '-'; *i_word moves past a separate value. */
 static fr_status parse_option(fr_cli *cli, int n_words, char **words,
                               int *i_word, fr_err *err)
@@ -271,6 +287,9 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
             value = word + 3 + n_name;
         const fr_alias *alias =
             option < 0 ? fr_alias_find(word + 2, n_name) : NULL;
+        if (alias != NULL && alias->option == FR_OPT_N)
+            return fr_fail(err, FR_USAGE, "no option '%.80s': %s", word,
+                           alias->value);
         if (alias != NULL && fr_command_takes(cli->command, alias->option)) {
             option = (int)alias->option;
             if (alias->value != NULL && value != NULL)
@@ -296,8 +315,11 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
     if (fr_option_get((fr_option)option).kind == FR_OPTION_FLAG) {
         if (value != NULL && (is_negated || word[1] != '-'))
             return fr_fail(err, FR_USAGE, "'%.80s' takes no value", word);
-        if (value == NULL)
+        if (value == NULL) {
+            FR_TRY(check_flag_value(
+                shown, *i_word + 1 < n_words ? words[*i_word + 1] : NULL, err));
             value = is_negated ? "0" : "1";
+        }
     } else if (value == NULL) {
         if (*i_word + 1 >= n_words)
             return fr_fail(err, FR_USAGE, "%s needs a value: %s %s", shown,

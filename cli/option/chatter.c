@@ -19,8 +19,9 @@ void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text)
 {
     while (*text != '\0') {
         int n = (int)strcspn(text, "\n");
-        fr_cli_note(cli, "forerun: %s%s%.*s", topic != NULL ? topic : "",
-                    topic != NULL ? ": " : "", n, text);
+        if (n > 0)
+            fr_cli_note(cli, "forerun: %s%s%.*s", topic != NULL ? topic : "",
+                        topic != NULL ? ": " : "", n, text);
         text += n + (text[n] != '\0');
     }
 }

@@ -103,9 +103,16 @@ static const fr_option validate_options[] = {
     FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK,   FR_OPT_SHOTS,
     FR_OPT_DRAWS,   FR_OPT_SEED,    FR_OPT_EXPLAIN_ROW, FR_OPT_N};
 
-static const char *const catalog_words[] = {
-    "models", "clusters", "nodes", "devices", "targets", "sources", NULL};
-static const char *const report_words[] = {"trace", "check-trace", NULL};
+/* What a word may be, NULL past the last. */
+#define WORDS(name, ...)                                                       \
+    static const char *name(int i)                                             \
+    {                                                                          \
+        static const char *const at[] = {__VA_ARGS__};                         \
+        return i < (int)FR_LENGTH(at) ? at[i] : NULL;                          \
+    }
+WORDS(catalog_words, "models", "clusters", "nodes", "devices", "targets",
+      "sources")
+WORDS(report_words, "trace", "check-trace")
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
 static const fr_option doctor_options[] = {FR_OPT_COLUMNS, FR_OPT_PROFILE,
@@ -126,15 +133,9 @@ static const fr_option collective_options[] = {
     FR_OPT_ALGORITHM, FR_OPT_NCCL_PROTOCOL,
     FR_OPT_RANKS,     FR_OPT_RANKS_PER_NODE,
     FR_OPT_N};
-static const char *const import_words[] = {
-    "simgrid",         "nccl",   "nccl-graph", "hwloc",      "nccl-tests",
-    "slurm",           "topo-m", "deepspeed",  "torchtitan", "megatron",
-    "accelerate",      "log",    "kineto",     "nsys",       "chakra",
-    "memory-snapshot", NULL};
-static const char *const collective_words[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-    "broadcast",  "send",           NULL};
-static const char *const shell_words[] = {"bash", "zsh", "fish", NULL};
+WORDS(collective_words, "all_reduce", "reduce_scatter", "all_gather",
+      "all_to_all", "broadcast", "send")
+WORDS(shell_words, "bash", "zsh", "fish")
 
 #define IS(kind) FR_POSITIONAL_##kind
 /* clang-format off */
@@ -322,15 +323,15 @@ const fr_command fr_commands[] = {
     {"import", fr_cmd_import,
      "read what other tools say of machines, links and runs",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
-     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, import_words, import_options,
+     {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, fr_import_word, import_options,
      NULL,
-     "KIND: nccl (topology XML), hwloc (lstopo XML), topo-m (nvidia-smi topo "
-     "-m),\nslurm (topology.conf), simgrid (platform XML): a cluster file; "
-     "nccl-tests\n(text or JSON): a profile for --profile.  Without KIND it is "
-     "guessed.  What\nthe file does not say is taken from the catalogue and "
-     "said on stderr.  Two\nfiles, who hangs on which switch (slurm) and what "
-     "a "
-     "node is (nccl, hwloc,\ntopo-m), make one cluster.\n"
+     "KIND: nccl (topology XML), nccl-graph, hwloc (lstopo XML), topo-m "
+     "(nvidia-smi\ntopo -m), slurm (topology.conf), simgrid (platform XML): a "
+     "cluster file; nccl-tests\n(text or JSON): a profile for --profile.  "
+     "Without KIND it is guessed.  What\nthe file does not say is taken from "
+     "the catalogue and said on stderr.  Two\nfiles, who hangs on which "
+     "switch (slurm) and what a node is (nccl, hwloc,\ntopo-m), make one "
+     "cluster.\n"
      "Configurations of frameworks become plan files: deepspeed "
      "(ds_config.json),\ntorchtitan (TOML of 0.2), megatron (a script with its "
      "arguments), accelerate (YAML).\n--model and --ranks say what the file "

@@ -1,6 +1,4 @@
-/* idle_options.c: see idle_options.h. */
-#include "cli/option/idle_options.h"
-
+/* idle_options.c: see no_effect.h: those that a prediction finds. */
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_choice.h"
 

@@ -70,6 +70,9 @@ static const struct {
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},
     {is_gpu, "GPUs compute, not threads of the host", {FR_OPT_THREADS}},
     {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}},
+    {is_cpu,
+     "there is no NCCL between CPUs",
+     {FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS}},
     {is_cpu, "on CPUs forerun itself trains", {FR_OPT_FRAMEWORK}},
 };
 

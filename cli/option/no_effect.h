@@ -6,8 +6,10 @@
 #define FR_CLI_OPTION_NO_EFFECT_H
 
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "spec/cluster/cluster.h"
 #include "spec/model/model.h"
+#include "tuner/study/run_sweep.h"
 
 /* One note on stderr for each reason, of a command that predicts. */
 void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
@@ -16,5 +18,16 @@ void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
 /* Is the option among those, given or not? */
 bool fr_has_no_effect(const fr_cli *cli, fr_option option,
                       const fr_model *model, const fr_cluster *cluster);
+
+/* One note on stderr that names those without which `plan`, whose prediction
+ * that is, would take the same time and the same memory. */
+void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,
+                          const fr_model *model, const fr_job *job,
+                          const fr_plan *plan, const fr_prediction *prediction);
+
+/* The same of a sweep that keeps its plans, once it has run: those that belong
+ * to what no point's plan has. */
+void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
+                           const fr_sweep_case *cases, size_t n);
 
 #endif

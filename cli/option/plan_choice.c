@@ -100,13 +100,8 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
 void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
                          const fr_plan *plan)
 {
-    bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
-    if (plan->protocol == FR_PROTOCOL_AUTO && plan->n_channels == 0)
-        return;
-    if (!is_gpu)
-        fr_cli_note(cli, "forerun: nccl-protocol and nccl-channels are not "
-                         "priced: there is no NCCL between CPUs");
-    else if (plan->n_channels > 0)
+    if (plan->n_channels > 0 &&
+        fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
         fr_cli_note(cli,
                     "forerun: nccl-channels %d is priced by the "
                     "multiprocessors that it takes, not by the rate that it "

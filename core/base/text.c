@@ -164,16 +164,18 @@ size_t fr_text_distance(const char *a, const char *b)
     return rows[n_a % 3][n_b];
 }
 
-/* Is `word` a whole part of the candidate, between its ends and - . _ : ? */
-static bool has_part(const char *candidate, const char *word, size_t n)
+/* Does a part of the candidate, between its ends and - . _ : , begin with
+ * `word`, and, is_whole, end with it? */
+static bool has_part(const char *candidate, const char *word, size_t n,
+                     bool is_whole)
 {
     static const char between[] = "-._:";
 
     for (const char *at = candidate; *at != '\0';) {
         size_t n_part = strcspn(at, between), i = 0;
-        while (i < n && i < n_part && lower(at[i]) == lower(word[i]))
+        while (i < n && at[i] != '\0' && lower(at[i]) == lower(word[i]))
             i++;
-        if (i == n && n == n_part)
+        if (i == n && (!is_whole || strchr(between, at[i]) != NULL))
             return true;
         at += n_part;
         at += strspn(at, between);
@@ -181,15 +183,16 @@ static bool has_part(const char *candidate, const char *word, size_t n)
     return false;
 }
 
-/* The shortest candidate that has the word as a part: "dgx-a100" for "a100". */
+/* The shortest candidate that has the word as a part: "dgx-a100" for "a100",
+ * or as the beginning of one: "a3-megagpu-8g" for "a3-mega". */
 static const char *find_part(const char *word, const char *const *candidates,
-                             size_t n)
+                             size_t n, bool is_whole)
 {
     size_t n_word = strlen(word);
     const char *best = NULL;
 
-    for (size_t i = 0; n_word >= 2 && i < n; i++)
-        if (has_part(candidates[i], word, n_word) &&
+    for (size_t i = 0; n_word >= (is_whole ? 2 : 3) && i < n; i++)
+        if (has_part(candidates[i], word, n_word, is_whole) &&
             (best == NULL || strlen(candidates[i]) < strlen(best)))
             best = candidates[i];
     return best;
@@ -198,9 +201,11 @@ static const char *find_part(const char *word, const char *const *candidates,
 const char *fr_text_nearest(const char *word, const char *const *candidates,
                             size_t n)
 {
-    const char *whole = find_part(word, candidates, n);
-    if (whole != NULL)
-        return whole;
+    const char *part = find_part(word, candidates, n, true);
+    if (part == NULL)
+        part = find_part(word, candidates, n, false);
+    if (part != NULL)
+        return part;
     /* A third of the letters may be wrong, at least one, at most three. */
     size_t limit = strlen(word) / 3;
     const char *best = NULL;

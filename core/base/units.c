@@ -63,6 +63,7 @@ static const quantity_row rows[FR_QUANTITY_N] = {
                                  {"hours", 3600, false, false},
                                  {"day", 86400, false, false},
                                  {"days", 86400, false, false},
+                                 {"years", 31557600, false, false},
                                  {"week", 604800, false, false},
                                  {"weeks", 604800, false, false},
                                  {"m", 60, false, true},

@@ -66,13 +66,13 @@ char *fr_format_bytes(char *out, size_t n, double value)
 
 char *fr_format_s(char *out, size_t n, double value)
 {
-    static const step steps[] = {{86400, "d"}, {3600, "h"},  {60, "min"},
-                                 {1, "s"},     {1e-3, "ms"}, {1e-6, "us"},
-                                 {1e-9, "ns"}};
+    static const step steps[] = {
+        {31557600, "years"}, {86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"},
+        {1e-3, "ms"},        {1e-6, "us"}, {1e-9, "ns"}};
 
     /* Step times of 60 to 120 s are read as seconds. */
     if (fabs(value) < 120)
-        return format_steps(out, n, value, steps + 3, 4);
+        return format_steps(out, n, value, steps + 4, 4);
     return FORMAT(steps);
 }
 

@@ -17,6 +17,7 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table)
 {
     char usd[FR_FORMAT_MAX] = "-", kwh[FR_FORMAT_MAX] = "-";
+    enum { DAY_S = 86400, YEAR_S = 31557600 };
     if (run->usd > 0)
         fr_format_usd(usd, sizeof usd, run->usd);
     if (run->kwh > 0)
@@ -24,10 +25,10 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
     fr_table_text(table, label);
     fr_table_cell(table, "%lld", (long long)run->n_nodes);
     fr_table_cell(table, "%lld", (long long)run->n_devices);
-    if (run->seconds < 86400)
+    if (run->seconds < DAY_S || run->seconds >= YEAR_S)
         fr_table_s(table, run->seconds);
     else
-        fr_table_cell(table, "%.3g days", run->seconds / 86400);
+        fr_table_cell(table, "%.3g days", run->seconds / DAY_S);
     fr_table_text(table, usd);
     fr_table_text(table, kwh);
 }

@@ -26,6 +26,16 @@ static double bus_factor(fr_op op, int64_t n_group)
     }
 }
 
+bool fr_collective_time_can(const fr_cost_model *costs, fr_collective_kind kind,
+                            fr_op op, int64_t n_group)
+{
+    const fr_collective *entry = fr_collectives[kind];
+    /* NCCL's trees are of any size, those that we emit of 2^k. */
+    const bool is_nccl = fr_cost_gpu_comm(costs) != NULL && entry->has_nccl;
+
+    return entry->fits(op, is_nccl ? 4 : n_group);
+}
+
 /* Whole elements, as many for each member. */
 static uint64_t whole_bytes(uint64_t n_bytes, int64_t n_group)
 {
@@ -149,8 +159,9 @@ fr_status fr_collective_time_of(const fr_cost_model *costs,
 
     memset(out, 0, sizeof *out);
     if (ask->algorithm != FR_COLLECTIVE_AUTO &&
-        !fr_collectives[ask->algorithm]->fits(ask->op, n_group))
-        return fr_fail(err, FR_INPUT, "%s does no %s over %lld ranks",
+        !fr_collective_time_can(costs, ask->algorithm, ask->op, n_group))
+        return fr_fail(err, FR_INPUT,
+                       "%s does no %s over %lld ranks; choose auto",
                        fr_name_of(&fr_collective_names, ask->algorithm),
                        fr_op_name(ask->op), (long long)n_group);
     out->n_group = n_group;

@@ -35,4 +35,8 @@ FR_CHECKED fr_status fr_collective_time_of(const fr_cost_model *costs,
                                            fr_collective_time *out,
                                            fr_err *err);
 
+/* Does the algorithm carry that out over so many ranks, on GPUs as NCCL's? */
+bool fr_collective_time_can(const fr_cost_model *costs, fr_collective_kind kind,
+                            fr_op op, int64_t n_group);
+
 #endif

@@ -170,8 +170,12 @@ const char *fr_catalog_node_nearest(const char *id)
     enum { MANY = 128 };
     const char *ids[MANY];
     size_t n = 0;
-    for (; n < fr_catalog_n_nodes() && n < MANY; n++)
-        ids[n] = fr_catalog_node_at(n)->type.id;
+    for (; n < fr_catalog_n_nodes() && n < MANY; n++) {
+        const fr_catalog_node *node = fr_catalog_node_at(n);
+        if (strcmp(node->device, id) == 0)
+            return node->type.id; /* the first with such devices */
+        ids[n] = node->type.id;
+    }
     return fr_text_nearest(id, ids, n);
 }
 
@@ -196,8 +200,8 @@ fr_status fr_catalog_cluster(const char *node_id, int64_t n_nodes,
         char hint[FR_HINT_MAX];
         const char *nearest = fr_catalog_node_nearest(node_id);
         return fr_fail(err, FR_INPUT,
-                       "no node type '%s' in the catalogue%s; 'forerun "
-                       "catalog' lists them",
+                       "no node type '%s' in the catalogue%s ('forerun "
+                       "catalog nodes' lists them)",
                        node_id, fr_text_hint(nearest, hint));
     }
     if (n_nodes < 1 || n_nodes > 1000000)

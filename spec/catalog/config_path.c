@@ -64,26 +64,27 @@ fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH], fr_err *err)
 static void find_nearest(const char *dir, const char *name,
                          const char *extension, char out[256])
 {
-    size_t best = strlen(name) / 2 + 1;
+    enum { MANY = 256 };
+    struct dirent **entries;
+    const char *stems[MANY];
+    size_t n_stems = 0;
+    /* In the order of their names: that of a directory means nothing. */
+    int n = scandir(dir, &entries, NULL, alphasort);
     out[0] = '\0';
-    DIR *stream = opendir(dir);
-    if (stream == NULL)
-        return;
-    for (struct dirent *entry; (entry = readdir(stream));) {
-        char stem[256];
-        if (!fr_text_ends(entry->d_name, extension) ||
-            !fr_text_copy(stem, sizeof stem, entry->d_name))
+    for (int i = 0; i < n; i++) {
+        char *stem = entries[i]->d_name;
+        if (n_stems == MANY || !fr_text_ends(stem, extension))
             continue;
         stem[strlen(stem) - strlen(extension)] = '\0';
-        size_t distance = fr_text_distance(name, stem);
-        /* Ties by name: the order of a directory means nothing. */
-        if (distance < best ||
-            (distance == best && out[0] && strcmp(stem, out) < 0)) {
-            best = distance;
-            memcpy(out, stem, sizeof stem);
-        }
+        stems[n_stems++] = stem;
     }
-    closedir(stream);
+    const char *near = fr_text_nearest(name, stems, n_stems);
+    if (near != NULL)
+        fr_text_copy_cut(out, 256, near);
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    if (n >= 0)
+        free(entries);
 }
 
 static fr_status fail_missing(const char *name, const char *kind,

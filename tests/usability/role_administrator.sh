@@ -51,6 +51,12 @@ says '16 of 16 GPUs'
 ask forerun import "$import/topology.conf" "$import/all_reduce.txt"
 ends_with 2
 warns 'cannot be joined'
+ask forerun import nccl-tets "$import/all_reduce.txt"
+ends_with 2
+warns "did you mean 'nccl-tests'" 'memory-snapshot' 'megatron'
+ask forerun import kineto
+ends_with 2
+warns 'of which file'
 # Whatever a device calls itself, what is written can be read.
 sed 's/Using devices/Using devices \xff\xff/; s/NVIDIA/NV\xff\xffIA/' \
     "$import/all_reduce.txt" >"$work/all_reduce.txt"

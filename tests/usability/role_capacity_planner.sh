@@ -39,6 +39,20 @@ ask $sweep --vary nodes=4,8 --columns nodes,stap
 ends_with 2
 warns "'stap'" 'step'
 
+# Where no point is possible the reasons are the answer, whatever columns.
+ask forerun sweep llama-3-8b dgx-h100:1 --vary oversubscription=2 --columns step
+ends_with 3
+says 'no switches above others'
+ask forerun sweep llama-3-8b dgx-h100:2 --vary seq=4k --fixed --zero 1 \
+    --compress-by tensor
+ends_with 0
+warns 'has no effect here: --compress-by'
+# Long runs are read in years.
+ask forerun simulate llama-3-8b rtx-4090-4:2 --tokens 1T --zero 3 -q
+ends_with 0
+says '[0-9.]+ years'
+never_says '[0-9]e[+][0-9]'
+
 # The best plan under a deadline says how long the run is, and what it takes.
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
     --tokens 1T --goal deadline --deadline '60 days' --min-headroom 5% \

@@ -53,6 +53,32 @@ ask forerun simulate "$llama" p5:8 --seq 4096
 ends_with 5
 warns "did you mean 'p5.48xlarge'"
 
+ask forerun simulate "$llama" a3-mega:4 --seq 4096
+ends_with 5
+warns "did you mean 'a3-megagpu-8g'"
+ask forerun simulate "$llama" h100-sxm:8 --seq 4096
+ends_with 5
+warns "did you mean 'dgx-h100'"
+ask forerun simulate mixtral dgx-h100:4
+ends_with 5
+warns "did you mean 'mixtral-8x7b'"
+ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --precision BF16 \
+    --optimizer AdamW --flash-attn -q
+ends_with 0
+ask forerun simulate "$llama" dgx-h100:4 --overlap 0
+ends_with 2
+warns 'write --overlap=0'
+ask forerun simulate "$llama" dgx-h100:4 --gradient-accumulation-steps 4
+ends_with 2
+warns 'dp x micro-batch x steps'
+# What belongs to nothing of the plan is named, and what is not as it is called.
+ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress-by tensor \
+    --zero-prefetch 3
+ends_with 0
+warns 'has no effect here: --compress-by, --zero-prefetch'
+ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress int8 -q
+says 'payloads of int8 gathered'
+
 # Beyond the positions of the model: said, and answered.
 ask forerun simulate "$qwen" dgx-h100:4 --seq 65536
 ends_with 0
@@ -77,6 +103,15 @@ holds "$(value step_s) < 1.1 * $plain_s"
 ask forerun collective all_reduce 1MB..1GB dgx-h100:4 -q
 ends_with 0
 says 'algbw' 'busbw' '\*[0-9.]+ [mu]s' 'nvls' 'ring'
+# On 24 ranks, too, NCCL has trees; all that were asked for are shown.
+ask forerun collective allreduce 1MB dgx-h100:3 -q
+ends_with 0
+says 'double-tree' '\*[0-9.]+ us +[0-9.]+ us$'
+ask forerun collective all_reduce 1MB dgx-h100:1 --algorithm ring,tree -q
+says 'ring +tree$'
+ask forerun collective all_reduce 1MB dgx-h100:1 --algorithm rnig
+ends_with 2
+warns "did you mean 'ring'" 'double-tree'
 ask forerun collective all_reduce 256MB dgx-h100:4 -q --json
 ends_with 0
 big=$(value time_s)

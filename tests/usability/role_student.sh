@@ -5,7 +5,7 @@ cp "$root/tests/golden/fixtures/two-cores.xml" "$work"
 cpu=./two-cores.xml
 
 # Terms of the field, one screen each; a slip of the pen finds them, too.
-for term in bubble 1f1b zero mfu busbw; do
+for term in bubble 1f1b zero mfu busbw knee pue; do
     ask forerun help $term
     ends_with 0
     [ "$(wc -l <"$work/.out")" -le 24 ]
@@ -68,6 +68,15 @@ warns 'micro-batch'
 ask forerun simulate gpt2-tinny "$cpu"
 ends_with 5
 warns "did you mean 'gpt2-tiny'"
+
+# A plan that no memory here holds is not started: it would be killed.
+ask forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 8192 \
+    --global-batch 8192 -q -o "$work/huge.json"
+ends_with 0
+ask forerun run "$work/huge.json"
+ends_with 3
+warns 'predicted not to fit' 'needs .*, this machine has '
+never_warns 'not to fit: *$'
 
 # What cannot be executed here is said before anything is started.
 ask forerun simulate gpt2-tiny "$cpu" --seq 64 --dp 2 -q -o "$work/plan.json"

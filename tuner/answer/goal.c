@@ -248,9 +248,10 @@ enum { N_LIMITS = 5 };
 
 static char *as_duration(char *out, size_t n, double seconds)
 {
-    if (seconds < 86400)
+    enum { DAY_S = 86400, YEAR_S = 31557600 };
+    if (seconds < DAY_S || seconds >= YEAR_S)
         return fr_format_s(out, n, seconds);
-    snprintf(out, n, "%.3g days", seconds / 86400);
+    snprintf(out, n, "%.3g days", seconds / DAY_S);
     return out;
 }
 

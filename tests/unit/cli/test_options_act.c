@@ -234,6 +234,15 @@ static void test_all_are_listed(void)
     }
 }
 
+/* Whatever import reads stands in its help. */
+static void test_import_words(void)
+{
+    const fr_command *command = fr_command_find(fr_commands, "import");
+    for (int i = 0; fr_import_word(i) != NULL; i++)
+        CHECK_HAS(command->description, fr_import_word(i));
+    CHECK_HAS(fr_import_word(0), "simgrid");
+}
+
 static void test_width(void)
 {
     static const char *const lines[] = {
@@ -269,4 +278,5 @@ static void test_width(void)
 CHECK_MAIN({"each_acts", test_each_acts},
            {"each_acts_in_sweep", test_each_acts_in_sweep},
            {"none_is_silent", test_none_is_silent},
-           {"all_are_listed", test_all_are_listed}, {"width", test_width})
+           {"all_are_listed", test_all_are_listed},
+           {"import_words", test_import_words}, {"width", test_width})

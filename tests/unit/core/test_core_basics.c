@@ -181,6 +181,13 @@ static void test_text(void)
     CHECK_STR(fr_text_nearest("haeds", keys, 5), "heads");
     CHECK_STR(fr_text_nearest("pt", keys, 5), "tp");
     CHECK_STR(fr_text_nearest("optimizer", keys, 5), NULL);
+    /* A whole part comes before the beginning of one, both before letters. */
+    static const char *const nodes[] = {"a3-highgpu-8g", "a3-megagpu-8g",
+                                        "mi300x-8", "g5.48xlarge", "dgx-a100"};
+    CHECK_STR(fr_text_nearest("a3-mega", nodes, 5), "a3-megagpu-8g");
+    CHECK_STR(fr_text_nearest("mi300", nodes, 5), "mi300x-8");
+    CHECK_STR(fr_text_nearest("a100", nodes, 5), "dgx-a100");
+    CHECK_STR(fr_text_nearest("qq", nodes, 5), NULL);
     CHECK_STR(fr_text_nearest("xy", keys, 5), NULL);
     CHECK_INT(fr_text_distance("kitten", "sitting"), 3);
     CHECK_INT(fr_text_distance("", "abc"), 3);
