@@ -9,6 +9,9 @@
  * the number of runs, is taken for a mistake. */
 static const double outlier_probability = 0.002;
 enum { FEWEST_TO_JUDGE = 3 };
+/* A step that is off by more than this is of another unit, or another plan,
+ * however few others there are. */
+static const double most_factor = 20;
 
 struct fr_stack {
     fr_stack_prior prior;
@@ -126,6 +129,8 @@ fr_status fr_stack_create(const fr_stack_prior *prior, const fr_run_point *runs,
         status = fr_fail_no_memory(err);
     if (status == FR_OK && n > 0)
         memcpy(s->runs, runs, n * sizeof *runs);
+    for (size_t i = 0; status == FR_OK && i < n; i++)
+        s->is_outlier[i] = !(fabs(log_ratio(&s->runs[i])) < log(most_factor));
     if (status == FR_OK)
         status = use_runs(s, err);
     if (status == FR_OK)

@@ -43,8 +43,9 @@ typedef struct fr_stack fr_stack;
 enum { FR_STACK_MOST_RUNS = 512 };
 
 /*
- * Copies the runs, 0 to FR_STACK_MOST_RUNS.  Those that the others contradict
- * are left out: fr_stack_is_outlier().
+ * Copies the runs, 0 to FR_STACK_MOST_RUNS.  Those that are off by a factor of
+ * 20 and those that the others contradict are left out:
+ * fr_stack_is_outlier().
  */
 FR_CHECKED fr_status fr_stack_create(const fr_stack_prior *prior,
                                      const fr_run_point *runs, size_t n,

@@ -71,6 +71,21 @@ static void test_outlier(void)
     fr_stack_destroy(bad);
 }
 
+/* Milliseconds taken for seconds: nothing is learned from it. */
+static void test_other_unit(void)
+{
+    fr_run_point run = step_with(0.15, 1.3);
+    fr_stack *stack;
+    fr_err err;
+    run.measured_s *= 1000;
+    CHECK_OK(fr_stack_create(fr_stack_prior_without(""), &run, 1, &stack, &err),
+             &err);
+    CHECK(fr_stack_is_outlier(stack, 0));
+    CHECK_INT(fr_stack_n_used(stack), 0);
+    CHECK_NEAR(fr_stack_at(stack, &run.features).mean, 0, 1e-15);
+    fr_stack_destroy(stack);
+}
+
 /* A second measurement of what was measured tells less than one of a part of
  * which nothing is known. */
 static void test_gain(void)
@@ -117,5 +132,6 @@ static void test_shots(void)
     fr_shots_release(&b);
 }
 
-CHECK_MAIN({"part", test_part}, {"outlier", test_outlier}, {"gain", test_gain},
+CHECK_MAIN({"part", test_part}, {"outlier", test_outlier},
+           {"other_unit", test_other_unit}, {"gain", test_gain},
            {"shots", test_shots})
