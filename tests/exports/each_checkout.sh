@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # each_checkout.sh: random plans for checkouts of a framework.  Sourced.
 
 # each_checkout TARGET CHECKOUTS REPORT.json CHECK.py MODEL...: gives 200 random
