@@ -32,16 +32,25 @@ static void put_fields(const fr_target *target, fr_json_writer *json)
 }
 
 /* Rules of the target and of what it runs on. */
-static void put_rules(const fr_target *target, fr_json_writer *json)
+static void put_rules_of(const fr_target *target, fr_json_writer *json)
 {
-    fr_json_open_array(json, "rules");
     for (const fr_target *of = target; of != NULL; of = of->base)
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
             fr_json_begin_object(json);
+            fr_json_put_string(json, "of", of->name);
             fr_json_put_string(json, "asks_for", r->text);
             fr_json_put_string(json, "source", r->source);
             fr_json_end_object(json);
         }
+}
+
+static void put_rules(const fr_target *target, fr_json_writer *json)
+{
+    fr_json_open_array(json, "rules");
+    put_rules_of(target, json);
+    for (int i = 0; target->backends != NULL && target->backends[i] != NULL;
+         i++)
+        put_rules_of(target->backends[i], json);
     fr_json_end_array(json);
 }
 
@@ -128,8 +137,8 @@ static fr_status print_fields(const fr_target *target, fr_buffer *out,
     return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_rules(const fr_target *target, fr_buffer *out,
-                             fr_err *err)
+static fr_status print_rules_of(const fr_target *target, fr_buffer *out,
+                                fr_err *err)
 {
     static const char *const headings[] = {"asks for", "source", NULL};
     fr_table table;
@@ -140,6 +149,20 @@ static fr_status print_rules(const fr_target *target, fr_buffer *out,
             fr_table_text(&table, r->source);
         }
     return fr_table_finish(&table, out, err);
+}
+
+static fr_status print_rules(const fr_target *target, fr_buffer *out,
+                             fr_err *err)
+{
+    if (target->backends == NULL)
+        return print_rules_of(target, out, err);
+    for (int i = 0; target->backends[i] != NULL; i++) {
+        fr_buffer_printf(out, "%s%s: %s\n", i > 0 ? "\n" : "",
+                         target->backends[i]->name,
+                         target->backends[i]->summary);
+        FR_TRY(print_rules_of(target->backends[i], out, err));
+    }
+    return FR_OK;
 }
 
 static fr_status print_refusals(fr_buffer *out, fr_err *err)
@@ -171,7 +194,8 @@ fr_status fr_catalog_print_target(const char *name, fr_buffer *out, fr_err *err)
                        "lists them",
                        name);
     FR_TRY(print_fields(target, out, err));
-    if (target->rules->text == NULL && target->base == NULL)
+    if (target->rules->text == NULL && target->base == NULL &&
+        target->backends == NULL)
         return FR_OK;
     fr_buffer_putc(out, '\n');
     return print_rules(target, out, err);
