@@ -100,7 +100,7 @@ const fr_term fr_glossary[] = {
      "nodes,\ntimes the power usage effectiveness (pue) of the site: "
      "cooling and losses,\n1.1 to 1.5.  Switches count where the cluster file "
      "says their power.",
-     "--tokens, --goal energy, <site pue=\"1.3\"/>"},
+     "--tokens, --goal, --max-energy"},
     {"expert-parallel", "ep,moe,mixture of experts",
      "The experts of a mixture-of-experts layer are spread over ranks; tokens\n"
      "travel to their experts and back by all-to-all.",

@@ -53,7 +53,7 @@ static void test_usage_errors(void)
         {{"simulate", "m", "c", "--dp"}, "--dp needs a value"},
         {{"simulate", "m", "c", "--dp="}, "is not a whole number"},
         {{"simulate", "m", "c", "--bucket", "25"}, "no unit"},
-        {{"simulate", "m", "c", "--schedule", "1f1B"}, "did you mean '1f1b'"},
+        {{"simulate", "m", "c", "--schedule", "1fb1"}, "did you mean '1f1b'"},
         {{"simulate", "m", "c", "--schedule", "zigzag"},
          "is not one of gpipe, 1f1b, interleaved"},
         {{"simulate", "m", "c", "--lr", "1e999"}, "is not a number"},
