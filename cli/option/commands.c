@@ -147,8 +147,8 @@ const fr_command fr_commands[] = {
      "Times the very kernels and collectives that 'forerun run' calls, over "
      "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
      "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.  "
-     "With --runs nothing is timed: measured steps\nof a stack, one is enough, "
-     "correct what is predicted of its others with -p.",
+     "With --runs nothing is timed: measured\nsteps of a stack, one is enough, "
+     "correct what is predicted of others with -p.",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json\n"
      "  forerun calibrate --backend cuda -o gpu.json\n"
@@ -230,13 +230,13 @@ const fr_command fr_commands[] = {
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
     {"goodput", fr_cmd_goodput,
-     "weeks instead of a step: failures, checkpoints, spot; when it is done",
+     "weeks instead of a step: failures, checkpoints, when it is done",
      "PLAN CLUSTER | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
      NULL, goodput_options, goodput_usual,
      "The run is simulated --runs times: steps as predicted, failures as the "
      "cluster's\n<reliability> or --mtbf says, checkpoints to its storage at "
-     "the best interval (or\n--checkpoint-every).  With --tokens or --steps "
-     "until that is done, else of 90\ndays.  What nobody says is assumed, and "
+     "the best interval\n(or --checkpoint-every).  With --tokens or --steps "
+     "until that is done, else of\n90 days.  What nobody says is assumed, and "
      "marked.",
      "  forerun goodput plan.json dgx-h100:16 --for-days 30\n"
      "  forerun goodput llama-3-405b llama3-24k --ranks 16384 --tp 8 --pp 16 "
