@@ -1,8 +1,25 @@
 /* estimate_layout.c: where the ranks of a plan and their groups sit. */
 #include "plan/decide/grid.h"
 #include "sim/bound/estimate_state.h"
+#include "sim/topology/rank_copies.h"
 
 #include <string.h>
+
+/*
+ * Where the cluster is even the first ranks stand for all that repeat
+ * (rank_copies.h): those of a grid with fewer dp.
+ */
+static void grid_of(const fr_estimator *e, const fr_plan *plan, fr_plan *out)
+{
+    const fr_cluster *cluster = e->cluster;
+    const unsigned all = (1u << FR_AXIS_N) - 1;
+    int64_t n = 1;
+    if (fr_cluster_is_even(cluster))
+        n = fr_rank_copies(
+            plan, fr_cluster_node_slots(cluster, 0, plan->n_threads), all, 0);
+    *out = *plan;
+    out->dp = (int32_t)(plan->dp / n);
+}
 
 /* Ranks of other numbers are placed anew. */
 static fr_status place_ranks(fr_estimator *e, const fr_plan *plan, fr_err *err)
@@ -162,7 +179,9 @@ static int64_t ranks_on(const fr_estimator *e, int64_t node)
     return n;
 }
 
-static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
+/* `rank` of the grid, in whose place the plan's ranks are laid. */
+static fr_status find_place(fr_estimator *e, const fr_plan *plan,
+                            const fr_plan *grid, int64_t rank,
                             const est_place *first, est_place *out, fr_err *err)
 {
     out->node = e->node_of_rank[rank];
@@ -171,7 +190,7 @@ static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
         fr_cluster_compute_frac(e->cluster, out->node, local_of(e, rank));
     out->port_Bps = fr_cluster_node_type(e->cluster, out->node)->intra_Bps;
     out->nic_Bps = fr_cluster_nic_Bps(e->cluster, out->node);
-    out->n_beside = ranks_beside(e, plan, rank);
+    out->n_beside = ranks_beside(e, grid, rank);
     for (int axis = 1; axis < FR_AXIS_N; axis++) {
         if (axis == FR_AXIS_PP)
             continue;
@@ -180,8 +199,12 @@ static fr_status find_place(fr_estimator *e, const fr_plan *plan, int64_t rank,
             out->scopes[axis].ranks_on_node = ranks_on(e, out->node);
             continue;
         }
-        int64_t n = fr_plan_group(plan, rank, (fr_axis)axis, e->ranks, NULL);
+        int64_t n = fr_plan_group(grid, rank, (fr_axis)axis, e->ranks, NULL);
+        int64_t n_times = fr_plan_group_size(plan, (fr_axis)axis) /
+                          fr_plan_group_size(grid, (fr_axis)axis);
         out->scopes[axis] = scope_of(e, e->ranks, n, out->node);
+        out->scopes[axis].n_group *= n_times;
+        out->scopes[axis].n_nodes *= n_times;
     }
     return number_place(e, out, err);
 }
@@ -198,7 +221,9 @@ void est_layout_destroy(est_layout *layout)
 static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
                              est_layout **out, fr_err *err)
 {
-    FR_TRY(place_ranks(e, plan, err));
+    fr_plan grid;
+    grid_of(e, plan, &grid);
+    FR_TRY(place_ranks(e, &grid, err));
     size_t pp = (size_t)plan->pp;
     est_layout *layout = calloc(1, sizeof *layout);
     if (layout == NULL)
@@ -209,10 +234,10 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
         est_layout_destroy(layout);
         return fr_fail_no_memory(err);
     }
-    fr_coord at = slowest_ranks(e, plan);
+    fr_coord at = slowest_ranks(e, &grid);
     for (int32_t s = 0; s < plan->pp; s++, at.pp++) {
         fr_status status =
-            find_place(e, plan, fr_plan_rank(plan, at),
+            find_place(e, plan, &grid, fr_plan_rank(&grid, at),
                        s > 0 ? layout->places : NULL, &layout->places[s], err);
         if (status != FR_OK) {
             est_layout_destroy(layout);

@@ -29,8 +29,13 @@ static int64_t fit_block(int64_t period, int64_t step, int64_t block)
     return period * (block / common_divisor(block, period * step));
 }
 
-/* Ranks of each node, where all have as many and follow each other; else 0. */
-static int64_t ranks_of_a_node(const int32_t *node_of_rank, int64_t n_ranks)
+bool fr_cluster_is_even(const fr_cluster *cluster)
+{
+    return cluster->n_node_types == 1 && cluster->n_slow == 0 &&
+           !fr_fabric_has_links(cluster);
+}
+
+int64_t fr_ranks_per_node(const int32_t *node_of_rank, int64_t n_ranks)
 {
     int64_t n = 0;
     while (n < n_ranks && node_of_rank[n] == 0)
@@ -44,19 +49,16 @@ static int64_t ranks_of_a_node(const int32_t *node_of_rank, int64_t n_ranks)
     return n;
 }
 
-int64_t fr_rank_copies(const fr_plan *plan, const fr_cluster *cluster,
-                       const int32_t *node_of_rank, unsigned axes,
-                       unsigned peer_axes)
+int64_t fr_rank_copies(const fr_plan *plan, int64_t ranks_per_node,
+                       unsigned axes, unsigned peer_axes)
 {
     const int64_t per_stage = (int64_t)plan->tp * plan->cp;
-    if (plan->dp == 1 || cluster->n_node_types > 1 || cluster->n_slow > 0 ||
-        (peer_axes & ~model_axes) != 0 || fr_fabric_has_links(cluster))
-        return 1;
-    int64_t per_node = ranks_of_a_node(node_of_rank, fr_plan_world(plan));
-    if (per_node == 0)
+    if (plan->dp == 1 || ranks_per_node == 0 ||
+        fr_plan_world(plan) % ranks_per_node != 0 ||
+        (peer_axes & ~model_axes) != 0)
         return 1;
     int64_t period =
-        fit_block(1, fr_plan_rank(plan, (fr_coord){.dp = 1}), per_node);
+        fit_block(1, fr_plan_rank(plan, (fr_coord){.dp = 1}), ranks_per_node);
     if ((axes & shard_axes) != 0 && plan->zero_group > 0)
         period = fit_block(period, plan->cp, plan->zero_group);
     if ((axes & expert_axes) != 0)

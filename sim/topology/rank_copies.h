@@ -13,14 +13,22 @@
 #include "plan/decide/grid.h"
 #include "spec/cluster/cluster.h"
 
+/* Can ranks repeat here at all: are nodes alike, with wide ways between them?
+ */
+bool fr_cluster_is_even(const fr_cluster *cluster);
+
 /*
  * How many ranks each of the first ones stands for, itself too, of a plan
  * whose program meets on `axes` and has peers on `peer_axes` (masks of
- * fr_axis); 1: nothing repeats.  It divides dp.  Groups of an axis either
- * stay as they are or have so many times as many members.
+ * fr_axis), where so many ranks are on each node of an even cluster, node by
+ * node; 1: nothing repeats.  It divides dp.  Groups of an axis either stay as
+ * they are or have so many times as many members.
  */
-int64_t fr_rank_copies(const fr_plan *plan, const fr_cluster *cluster,
-                       const int32_t *node_of_rank, unsigned axes,
-                       unsigned peer_axes);
+int64_t fr_rank_copies(const fr_plan *plan, int64_t ranks_per_node,
+                       unsigned axes, unsigned peer_axes);
+
+/* Ranks of each node, where all have as many and follow each other from the
+ * first node on; else 0. */
+int64_t fr_ranks_per_node(const int32_t *node_of_rank, int64_t n_ranks);
 
 #endif

@@ -361,10 +361,11 @@ fr_status fr_rank_layout_init(const fr_program *program,
                              .n_copies = 1};
     fr_status status;
     FR_TRY_GOTO(status, note_uses(&layout, err), out_release);
-    if (!is_whole)
-        layout.n_copies =
-            fr_rank_copies(&program->plan, cluster, node_of_rank,
-                           meeting_axes(&layout), peer_axes(&layout));
+    if (!is_whole && fr_cluster_is_even(cluster))
+        layout.n_copies = fr_rank_copies(
+            &program->plan,
+            fr_ranks_per_node(node_of_rank, fr_plan_world(&program->plan)),
+            meeting_axes(&layout), peer_axes(&layout));
     layout.grid.dp = (int32_t)(program->plan.dp / layout.n_copies);
     layout.n_ranks = fr_plan_world(&layout.grid);
     layout.stage_of_rank =

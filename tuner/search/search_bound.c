@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "sim/bound/estimate.h"
+#include "sim/topology/rank_copies.h"
 #include "tuner/bound/bound_walk.h"
 
 #include <math.h>
@@ -345,13 +346,15 @@ static batch_size empty_batch(const search *s, size_t n_max)
                         .usual = is_short ? (int64_t)share : batch_work};
 }
 
-/* What a simulation takes; of very many ranks their places take most. */
+/* What a simulation takes; of very many ranks that do not repeat their places
+ * take most. */
 static int64_t work_of(const search *s, const fr_bounded *entry)
 {
     enum { MANY_RANKS = 1 << 16, RANKS_OF_A_STEP = 6 };
     fr_plan plan;
     fr_plan_space_plan(s->in.request, &entry->candidate, &plan);
-    const int64_t n_ranks = fr_plan_world(&plan);
+    const int64_t n_ranks =
+        fr_cluster_is_even(s->in.request->cluster) ? 0 : fr_plan_world(&plan);
     return entry->n_steps + each_work +
            (n_ranks > MANY_RANKS ? n_ranks / RANKS_OF_A_STEP : 0);
 }
