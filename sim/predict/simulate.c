@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "cost_models/gpu/gpu_price.h"
+#include "plan/decide/plan_fields.h"
 #include "plan/ir/step_breakdown.h"
 #include "sim/predict/learned_step.h"
 #include "sim/predict/predict_memory.h"
@@ -316,10 +317,18 @@ static fr_status simulate_whole(const fr_program *program,
     fr_placement all = *placement;
     fr_program *whole;
     all.is_whole = true;
-    FR_TRY(fr_lower(&program->model, &program->job, &program->plan, &all,
-                    &whole, err));
-    fr_status status =
-        fr_simulate(whole, costs, cluster, &all, options, out, err);
+    fr_status status = FR_OK;
+    if (options->most_calls > 0)
+        status = fr_plan_check_calls(&program->plan, &program->model,
+                                     &program->job, options->most_calls, err);
+    if (status == FR_OK)
+        status = fr_lower(&program->model, &program->job, &program->plan, &all,
+                          &whole, err);
+    if (status == FR_INPUT && options->is_bounded) /* too many calls */
+        err->status = status = FR_INFEASIBLE;
+    if (status != FR_OK)
+        return status;
+    status = fr_simulate(whole, costs, cluster, &all, options, out, err);
     fr_program_destroy(whole);
     return status;
 }
@@ -349,6 +358,7 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
     if (options->replay != NULL)
         chosen = *options->replay;
     chosen.is_whole = chosen.is_whole || options->timeline != NULL;
+    chosen.is_bounded = options->is_bounded;
     fr_status status = fr_replay_prepare(program, costs, cluster, nodes,
                                          &chosen, &replay, err);
     if (status == FR_OK) {

@@ -216,8 +216,17 @@ static fr_status alloc_fold(refinement *f, fr_err *err)
     return FR_OK;
 }
 
+fr_status fr_fold_fail(int32_t n_colors, fr_err *err)
+{
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%d kinds of ranks take too long to simulate; choose a "
+                   "rank_order or dp whose groups lie alike on the nodes",
+                   n_colors);
+}
+
 fr_status fr_fold_init(const fr_rank_layout *layout,
-                       const fr_fabric_uses *fabric, fr_fold *out, fr_err *err)
+                       const fr_fabric_uses *fabric, bool is_bounded,
+                       fr_fold *out, fr_err *err)
 {
     fr_fold fold = {0};
     refinement f = {.layout = layout, .fabric = fabric, .fold = &fold};
@@ -226,7 +235,11 @@ fr_status fr_fold_init(const fr_rank_layout *layout,
         goto out_free;
     begin_colors(&f);
     int32_t n = number_colors(&f), before = 0;
-    while (n > before) {
+    for (int64_t visits = 0; n > before; visits += layout->n_ranks) {
+        if (is_bounded && visits > FR_FOLD_MOST_VISITS) {
+            status = fr_fold_fail(n, err);
+            goto out_free;
+        }
         before = n;
         refine_once(&f);
         n = number_colors(&f);

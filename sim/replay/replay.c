@@ -370,14 +370,33 @@ static bool find_loops(fr_replay_context *c)
     return true;
 }
 
+/* Some kinds of ranks for each rank program take what they take. */
+static fr_status check_calls(const fr_replay_context *c,
+                             const fr_replay_options *options, fr_err *err)
+{
+    enum { SOME = 8 };
+    const fr_program *program = c->layout.program;
+    int64_t n_calls = 0;
+    for (int32_t i = 0; i < c->actors.n; i++)
+        n_calls +=
+            program->rank_programs[c->layout.stage_of_rank[c->actors.rank[i]]]
+                .n_calls;
+    bool is_short = n_calls <= FR_REPLAY_MOST_CALLS ||
+                    c->actors.n <= SOME * (int64_t)program->n_rank_programs;
+    return options->is_bounded && !is_short ? fr_fold_fail(c->actors.n, err)
+                                            : FR_OK;
+}
+
 static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
                               const fr_replay_options *options, fr_err *err)
 {
     const fr_program *program = c->layout.program;
     FR_TRY(fr_fabric_uses_init(&c->layout, &c->fabric, err));
-    FR_TRY(fr_fold_init(&c->layout, &c->fabric, &c->fold, err));
+    FR_TRY(fr_fold_init(&c->layout, &c->fabric, options->is_bounded, &c->fold,
+                        err));
     FR_TRY(fr_actors_init(&c->layout, &c->fold, !options->is_unfolded,
                           &c->actors, err));
+    FR_TRY(check_calls(c, options, err));
     FR_TRY_CALLOC(c->orders, program->n_rank_programs + 1, err);
     for (uint32_t i = 0; i < program->n_rank_programs; i++)
         FR_TRY(fr_replay_order_init(&c->actors, i,

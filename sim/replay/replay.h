@@ -37,6 +37,7 @@ typedef struct fr_replay_options {
     fr_replay_detail detail;
     bool is_unfolded; /* every rank by itself */
     bool is_whole;    /* every rank is listed, for a timeline of them */
+    bool is_bounded;  /* ranks of too many kinds are FR_INFEASIBLE */
 } fr_replay_options;
 
 /* One instruction that one rank ran, or a run of calls. */
@@ -87,6 +88,9 @@ typedef struct fr_replay {
     int64_t n_simulated; /* ranks */
     fr_replay_context *context;
 } fr_replay;
+
+/* Calls of all that are replayed, of one that is bounded: some ten seconds. */
+enum { FR_REPLAY_MOST_CALLS = 1 << 22 };
 
 /*
  * A replay in two steps.  First who is replayed and what each thing costs,

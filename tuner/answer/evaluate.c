@@ -61,9 +61,12 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
         out->outcome = FR_OUTCOME_TOO_LARGE;
         return FR_OK;
     }
-    FR_TRY(fr_simulate(program, costs, request->cluster, placement,
-                       &(fr_simulate_options){.stops_without_room = true},
-                       &out->prediction, err));
+    FR_TRY(
+        fr_simulate(program, costs, request->cluster, placement,
+                    &(fr_simulate_options){.stops_without_room = true,
+                                           .is_bounded = true,
+                                           .most_calls = request->most_calls},
+                    &out->prediction, err));
     out->outcome = FR_OUTCOME_SIMULATED;
     if (out->prediction.memory.fits &&
         out->prediction.memory.p_fits >= request->fit_confidence)
@@ -130,7 +133,15 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     if (device->kind == FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
     status =
-        evaluate_program(request, costs, program, &placement, &result, err);
+        evaluate_program(request, costs, program, &placement, &result, &why);
+    if (status == FR_INFEASIBLE) { /* too long, in its time or in ours */
+        memset(&result.prediction, 0, sizeof result.prediction);
+        result.outcome = FR_OUTCOME_UNPLACEABLE;
+        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        status = FR_OK;
+    } else if (status != FR_OK) {
+        fr_fail(err, status, "%s", why.text);
+    }
 out_done:
     fr_program_destroy(program);
     free(node_of_rank);

@@ -39,13 +39,13 @@ struct fr_bound_walk {
     fr_goal goal;
     fr_job job; /* as the goal counts it */
     fr_plan_space_choices layers;
+    bool is_cut; /* these are not all: the time was over */
     uint64_t n_illegal;
     double *least; /* [layers.n]: the lowest bound of a group that may fit,
                       once a run has seen all of them */
     bool has_least;
-    double
-        free_frac;   /* of what a plan needs, that has to stay free beside it */
-    worker *workers; /* [n_workers] */
+    double free_frac; /* of what a plan needs, left free beside it */
+    worker *workers;  /* [n_workers] */
     int n_workers;
 };
 
@@ -500,6 +500,7 @@ fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
     FR_TRY(reset(walk, err));
     FR_TRY(walk_all(&r, &result.is_cut, err));
     FR_TRY(first_error(walk, err));
+    result.is_cut = result.is_cut || walk->is_cut;
     walk->has_least = walk->has_least || (!options->is_whole && !result.is_cut);
     fr_status status = collect(walk, &result, err);
     if (status == FR_OK)
@@ -559,11 +560,10 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
         fr_estimator_join(walk->workers[i].estimator,
                           walk->workers[0].estimator);
     if (status == FR_OK)
-        status = fr_plan_space_list(in->request, FR_DECISION_LAYERS,
-                                    &in->request->base, count_illegal, walk,
-                                    &walk->layers, err);
-    if (status == FR_OK)
-        walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
+        status = fr_plan_space_list_until(in->request, in->list_until_s,
+                                          count_illegal, walk, &walk->layers,
+                                          &walk->is_cut, err);
+    walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
     if (status == FR_OK && walk->least == NULL)
         status = fr_fail_no_memory(err);
     if (status != FR_OK) {

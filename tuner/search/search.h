@@ -8,6 +8,7 @@
 #ifndef FR_TUNER_SEARCH_SEARCH_H
 #define FR_TUNER_SEARCH_SEARCH_H
 
+#include "core/base/log.h"
 #include "cost_models/cost.h"
 #include "spec/result/tuning.h"
 #include "tuner/answer/goal.h"
@@ -20,12 +21,15 @@ typedef struct fr_search_input {
     const fr_plan_space_request *request;
     const fr_cost_model *costs;
     const fr_goal *goal; /* NULL: the step */
+    const fr_log *log;   /* of progress; NULL: none */
     int n_threads;
-    double known;     /* the value of a plan elsewhere that has to be beaten;
-                         HUGE_VAL: there is none */
-    double budget_s;  /* of the clock; 0: a fixed amount of work */
-    double work_frac; /* of that; 0: all */
-    bool is_exact;    /* no end before the proof */
+    double known;        /* the value of a plan elsewhere that has to be beaten;
+                            HUGE_VAL: there is none */
+    double budget_s;     /* of the clock; 0: a fixed amount of work */
+    double list_until_s; /* of fr_clock_s(): the end of listing LAYERS; 0: when
+                            all are listed */
+    double work_frac;    /* of that; 0: all */
+    bool is_exact;       /* no end before the proof */
     fr_illegal_fn on_illegal;
     void *context; /* of on_illegal */
 } fr_search_input;

@@ -60,6 +60,19 @@ static void destroy(void *state)
     free(s);
 }
 
+/* When so much of the budget is spent, or a tenth of it from now on; 0: there
+ * is no end. */
+static double end_of(const search *s, double share)
+{
+    if (s->in.budget_s <= 0 || s->in.is_exact)
+        return 0;
+    return fmax(s->begin_s + share * s->in.budget_s,
+                fr_clock_s() + 0.1 * s->in.budget_s);
+}
+
+/* Of a budget, for the list of LAYERS. */
+static const double list_frac = 0.2;
+
 static fr_status create(const fr_search_input *in, void **out, fr_err *err)
 {
     search *s = calloc(1, sizeof *s);
@@ -69,7 +82,9 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
     s->begin_s = fr_clock_s();
     s->best = in->known;
     s->best_layout = -1;
-    fr_status status = fr_bound_walk_create(in, &s->walk, err);
+    s->in.list_until_s = end_of(s, list_frac);
+    fr_log_progress(in->log, -1, "listing plans");
+    fr_status status = fr_bound_walk_create(&s->in, &s->walk, err);
     if (status != FR_OK) {
         destroy(s);
         return status;
@@ -171,16 +186,6 @@ static fr_status interleave_families(const fr_plan_space_request *request,
     return FR_OK;
 }
 
-/* When so much of the budget is spent, or a tenth of it from now on; 0: there
- * is no end. */
-static double end_of(const search *s, double share)
-{
-    if (s->in.budget_s <= 0 || s->in.is_exact)
-        return 0;
-    return fmax(s->begin_s + share * s->in.budget_s,
-                fr_clock_s() + 0.1 * s->in.budget_s);
-}
-
 /*
  * Where nodes or layers are unlike the estimate is too kind to splits that
  * balance them, and these crowd all else out: by turns one of the even ones.
@@ -259,6 +264,7 @@ static fr_status find_seeds(search *s, fr_err *err)
 {
     const fr_walk_options options = {
         .is_best_only = true, .limit = s->best, .until_s = end_of(s, 0.4)};
+    fr_log_progress(s->in.log, -1, "bounding plans");
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;

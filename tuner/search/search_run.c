@@ -160,9 +160,22 @@ size_t fr_search_run_batches(const fr_goal *goal, const fr_job *job,
     return n;
 }
 
+/*
+ * Passes over layers that one simulation may have: about what half of a budget
+ * takes, and in a search beside the one that was asked for some seconds.
+ */
+static double most_calls(const fr_tune_options *options, double work_frac)
+{
+    const double a_second = 1 << 17, beside = 1 << 18;
+    if (options->budget_s > 0 && !options->is_exact)
+        return 0.5 * a_second * options->budget_s;
+    return work_frac < 1 ? beside : 0;
+}
+
 static void list_requests(const fr_tune_options *options,
                           const fr_plan_space_request *space,
-                          const fr_goal *goal, fr_search_run *out)
+                          const fr_goal *goal, double work_frac,
+                          fr_search_run *out)
 {
     const fr_job counted = fr_goal_job(space->model, space->job);
     int64_t batches[FR_SEARCH_RUN_BATCHES] = {space->job->global_batch};
@@ -174,6 +187,7 @@ static void list_requests(const fr_tune_options *options,
         out->jobs[i].global_batch = batches[i];
         out->requests[i] = *space;
         out->requests[i].job = &out->jobs[i];
+        out->requests[i].most_calls = most_calls(options, work_frac);
     }
 }
 
@@ -195,6 +209,7 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
     fr_search_input in = {.request = request,
                           .costs = costs,
                           .goal = &run->goal,
+                          .log = options->log,
                           .n_threads = options->n_threads,
                           .known = best_of(&run->trials),
                           .budget_s = options->budget_s / (double)run->n,
@@ -223,7 +238,7 @@ fr_status fr_search_run_create(const fr_tune_options *options,
     if (run == NULL)
         return fr_fail_no_memory(err);
     run->goal = *goal;
-    list_requests(options, space, goal, run);
+    list_requests(options, space, goal, work_frac, run);
     fr_status status = FR_OK;
     for (size_t i = 0; i < run->n && status == FR_OK; i++)
         status = search_request(options, i, work_frac, costs, run, counts, err);

@@ -1,5 +1,6 @@
 /* plan_space.c: the walk over the table of axes, one decision level after
  * the other. */
+#include "core/base/clock.h"
 #include "plan/schedule/schedule.h"
 #include "tuner/space/plan_space_lists.h"
 
@@ -11,6 +12,7 @@ typedef struct walk {
     fr_decision_level level;
     fr_illegal_fn on_illegal;
     void *context;
+    double until_s; /* of fr_clock_s(); 0: there is no end */
     fr_plan_space_choices *out;
     fr_err *err;
 } walk;
@@ -83,6 +85,11 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
     return FR_OK;
 }
 
+static bool is_late(const walk *w)
+{
+    return w->until_s > 0 && w->out->n > 0 && fr_clock_s() >= w->until_s;
+}
+
 static fr_status visit(const walk *w, fr_plan_space_choice *choice,
                        const fr_plan *plan, int i_axis)
 {
@@ -95,7 +102,9 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
     fr_plan_space_values values;
     values.n = 0;
     axis->list(w->request, plan, &values);
-    for (int i = 0; i < values.n; i++) {
+    bool is_backward = i_axis == FR_SPACE_AXIS_WORLD && w->until_s > 0;
+    for (int k = 0; k < values.n && !is_late(w); k++) {
+        const int i = is_backward ? values.n - 1 - k : k;
         fr_plan next = *plan;
         fr_set_axis(w->request, (fr_plan_space_axis)i_axis, values.at[i],
                     &next);
@@ -106,19 +115,41 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
     return FR_OK;
 }
 
+static fr_status list_level(const walk *w, const fr_plan *plan)
+{
+    fr_plan_space_choice choice;
+    fr_plan start = *plan;
+    memset(&choice, 0, sizeof choice);
+    for (int i = FR_DECISION_PIPELINE; i < FR_DECISION_N; i++)
+        if (i != (int)w->level)
+            set_neutral((fr_decision_level)i, &start);
+    return visit(w, &choice, &start, 0);
+}
+
 fr_status fr_plan_space_list(const fr_plan_space_request *request,
                              fr_decision_level level, const fr_plan *plan,
                              fr_illegal_fn on_illegal, void *context,
                              fr_plan_space_choices *out, fr_err *err)
 {
-    walk w = {request, level, on_illegal, context, out, err};
-    fr_plan_space_choice choice;
-    fr_plan start = *plan;
-    memset(&choice, 0, sizeof choice);
-    for (int i = FR_DECISION_PIPELINE; i < FR_DECISION_N; i++)
-        if (i != (int)level)
-            set_neutral((fr_decision_level)i, &start);
-    return visit(&w, &choice, &start, 0);
+    const walk w = {.request = request,
+                    .level = level,
+                    .on_illegal = on_illegal,
+                    .context = context,
+                    .out = out,
+                    .err = err};
+    return list_level(&w, plan);
+}
+
+fr_status fr_plan_space_list_until(const fr_plan_space_request *request,
+                                   double until_s, fr_illegal_fn on_illegal,
+                                   void *context, fr_plan_space_choices *out,
+                                   bool *is_cut, fr_err *err)
+{
+    const walk w = {
+        request, FR_DECISION_LAYERS, on_illegal, context, until_s, out, err};
+    FR_TRY(list_level(&w, &request->base));
+    *is_cut = is_late(&w);
+    return FR_OK;
 }
 
 void fr_plan_space_set(const fr_plan_space_request *request,

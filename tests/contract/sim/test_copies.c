@@ -224,4 +224,25 @@ static void test_million(void)
     }
 }
 
-CHECK_MAIN({"random grids", test_random}, {"a million", test_million})
+/* Blocks of an odd number of ranks begin at ever other places of a node: next
+ * to no two ranks are alike, which a search does not wait for. */
+static void test_bounded(void)
+{
+    const grid_case odd = {
+        .dp = 15625, .tp = 8, .pp = 8, .order = FR_RANK_ORDER_DP_TP_PP};
+    const fr_replay_options options = {.is_bounded = true};
+    char xml[2048];
+    sim_fixture f;
+    fr_err err;
+    fr_replay replay;
+    snprintf(xml, sizeof xml, sim_gpu_xml, 8, "400Gb/s", 125000, switched);
+    if (setup(&f, &odd, xml) &&
+        CHECK_FAILS(fr_replay_prepare(f.program, f.costs, &f.cluster,
+                                      f.node_of_rank, &options, &replay, &err),
+                    FR_INFEASIBLE, &err))
+        CHECK(strstr(err.text, "kinds of ranks") != NULL);
+    sim_fixture_release(&f);
+}
+
+CHECK_MAIN({"random grids", test_random}, {"a million", test_million},
+           {"bounded", test_bounded})
