@@ -112,6 +112,9 @@ typedef enum fr_protocol {
 /* NCCL's MAXCHANNELS (src/include/device.h, NCCL 2.28). */
 enum { FR_MAX_CHANNELS = 64 };
 
+/* Experts that a rank can route to. */
+enum { FR_MOST_EXPERTS = 1024 };
+
 /*
  * Where parameter servers sit, and who talks to them.
  *   HOST    processes on the nodes' processors.  The members of a node copy

@@ -29,6 +29,25 @@ REFUSAL(has_experts)
     return model->n_experts > 0;
 }
 
+REFUSAL(has_plain_experts)
+{
+    UNUSED_BUT(model);
+    return model->n_experts > 0 &&
+           (!model->is_gated_mlp || model->has_mlp_bias);
+}
+
+REFUSAL(has_many_experts)
+{
+    UNUSED_BUT(model);
+    return model->n_experts > FR_MOST_EXPERTS;
+}
+
+REFUSAL(predicts_later)
+{
+    UNUSED_BUT(model);
+    return model->n_mtp_layers > 0;
+}
+
 REFUSAL(is_latent)
 {
     UNUSED_BUT(model);
@@ -51,6 +70,12 @@ REFUSAL(has_rope_scaling)
 {
     UNUSED_BUT(model);
     return model->has_rope_scaling;
+}
+
+REFUSAL(has_other_rope_scaling)
+{
+    UNUSED_BUT(model);
+    return model->has_rope_scaling && !(model->rope_factor > 0.0);
 }
 
 REFUSAL(has_scaled_embedding)
@@ -90,6 +115,18 @@ REFUSAL(is_expert_parallel)
 {
     UNUSED_BUT(plan);
     return plan->ep > 1;
+}
+
+REFUSAL(overlaps_exchanges)
+{
+    UNUSED_BUT(plan);
+    return plan->is_ep_overlap;
+}
+
+REFUSAL(splits_experts_apart)
+{
+    UNUSED_BUT(plan);
+    return model->n_experts > 0 && plan->etp > 0 && plan->etp != plan->tp;
 }
 
 REFUSAL(has_tp_overlap)
@@ -184,7 +221,13 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"a plain list of layers", "choose a decoder transformer", BOTH, 0,
      is_list},
     {"an encoder", "choose a decoder transformer", BOTH, 0, is_encoder},
-    {"a mixture of experts", "choose a dense model", BOTH, 0, has_experts},
+    {"a mixture of experts, on GPUs", "choose a dense model", GPU, 0,
+     has_experts},
+    {"experts without gates or with biases", "choose gated experts", CPU, 0,
+     has_plain_experts},
+    {"more than 1024 experts", "choose fewer", CPU, 0, has_many_experts},
+    {"layers that predict later tokens", "choose a model without them", BOTH, 0,
+     predicts_later},
     {"multi-head latent attention",
      "choose a model with plain or grouped-query attention", BOTH, 0,
      is_latent},
@@ -192,8 +235,10 @@ const fr_plan_refusal fr_plan_refusals[] = {
      has_qk_norm},
     {"attention and MLP side by side, or partial rotary (gpt_neox)",
      "choose gpt2 or llama", GPU, 0, is_parallel_block},
-    {"rescaled rotary frequencies", "leave rope scaling out", BOTH, 0,
+    {"rescaled rotary frequencies, on GPUs", "leave rope scaling out", GPU, 0,
      has_rope_scaling},
+    {"rotary frequencies rescaled otherwise than linearly or as in llama3",
+     "leave rope scaling out", CPU, 0, has_other_rope_scaling},
     {"a scaled embedding (gemma)", "choose gpt2 or llama", GPU, 0,
      has_scaled_embedding},
     {"activations other than silu in gated MLPs and tanh GELU in plain ones",
@@ -203,7 +248,12 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"dropout", "choose dropout 0", BOTH, 0, has_dropout},
     {"context parallelism on GPUs", "choose cp 1", GPU, BIT(CP),
      is_context_parallel},
-    {"expert parallel plans", "choose ep 1", BOTH, BIT(EP), is_expert_parallel},
+    {"expert parallel plans, on GPUs", "choose ep 1", GPU, BIT(EP),
+     is_expert_parallel},
+    {"exchanges of experts beside other passes", "leave ep-overlap out", BOTH,
+     BIT(EP_OVERLAP), overlaps_exchanges},
+    {"experts split otherwise than the layer", "leave etp out", BOTH,
+     BIT(ETP) | BIT(TP), splits_experts_apart},
     {"tensor-parallel overlap", "leave it out", BOTH, BIT(TP_OVERLAP),
      has_tp_overlap},
     {"attention that keeps its probabilities, on GPUs",

@@ -100,7 +100,8 @@ enum {
     FR_INSTR_HELD = 1 << 10,   /* GPUs: the host waits for its end */
     FR_INSTR_LISTED = 1 << 11, /* collectives on GPUs: a tensor for each member,
                                  made and copied one by one by the host */
-    FR_INSTR_APART = 1 << 12,  /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR */
+    FR_INSTR_APART = 1 << 12,  /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR;
+                                  ROUTER_*: softmax over all experts */
     FR_INSTR_KEYS_APART = 1 << 12, /* ROPE, ATTN: the queries of all rows, then
                                       the keys and values of all rows */
     FR_INSTR_SHARD = 1 << 13       /* of a range: fr_instr_range_first() */
@@ -148,6 +149,7 @@ typedef struct fr_instr {
         fr_compress_dims compress;
         fr_comm_dims comm;
         fr_broadcast_dims broadcast;
+        fr_grouped_dims grouped; /* begins as fr_linear_dims */
         fr_router_dims router;
         fr_permute_dims permute;
         fr_layer_dims layer;

@@ -30,9 +30,10 @@ typedef struct fr_linear_dims {
     int64_t m, n, k, n_groups, n_first;
 } fr_linear_dims;
 
-/* rotated: columns of a head that are (0: all). */
+/* rotated: columns of a head that are (0: all); is_scaled: by the model's
+ * rescaled frequencies. */
 typedef struct fr_rope_dims {
-    int64_t rows, seq, q_heads, kv_heads, head_dim, rotated;
+    int64_t rows, seq, q_heads, kv_heads, head_dim, rotated, is_scaled;
 } fr_rope_dims;
 
 /* n_heads of the row_heads of a row, from first_head on. */
@@ -97,12 +98,19 @@ typedef struct fr_broadcast_dims {
     int64_t n, root;
 } fr_broadcast_dims;
 
+/* m rows of n_groups weights, in n_runs runs, each with room for run_rows. */
+typedef struct fr_grouped_dims {
+    int64_t m, n, k, n_groups, n_first, n_runs, run_rows;
+} fr_grouped_dims;
+
+/* Copies lie in n_slots slots of slot_rows rows, one for each rank that has
+ * experts. */
 typedef struct fr_router_dims {
-    int64_t rows, n_experts, top_k;
+    int64_t rows, n_experts, top_k, n_slots, slot_rows;
 } fr_router_dims;
 
 typedef struct fr_permute_dims {
-    int64_t rows_in, rows_out, cols;
+    int64_t rows_in, rows_out, cols, n_experts, top_k, n_slots;
 } fr_permute_dims;
 
 /* An entry of a list of layers; in_bytes and out_bytes are those of its first

@@ -194,13 +194,28 @@ static uint64_t permute_touched(const fr_instr *instr, int i_ref,
                                 uint64_t bytes)
 {
     const fr_permute_dims *d = &instr->permute;
-    (void)i_ref;
-    return d->rows_out > d->rows_in
+    return i_ref <= FR_PERMUTE_DST && d->rows_out > d->rows_in
                ? product(d->rows_out, d->cols) * stored_bytes(instr)
                : bytes;
 }
 
 const op_special op_special_permute = {.touched_bytes = permute_touched};
+
+/* Of rows those that are there. */
+static uint64_t grouped_touched(const fr_instr *instr, int i_ref,
+                                uint64_t bytes)
+{
+    const fr_grouped_dims *d = &instr->grouped;
+    const uint64_t room = product(d->n_runs, d->run_rows);
+    bool is_weight = instr->op == FR_OP_GROUPED_WGRAD
+                         ? i_ref >= FR_GROUPED_WGRAD_DW
+                         : i_ref == FR_GROUPED_FWD_W;
+    if (is_weight || room == (uint64_t)d->m || room == 0)
+        return bytes;
+    return (uint64_t)((double)bytes * (double)d->m / (double)room);
+}
+
+const op_special op_special_grouped = {.touched_bytes = grouped_touched};
 
 /* Each copy times its weight is added. */
 static uint64_t unpermute_flop(const fr_instr *instr)

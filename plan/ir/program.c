@@ -63,23 +63,62 @@ void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
     }
 }
 
-int64_t fr_tensor_global_index(const fr_tensor *tensor, int64_t local,
-                               int64_t n_local, int64_t tp, int64_t n_tp)
+fr_tensor_place fr_tensor_place_of(const fr_plan *plan, int64_t rank)
+{
+    const fr_coord at = fr_plan_coord(plan, rank);
+    const int64_t n_etp = fr_plan_group_size(plan, FR_AXIS_ETP);
+    /* Experts lie on a grid of their own: see fr_axis. */
+    const int64_t i = at.tp + (int64_t)plan->tp * (at.cp + plan->cp * at.dp);
+    return (fr_tensor_place){at.tp, plan->tp, i / n_etp % plan->ep, i % n_etp,
+                             n_etp};
+}
+
+/* Along a dimension that is sharded over n ranks, of which this is the i-th. */
+static int64_t global_index(const fr_tensor *tensor, int64_t local,
+                            int64_t n_local, int64_t i, int64_t n)
 {
     int64_t first = 0, n_parts_sum = 0;
 
     for (int part = 0; part < tensor->n_parts; part++)
         n_parts_sum += tensor->part_rows[part];
     if (tensor->n_parts <= 1 || n_parts_sum != n_local)
-        return tp * n_local + local;
+        return i * n_local + local;
     for (int part = 0; part < tensor->n_parts; part++) {
-        int64_t n = tensor->part_rows[part];
-        if (local < n)
-            return first + tp * n + local;
-        local -= n;
-        first += n * n_tp;
+        int64_t n_part = tensor->part_rows[part];
+        if (local < n_part)
+            return first + i * n_part + local;
+        local -= n_part;
+        first += n_part * n;
     }
     return first;
+}
+
+int64_t fr_tensor_global_row(const fr_tensor *tensor, int64_t row,
+                             const fr_tensor_place *place)
+{
+    if (tensor->n_experts == 0)
+        return tensor->sharded_dim == 1
+                   ? global_index(tensor, row, tensor->rows, place->tp,
+                                  place->n_tp)
+                   : row;
+    const int64_t n_local = tensor->rows / tensor->n_experts;
+    const int64_t expert = place->ep * tensor->n_experts + row / n_local;
+    const int64_t n =
+        tensor->sharded_dim == 1 ? n_local * place->n_etp : n_local;
+    row %= n_local;
+    if (tensor->sharded_dim == 1)
+        row = global_index(tensor, row, n_local, place->etp, place->n_etp);
+    return expert * n + row;
+}
+
+int64_t fr_tensor_global_col(const fr_tensor *tensor, int64_t col,
+                             const fr_tensor_place *place)
+{
+    if (tensor->sharded_dim != 2)
+        return col;
+    return tensor->n_experts > 0 ? place->etp * tensor->cols + col
+                                 : global_index(tensor, col, tensor->cols,
+                                                place->tp, place->n_tp);
 }
 
 const fr_rank_program *fr_program_of_rank(const fr_program *program,

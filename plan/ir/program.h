@@ -89,6 +89,9 @@ typedef struct fr_tensor {
                              up), each sharded by itself */
     int64_t part_rows[3]; /* local rows of each part; of the bias of a
                              stacked matrix: its elements */
+    int64_t n_experts;    /* > 0: rows are those of so many matrices, one for
+                             each expert of this rank (axis EP), sharded over
+                             ETP each, of which the parts are parts */
     bool is_decayed;      /* weight decay applies (matrices) */
     bool is_tied_copy;    /* second holder of a tied matrix: not counted */
     uint8_t init;         /* fr_tensor_init */
@@ -96,11 +99,20 @@ typedef struct fr_tensor {
     uint32_t id; /* global: the same tensor on any layout */
 } fr_tensor;
 
-/* Global index of a local one along the sharded dimension, of which this rank,
- * the tp-th of n_tp, holds n_local: parts are stacked and sharded one by one.
- * The bias of a stacked matrix has its parts along its columns. */
-int64_t fr_tensor_global_index(const fr_tensor *tensor, int64_t local,
-                               int64_t n_local, int64_t tp, int64_t n_tp);
+/* A rank among those that share tensors. */
+typedef struct fr_tensor_place {
+    int64_t tp, n_tp, ep, etp, n_etp;
+} fr_tensor_place;
+
+fr_tensor_place fr_tensor_place_of(const fr_plan *plan, int64_t rank);
+
+/* The row and the column of the whole tensor that a rank has as its own: parts
+ * are stacked and sharded one by one.  The bias of a stacked matrix has its
+ * parts along its columns. */
+int64_t fr_tensor_global_row(const fr_tensor *tensor, int64_t row,
+                             const fr_tensor_place *place);
+int64_t fr_tensor_global_col(const fr_tensor *tensor, int64_t col,
+                             const fr_tensor_place *place);
 
 typedef enum fr_tensor_init {
     FR_TENSOR_INIT_ZERO,

@@ -329,13 +329,14 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 
     if (rank_program->n_tensors == 0)
         return FR_OK;
+    const fr_tensor_place place =
+        fr_tensor_place_of(&program->plan, executor->transport->rank);
     float *weights;
     FR_TRY_CALLOC(weights, rank_program->n_parameters + 1, err);
-    fr_kernels_cpu_init_weights(
-        weights, 0, (int64_t)rank_program->n_parameters, rank_program->tensors,
-        rank_program->n_tensors,
-        fr_plan_coord(&program->plan, executor->transport->rank).tp,
-        program->plan.tp, program->job.seed, fill_threads(executor));
+    fr_kernels_cpu_init_weights(weights, 0, (int64_t)rank_program->n_parameters,
+                                rank_program->tensors, rank_program->n_tensors,
+                                &place, program->job.seed,
+                                fill_threads(executor));
     fr_status status = store_weights(self, weights, err);
     free(weights);
     return status;

@@ -84,6 +84,17 @@ FR_INLINE float quick_slope(float v)
     return s + QUICK * v * s * (1.0F - s);
 }
 
+FR_INLINE float sigmoid_value(float v)
+{
+    return fr_fast_sigmoidf(v);
+}
+
+FR_INLINE float sigmoid_slope(float v)
+{
+    float s = fr_fast_sigmoidf(v);
+    return s * (1.0F - s);
+}
+
 /* A NaN stays one. */
 FR_INLINE float relu_value(float v)
 {
@@ -154,6 +165,7 @@ LOOPS(silu)
 LOOPS(relu)
 LOOPS(relu2)
 LOOPS(quick)
+LOOPS(sigmoid)
 
 #define ROW(name)                                                              \
     {                                                                          \
@@ -166,7 +178,18 @@ static const activation_loops loops[FR_ACTIVATION_N] = {
     [FR_ACTIVATION_RELU] = ROW(relu),
     [FR_ACTIVATION_RELU_SQUARED] = ROW(relu2),
     [FR_ACTIVATION_GELU_QUICK] = ROW(quick),
+    [FR_ACTIVATION_SIGMOID] = ROW(sigmoid),
 };
+
+FR_SIMD static float row_dot(const float *restrict a, const float *restrict b,
+                             int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
 
 /* ---- kernels ------------------------------------------------------------ */
 
@@ -202,10 +225,14 @@ void fr_kernel_swiglu_fwd(const fr_kernel_call *call)
     const activation_loops *f = &loops[call->instr->activation];
     int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
     const float *h = call->ptr[FR_SWIGLU_FWD_H];
+    const float *weights = call->ptr[FR_SWIGLU_FWD_WEIGHTS];
     float *y = call->ptr[FR_SWIGLU_FWD_Y];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         f->gated(y + i * n, h + 2 * i * n, n);
+        if (weights != NULL)
+            fr_floats_scale(y + i * n, n, weights[i]);
+    }
 }
 
 void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
@@ -214,8 +241,16 @@ void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
     int64_t rows = call->instr->matrix.rows, n = call->instr->matrix.cols;
     const float *dy = call->ptr[FR_SWIGLU_BWD_DY],
                 *h = call->ptr[FR_SWIGLU_BWD_H];
-    float *dh = call->ptr[FR_SWIGLU_BWD_DH];
+    const float *weights = call->ptr[FR_SWIGLU_BWD_WEIGHTS];
+    float *dh = call->ptr[FR_SWIGLU_BWD_DH],
+          *dweights = call->ptr[FR_SWIGLU_BWD_DWEIGHTS];
 #pragma omp parallel for num_threads(fr_team(call, rows *n)) schedule(static)
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         f->gated_grad(dh + 2 * i * n, dy + i * n, h + 2 * i * n, n);
+        if (weights == NULL)
+            continue;
+        /* dh of `up` is dy f(gate), so its product with up is dy y. */
+        dweights[i] = row_dot(dh + (2 * i + 1) * n, h + (2 * i + 1) * n, n);
+        fr_floats_scale(dh + 2 * i * n, 2 * n, weights[i]);
+    }
 }

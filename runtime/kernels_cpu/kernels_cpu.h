@@ -24,6 +24,7 @@ typedef struct fr_kernel_call {
     int64_t i_step; /* from 0 */
     const fr_job *job;
     const fr_plan *plan;
+    const fr_model *model;
     const fr_tensor *tensors; /* of the rank's program */
     uint32_t n_tensors;
 } fr_kernel_call;
@@ -40,12 +41,12 @@ void fr_kernels_cpu_set_threads(int n_threads);
  * Fills the parameters of one rank program from the seed: every element depends
  * on (seed, tensor id, global row and column) alone, so any layout starts from
  * the same model.  `weights`: n elements of the flat list from `first` on, of
- * which what belongs to no tensor (padding) is left as it is; tp: the rank's TP
- * coordinate.
+ * which what belongs to no tensor (padding) is left as it is; place: the
+ * rank's.
  */
 void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
                                  const fr_tensor *tensors, uint32_t n_tensors,
-                                 int tp, int n_tp, uint64_t seed,
+                                 const fr_tensor_place *place, uint64_t seed,
                                  int n_threads);
 
 #endif

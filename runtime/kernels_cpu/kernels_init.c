@@ -62,7 +62,7 @@ FR_SIMD static void fill_normal(float *restrict w, int64_t n, uint64_t key,
 /* The rank's place and the tensor's key. */
 typedef struct init_place {
     const fr_tensor *tensor;
-    int64_t tp, n_tp;
+    const fr_tensor_place *place;
     uint64_t key;
 } init_place;
 
@@ -71,12 +71,10 @@ static void init_columns(const init_place *at, float *w, int64_t row,
                          int64_t begin, int64_t end)
 {
     const fr_tensor *tensor = at->tensor;
-    int64_t cols = tensor->cols;
-    int64_t first = tensor->sharded_dim == 2 ? at->tp * cols : 0;
-    int64_t i_row = tensor->sharded_dim == 1
-                        ? fr_tensor_global_index(tensor, row, tensor->rows,
-                                                 at->tp, at->n_tp)
-                        : row;
+    /* Columns of one row follow each other, also where they are parts: biases
+     * all begin with the same. */
+    int64_t first = fr_tensor_global_col(tensor, 0, at->place);
+    int64_t i_row = fr_tensor_global_row(tensor, row, at->place);
     int64_t n = i_row < tensor->global_rows ? tensor->global_cols - first : 0;
     n = n < begin ? begin : (n < end ? n : end);
     if (tensor->init == FR_TENSOR_INIT_NORMAL)
@@ -92,13 +90,14 @@ static void init_columns(const init_place *at, float *w, int64_t row,
 
 void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
                                  const fr_tensor *tensors, uint32_t n_tensors,
-                                 int tp, int n_tp, uint64_t seed, int n_threads)
+                                 const fr_tensor_place *place, uint64_t seed,
+                                 int n_threads)
 {
     FR_FOR_TEAM(n_threads);
     for (uint32_t i = 0; i < n_tensors; i++) {
         const fr_tensor *tensor = &tensors[i];
         const int64_t cols = tensor->cols, start = (int64_t)tensor->first;
-        init_place at = {tensor, tp, n_tp,
+        init_place at = {tensor, place,
                          fr_hash_u64(seed, tensor->id, 0x77656967, 0)};
         /* What of the tensor is asked for, in its own elements. */
         int64_t begin = first > start ? first - start : 0;

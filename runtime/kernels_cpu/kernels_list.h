@@ -45,7 +45,14 @@
 #define FR_KERNEL_CPU_LIST(X)                                                  \
     X(PACK_HEADS, pack_heads)                                                  \
     X(HEAD_NORM_FWD, head_norm_fwd)                                            \
-    X(HEAD_NORM_BWD, head_norm_bwd)
+    X(HEAD_NORM_BWD, head_norm_bwd)                                            \
+    X(ROUTER_FWD, router_fwd)                                                  \
+    X(ROUTER_BWD, router_bwd)                                                  \
+    X(PERMUTE, permute)                                                        \
+    X(UNPERMUTE, unpermute)                                                    \
+    X(GROUPED_FWD, grouped_fwd)                                                \
+    X(GROUPED_DGRAD, grouped_dgrad)                                            \
+    X(GROUPED_WGRAD, grouped_wgrad)
 
 #define FR_KERNEL_DECLARE(symbol, name)                                        \
     void fr_kernel_##name(const fr_kernel_call *call);

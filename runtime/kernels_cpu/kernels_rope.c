@@ -23,11 +23,26 @@ typedef struct rope_angles {
     float cos_f[ROPE_PAIRS], sin_f[ROPE_PAIRS];
 } rope_angles;
 
-static void angles_begin(rope_angles *at, int64_t position, double theta,
-                         int64_t half)
+/* Llama 3.1 (arXiv 2407.21783, section 3.4; transformers' rope_utils). */
+static double scaled_frequency(const fr_model *model, double frequency)
 {
+    const double length = 6.283185307179586 / frequency;
+    const double ratio = (double)model->rope_original_seq / length;
+    const double low = model->rope_low_factor, high = model->rope_high_factor;
+    double kept = (ratio - low) / (high - low);
+    kept = kept < 0 ? 0 : kept > 1 ? 1 : kept;
+    return frequency * (kept + (1 - kept) / model->rope_factor);
+}
+
+static void angles_begin(rope_angles *at, const fr_kernel_call *call,
+                         int64_t position, int64_t half)
+{
+    bool is_scaled = call->instr->rope.is_scaled != 0 && call->model != NULL;
     for (int64_t i = 0; i < at->n; i++) {
-        double frequency = pow(theta, -(double)(at->first + i) / (double)half);
+        double frequency =
+            pow(call->instr->scalar, -(double)(at->first + i) / (double)half);
+        if (is_scaled)
+            frequency = scaled_frequency(call->model, frequency);
         sincos((double)position * frequency, &at->s[i], &at->c[i]);
         sincos(frequency, &at->step_s[i], &at->step_c[i]);
     }
@@ -93,7 +108,7 @@ static void rotate_block(const fr_kernel_call *call, rope_angles *at,
                          const fr_sequence_run *run, int64_t first, float sign)
 {
     const fr_rope_dims *dim = &call->instr->rope;
-    angles_begin(at, run->position + first, call->instr->scalar, half_of(dim));
+    angles_begin(at, call, run->position + first, half_of(dim));
     for (int64_t t = first; t < first + ROPE_BLOCK && t < run->n; t++) {
         angles_next(at, sign);
         for (int64_t row = run->row + t; row < dim->rows; row += dim->seq)

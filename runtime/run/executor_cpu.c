@@ -131,6 +131,7 @@ static fr_status cpu_fill(fr_executor *executor, fr_err *err)
     const fr_program *program = executor->program;
     const fr_rank_program *rank_program = executor->rank_program;
     const int64_t rank = executor->transport->rank;
+    const fr_tensor_place place = fr_tensor_place_of(&program->plan, rank);
     fr_weight_parts parts = {0};
     fr_status status = fr_weight_parts_list(program, rank, &parts, err);
 
@@ -139,8 +140,8 @@ static fr_status cpu_fill(fr_executor *executor, fr_err *err)
         fr_kernels_cpu_init_weights(
             (float *)(void *)(slab_of(executor) + part->offset_bytes),
             part->first, part->n, rank_program->tensors,
-            rank_program->n_tensors, fr_plan_coord(&program->plan, rank).tp,
-            program->plan.tp, program->job.seed, program->plan.n_threads);
+            rank_program->n_tensors, &place, program->job.seed,
+            program->plan.n_threads);
     }
     fr_vec_release(&parts);
     return status;

@@ -81,24 +81,18 @@ typedef struct wholes {
 } wholes;
 
 static void add_tensor(const fr_tensor *tensor, const float *flat,
-                       const unsigned char *has, int tp, int n_tp, whole *to)
+                       const unsigned char *has, const fr_tensor_place *place,
+                       whole *to)
 {
     int64_t cols = tensor->cols, global_cols = tensor->global_cols;
-    bool is_row_cut = tensor->sharded_dim == 1;
-    bool is_col_cut = tensor->sharded_dim == 2;
 
     for (int64_t row = 0; row < tensor->rows; row++) {
-        int64_t whole_row =
-            is_row_cut
-                ? fr_tensor_global_index(tensor, row, tensor->rows, tp, n_tp)
-                : row;
+        int64_t whole_row = fr_tensor_global_row(tensor, row, place);
         if (whole_row >= tensor->global_rows)
             continue; /* padding of the vocabulary */
         for (int64_t col = 0; col < cols; col++) {
             uint64_t from = tensor->first + (uint64_t)(row * cols + col);
-            int64_t whole_col =
-                is_col_cut ? fr_tensor_global_index(tensor, col, cols, tp, n_tp)
-                           : col;
+            int64_t whole_col = fr_tensor_global_col(tensor, col, place);
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
             if (!has[from] || to->at == NULL)
                 continue;
@@ -181,7 +175,7 @@ static fr_status assemble(const fr_program *program, int64_t world,
 
     for (int64_t rank = 0; rank < world && status == FR_OK; rank++) {
         const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
-        int tp = fr_plan_coord(&program->plan, rank).tp;
+        const fr_tensor_place place = fr_tensor_place_of(&program->plan, rank);
         uint64_t n = rank_program->n_parameters;
         float *flat = malloc(n * sizeof *flat + 1);
         if (flat == NULL) {
@@ -191,8 +185,8 @@ static fr_status assemble(const fr_program *program, int64_t world,
         memcpy(flat, bytes + first[rank], n * sizeof *flat);
         const unsigned char *has = bytes + first[rank] + n * sizeof *flat;
         for (uint32_t i = 0; i < rank_program->n_tensors; i++)
-            add_tensor(&rank_program->tensors[i], flat, has, tp,
-                       program->plan.tp, &all.at[rank_program->tensors[i].id]);
+            add_tensor(&rank_program->tensors[i], flat, has, &place,
+                       &all.at[rank_program->tensors[i].id]);
         free(flat);
     }
     if (status == FR_OK)

@@ -53,6 +53,7 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
         .i_step = i_step,
         .job = &rank->program->job,
         .plan = &rank->program->plan,
+        .model = &rank->program->model,
         .tensors = rank->rank_program->tensors,
         .n_tensors = rank->rank_program->n_tensors,
     };

@@ -26,6 +26,7 @@ const char *fr_activation_name(fr_activation activation)
         [FR_ACTIVATION_RELU] = "relu",
         [FR_ACTIVATION_RELU_SQUARED] = "relu2",
         [FR_ACTIVATION_GELU_QUICK] = "quick_gelu",
+        [FR_ACTIVATION_SIGMOID] = "sigmoid",
     };
     return (unsigned)activation < FR_ACTIVATION_N ? names[activation]
                                                   : "unknown";
@@ -38,6 +39,10 @@ void fr_model_init(fr_model *model)
     model->norm_eps = 1e-5;
     model->rope_theta = 10000.0;
     model->rope_frac = 1.0;
+    model->rope_factor = 8.0; /* Llama 3.1's, where frequencies are rescaled */
+    model->rope_low_factor = 1.0;
+    model->rope_high_factor = 4.0;
+    model->rope_original_seq = 8192;
     model->moe_every = 1;
     model->has_final_norm = true;
 }
@@ -212,6 +217,16 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
                        "positions turn pairs",
                        model->rope_frac, (long long)model->head_dim,
                        (long long)fr_model_rotated(model));
+    if (model->has_rope_scaling &&
+        !(model->rope_factor >= 0.0 && model->rope_low_factor > 0.0 &&
+          model->rope_high_factor > model->rope_low_factor &&
+          model->rope_original_seq >= 0))
+        return fr_fail(err, FR_INPUT,
+                       "rope scaling by %g from %g to %g of %lld positions; "
+                       "give a factor of at least 0, and 0 < low < high",
+                       model->rope_factor, model->rope_low_factor,
+                       model->rope_high_factor,
+                       (long long)model->rope_original_seq);
     if (model->is_rope && !(model->rope_theta > 0.0))
         return fr_fail(err, FR_INPUT, "rope_theta is %g; give more than 0",
                        model->rope_theta);

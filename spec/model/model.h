@@ -21,6 +21,7 @@ typedef enum fr_activation {
     FR_ACTIVATION_RELU,
     FR_ACTIVATION_RELU_SQUARED, /* arXiv 2109.08668; nemotron */
     FR_ACTIVATION_GELU_QUICK,   /* x sigmoid(1.702 x): clip */
+    FR_ACTIVATION_SIGMOID,      /* of gates */
     FR_ACTIVATION_N
 } fr_activation;
 
@@ -66,6 +67,8 @@ typedef struct fr_model {
     int64_t first_dense_layers;       /* the first k layers stay dense */
     int64_t moe_every;                /* a MoE layer every k layers, 1: all */
     bool has_shared_expert_gate;
+    bool has_softmax_over_all; /* weights of the chosen experts do not add up
+                                  to 1 (norm_topk_prob false) */
     /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
     int64_t q_lora_rank;
     int64_t kv_lora_rank;
@@ -74,9 +77,15 @@ typedef struct fr_model {
     int64_t v_head_dim;
     int64_t n_mtp_layers; /* predict later tokens; not in the counts */
     /* What only the simulator knows. */
-    bool is_parallel_block;    /* gpt_neox: attention and MLP side by side */
-    double rope_frac;          /* of head_dim that is rotated, 1: all */
-    bool has_rope_scaling;     /* llama 3.1: frequencies are rescaled */
+    bool is_parallel_block; /* gpt_neox: attention and MLP side by side */
+    double rope_frac;       /* of head_dim that is rotated, 1: all */
+    bool has_rope_scaling;  /* llama 3.1: frequencies are rescaled */
+    /* How: wavelengths beyond rope_original_seq / rope_low_factor are stretched
+     * by rope_factor, those within rope_original_seq / rope_high_factor stay,
+     * in between both are mixed; original 0: all stretched; factor 0: otherwise
+     * than that (yarn, longrope ...). */
+    double rope_factor, rope_low_factor, rope_high_factor;
+    int64_t rope_original_seq;
     bool has_scaled_embedding; /* gemma: embedding times sqrt(hidden) */
     /* Encoders. */
     bool has_final_norm;   /* false: bert, whose blocks end in a norm */

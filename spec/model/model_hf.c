@@ -98,6 +98,26 @@ static fr_status derive_head_dim(const fr_json_value *config,
     return FR_OK;
 }
 
+static fr_status get_rope_scaling(const fr_json_value *scaling,
+                                  const char *type, fr_model *model,
+                                  fr_err *err)
+{
+    bool is_linear = strcmp(type, "linear") == 0;
+    model->rope_factor = 0.0;
+    if (!is_linear && strcmp(type, "llama3") != 0)
+        return FR_OK;
+    FR_TRY(fr_json_get_double(scaling, "factor", &model->rope_factor, err));
+    model->rope_original_seq = 0;
+    if (is_linear)
+        return FR_OK;
+    FR_TRY(fr_json_get_double(scaling, "low_freq_factor",
+                              &model->rope_low_factor, err));
+    FR_TRY(fr_json_get_double(scaling, "high_freq_factor",
+                              &model->rope_high_factor, err));
+    return get(scaling, "original_max_position_embeddings",
+               &model->rope_original_seq, err);
+}
+
 /* rope_theta at the top, or (transformers 5) within rope_parameters. */
 static fr_status get_rope(const fr_json_value *config, fr_model *model,
                           fr_err *err)
@@ -116,6 +136,8 @@ static fr_status get_rope(const fr_json_value *config, fr_model *model,
         FR_TRY(
             fr_json_get_double_or(scaling, "rope_theta", theta, &theta, err));
         model->has_rope_scaling = strcmp(type, "default") != 0;
+        if (model->has_rope_scaling)
+            FR_TRY(get_rope_scaling(scaling, type, model, err));
     }
     return fr_json_get_double_or(config, "rope_theta", theta,
                                  &model->rope_theta, err);
@@ -261,6 +283,10 @@ static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
 static fr_status read_qwen_experts(const fr_json_value *config, fr_model *model,
                                    fr_err *err)
 {
+    bool is_normed;
+    FR_TRY(
+        fr_json_get_bool_or(config, "norm_topk_prob", false, &is_normed, err));
+    model->has_softmax_over_all = !is_normed;
     FR_TRY(get(config, "num_experts", &model->n_experts, err));
     FR_TRY(
         get(config, "num_experts_per_tok", &model->n_experts_per_token, err));

@@ -49,6 +49,7 @@ static const fr_field fields[] = {
     FR_FIELD(fr_model, first_dense_layers),
     FR_FIELD(fr_model, moe_every),
     {"shared_expert_gate", FR_MEMBER(fr_model, has_shared_expert_gate)},
+    {"softmax_over_all", FR_MEMBER(fr_model, has_softmax_over_all)},
     FR_FIELD(fr_model, q_lora_rank),
     FR_FIELD(fr_model, kv_lora_rank),
     FR_FIELD(fr_model, qk_rope_head_dim),
@@ -58,6 +59,10 @@ static const fr_field fields[] = {
     {"parallel_block", FR_MEMBER(fr_model, is_parallel_block)},
     FR_FIELD(fr_model, rope_frac),
     {"rope_scaling", FR_MEMBER(fr_model, has_rope_scaling)},
+    FR_FIELD(fr_model, rope_factor),
+    FR_FIELD(fr_model, rope_low_factor),
+    FR_FIELD(fr_model, rope_high_factor),
+    FR_FIELD(fr_model, rope_original_seq),
     {"scaled_embedding", FR_MEMBER(fr_model, has_scaled_embedding)},
     {"final_norm", FR_MEMBER(fr_model, has_final_norm)},
     {"embed_norm", FR_MEMBER(fr_model, has_embed_norm)},
@@ -110,7 +115,7 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
         }
     return fr_json_fail(fr_json_find(object, "activation"), err,
                         "unknown activation '%s'; choose gelu_tanh, gelu, "
-                        "quick_gelu, silu, relu or relu2",
+                        "quick_gelu, silu, relu, relu2 or sigmoid",
                         name);
 }
 

@@ -37,6 +37,17 @@ FAMILIES = {
                         layer_norm_eps=1e-5)),
     "gemma": family("gemma", head_dim=12, num_key_value_heads=1),
     "mistral": family("mistral", sliding_window=7),
+    "mixtral": family("mixtral", intermediate_size=44, num_local_experts=5,
+                      num_experts_per_tok=2),
+    "qwen2_moe": family("qwen2_moe", num_experts=6, num_experts_per_tok=3,
+                        moe_intermediate_size=28,
+                        shared_expert_intermediate_size=36),
+    "qwen3_moe": family("qwen3_moe", head_dim=12, num_experts=4,
+                        num_experts_per_tok=2, moe_intermediate_size=28,
+                        norm_topk_prob=True, decoder_sparse_step=2),
+    "llama3": family("llama", rope_scaling=dict(
+        rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+        high_freq_factor=4.0, original_max_position_embeddings=20)),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -59,6 +70,10 @@ class Model:
         self.window = c.get("sliding_window", 0)
         self.is_tied = c.get("tie_word_embeddings", self.type == "gemma")
         self.has_qk_norm = self.type.startswith("qwen3")
+        self.experts = c.get("num_local_experts", c.get("num_experts", 0))
+        self.top_k = c.get("num_experts_per_tok", 0)
+        self.wide = c.get("moe_intermediate_size", self.f)
+        self.shared = c.get("shared_expert_intermediate_size", 0)
         self.specs, self.w = [], {}
         self.layer = "h" if self.is_neox else "layers"
         self.name_tensors()
@@ -82,7 +97,7 @@ class Model:
         c, q = self.c, self.heads * self.d
         qkv = q + 2 * self.kv * self.d
         has_bias = self.is_neox or self.config.get("attention_bias", False)
-        has_qkv_bias = has_bias or self.type == "qwen2"
+        has_qkv_bias = has_bias or self.type in ("qwen2", "qwen2_moe")
         has_mlp_bias = self.is_neox or self.config.get("mlp_bias", False)
         self.add("wte.weight" if self.is_neox else "embed_tokens.weight",
                  self.v, c, 0.0, 0.31)
@@ -96,12 +111,30 @@ class Model:
                 self.add(p + "k_norm", 1, self.d, 1.0, 0.3)
             self.add_linear(n["qkv"], qkv, c, has_qkv_bias)
             self.add_linear(n["out"], c, q, has_bias)
+            if self.is_moe(i):
+                self.name_experts(p)
+                continue
             fc1 = self.f if self.is_neox else 2 * self.f
             self.add_linear(n["fc1"], fc1, c, has_mlp_bias)
             self.add_linear(n["fc2"], c, self.f, has_mlp_bias)
         self.add_norm("ln_f" if self.is_neox else "norm", c)
         if not self.is_tied:
             self.add("lm_head.weight", self.v, c, 0.0, 0.29)
+
+    def is_moe(self, i):
+        every = self.config.get("decoder_sparse_step", 1)
+        return self.experts > 0 and (i + 1) % every == 0
+
+    def name_experts(self, p):
+        """Matrices of all experts are stacked: gate, up of the first ..."""
+        c, n = self.c, self.experts
+        self.add(p + "router", n, c, 0.0, 0.31)
+        self.add(p + "experts_up", n * 2 * self.wide, c, 0.0, 0.23)
+        self.add(p + "experts_down", n * c, self.wide, 0.0, 0.21)
+        if self.shared:
+            self.add(p + "shared_gate", 1, c, 0.0, 0.29)
+            self.add(p + "shared_up", 2 * self.shared, c, 0.0, 0.22)
+            self.add(p + "shared_down", c, self.shared, 0.0, 0.24)
 
     def names(self, p):
         if self.is_neox:
@@ -140,6 +173,9 @@ class Model:
         n = self.rotated
         half = n // 2
         inverse = self.theta ** (-torch.arange(half).double() * 2 / n)
+        scaling = self.config.get("rope_scaling")
+        if scaling:
+            inverse = rescaled(inverse, scaling)
         angle = torch.arange(x.shape[-2]).double()[:, None] * inverse[None, :]
         co, si = torch.cos(angle), torch.sin(angle)
         a, b, rest = x[..., :half], x[..., half:n], x[..., n:]
@@ -165,7 +201,32 @@ class Model:
         o = torch.softmax(score.masked_fill(~seen, -math.inf), dim=-1) @ v
         return self.linear(o.transpose(0, 1).reshape(t, -1), n["out"])
 
+    def gated(self, x, up, down):
+        gate, up = F.linear(x, up).chunk(2, -1)
+        return F.linear(F.silu(gate) * up, down)
+
+    def moe(self, x, p):
+        """Hugging Face's sparse blocks, expert by expert."""
+        w = torch.softmax(F.linear(x, self.w[p + "router"]), dim=-1)
+        best, who = torch.topk(w, self.top_k, dim=-1)
+        if self.type == "mixtral" or self.config.get("norm_topk_prob", False):
+            best = best / best.sum(-1, keepdim=True)
+        up = self.w[p + "experts_up"].chunk(self.experts)
+        down = self.w[p + "experts_down"].chunk(self.experts)
+        out = torch.zeros_like(x)
+        for e in range(self.experts):
+            share = (best * (who == e)).sum(-1, keepdim=True)
+            out = out + share * self.gated(x, up[e], down[e])
+        if self.shared:
+            own = self.gated(x, self.w[p + "shared_up"],
+                             self.w[p + "shared_down"])
+            gate = torch.sigmoid(F.linear(x, self.w[p + "shared_gate"]))
+            out = out + gate * own
+        return out
+
     def mlp(self, x, p):
+        if p + "router" in self.w:
+            return self.moe(x, p)
         n = self.names(p)
         h = self.linear(x, n["fc1"])
         if self.is_neox:
@@ -190,6 +251,18 @@ class Model:
         h = self.norm(h, "ln_f" if self.is_neox else "norm")
         head = self.w[first if self.is_tied else "lm_head.weight"]
         return F.cross_entropy(F.linear(h, head), y)
+
+
+def rescaled(inverse, c):
+    """transformers' _compute_llama3_parameters."""
+    old = c["original_max_position_embeddings"]
+    low, high = c["low_freq_factor"], c["high_freq_factor"]
+    length = 2 * math.pi / inverse
+    smooth = (old / length - low) / (high - low)
+    mixed = (1 - smooth) * inverse / c["factor"] + smooth * inverse
+    out = torch.where(length > old / low, inverse / c["factor"], inverse)
+    is_between = (length <= old / low) & (length >= old / high)
+    return torch.where(is_between, mixed, out)
 
 
 def weight(phase, rows, cols, base, amplitude):

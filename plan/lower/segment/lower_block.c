@@ -202,6 +202,11 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     instr->linear.k = matrix->k;
     instr->linear.n_groups = matrix->n_groups;
     instr->linear.n_first = matrix->n_first;
+    if (is_grouped) {
+        instr->grouped.m = matrix->n_rows;
+        instr->grouped.n_runs = matrix->n_runs;
+        instr->grouped.run_rows = matrix->m / matrix->n_runs;
+    }
     return instr;
 }
 
@@ -215,6 +220,8 @@ void lower_product_fwd(lower_context *context, const lower_kind *kind,
     instr->ref[FR_LINEAR_FWD_W] = w;
     instr->ref[FR_LINEAR_FWD_BIAS] = lower_weight(context, matrix->b);
     instr->ref[FR_LINEAR_FWD_Y] = y;
+    if (matrix->n_groups > 0)
+        instr->ref[FR_GROUPED_FWD_COUNTS] = matrix->counts;
 }
 
 fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
@@ -226,6 +233,8 @@ fr_instr *lower_product_dgrad(lower_context *context, const lower_kind *kind,
     instr->ref[FR_LINEAR_DGRAD_DY] = dy;
     instr->ref[FR_LINEAR_DGRAD_W] = w;
     instr->ref[FR_LINEAR_DGRAD_DX] = dx;
+    if (matrix->n_groups > 0)
+        instr->ref[FR_GROUPED_DGRAD_COUNTS] = matrix->counts;
     return instr;
 }
 
@@ -240,6 +249,8 @@ void lower_product_wgrad(lower_context *context, const lower_matrix *matrix,
     instr->ref[FR_LINEAR_WGRAD_X] = x;
     instr->ref[FR_LINEAR_WGRAD_DW] = lower_grad(context, matrix->w);
     instr->ref[FR_LINEAR_WGRAD_DBIAS] = lower_grad(context, matrix->b);
+    if (matrix->n_groups > 0)
+        instr->ref[FR_GROUPED_WGRAD_COUNTS] = matrix->counts;
 }
 
 /* ---- element by element ---- */
@@ -387,7 +398,8 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
                                s->q_heads,
                                is_latent ? 1 : s->kv_heads,
                                is_partial ? s->head_dim : rotated,
-                               is_partial ? rotated : 0};
+                               is_partial ? rotated : 0,
+                               model->has_rope_scaling};
     if (!model->is_rope)
         return;
     fr_instr *instr = lower_emit(context, op);

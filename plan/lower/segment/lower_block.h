@@ -17,6 +17,9 @@ typedef struct lower_matrix {
     int64_t m, n, k;
     uint64_t w, b;
     int64_t n_groups; /* > 0: m rows over so many matrices */
+    int64_t n_rows;   /* of the m that are there, on the busiest rank */
+    int64_t n_runs;   /* of rows that are in the order of these ... */
+    fr_ref counts;    /* ... and how many rows each has of each */
     int64_t n_first;  /* > 0: so many columns of y before the others */
     bool is_wide;     /* never below 16 bits */
 } lower_matrix;

@@ -34,7 +34,8 @@ typedef struct lower_shape {
     int64_t expert_ffn, expert_fc1; /* widths of its part of one */
     int64_t shared_ffn, shared_fc1; /* of the expert that all tokens see */
     int64_t routed_rows;            /* stream rows x experts per token */
-    int64_t expert_rows;            /* that come to its experts */
+    int64_t busy_rows;              /* of those that the busiest rank has */
+    int64_t expert_rows; /* room for those that come to its experts */
 } lower_shape;
 
 #define LOWER_ABSENT UINT64_MAX /* place of what is not there */

@@ -58,6 +58,7 @@ typedef struct lower_saved {
     lower_kept q_latent, kv_latent;
     /* Experts. */
     uint64_t scores, chosen, expert_fc1, shared_fc1;
+    uint64_t counts, row_weights; /* of rows in the order of the experts */
     lower_kept expert_in, expert_act, shared_act;
     /* A later token's: both normed inputs, side by side. */
     lower_kept joined;

@@ -3,6 +3,7 @@
  */
 #include "plan/lower/segment/lower_shape.h"
 
+#include "core/numbers/minmax.h"
 #include "plan/decide/grid.h"
 
 #include <math.h>
@@ -53,8 +54,15 @@ static void init_widths(lower_context *context)
         s->routed_rows = ((int64_t)busiest + plan->ep - 1) / plan->ep *
                          plan->ep; /* as much to each */
     }
+    s->busy_rows = s->routed_rows;
+    /* Room for all copies that can go from one rank to another. */
+    if (plan->ep > 1 && lower_is_routed(context))
+        s->routed_rows =
+            plan->ep * s->stream_rows *
+            fr_min_i64(model->n_experts_per_token, s->experts_local);
     /* With tokens that all TP ranks hold, nobody has to send its own. */
     s->expert_rows = s->routed_rows * (plan->is_sequence_parallel ? etp : 1);
+    s->busy_rows *= plan->is_sequence_parallel ? etp : 1;
 }
 
 void lower_shape_init(lower_context *context)
@@ -90,6 +98,12 @@ bool lower_is_post_norm(const lower_context *context)
 {
     return context->model->kind == FR_MODEL_ENCODER &&
            !context->model->has_final_norm;
+}
+
+bool lower_is_routed(const lower_context *context)
+{
+    return context->model->n_experts > 0 &&
+           context->target.kernels == LOWER_KERNELS_RUN;
 }
 
 bool lower_is_ring(const lower_context *context)

@@ -24,6 +24,11 @@ bool lower_is_mid_recomputed(const lower_context *context);
 /* Are the heads of latent attention computed again, from the latents? */
 bool lower_is_latent_recomputed(const lower_context *context);
 bool lower_is_post_norm(const lower_context *context);
+/*
+ * Do rows go where the router sends them, as they do when forerun runs the
+ * program?  What is only priced says nothing of who goes where.
+ */
+bool lower_is_routed(const lower_context *context);
 /* Context parallelism by a ring of keys and values. */
 bool lower_is_ring(const lower_context *context);
 /* Do all queries lie before the keys and values, which travel? */

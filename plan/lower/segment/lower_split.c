@@ -90,7 +90,7 @@ static void find_late(split *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         fr_instr instr = instr_at(s, i);
-        for (int r = 0; is_of_weights(&instr) && r < 2; r++)
+        for (int r = 0; is_of_weights(&instr) && r < FR_INSTR_REFS; r++)
             if (instr.ref[r].space == FR_SPACE_SAVED)
                 add_late(s, instr.ref[r].offset_bytes,
                          fr_instr_ref_bytes(&instr, r, 1));

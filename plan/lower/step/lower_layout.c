@@ -12,11 +12,13 @@
 
 #include <string.h>
 
-/* Elements that fill whole cache lines. */
+/* Elements that fill whole cache lines, and where there are experts such that
+ * no bucket needs padding, which would part a layer's experts from its rest. */
 static uint64_t in_lines(const lower_context *context, uint64_t n)
 {
     const uint64_t line = lower_line_elements(context);
-    return (n + line - 1) / line * line;
+    return context->model->n_experts > 0 ? lower_part_padded(context, false, n)
+                                         : (n + line - 1) / line * line;
 }
 
 static void place_encoder_embed(lower_rank *rank, uint64_t *used)

@@ -160,6 +160,25 @@ static bool push_specs(lower_rank *rank, const more_spec *specs, size_t n,
     return is_ok;
 }
 
+/* Marks what is stacked: the matrices of experts, gate and up; the gate of the
+ * shared expert is a matrix of one row. */
+static void mark_stack(const lower_context *context,
+                       const lower_layer_layout *layout, uint64_t unit_first,
+                       fr_tensor *tensor)
+{
+    const uint64_t at = tensor->first - unit_first;
+    bool is_up = at == layout->expert_fc1.w || at == layout->shared_fc1.w;
+    int64_t n = 1;
+    if (at == layout->expert_fc1.w || at == layout->expert_fc2.w)
+        n = tensor->n_experts = context->shape.experts_local;
+    if (is_up && context->model->is_gated_mlp) {
+        tensor->n_parts = 2;
+        tensor->part_rows[0] = tensor->part_rows[1] = tensor->rows / n / 2;
+    }
+    if (at == layout->shared_gate)
+        tensor->init = FR_TENSOR_INIT_NORMAL;
+}
+
 /* Heads' and latents' norms, latent projections, router, experts, what joins a
  * later token; experts are stacked, sharded over EP and ETP. */
 static bool push_more(lower_rank *rank, const lower_unit *unit)
@@ -203,13 +222,17 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
          "experts_up"},
         {l->expert_fc1.b, 1, e, s->expert_fc1, all, gate * wide,
          "experts_up_bias"},
-        {l->expert_fc2.w, 1, e * c, s->expert_ffn, all * c, wide,
+        {l->expert_fc2.w, 2, e * c, s->expert_ffn, all * c, wide,
          "experts_down"},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
     };
-    return push_specs(rank, specs, FR_LENGTH(specs),
-                      ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
-                      unit->layer);
+    const size_t before = rank->tensors.n;
+    bool is_ok = push_specs(rank, specs, FR_LENGTH(specs),
+                            ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
+                            unit->layer);
+    for (size_t i = before; is_ok && i < rank->tensors.n; i++)
+        mark_stack(context, l, unit->first, &rank->tensors.items[i]);
+    return is_ok;
 }
 
 static int compare_places(const void *va, const void *vb)

@@ -56,12 +56,12 @@ static void pr_open(program_runner *run, const fr_program *program,
             4096, (rank->rank_program->slab_bytes + 4095) / 4096 * 4096);
         memset(rank->slab, 0, rank->rank_program->slab_bytes);
         rank->is_done = calloc((size_t)rank->rank_program->n_calls + 1, 1);
+        const fr_tensor_place place = fr_tensor_place_of(&program->plan, r);
         fr_kernels_cpu_init_weights(
             (float *)(void *)(rank->slab +
                               rank->rank_program->weight_offset_bytes),
             0, (int64_t)rank->rank_program->n_parameters,
-            rank->rank_program->tensors, rank->rank_program->n_tensors,
-            fr_plan_coord(&program->plan, r).tp, program->plan.tp,
+            rank->rank_program->tensors, rank->rank_program->n_tensors, &place,
             program->job.seed, 1);
     }
 }

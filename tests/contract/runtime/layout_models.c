@@ -37,6 +37,13 @@ static const char *const families[LAYOUT_FAMILIES] = {
         "{\"model_type\": \"gemma\", " SIZES("4", "4") "\"head_dim\": 16}",
     [LAYOUT_MISTRAL] = "{\"model_type\": \"mistral\", " SIZES(
         "8", "4") "\"sliding_window\": 11}",
+    [LAYOUT_MIXTRAL] = "{\"model_type\": \"mixtral\", " SIZES(
+        "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2}",
+    [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
+        "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
+                  "\"moe_intermediate_size\": 40, "
+                  "\"shared_expert_intermediate_size\": 56, "
+                  "\"decoder_sparse_step\": 2}",
 };
 
 layout_family layout_family_of(const layout_row *row)

@@ -17,7 +17,10 @@ typedef enum layout_family {
     LAYOUT_QWEN3, /* norms of q and k, heads wider than hidden / heads */
     LAYOUT_NEOX,  /* parallel block, a quarter of the head rotated, erf GELU */
     LAYOUT_GEMMA, /* scaled embedding, one key head, gated tanh GELU */
-    LAYOUT_MISTRAL, /* a sliding window */
+    LAYOUT_MISTRAL,  /* a sliding window */
+    LAYOUT_MIXTRAL,  /* two of six experts */
+    LAYOUT_QWEN_MOE, /* three of eight in every second layer, a gated shared
+                        one beside */
     LAYOUT_FAMILIES
 } layout_family;
 
@@ -26,7 +29,7 @@ typedef struct layout_row {
     bool is_llama; /* short for its family */
     layout_family family;
     fr_optimizer_kind optimizer;
-    int32_t dp, tp, pp, vpp, cp; /* 0: 1 */
+    int32_t dp, tp, pp, vpp, cp, ep; /* 0: 1 */
     fr_cp_kind cp_kind;
     bool is_flash; /* of GPUs all */
     int64_t micro_batch;

@@ -392,10 +392,11 @@ static void test_executable(void)
     expect_refused(plan, &model, "an encoder");
     model = make_model();
     model.n_experts = 4;
-    expect_refused(plan, &model, "a mixture of experts");
+    expect_refused(plan, &model, "experts without gates");
     model = make_model();
     model.has_rope_scaling = true;
-    expect_refused(plan, &model, "rescaled rotary");
+    model.rope_factor = 0;
+    expect_refused(plan, &model, "rescaled otherwise");
     model = make_model();
     model.activation = FR_ACTIVATION_RELU;
     expect_on_cpus_alone(plan, &model, "activations other than silu");

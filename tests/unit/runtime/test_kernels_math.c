@@ -43,6 +43,8 @@ static void test_parts(void)
     }
 }
 
+static const fr_tensor_place alone = {0, 1, 0, 0, 1};
+
 /* A small rank program as one of n_tp ranks holds it. */
 enum { N_TENSORS = 5 };
 
@@ -124,14 +126,15 @@ static void test_init_layouts(void)
     fr_tensor whole[N_TENSORS], part[N_TENSORS];
     uint64_t n_whole = make_tensors(whole, 1);
     float *all = calloc(n_whole, sizeof *all);
-    fr_kernels_cpu_init_weights(all, 0, (int64_t)n_whole, whole, N_TENSORS, 0,
-                                1, 2385, 2);
+    fr_kernels_cpu_init_weights(all, 0, (int64_t)n_whole, whole, N_TENSORS,
+                                &alone, 2385, 2);
     for (int n_tp = 2; n_tp <= 4; n_tp += 2) {
         uint64_t n = make_tensors(part, n_tp);
         float *w = kf_floats((int64_t)n, 1, 1);
         for (int tp = 0; tp < n_tp; tp++) {
-            fr_kernels_cpu_init_weights(w, 0, (int64_t)n, part, N_TENSORS, tp,
-                                        n_tp, 2385, 1);
+            fr_kernels_cpu_init_weights(w, 0, (int64_t)n, part, N_TENSORS,
+                                        &(fr_tensor_place){tp, n_tp, 0, 0, 1},
+                                        2385, 1);
             for (int i = 0; i < N_TENSORS; i++)
                 check_place(&part[i], &whole[i], w, all, tp, n_tp);
         }
@@ -142,7 +145,7 @@ static void test_init_layouts(void)
     for (int64_t first = 0; first < (int64_t)n_whole; first += 1237) {
         int64_t n =
             (int64_t)n_whole - first < 701 ? (int64_t)n_whole - first : 701;
-        fr_kernels_cpu_init_weights(some, first, n, whole, N_TENSORS, 0, 1,
+        fr_kernels_cpu_init_weights(some, first, n, whole, N_TENSORS, &alone,
                                     2385, 1);
         for (int i = 0; i < N_TENSORS; i++)
             for (int64_t k = 0; k < (int64_t)whole[i].n; k++) {
@@ -153,8 +156,8 @@ static void test_init_layouts(void)
     }
     free(some);
     float *other = calloc(n_whole, sizeof *other);
-    fr_kernels_cpu_init_weights(other, 0, (int64_t)n_whole, whole, N_TENSORS, 0,
-                                1, 2386, 2);
+    fr_kernels_cpu_init_weights(other, 0, (int64_t)n_whole, whole, N_TENSORS,
+                                &alone, 2386, 2);
     CHECK(other[0] != all[0] && other[777] != all[777]);
     free(other);
     free(all);
@@ -174,7 +177,7 @@ static void test_init_moments(void)
                         .init_std = 0.02};
     float *w = calloc(N, sizeof *w);
     double sums[5] = {0}, beside = 0;
-    fr_kernels_cpu_init_weights(w, 0, N, &tensor, 1, 0, 1, 42, 2);
+    fr_kernels_cpu_init_weights(w, 0, N, &tensor, 1, &alone, 42, 2);
     for (int i = 0; i < N; i++) {
         double z = (double)w[i] / 0.02;
         CHECK(fabs(z) < 7);

@@ -1,0 +1,211 @@
+/*
+ * kernels_moe.c: the router of a mixture of experts (Shazeer et al. 2017, arXiv
+ * 1701.06538; weights as in Mixtral, arXiv 2401.04088, section 2.1), and rows
+ * to the order of their experts and back.
+ *
+ * The order is by expert, then by row: where a copy of a row goes follows from
+ * `chosen` alone, so every kernel counts it out again and nothing is kept.
+ */
+#include "plan/decide/plan.h"
+#include "runtime/kernels_cpu/kernels_list.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
+
+#include <math.h>
+
+/* What the router chose for a row. */
+typedef struct choice {
+    float weight;
+    int32_t expert;
+} choice;
+
+/* The rank of the next copy to each expert. */
+typedef struct places {
+    int64_t next[FR_MOST_EXPERTS];
+} places;
+
+/* All copies, and the slots that they go to. */
+typedef struct copies {
+    const choice *chosen;
+    int64_t n, n_experts, n_slots, slot_rows;
+} copies;
+
+/* Places as they are before copy `first`. */
+static void places_before(places *at, const copies *all, int64_t first)
+{
+    const choice *chosen = all->chosen;
+    const int64_t per_slot = all->n_experts / all->n_slots;
+    int64_t sum = 0;
+    for (int64_t e = 0; e < all->n_experts; e++)
+        at->next[e] = 0;
+    for (int64_t i = 0; i < all->n; i++)
+        at->next[chosen[i].expert]++;
+    for (int64_t e = 0; e < all->n_experts; e++) {
+        int64_t n = at->next[e];
+        if (e % per_slot == 0)
+            sum = e / per_slot * all->slot_rows;
+        at->next[e] = sum;
+        sum += n;
+    }
+    for (int64_t i = 0; i < first; i++)
+        at->next[chosen[i].expert]++;
+}
+
+/* ---- router ------------------------------------------------------------- */
+
+static float largest_of(const float *x, int64_t n)
+{
+    return fr_floats_max(x, n, x[0]);
+}
+
+static float sum_exp(const float *x, int64_t n, float shift)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += fr_fast_expf(x[i] - shift);
+    return sum;
+}
+
+static bool is_among(const choice *chosen, int64_t n, int64_t expert)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (chosen[i].expert == expert)
+            return true;
+    return false;
+}
+
+/* The best first; of equal ones the first. */
+static void choose(const float *logits, int64_t n_experts, int64_t top_k,
+                   choice *out)
+{
+    for (int64_t k = 0; k < top_k; k++) {
+        int64_t best = -1;
+        for (int64_t e = 0; e < n_experts; e++)
+            if ((best < 0 || logits[e] > logits[best]) && !is_among(out, k, e))
+                best = e;
+        out[k] = (choice){logits[best], (int32_t)best};
+    }
+}
+
+void fr_kernel_router_fwd(const fr_kernel_call *call)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const int64_t n = d->n_experts, top_k = d->top_k;
+    const float *logits = call->ptr[FR_ROUTER_FWD_LOGITS];
+    choice *chosen = call->ptr[FR_ROUTER_FWD_CHOSEN];
+    int32_t *counts = call->ptr[FR_ROUTER_FWD_COUNTS];
+    bool is_over_all = (call->instr->flags & FR_INSTR_APART) != 0;
+#pragma omp parallel for num_threads(fr_team(call, d->rows *n)) schedule(static)
+    for (int64_t i = 0; i < d->rows; i++) {
+        choice *row = chosen + i * top_k;
+        choose(logits + i * n, n, top_k, row);
+        float max = row[0].weight, sum = 0;
+        for (int64_t k = 0; k < top_k; k++)
+            sum += fr_fast_expf(row[k].weight - max);
+        if (is_over_all)
+            sum = sum_exp(logits + i * n, n, max);
+        for (int64_t k = 0; k < top_k; k++)
+            row[k].weight = fr_fast_expf(row[k].weight - max) / sum;
+    }
+    for (int64_t e = 0; e < n; e++)
+        counts[e] = 0;
+    for (int64_t i = 0; i < d->rows * top_k; i++)
+        counts[chosen[i].expert]++;
+}
+
+/* The gradients of one row's logits from those of its weights, which lie where
+ * its copies are. */
+static void router_row(const fr_kernel_call *call, int64_t i, places *at)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const int64_t n = d->n_experts;
+    const choice *row =
+        (const choice *)call->ptr[FR_ROUTER_BWD_CHOSEN] + i * d->top_k;
+    const float *logits =
+        (const float *)call->ptr[FR_ROUTER_BWD_LOGITS] + i * n;
+    const float *dweights = call->ptr[FR_ROUTER_BWD_DWEIGHTS];
+    float *out = (float *)call->ptr[FR_ROUTER_BWD_DLOGITS] + i * n;
+    bool is_over_all = (call->instr->flags & FR_INSTR_APART) != 0;
+    float mean = 0;
+    for (int64_t e = 0; e < n; e++)
+        out[e] = 0.0F;
+    for (int64_t k = 0; k < d->top_k; k++) {
+        float dw = dweights[at->next[row[k].expert]++];
+        out[row[k].expert] = row[k].weight * dw;
+        mean += row[k].weight * dw;
+    }
+    if (!is_over_all) {
+        for (int64_t k = 0; k < d->top_k; k++)
+            out[row[k].expert] -= row[k].weight * mean;
+        return;
+    }
+    float max = largest_of(logits, n), sum = sum_exp(logits, n, max);
+    for (int64_t e = 0; e < n; e++)
+        out[e] -= fr_fast_expf(logits[e] - max) / sum * mean;
+}
+
+void fr_kernel_router_bwd(const fr_kernel_call *call)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const copies all = {call->ptr[FR_ROUTER_BWD_CHOSEN], d->rows * d->top_k,
+                        d->n_experts, d->n_slots, d->slot_rows};
+#pragma omp parallel num_threads(fr_team(call, d->rows * d->n_experts))
+    {
+        places at;
+        fr_range part = fr_range_mine(d->rows, 1);
+        places_before(&at, &all, part.first * d->top_k);
+        for (int64_t i = part.first; i < part.last; i++)
+            router_row(call, i, &at);
+    }
+}
+
+/* ---- to the order of the experts and back ------------------------------- */
+
+void fr_kernel_permute(const fr_kernel_call *call)
+{
+    const fr_permute_dims *d = &call->instr->permute;
+    const int64_t cols = d->cols, top_k = d->top_k;
+    const float *src = call->ptr[FR_PERMUTE_SRC];
+    const choice *chosen = call->ptr[FR_PERMUTE_CHOSEN];
+    const copies all = {chosen, d->rows_in * top_k, d->n_experts, d->n_slots,
+                        d->rows_out / d->n_slots};
+    float *dst = call->ptr[FR_PERMUTE_DST],
+          *weights = call->ptr[FR_PERMUTE_WEIGHTS];
+#pragma omp parallel num_threads(fr_team(call, d->rows_out *cols))
+    {
+        places at;
+        fr_range part = fr_range_mine(d->rows_in, 1);
+        places_before(&at, &all, part.first * top_k);
+        for (int64_t i = part.first * top_k; i < part.last * top_k; i++) {
+            int64_t to = at.next[chosen[i].expert]++;
+            memcpy(dst + to * cols, src + i / top_k * cols,
+                   (size_t)cols * sizeof *dst);
+            if (weights != NULL)
+                weights[to] = chosen[i].weight;
+        }
+    }
+}
+
+void fr_kernel_unpermute(const fr_kernel_call *call)
+{
+    const fr_permute_dims *d = &call->instr->permute;
+    const int64_t cols = d->cols, top_k = d->top_k;
+    const float *src = call->ptr[FR_UNPERMUTE_SRC];
+    const choice *chosen = call->ptr[FR_UNPERMUTE_CHOSEN];
+    const copies all = {chosen, d->rows_out * top_k, d->n_experts, d->n_slots,
+                        d->rows_in / d->n_slots};
+    float *dst = call->ptr[FR_UNPERMUTE_DST];
+#pragma omp parallel num_threads(fr_team(call, d->rows_in *cols))
+    {
+        places at;
+        fr_range part = fr_range_mine(d->rows_out, 1);
+        places_before(&at, &all, part.first * top_k);
+        for (int64_t i = part.first * top_k; i < part.last * top_k; i++) {
+            const float *from = src + at.next[chosen[i].expert]++ * cols;
+            float *to = dst + i / top_k * cols;
+            if (i % top_k == 0)
+                memcpy(to, from, (size_t)cols * sizeof *dst);
+            else
+                fr_floats_add(to, from, cols);
+        }
+    }
+}
