@@ -24,7 +24,8 @@ void fr_event_queue_release(fr_event_queue *queue)
     fr_event_queue_init(queue);
 }
 
-fr_status fr_event_queue_reserve(fr_event_queue *queue, size_t n, fr_err *err)
+/* Room for n pending events. */
+static fr_status reserve(fr_event_queue *queue, size_t n, fr_err *err)
 {
     size_t capacity = queue->capacity ? queue->capacity : 64;
     char *memory;
@@ -109,7 +110,7 @@ fr_status fr_event_queue_push(fr_event_queue *queue, int64_t time_ps,
 {
     fr_event_key key = 0;
     if (queue->n == queue->capacity)
-        FR_TRY(fr_event_queue_reserve(queue, queue->n + 1, err));
+        FR_TRY(reserve(queue, queue->n + 1, err));
     FR_TRY(make_key(queue, time_ps, payload, &key, err));
     sift_up(queue->keys, queue->n++, key);
     return FR_OK;

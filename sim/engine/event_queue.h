@@ -27,10 +27,6 @@ typedef struct fr_event_queue {
 void fr_event_queue_init(fr_event_queue *queue);
 void fr_event_queue_release(fr_event_queue *queue);
 
-/* Room for n pending events, so that n pushes cannot fail. */
-FR_CHECKED fr_status fr_event_queue_reserve(fr_event_queue *queue, size_t n,
-                                            fr_err *err);
-
 /*
  * time_ps >= 0, payload <= FR_EVENT_MAX_PAYLOAD.  FR_NO_MEMORY; FR_FAILURE
  * after 2^38 pushes without the queue ever running empty.
