@@ -159,7 +159,6 @@ REFUSAL(is_other_precision)
                          plan->grad_dtype != FR_DTYPE_BF16);
 }
 
-
 REFUSAL(gathers_parameters)
 {
     UNUSED_BUT(plan);
@@ -268,8 +267,8 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(OFFLOAD_OPTIMIZER), offloads_optimizer},
     {"activations on the host", "leave offload_activations out", CPU,
      BIT(OFFLOAD_ACTIVATIONS), offloads_activations},
-    {"compressed gradients with ZeRO over a part of dp",
-     "choose zero_group 0, or compress none", BOTH,
+    {"compressed gradients with ZeRO over a part of dp, on GPUs",
+     "choose zero_group 0, or compress none", GPU,
      BIT(COMPRESS) | BIT(ZERO_GROUP), compresses_parts},
     {"adding in the switch and parameter servers", "choose collective auto",
      BOTH, BIT(COLLECTIVE), is_not_executed},

@@ -363,7 +363,11 @@ static void test_executable(void)
     plan.zero_group = 2;
     CHECK_OK(fr_plan_check_executable(&plan, &model, &job, &err), &err);
     plan.compressor = FR_COMPRESSOR_BF16;
-    expect_refused(plan, &model, "compressed gradients with ZeRO");
+    CHECK_OK(fr_plan_check_executable(&plan, &model, &job, &err), &err);
+    plan.is_flash = true;
+    CHECK_FAILS(fr_plan_check_executable_gpu(&plan, &model, &job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "compressed gradients with ZeRO");
     fr_plan_init(&plan);
     plan.collective = FR_COLLECTIVE_NVLS;
     expect_refused(plan, &model, "collective auto");
@@ -405,6 +409,7 @@ static void test_executable(void)
 /* docs/limits.md tells every row of the table, with what to choose. */
 static void test_refusals_told(void)
 {
+    static const char *const on[] = {"", "CPUs", "GPUs", "both", "CPUs"};
     char *text = NULL;
     size_t n;
     fr_err err = {0};
@@ -414,10 +419,7 @@ static void test_refusals_told(void)
         const fr_plan_refusal *row = &fr_plan_refusals[i];
         char line[256];
         (void)snprintf(line, sizeof line, "| %s | %s | %s |", row->what,
-                       row->mend,
-                       (row->on & FR_RUNTIME_BOTH) == FR_RUNTIME_BOTH ? "both"
-                       : row->on & FR_RUNTIME_GPU                     ? "GPUs"
-                                                                      : "CPUs");
+                       row->mend, on[row->on]);
         check_that(strstr(text, line) != NULL, __FILE__, __LINE__,
                    "docs/limits.md lacks the line %s", line);
     }
