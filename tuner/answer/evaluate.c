@@ -2,6 +2,7 @@
 #include "tuner/answer/evaluate.h"
 
 #include "cost_models/gpu/gpu_memory.h"
+#include "plan/decide/plan_fields.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
 #include "sim/predict/predict_memory.h"
@@ -119,6 +120,9 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     placement.by_framework = fr_gpu_is_by_framework(plan, device);
     status = fr_lower(request->model, request->job, plan, &placement, &program,
                       &why);
+    if (status == FR_OK && program->n_repeats == 0 && request->most_calls > 0)
+        status = fr_plan_check_calls(plan, request->model, request->job,
+                                     request->most_calls, &why);
     if (status == FR_INPUT) { /* more calls than can be written out */
         result.outcome = FR_OUTCOME_UNPLACEABLE;
         snprintf(result.why, sizeof result.why, "%.119s", why.text);
