@@ -102,7 +102,7 @@ ALL_C := $(filter-out cli/main.c,$(call in_floors,*.c))
 SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) $(if $(HAVE_NCCL),, \
     $(addsuffix /%_nccl.c,runtime calibrate)),$(ALL_C))
 CU    := $(if $(HAVE_CUDA),$(call in_floors,*.cu))
-GPU_FILES := $(wildcard runtime/*/*_cuda.c runtime/*/*.cu)
+GPU_FILES := $(wildcard runtime/*/*_cuda.c runtime/*/*.cu runtime/*/*/*.cu)
 USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
 CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
@@ -112,7 +112,7 @@ CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
 # no GPU (tests/gpu/emulator).
 EMULATED := $(BUILD)/emulated
 EMULATED_SRC := $(wildcard runtime/kernels_cuda/*.cu \
-    runtime/kernels_cuda/*.c) \
+    runtime/kernels_cuda/*/*.cu runtime/kernels_cuda/*.c) \
     $(wildcard tests/gpu/emulator/*.c tests/gpu/emulator/*.cc)
 EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
 GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)

@@ -2,8 +2,8 @@
  * attention.cuh: what the two families of attention kernels share.  Inside
  * runtime/, for .cu files only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_CUH
+#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
+#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
 
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 

@@ -7,7 +7,7 @@
  * program, so "all of them in lockstep" is a possible execution; and since who
  * meets whom never depends on timing, all executions end alike.
  */
-#include "plan/ir/program_check_internal.h"
+#include "plan/ir/check/program_check_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * else includes it.  They share nothing with builder.c and lower*.c, which
  * they judge.
  */
-#ifndef FR_PLAN_IR_PROGRAM_CHECK_INTERNAL_H
-#define FR_PLAN_IR_PROGRAM_CHECK_INTERNAL_H
+#ifndef FR_PLAN_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
+#define FR_PLAN_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
 
 #include "plan/ir/program.h"
 

@@ -14,7 +14,7 @@
  * Bound by the tensor cores (mma.sync, which does not reach all of Hopper's
  * peak: wgmma does).
  */
-#include "runtime/kernels_cuda/attention_tiles.cuh"
+#include "runtime/kernels_cuda/attention/attention_tiles.cuh"
 
 namespace
 {

@@ -7,10 +7,10 @@
  * the two neighbouring columns that a lane has are called columns t and t + 4
  * of the next product, whose right operand is read in the same order.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_TILES_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_TILES_CUH
+#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
+#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
 
-#include "runtime/kernels_cuda/attention.cuh"
+#include "runtime/kernels_cuda/attention/attention.cuh"
 #include "runtime/kernels_cuda/ptx.cuh"
 
 constexpr int ROWS = 16; /* of a warp */

@@ -4,7 +4,7 @@
  * what it does.
  */
 #include "plan/collective/collective.h"
-#include "plan/ir/program_check_internal.h"
+#include "plan/ir/check/program_check_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
