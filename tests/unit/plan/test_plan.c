@@ -553,39 +553,22 @@ static void test_parts(void)
     CHECK(!fr_plan_field_is_used(&plan, FR_PLAN_CP_KIND));
 }
 
+static void check_names(const fr_names *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        CHECK_INT(fr_name_find(names, fr_name_of(names, i)), i);
+}
+
 static void test_names(void)
 {
-    for (int i = 0; i < FR_RECOMPUTE_N; i++)
-        CHECK_INT(
-            fr_name_find(&fr_recompute_names,
-                         fr_name_of(&fr_recompute_names, (fr_recompute)i)),
-            i);
-    for (int i = 0; i < fr_n_schedules; i++)
-        CHECK_INT(
-            fr_name_find(&fr_schedule_names,
-                         fr_name_of(&fr_schedule_names, (fr_schedule_kind)i)),
-            i);
-    for (int i = 0; i < FR_RANK_ORDER_N; i++)
-        CHECK_INT(
-            fr_name_find(&fr_rank_order_names,
-                         fr_name_of(&fr_rank_order_names, (fr_rank_order)i)),
-            i);
-    for (int i = 0; i < fr_n_compressors; i++)
-        CHECK_INT(fr_name_find(
-                      &fr_compressor_names,
-                      fr_name_of(&fr_compressor_names, (fr_compressor_kind)i)),
-                  i);
-    for (int i = 0; i < fr_n_collectives; i++)
-        CHECK_INT(fr_name_find(
-                      &fr_collective_names,
-                      fr_name_of(&fr_collective_names, (fr_collective_kind)i)),
-                  i);
-    for (int i = 0; i < FR_PROTOCOL_N; i++)
-        CHECK_INT(fr_name_find(&fr_protocol_names,
-                               fr_name_of(&fr_protocol_names, (fr_protocol)i)),
-                  i);
+    check_names(&fr_recompute_names, FR_RECOMPUTE_N);
+    check_names(&fr_schedule_names, fr_n_schedules);
+    check_names(&fr_rank_order_names, FR_RANK_ORDER_N);
+    check_names(&fr_compressor_names, fr_n_compressors);
+    check_names(&fr_collective_names, fr_n_collectives);
+    check_names(&fr_protocol_names, FR_PROTOCOL_N);
     CHECK_INT(fr_name_find(&fr_schedule_names, "2f2b"), -1);
-    CHECK_STR(fr_name_of(&fr_schedule_names, (fr_schedule_kind)99), "unknown");
+    CHECK_STR(fr_name_of(&fr_schedule_names, 99), "unknown");
 }
 
 CHECK_MAIN({"default", test_default_is_legal}, {"tp", test_tp},
