@@ -45,16 +45,17 @@ typedef struct kernel_case {
 /* y[ROWS, n] = x[ROWS, k] w[n, k]^T and its two gradients */
 #define LINEAR(name, n, k, n_calls)                                            \
     {name " fwd",                                                              \
-     {.op = FR_OP_LINEAR_FWD, .linear = {ROWS, n, k, 0}},                      \
+     {.op = FR_OP_LINEAR_FWD, .linear = {ROWS, n, k, 0, 0}},                   \
      n_calls,                                                                  \
      0},                                                                       \
         {name " dgrad",                                                        \
-         {.op = FR_OP_LINEAR_DGRAD, .linear = {ROWS, n, k, 0}},                \
+         {.op = FR_OP_LINEAR_DGRAD, .linear = {ROWS, n, k, 0, 0}},             \
          n_calls,                                                              \
          0},                                                                   \
     {                                                                          \
-        name " wgrad", {.op = FR_OP_LINEAR_WGRAD, .linear = {ROWS, n, k, 0}},  \
-            n_calls, 0                                                         \
+        name " wgrad",                                                         \
+            {.op = FR_OP_LINEAR_WGRAD, .linear = {ROWS, n, k, 0, 0}}, n_calls, \
+            0                                                                  \
     }
 #define KERNEL(name, symbol, n_calls, ...)                                     \
     {                                                                          \

@@ -200,7 +200,8 @@ fr_status fr_sgemm_s(int n, int n_tries, double *out, fr_err *err)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < 2 * (size_t)n * (size_t)n; i++)
         buffer[i] = (float)(i % 31) * 0.03125f;
-    fr_instr instr = {.op = FR_OP_LINEAR_FWD, .linear = {n, n, n, 0}};
+    fr_instr instr = {.op = FR_OP_LINEAR_FWD,
+                      .linear = {.m = n, .n = n, .k = n}};
     fr_kernel_call call = {.instr = &instr, .n_threads = 2};
     call.ptr[0] = buffer;
     call.ptr[1] = buffer + (size_t)n * (size_t)n;

@@ -49,7 +49,8 @@ static void warm_up_blas(int n_threads)
                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return;
-    fr_instr instr = {.op = FR_OP_LINEAR_FWD, .linear = {N, N, N, 0}};
+    fr_instr instr = {.op = FR_OP_LINEAR_FWD,
+                      .linear = {.m = N, .n = N, .k = N}};
     fr_kernel_call call = {
         .instr = &instr,
         .ptr = {memory, memory + n_bytes, NULL, memory + 2 * n_bytes},

@@ -113,10 +113,11 @@ static void init_experts(const lower_context *context, lower_saved *k,
     k->chosen = keep_stats(used, is_kept, s->stream_rows,
                            2 * model->n_experts_per_token);
     /* Of each rank whose rows come here, and each expert. */
-    k->counts = keep_stats(used, is_kept && lower_is_routed(context),
-                           s->expert_rows / s->routed_rows, model->n_experts);
-    k->row_weights = keep_stats(used, is_kept && lower_is_routed(context),
-                                s->expert_rows, 1);
+    const bool is_routed = lower_is_routed(context);
+    k->counts = keep_stats(used, is_kept && is_routed,
+                           is_routed ? s->expert_rows / s->routed_rows : 0,
+                           model->n_experts);
+    k->row_weights = keep_stats(used, is_kept && is_routed, s->expert_rows, 1);
     k->expert_in =
         keep_operand(context, used, is_kept, false, s->expert_rows, s->hidden);
     k->expert_fc1 = keep(context, used, is_kept, s->expert_rows, s->expert_fc1);

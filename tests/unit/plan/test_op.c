@@ -87,6 +87,8 @@ static void test_dtypes(void)
     CHECK_INT(fr_instr_moved_bytes(&cast, 1), 4000);
     fr_instr grouped = {
         .op = FR_OP_GROUPED_FWD, .dtype = FR_DTYPE_BF16, .dim = {7, 11, 13, 3}};
+    grouped.grouped.n_runs = 1;
+    grouped.grouped.run_rows = 7;
     for (int i = 0; i < 4; i++)
         grouped.ref[i].space = i == 2 ? FR_SPACE_NONE : FR_SPACE_TEMP;
     CHECK_INT(fr_instr_flop(&grouped), 2 * 7 * 11 * 13);

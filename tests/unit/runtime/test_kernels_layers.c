@@ -259,6 +259,11 @@ static double relu2_of(double x)
     return x > 0 ? x * x : 0;
 }
 
+static double sigmoid_of(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
 static double (*const functions[FR_ACTIVATION_N])(double) = {
     [FR_ACTIVATION_GELU_TANH] = gelu_tanh_of,
     [FR_ACTIVATION_GELU] = gelu_of,
@@ -266,6 +271,7 @@ static double (*const functions[FR_ACTIVATION_N])(double) = {
     [FR_ACTIVATION_RELU] = relu_of,
     [FR_ACTIVATION_RELU_SQUARED] = relu2_of,
     [FR_ACTIVATION_GELU_QUICK] = quick_of,
+    [FR_ACTIVATION_SIGMOID] = sigmoid_of,
 };
 
 static void check_plain(int kind)

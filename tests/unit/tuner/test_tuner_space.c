@@ -61,10 +61,13 @@ static void make_job(fr_job *job, int64_t global_batch)
 
 /*
  * Two layers, two heads, two sequences, two cores.
- * one rank: 2 micro-batches x 3 recompute                       =  6
- * dp2: 3 recompute x 2 ZeRO (gradients below the least bucket)  =  6
- * tp2: 2 micro-batches x 3 recompute x 2 sequence parallel      = 12
- * pp2: 3 recompute x (micro 1: 1f1b, gpipe; micro 2: 1f1b)      =  9
+ * one rank: 2 micro-batches x 4 recompute (of one layer, too)    =  8
+ * dp2: 4 recompute x (2 ZeRO 0, 1, gradients below the least
+ *      bucket; 2 ZeRO 2, with overlap and without; 4 ZeRO 3, also
+ *      resharded or not)                                         = 32
+ * tp2: 2 micro-batches x 4 recompute x 2 sequence parallel       = 16
+ * pp2: 3 recompute (stages have one layer) x (micro 1: 1f1b,
+ *      gpipe, zb-h1; micro 2: 1f1b)                              = 12
  */
 static void test_count_by_hand(void)
 {
@@ -78,7 +81,7 @@ static void test_count_by_hand(void)
     make_job(&job, 2);
     fr_plan_space_request request = make_request(&model, &job, &m);
     CHECK_OK(fr_plan_space_create(&request, NULL, NULL, &space, &err), &err);
-    CHECK_INT(space.plans.n, 6 + 6 + 12 + 9);
+    CHECK_INT(space.plans.n, 8 + 32 + 16 + 12);
     int n_one = 0;
     for (size_t i = 0; i < space.plans.n; i++) {
         fr_plan plan;
@@ -86,7 +89,7 @@ static void test_count_by_hand(void)
         n_one += fr_plan_world(&plan) == 1;
         CHECK_INT(plan.n_threads, fr_plan_world(&plan) == 1 ? 2 : 1);
     }
-    CHECK_INT(n_one, 6);
+    CHECK_INT(n_one, 8);
     fr_plan_space_release(&space);
 }
 
