@@ -162,13 +162,14 @@ size_t fr_search_run_batches(const fr_goal *goal, const fr_job *job,
 
 /*
  * Passes over layers that one simulation may have: about what half of a budget
- * takes, and in a search beside the one that was asked for some seconds.
+ * takes, and in a search beside the one that was asked for some seconds.  Those
+ * of an eighth of a second are simulated in any case.
  */
 static double most_calls(const fr_tune_options *options, double work_frac)
 {
     const double a_second = 1 << 17, beside = 1 << 18;
     if (options->budget_s > 0 && !options->is_exact)
-        return 0.5 * a_second * options->budget_s;
+        return a_second * fmax(0.5 * options->budget_s, 0.125);
     return work_frac < 1 ? beside : 0;
 }
 
