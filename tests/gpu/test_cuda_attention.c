@@ -96,8 +96,9 @@ static void run_oracle(const df_case *at, fr_op op, float *const operand[5])
     fr_kernel_call call = df_call(at);
     instr.op = (uint8_t)op;
     call.instr = &instr;
-    for (int i = 0; i < 5; i++)
-        call.ptr[i] = operand[op == FR_OP_ATTN_FWD ? (i + 1) % 4 : i];
+    const bool is_forward = op == FR_OP_ATTN_FWD;
+    for (int i = 0; i < (is_forward ? 3 : 5); i++)
+        call.ptr[i] = operand[is_forward ? i + 1 : i];
     if (!(instr.flags & FR_INSTR_NONCAUSAL)) {
         fr_kernels_cpu[op](&call);
         return;
