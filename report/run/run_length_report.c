@@ -44,9 +44,10 @@ void fr_run_length_legend(bool has_no_switches, fr_buffer *out)
 fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
                                     fr_err *err)
 {
-    char label[64];
+    char label[64], tokens[FR_FORMAT_MAX];
     fr_table table;
-    snprintf(label, sizeof label, "%.4g tokens, %.0f steps", run->n_tokens,
+    snprintf(label, sizeof label, "%s tokens, %.0f steps",
+             fr_format_count(tokens, sizeof tokens, run->n_tokens),
              run->n_steps);
     fr_run_length_begin(&table);
     fr_run_length_row(label, run, &table);
