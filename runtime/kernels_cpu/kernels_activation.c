@@ -181,8 +181,8 @@ static const activation_loops loops[FR_ACTIVATION_N] = {
     [FR_ACTIVATION_SIGMOID] = ROW(sigmoid),
 };
 
-FR_SIMD static float row_dot(const float *restrict a, const float *restrict b,
-                             int64_t n)
+FR_SIMD static float gate_dot(const float *restrict a, const float *restrict b,
+                              int64_t n)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -250,7 +250,7 @@ void fr_kernel_swiglu_bwd(const fr_kernel_call *call)
         if (weights == NULL)
             continue;
         /* dh of `up` is dy f(gate), so its product with up is dy y. */
-        dweights[i] = row_dot(dh + (2 * i + 1) * n, h + (2 * i + 1) * n, n);
+        dweights[i] = gate_dot(dh + (2 * i + 1) * n, h + (2 * i + 1) * n, n);
         fr_floats_scale(dh + 2 * i * n, 2 * n, weights[i]);
     }
 }

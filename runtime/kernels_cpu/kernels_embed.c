@@ -46,8 +46,8 @@ void fr_kernel_embed_fwd(const fr_kernel_call *call)
     }
 }
 
-FR_SIMD static void add_scaled(float *restrict sum, const float *restrict x,
-                               int64_t n, float scale)
+FR_SIMD static void add_scaled_row(float *restrict sum, const float *restrict x,
+                                   int64_t n, float scale)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
@@ -77,7 +77,7 @@ void fr_kernel_embed_bwd(const fr_kernel_call *call)
             if (row >= 0 && scale == 0.0F)
                 fr_floats_add(dwte + row * cols + part.first, from, n);
             else if (row >= 0)
-                add_scaled(dwte + row * cols + part.first, from, n, scale);
+                add_scaled_row(dwte + row * cols + part.first, from, n, scale);
             if (dwpe != NULL)
                 fr_floats_add(dwpe + position_of(call, i) * cols + part.first,
                               from, n);
