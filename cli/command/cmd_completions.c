@@ -4,7 +4,7 @@
  */
 #include "cli/answer.h"
 #include "cli/command.h"
-#include "cli/sweep_points.h"
+#include "cli/sweep/sweep_points.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "cli/option/goal_options.h"
 #include "cli/option/no_effect.h"
 #include "cli/run/run_length.h"
-#include "cli/sweep_points.h"
-#include "cli/sweep_trials.h"
+#include "cli/sweep/sweep_points.h"
+#include "cli/sweep/sweep_trials.h"
 #include "core/base/text.h"
 #include "report/sweep_report.h"
 

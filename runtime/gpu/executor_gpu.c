@@ -4,11 +4,11 @@
 #include "core/base/clock.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/weight_parts.h"
 #include "runtime/gpu/gpu_choice.h"
 #include "runtime/gpu/gpu_interpreter.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
-#include "runtime/run/checkpoint.h"
-#include "runtime/run/weight_parts.h"
 
 #include <pthread.h>
 #include <stdlib.h>

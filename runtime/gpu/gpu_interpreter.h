@@ -11,8 +11,8 @@
 #ifndef FR_RUNTIME_GPU_GPU_INTERPRETER_H
 #define FR_RUNTIME_GPU_GPU_INTERPRETER_H
 
+#include "runtime/data/data.h"
 #include "runtime/gpu_comm/gpu_links.h"
-#include "runtime/run/data.h"
 #include "runtime/run/interpreter.h"
 
 typedef struct fr_gpu_interpreter fr_gpu_interpreter;

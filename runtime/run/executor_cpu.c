@@ -1,9 +1,9 @@
 /* executor_cpu.c: the CPU backend: the rank's slab is the transport's. */
 #include "plan/decide/grid.h"
+#include "runtime/checkpoint/weight_parts.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
-#include "runtime/run/weight_parts.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -10,7 +10,7 @@
 
 #include "plan/ir/program.h"
 #include "runtime/comm/transport.h"
-#include "runtime/run/data.h"
+#include "runtime/data/data.h"
 #include "spec/result/timeline.h"
 
 typedef struct fr_interpreter fr_interpreter;

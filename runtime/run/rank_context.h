@@ -7,8 +7,8 @@
 #define FR_RUNTIME_RUN_RANK_CONTEXT_H
 
 #include "plan/ir/program.h"
+#include "runtime/data/data.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
-#include "runtime/run/data.h"
 
 typedef struct fr_rank_context {
     const fr_program *program;

@@ -3,9 +3,9 @@
 
 #include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_page.h"
-#include "runtime/run/checkpoint.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/gradient_dump.h"
 

@@ -1,7 +1,7 @@
 /* Token files: formats, sample order, errors. */
 #include "core/base/fileio.h"
 #include "core/numbers/rng.h"
-#include "runtime/run/data.h"
+#include "runtime/data/data.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  */
 #include "core/base/fileio.h"
 #include "plan/lower/step/lower.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/transport.h"
-#include "runtime/run/checkpoint.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
 

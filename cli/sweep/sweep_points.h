@@ -3,8 +3,8 @@
  * knob of the cluster (cluster_knobs.h), an option of the plan or the
  * job (options.h), "model" or "ranks".
  */
-#ifndef FR_CLI_SWEEP_POINTS_H
-#define FR_CLI_SWEEP_POINTS_H
+#ifndef FR_CLI_SWEEP_SWEEP_POINTS_H
+#define FR_CLI_SWEEP_SWEEP_POINTS_H
 
 #include "cli/command.h"
 #include "cli/inputs.h"

@@ -1,13 +1,13 @@
 /* checkpoint.c: what of a run is kept, and one file of it per rank. */
-#include "runtime/run/checkpoint.h"
+#include "runtime/checkpoint/checkpoint.h"
 
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "plan/decide/grid.h"
-#include "runtime/run/checkpoint_dir.h"
-#include "runtime/run/data.h"
+#include "runtime/checkpoint/checkpoint_dir.h"
+#include "runtime/data/data.h"
 #include "spec/model/model_json.h"
 
 #include <errno.h>

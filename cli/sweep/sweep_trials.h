@@ -3,10 +3,10 @@
  * hyper-parameters.  One after the other, each sharded over all devices; all
  * side by side, each on its part; or anything between.
  */
-#ifndef FR_CLI_SWEEP_TRIALS_H
-#define FR_CLI_SWEEP_TRIALS_H
+#ifndef FR_CLI_SWEEP_SWEEP_TRIALS_H
+#define FR_CLI_SWEEP_SWEEP_TRIALS_H
 
-#include "cli/sweep_points.h"
+#include "cli/sweep/sweep_points.h"
 
 /*
  * A point for every number of parts that the cluster divides into evenly:

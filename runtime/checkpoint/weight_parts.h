@@ -2,8 +2,8 @@
  * weight_parts.h: where the parameters of a rank lie in its slab: the whole
  * flat list, or with ZeRO 3 the rank's own shard of each unit.
  */
-#ifndef FR_RUNTIME_RUN_WEIGHT_PARTS_H
-#define FR_RUNTIME_RUN_WEIGHT_PARTS_H
+#ifndef FR_RUNTIME_CHECKPOINT_WEIGHT_PARTS_H
+#define FR_RUNTIME_CHECKPOINT_WEIGHT_PARTS_H
 
 #include "core/base/vec.h"
 #include "plan/ir/program.h"

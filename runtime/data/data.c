@@ -1,5 +1,5 @@
 /* data.c: token files and made-up tokens. */
-#include "runtime/run/data.h"
+#include "runtime/data/data.h"
 
 #include "core/base/hash.h"
 #include "core/base/text.h"

@@ -10,8 +10,8 @@
  * the same plan, model, job and data; then it is bit-identical.  The two
  * newest checkpoints are kept.
  */
-#ifndef FR_RUNTIME_RUN_CHECKPOINT_H
-#define FR_RUNTIME_RUN_CHECKPOINT_H
+#ifndef FR_RUNTIME_CHECKPOINT_CHECKPOINT_H
+#define FR_RUNTIME_CHECKPOINT_CHECKPOINT_H
 
 #include "core/base/buffer.h"
 #include "plan/ir/program.h"

@@ -2,8 +2,8 @@
  * checkpoint_dir.h: the directory of a run's checkpoints: which there are,
  * manifests, and the removal of old ones (checkpoint.h).
  */
-#ifndef FR_RUNTIME_RUN_CHECKPOINT_DIR_H
-#define FR_RUNTIME_RUN_CHECKPOINT_DIR_H
+#ifndef FR_RUNTIME_CHECKPOINT_CHECKPOINT_DIR_H
+#define FR_RUNTIME_CHECKPOINT_CHECKPOINT_DIR_H
 
 #include "core/base/buffer.h"
 

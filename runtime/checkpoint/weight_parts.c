@@ -1,5 +1,5 @@
 /* weight_parts.c: see weight_parts.h. */
-#include "runtime/run/weight_parts.h"
+#include "runtime/checkpoint/weight_parts.h"
 
 #include "runtime/run/rank_context.h"
 

@@ -1,5 +1,5 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
-#include "cli/sweep_points.h"
+#include "cli/sweep/sweep_points.h"
 
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"

@@ -1,9 +1,9 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
-#include "cli/run_answer.h"
+#include "cli/run/run_answer.h"
 
 #include "cli/answer.h"
-#include "cli/gpu_ranks.h"
 #include "cli/inputs.h"
+#include "cli/run/gpu_ranks.h"
 #include "core/base/fileio.h"
 #include "plan/ir/step_breakdown.h"
 #include "report/run/run_report.h"

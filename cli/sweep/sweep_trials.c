@@ -1,5 +1,5 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
-#include "cli/sweep_trials.h"
+#include "cli/sweep/sweep_trials.h"
 
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"

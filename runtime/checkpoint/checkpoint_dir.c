@@ -1,5 +1,5 @@
 /* checkpoint_dir.c: see checkpoint_dir.h. */
-#include "runtime/run/checkpoint_dir.h"
+#include "runtime/checkpoint/checkpoint_dir.h"
 
 #include "core/base/fileio.h"
 #include "core/base/hash.h"

@@ -1,5 +1,5 @@
 /* supervise.c: who am I: the user's process, or one of the ranks? */
-#include "cli/supervise.h"
+#include "cli/run/supervise.h"
 
 #include "core/base/fileio.h"
 #include "core/base/text.h"

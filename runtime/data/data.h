@@ -9,8 +9,8 @@
  * (magic 20240520, version 1, token count) when the file begins with it;
  * every other file is bytes, one token each.
  */
-#ifndef FR_RUNTIME_RUN_DATA_H
-#define FR_RUNTIME_RUN_DATA_H
+#ifndef FR_RUNTIME_DATA_DATA_H
+#define FR_RUNTIME_DATA_DATA_H
 
 #include "core/base/err.h"
 #include "plan/ir/sequence_share.h"

@@ -1,7 +1,7 @@
 /* gpu_ranks.c: who started the ranks, and have they all a GPU? */
-#include "cli/gpu_ranks.h"
+#include "cli/run/gpu_ranks.h"
 
-#include "cli/supervise.h"
+#include "cli/run/supervise.h"
 #include "core/base/fileio.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/rendezvous.h"
