@@ -1,0 +1,42 @@
+/*
+ * faults.h: faults on purpose: the words of --inject.
+ *
+ *     kill:rank=2@step=30,slow:rank=1x2@10..40
+ *
+ * KIND:rank=R[xFACTOR]@[step=]FIRST[..LAST], separated by commas.  A kind is a
+ * row of a table (faults.c); what it does is whoever's who carries it out.
+ * Steps count from 0, as everywhere; a fault happens the first time that its
+ * step is reached, and not again where a run repeats the step.
+ */
+#ifndef FR_SPEC_MODEL_FAULTS_H
+#define FR_SPEC_MODEL_FAULTS_H
+
+#include "core/base/vec.h"
+
+typedef enum fr_fault_kind {
+    FR_FAULT_KILL, /* the rank's process dies, and can be started again */
+    FR_FAULT_LOSE, /* so does its place: there is one less from then on */
+    FR_FAULT_JOIN, /* a place is there again; the rank is of no meaning */
+    FR_FAULT_N
+} fr_fault_kind;
+
+typedef struct fr_fault {
+    fr_fault_kind kind;
+    int64_t rank;
+    double factor;               /* 1: none was given */
+    int64_t first_step, n_steps; /* n_steps >= 1 */
+} fr_fault;
+
+typedef fr_vec(fr_fault) fr_faults;
+
+/* Appends; fr_vec_release(out) frees, also after a failure.  FR_USAGE names
+ * the word and the mend. */
+FR_CHECKED fr_status fr_faults_parse(const char *text, fr_faults *out,
+                                     fr_err *err);
+
+/* The first fault of the kind, of that rank (-1: of any), that happens at the
+ * step; NULL: none. */
+const fr_fault *fr_faults_at(const fr_faults *faults, fr_fault_kind kind,
+                             int64_t rank, int64_t step);
+
+#endif
