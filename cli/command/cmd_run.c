@@ -11,6 +11,7 @@
 #include "cli/measured/learn_runs.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/run_answer.h"
+#include "cli/run/run_watch.h"
 #include "cli/run/supervise.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -28,6 +29,34 @@
 #define DEFAULT_TIMEOUT_S 60
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
 
+/* GPUs take no part in what makes computing slow or stand still. */
+static fr_status parse_faults(const fr_cli *cli, const fr_plan *plan,
+                              fr_faults *out, fr_err *err)
+{
+    const char *words = fr_cli_text(cli, FR_OPT_INJECT);
+
+    if (words == NULL)
+        return FR_OK;
+    FR_TRY(fr_faults_parse(words, out, err));
+    FR_TRY(fr_faults_check(out, fr_plan_world(plan), err));
+    if (fr_cli_is_on_gpu(cli) && (fr_faults_has(out, FR_FAULT_SLOW) ||
+                                  fr_faults_has(out, FR_FAULT_HANG)))
+        return fr_fail(err, FR_USAGE,
+                       "--inject: slow and hang are for CPUs, not for "
+                       "--backend cuda");
+    return FR_OK;
+}
+
+static fr_status check_faults(const fr_cli *cli, const fr_plan *plan,
+                              fr_err *err)
+{
+    fr_faults faults = {0};
+    fr_status status = parse_faults(cli, plan, &faults, err);
+
+    fr_vec_release(&faults);
+    return status;
+}
+
 /* What the command line changes of the file's job. */
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                fr_err *err)
@@ -44,6 +73,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE,
                        "--checkpoint-every needs --checkpoint DIR");
+    FR_TRY(check_faults(cli, &file->plan, err));
     if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
     if (!fr_cli_is_on_gpu(cli))
@@ -58,36 +88,11 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
 }
 
 /* ---- rank ---------------------------------------------------------------- */
-typedef struct progress {
-    const fr_cli *cli;
-    int64_t n_steps;
-    bool is_shown;
-} progress;
-
-/* About twenty lines, whatever the number of steps. */
-static void show_step(void *context, int64_t i_step, double loss, double step_s)
-{
-    const progress *p = context;
-    if (!p->is_shown)
-        return;
-    int64_t every = (p->n_steps + 19) / 20;
-    if (i_step % every == 0 || i_step + 1 == p->n_steps)
-        fr_cli_note(p->cli, "step %5lld  loss %8.4f  %8.1f ms",
-                    (long long)i_step, loss, 1e3 * step_s);
-}
-
-static void show_note(void *context, const char *line)
-{
-    const progress *p = context;
-    fr_cli_note(p->cli, "forerun: %s", line);
-}
-
 static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
-                                   progress *shown)
+                                   const fr_faults *faults, fr_run_watch *watch)
 {
     fr_run_options options;
     fr_run_options_init(&options);
-    *shown = (progress){cli, job->n_steps, fr_cli_shows_progress(cli)};
     options.trace_steps =
         job->n_steps < TRACED_STEPS ? job->n_steps : TRACED_STEPS;
     options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
@@ -95,9 +100,10 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.is_resumed = fr_cli_on(cli, FR_OPT_RESUME);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.timeout_s = cli->option[FR_OPT_TIMEOUT].real;
-    options.on_step = show_step;
-    options.on_note = show_note;
-    options.context = shown;
+    options.faults = faults;
+    options.on_step = fr_run_watch_step;
+    options.on_note = fr_run_watch_note;
+    options.context = watch;
     return options;
 }
 
@@ -115,16 +121,23 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     fr_program *program = NULL;
     fr_timeline timeline;
     fr_run_result result;
-    progress shown;
-    fr_run_options options = make_options(cli, &file->job, &shown);
+    fr_run_watch watch;
+    fr_faults faults = {0};
+    fr_run_options options = make_options(cli, &file->job, &faults, &watch);
     options.backend = on->backend;
-    FR_TRY(fr_lower(&file->model, &file->job, &file->plan, &on->placement,
-                    &program, err));
+    FR_TRY(fr_run_watch_open(&watch, cli, file, on->rank == 0, err));
     fr_timeline_init(&timeline);
-    fr_status status = on->transport != NULL
-                           ? fr_run_over(on->transport, program, &options,
-                                         &timeline, &result, err)
-                           : fr_run(program, &options, &timeline, &result, err);
+    fr_status status;
+    FR_TRY_GOTO(status, parse_faults(cli, &file->plan, &faults, err),
+                out_program);
+    FR_TRY_GOTO(status,
+                fr_lower(&file->model, &file->job, &file->plan, &on->placement,
+                         &program, err),
+                out_program);
+    status = on->transport != NULL
+                 ? fr_run_over(on->transport, program, &options, &timeline,
+                               &result, err)
+                 : fr_run(program, &options, &timeline, &result, err);
     if (status != FR_OK)
         goto out_program;
     if (on->rank == 0)
@@ -136,6 +149,8 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     fr_transport_destroy(on->transport);
     fr_run_leave();
 out_program:
+    fr_run_watch_close(&watch);
+    fr_vec_release(&faults);
     fr_timeline_release(&timeline);
     fr_program_destroy(program);
     return status;
@@ -299,6 +314,8 @@ FR_COMMAND_FUNCTION(run)
     fr_status status = warn_if_too_large(cli, &file, err);
     if (status == FR_OK)
         status = check_machine(cli, &file, err);
+    if (status == FR_OK && fr_is_first_rank())
+        status = fr_run_watch_check(cli, err);
     fr_plan_file_release(&file);
     if (status != FR_OK)
         return status;

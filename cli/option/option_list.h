@@ -70,6 +70,11 @@
       FR_NO_LIMIT, "steps between checkpoints; default: only the last")        \
     X(RESUME, "resume", 0, FLAG, 0, MACHINE, 0, 0, 0,                          \
       "go on from --checkpoint if it holds one")                               \
+    X(METRICS, "metrics", 0, PATH, "FILE.jsonl", RUN, 0, 0, 0,                 \
+      "write a line of JSON a step: loss, time by part, memory ...")           \
+    X(INJECT, "inject", 0, TEXT, "FAULT,..", RUN, 0, 0, 0,                     \
+      "faults on purpose: kill:rank=2@30, hang:rank=0@50, "                    \
+      "slow:rank=1x2@10..40, read:20MB/s@10..40")                              \
     X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
       "fewer repetitions and sizes")                                           \
     X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, &allow_names, 0, 0,           \

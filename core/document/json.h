@@ -104,9 +104,11 @@ typedef struct fr_json_writer {
     char stack[FR_JSON_DEPTH_MAX]; /* '{', '[' or 'r' for a row */
     bool has_items[FR_JSON_DEPTH_MAX];
     bool has_key; /* a key was written, its value is due */
+    bool is_line; /* a document is one line, as in JSON Lines */
 } fr_json_writer;
 
 void fr_json_writer_init(fr_json_writer *w, fr_buffer *buffer);
+void fr_json_writer_init_line(fr_json_writer *w, fr_buffer *buffer);
 void fr_json_begin_object(fr_json_writer *w);
 void fr_json_end_object(fr_json_writer *w);
 void fr_json_begin_array(fr_json_writer *w);

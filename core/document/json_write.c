@@ -14,6 +14,11 @@ void fr_json_writer_init(fr_json_writer *writer, fr_buffer *buffer)
     *writer = (fr_json_writer){.buffer = buffer};
 }
 
+void fr_json_writer_init_line(fr_json_writer *writer, fr_buffer *buffer)
+{
+    *writer = (fr_json_writer){.buffer = buffer, .is_line = true};
+}
+
 static char container(const fr_json_writer *w)
 {
     return w->depth ? w->stack[w->depth - 1] : '\0';
@@ -21,6 +26,8 @@ static char container(const fr_json_writer *w)
 
 static void new_line(fr_json_writer *w)
 {
+    if (w->is_line)
+        return;
     fr_buffer_putc(w->buffer, '\n');
     fr_buffer_fill(w->buffer, ' ', 2 * (size_t)w->depth);
 }
@@ -28,10 +35,12 @@ static void new_line(fr_json_writer *w)
 /* Comma and indentation before an item of the open container. */
 static void begin_item(fr_json_writer *w)
 {
+    const bool is_spaced = w->is_line || container(w) == 'r';
+
     if (w->depth == 0)
         return;
     if (w->has_items[w->depth - 1])
-        fr_buffer_puts(w->buffer, container(w) == 'r' ? ", " : ",");
+        fr_buffer_puts(w->buffer, is_spaced ? ", " : ",");
     if (container(w) != 'r')
         new_line(w);
     w->has_items[w->depth - 1] = true;

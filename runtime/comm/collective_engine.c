@@ -393,3 +393,12 @@ bool fr_engine_awaits_message(const fr_engine *engine, fr_lane lane)
     return fr_engine_has_messages(engine, lane) &&
            engine->lanes[lane].is_awaited;
 }
+
+uint64_t fr_engine_received_bytes(const fr_engine *engine)
+{
+    uint64_t n = 0;
+
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        n += engine->lanes[lane].received_bytes;
+    return n;
+}

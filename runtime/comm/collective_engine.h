@@ -70,6 +70,10 @@ FR_CHECKED fr_status fr_engine_progress(fr_engine *engine, fr_lane lane,
 /* The rank that the lane's instruction waits for, -1: none. */
 int64_t fr_engine_waits_for(const fr_engine *engine, fr_lane lane);
 
+/* Bytes that came from other ranks since the engine was made; between
+ * instructions. */
+uint64_t fr_engine_received_bytes(const fr_engine *engine);
+
 /* Does the lane wait for messages (which ring no doorbell)? */
 bool fr_engine_has_messages(const fr_engine *engine, fr_lane lane);
 /* Does it only wait for a message that nobody has begun to send? */

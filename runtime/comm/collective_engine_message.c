@@ -144,6 +144,9 @@ static fr_status progress_stream(fr_engine *engine, fr_lane_work *work,
         return FR_OK;
     if (!stream->is_send && stream->move->is_reduce)
         add_piece(work, stream);
+    if (!stream->is_send)
+        work->received_bytes += piece_n(work->route, stream, stream->i_done) *
+                                work->route->element_bytes;
     stream->i_done++;
     *has_moved = true;
     return FR_OK;

@@ -163,6 +163,7 @@ static bool pull_slice(const fr_engine *engine, fr_lane_work *work)
             memcpy(to, from, n);
     }
     work->moved_bytes += n;
+    work->received_bytes += n * n_fused;
     if (n == n_left) {
         work->i_move += n_fused;
         work->moved_bytes = 0;
@@ -233,6 +234,7 @@ static void progress_recv(fr_engine *engine, fr_lane_work *work, bool *is_done,
                work->moved_bytes,
            n);
     work->moved_bytes += n;
+    work->received_bytes += n;
     *has_moved = true;
     if (n < n_left)
         return;

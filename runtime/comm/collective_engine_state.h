@@ -40,6 +40,7 @@ typedef struct fr_lane_work {
     uint32_t n_streams;
     unsigned char *staging; /* FR_ENGINE_WINDOW pieces; NULL: no reductions */
     uint64_t sync_count[FR_AXIS_N]; /* of this lane, kept between starts */
+    uint64_t received_bytes;        /* from others, likewise */
 } fr_lane_work;
 
 struct fr_engine {

@@ -32,6 +32,10 @@ typedef struct fr_executor_ops {
     fr_status (*step)(fr_executor *executor, int64_t i_step, bool is_traced,
                       double *step_s, fr_err *err);
     const fr_step_scalars *(*scalars)(const fr_executor *executor);
+    /* The last step by part, see fr_interpreter_part_s(); NULL: not known. */
+    void (*part_s)(const fr_executor *executor, double part_s[FR_PART_N]);
+    /* From other ranks, since the begin; NULL: not known. */
+    uint64_t (*received_bytes)(const fr_executor *executor);
     /* How many there are; `out` may be NULL. */
     size_t (*copy_spans)(const fr_executor *executor, fr_span *out);
     /* Bytes of the slab: to look at until the next call; to replace. */

@@ -109,6 +109,7 @@ static fr_status cpu_set_up(fr_executor *executor, fr_err *err)
         .comm_core = self->cores.comm,
         .watch = executor->watch,
         .beat_ns = executor->beat_ns,
+        .faults = executor->options->faults,
     };
 
     warm_up_blas(executor->program->plan.n_threads);
@@ -161,6 +162,18 @@ static const fr_step_scalars *cpu_scalars(const fr_executor *executor)
         ((const cpu_executor *)executor)->interpreter);
 }
 
+static void cpu_part_s(const fr_executor *executor, double part_s[FR_PART_N])
+{
+    fr_interpreter_part_s(((const cpu_executor *)executor)->interpreter,
+                          part_s);
+}
+
+static uint64_t cpu_received_bytes(const fr_executor *executor)
+{
+    return fr_interpreter_received_bytes(
+        ((const cpu_executor *)executor)->interpreter);
+}
+
 static size_t cpu_copy_spans(const fr_executor *executor, fr_span *out)
 {
     return fr_interpreter_copy_spans(
@@ -201,6 +214,8 @@ static const fr_executor_ops cpu_ops = {
     .fill = cpu_fill,
     .step = cpu_step,
     .scalars = cpu_scalars,
+    .part_s = cpu_part_s,
+    .received_bytes = cpu_received_bytes,
     .copy_spans = cpu_copy_spans,
     .view = cpu_view,
     .store = cpu_store,

@@ -87,6 +87,57 @@ fr_status fr_interpreter_fail_wait(const fr_interpreter *it, uint32_t i_call,
                    it->options.timeout_s, (long long)peer);
 }
 
+/* The part of what a call does on its own lane. */
+static fr_part part_of_call(const fr_interpreter *it, uint32_t i_call)
+{
+    const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
+
+    return segment->n_instrs > 0
+               ? (fr_part)it->part_of_instr[segment->first_instr]
+               : FR_PART_OTHER;
+}
+
+static bool is_call_done(const fr_interpreter *it, uint32_t i_call)
+{
+    return atomic_load_explicit(&it->done[i_call], memory_order_acquire) ==
+           it->step_mark;
+}
+
+/* What a call that is not ready waits for. */
+static fr_part part_awaited(const fr_interpreter *it, uint32_t i_call)
+{
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
+    const uint32_t *deps = it->rank.rank_program->deps + call->first_dep;
+
+    for (uint32_t i = 0; i < call->n_deps; i++)
+        if (!is_call_done(it, deps[i]))
+            return part_of_call(it, deps[i]);
+    return FR_PART_OTHER;
+}
+
+/* What the end of the step waits for: the lanes that are still busy. */
+static fr_part part_of_end(const fr_interpreter *it)
+{
+    for (int lane = 1; lane < FR_LANE_N; lane++) {
+        const fr_lane_state *state = &it->lanes[lane];
+        if (state->n_calls > 0 &&
+            !is_call_done(it, state->calls[state->n_calls - 1]))
+            return part_of_call(it, state->calls[state->n_calls - 1]);
+    }
+    return FR_PART_OTHER;
+}
+
+void fr_interpreter_part_s(const fr_interpreter *it, double part_s[FR_PART_N])
+{
+    for (int part = 0; part < FR_PART_N; part++)
+        part_s[part] = 1e-9 * (double)it->part_ns[part];
+}
+
+uint64_t fr_interpreter_received_bytes(const fr_interpreter *it)
+{
+    return fr_engine_received_bytes(it->engine);
+}
+
 static void init_main_waiter(const fr_interpreter *it, fr_waiter *waiter)
 {
     fr_waiter_init(waiter, &it->control->bell[FR_BELL_MAIN]);
@@ -209,30 +260,78 @@ static fr_status communicate(fr_interpreter *it, uint32_t i_call,
     return status;
 }
 
+/* Stands still, as a rank that hangs does, until others have given up. */
+static fr_status hang(const fr_interpreter *it, fr_err *err)
+{
+    while (fr_transport_failed_rank(it->transport) < 0 &&
+           !atomic_load_explicit(&it->has_failed, memory_order_acquire))
+        fr_sleep_s(0.01);
+    return fr_fail(err, FR_FAILURE,
+                   "rank %lld: step %lld: hung, as --inject asked for",
+                   (long long)it->transport->rank, (long long)it->i_step);
+}
+
+static fr_status run_instr(fr_interpreter *it, uint32_t i_call,
+                           uint32_t i_instr, fr_err *err)
+{
+    const fr_part part = (fr_part)it->part_of_instr[i_instr];
+    const bool is_slowed = it->inject.factor > 1;
+    const bool is_timed = it->is_traced || is_slowed || part != FR_PART_COMPUTE;
+    const bool communicates =
+        fr_instr_communicates(&it->rank.program->instrs[i_instr]);
+
+    if (it->options.watch.on_status != NULL)
+        it->options.watch.on_status(it->options.watch.context, it->i_step,
+                                    i_call, i_instr);
+    if (it->inject.is_hung)
+        return hang(it, err);
+    if (communicates)
+        fr_inject_settle(&it->inject);
+    int64_t begin_ns = is_timed ? fr_clock_ns() : 0;
+    if (communicates)
+        FR_TRY(communicate(it, i_call, i_instr, err));
+    else
+        FR_TRY(fr_interpreter_execute(it, i_call, i_instr,
+                                      it->rank.program->plan.n_threads, err));
+    if (is_slowed && !communicates)
+        fr_inject_slow(&it->inject, fr_clock_ns() - begin_ns);
+    if (!is_timed)
+        return FR_OK;
+    int64_t end_ns = fr_clock_ns();
+    it->part_ns[part] += end_ns - begin_ns;
+    if (it->is_traced)
+        fr_interpreter_record(it, FR_LANE_COMPUTE, i_call, i_instr, begin_ns,
+                              end_ns);
+    return FR_OK;
+}
+
 static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
 {
     const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
 
-    FR_TRY(wait_for(it, i_call, fr_interpreter_is_ready, err));
-    for (uint32_t i = 0; i < segment->n_instrs; i++) {
-        uint32_t i_instr = segment->first_instr + i;
-        int64_t begin_ns = it->is_traced ? fr_clock_ns() : 0;
-        if (it->options.watch.on_status != NULL)
-            it->options.watch.on_status(it->options.watch.context, it->i_step,
-                                        i_call, i_instr);
-        if (fr_instr_communicates(&it->rank.program->instrs[i_instr]))
-            FR_TRY(communicate(it, i_call, i_instr, err));
-        else
-            FR_TRY(fr_interpreter_execute(
-                it, i_call, i_instr, it->rank.program->plan.n_threads, err));
-        if (it->is_traced)
-            fr_interpreter_record(it, FR_LANE_COMPUTE, i_call, i_instr,
-                                  begin_ns, fr_clock_ns());
+    if (!fr_interpreter_is_ready(it, i_call)) {
+        fr_part awaited = part_awaited(it, i_call);
+        fr_inject_settle(&it->inject);
+        int64_t begin_ns = fr_clock_ns();
+        FR_TRY(wait_for(it, i_call, fr_interpreter_is_ready, err));
+        it->part_ns[awaited] += fr_clock_ns() - begin_ns;
     }
+    for (uint32_t i = 0; i < segment->n_instrs; i++)
+        FR_TRY(run_instr(it, i_call, segment->first_instr + i, err));
     atomic_store_explicit(&it->done[i_call], it->step_mark,
                           memory_order_release);
     fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
     return FR_OK;
+}
+
+/* Compute is what nothing else accounts for. */
+static void close_parts(fr_interpreter *it, int64_t step_ns)
+{
+    it->part_ns[FR_PART_COMPUTE] = 0;
+    for (int part = 0; part < FR_PART_N; part++)
+        if (part != FR_PART_COMPUTE)
+            step_ns -= it->part_ns[part];
+    it->part_ns[FR_PART_COMPUTE] = step_ns;
 }
 
 fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
@@ -244,16 +343,24 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
     it->i_step = i_step;
     it->is_traced = is_traced;
     it->step_mark++;
+    memset(it->part_ns, 0, sizeof it->part_ns);
+    fr_inject_begin_step(&it->inject, i_step);
     it->step_begin_ns = fr_clock_ns();
     atomic_store_explicit(&it->open_mark, it->step_mark, memory_order_release);
     fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
     for (uint32_t i = 0; status == FR_OK && i < lane->n_calls; i++)
         status = run_call(it, lane->calls[i], err);
+    fr_inject_settle(&it->inject);
+    fr_part awaited = part_of_end(it);
+    int64_t wait_ns = fr_clock_ns();
     if (status == FR_OK)
         status =
             wait_for(it, it->rank.rank_program->n_calls, are_lanes_done, err);
+    int64_t end_ns = fr_clock_ns();
+    it->part_ns[awaited] += end_ns - wait_ns;
+    close_parts(it, end_ns - it->step_begin_ns);
     if (status == FR_OK)
-        *step_s = (double)(fr_clock_ns() - it->step_begin_ns) * 1e-9;
+        *step_s = (double)(end_ns - it->step_begin_ns) * 1e-9;
     return status;
 }
 

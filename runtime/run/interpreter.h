@@ -11,6 +11,8 @@
 #include "plan/ir/program.h"
 #include "runtime/comm/transport.h"
 #include "runtime/data/data.h"
+#include "spec/model/faults.h"
+#include "spec/result/prediction.h"
 #include "spec/result/timeline.h"
 
 typedef struct fr_interpreter fr_interpreter;
@@ -44,6 +46,7 @@ typedef struct fr_interpreter_options {
     fr_step_watch watch;
     /* Clock of the communication thread's last round; may be NULL. */
     _Atomic int64_t *beat_ns;
+    const fr_faults *faults; /* on purpose; may be NULL */
 } fr_interpreter_options;
 
 /*
@@ -66,6 +69,17 @@ FR_CHECKED fr_status fr_interpreter_step(fr_interpreter *interpreter,
                                          double *step_s, fr_err *err);
 
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
+
+/*
+ * Where the compute lane spent the last step, which adds up to its time: what
+ * it waited for (collectives of its own, other lanes) by part, the optimizer
+ * and the data; the rest is compute.  A wait for a pipeline neighbour counts
+ * as exposed_pp, the bubble with it.
+ */
+void fr_interpreter_part_s(const fr_interpreter *it, double part_s[FR_PART_N]);
+
+/* From other ranks, since it was made; between steps. */
+uint64_t fr_interpreter_received_bytes(const fr_interpreter *it);
 
 /* Spans of the traced steps so far: how many there are; out may be NULL. */
 size_t fr_interpreter_copy_spans(const fr_interpreter *interpreter,

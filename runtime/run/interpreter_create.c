@@ -1,5 +1,6 @@
 /* interpreter_create.c: makes everything that stepping needs, beforehand. */
 #include "plan/decide/grid.h"
+#include "plan/ir/step_breakdown.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>
@@ -39,6 +40,11 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
 
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
+    const fr_program *program = it->rank.program;
+
+    FR_TRY_CALLOC(it->part_of_instr, program->n_instrs + 1, err);
+    for (uint32_t i = 0; i < program->n_instrs; i++)
+        it->part_of_instr[i] = (uint8_t)fr_step_part_of(&program->instrs[i]);
     FR_TRY_CALLOC(it->done, it->rank.rank_program->n_calls + 1, err);
     FR_TRY(list_lanes(it, err));
     FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
@@ -55,6 +61,8 @@ fr_status fr_interpreter_create(const fr_program *program,
     FR_TRY_CALLOC(it, 1, err);
     it->transport = transport;
     it->options = *options;
+    it->inject = (fr_inject){
+        .faults = options->faults, .rank = transport->rank, .factor = 1};
     it->slab = transport->slab[transport->rank];
     it->control = transport->control[transport->rank];
     fr_status status =
@@ -78,6 +86,7 @@ void fr_interpreter_destroy(fr_interpreter *it)
     for (int lane = 0; lane < FR_LANE_N; lane++)
         free(it->lanes[lane].spans);
     free(it->lane_calls);
+    free(it->part_of_instr);
     free((void *)it->done);
     free(it);
 }

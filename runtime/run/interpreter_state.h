@@ -9,6 +9,7 @@
 #define FR_RUNTIME_RUN_INTERPRETER_STATE_H
 
 #include "runtime/comm/collective_engine.h"
+#include "runtime/inject/inject.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/rank_context.h"
 
@@ -45,6 +46,9 @@ struct fr_interpreter {
     int64_t step_begin_ns;
     bool is_traced;
     uint32_t step_mark;
+    uint8_t *part_of_instr;     /* [program->n_instrs] fr_part */
+    int64_t part_ns[FR_PART_N]; /* of the last step; COMPUTE: what is left */
+    fr_inject inject;
     /* What the two threads tell each other. */
     pthread_t thread;
     bool has_thread;

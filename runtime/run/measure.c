@@ -72,6 +72,18 @@ fr_status fr_measure_peak(void *window, uint64_t n_bytes, uint64_t *peak_bytes,
     return FR_OK;
 }
 
+uint64_t fr_measure_resident(void)
+{
+    unsigned long long n_all = 0, n_resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file == NULL)
+        return 0;
+    int n = fscanf(file, "%llu %llu", &n_all, &n_resident);
+    (void)fclose(file);
+    return n == 2 ? n_resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
 void fr_measure_reset_peak(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");

@@ -16,6 +16,10 @@
 FR_CHECKED fr_status fr_measure_peak(void *window, uint64_t n_bytes,
                                      uint64_t *peak_bytes, fr_err *err);
 
+/* Resident memory of this process now, neighbours' windows that it has touched
+ * included; 0: not known. */
+uint64_t fr_measure_resident(void);
+
 /* Forgets the peak so far (Linux: clear_refs); best effort. */
 void fr_measure_reset_peak(void);
 

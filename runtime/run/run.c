@@ -8,6 +8,7 @@
 #include "runtime/launch/rank_page.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/gradient_dump.h"
+#include "runtime/watch/step_monitor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,9 @@ typedef struct run {
     fr_rank_page *page;
     int64_t first_step, n_steps; /* n_steps: until where, from 0 */
     fr_checkpoints *checkpoints; /* NULL: none are wanted */
+    fr_step_monitor *monitor;
     double *loss, *step_s;
 } run;
-
-/* What ranks tell each other after each step. */
-typedef struct step_news {
-    double step_s;
-} step_news;
 
 void fr_run_options_init(fr_run_options *options)
 {
@@ -104,6 +101,7 @@ static fr_status set_up(run *r, fr_err *err)
         executor->watch.on_status = note_status;
         executor->beat_ns = &r->page->beat_ns;
     }
+    FR_TRY(fr_step_monitor_create(executor, &r->monitor, err));
     return executor->ops->set_up(executor, err);
 }
 
@@ -178,21 +176,21 @@ static bool is_checkpoint_due(const run *r, int64_t n_done)
                                     n_done % r->options.checkpoint_every == 0);
 }
 
-static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
+static fr_status do_step(run *r, int64_t i_step, fr_err *err)
 {
     fr_transport *transport = r->transport;
     int64_t i_out = i_step - r->first_step;
     bool is_traced = i_step >= r->n_steps - r->options.trace_steps;
     fr_executor *executor = r->executor;
     fr_state state = state_of(r);
-    step_news mine = {0};
+    fr_step_record record;
+    double step_s = 0;
 
-    FR_TRY(executor->ops->step(executor, i_step, is_traced, &mine.step_s, err));
-    FR_TRY(fr_transport_all_gather(transport, &mine, sizeof mine, all, err));
-    for (int64_t i = 0; i < transport->world; i++)
-        if (all[i].step_s > r->step_s[i_out])
-            r->step_s[i_out] = all[i].step_s;
-    r->loss[i_out] = executor->ops->scalars(executor)->loss_sum;
+    FR_TRY(executor->ops->step(executor, i_step, is_traced, &step_s, err));
+    FR_TRY(fr_step_monitor_gather(r->monitor, i_step, step_s, &record, err));
+    record.n_steps = r->n_steps;
+    r->step_s[i_out] = record.step_s;
+    r->loss[i_out] = record.loss;
     if (i_out == 0 && r->dump != NULL) {
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
@@ -200,20 +198,15 @@ static fr_status do_step(run *r, int64_t i_step, step_news *all, fr_err *err)
     if (is_checkpoint_due(r, i_step + 1))
         FR_TRY(fr_checkpoints_save(r->checkpoints, &state, i_step + 1, err));
     if (transport->rank == 0 && r->options.on_step != NULL)
-        r->options.on_step(r->options.context, i_step, r->loss[i_out],
-                           r->step_s[i_out]);
+        r->options.on_step(r->options.context, &record);
     return FR_OK;
 }
 
 static fr_status train(run *r, fr_err *err)
 {
-    step_news *all = calloc((size_t)r->transport->world, sizeof *all);
-    fr_status status = all != NULL ? FR_OK : fr_fail_no_memory(err);
-
-    for (int64_t i = r->first_step; status == FR_OK && i < r->n_steps; i++)
-        status = do_step(r, i, all, err);
-    free(all);
-    return status;
+    for (int64_t i = r->first_step; i < r->n_steps; i++)
+        FR_TRY(do_step(r, i, err));
+    return FR_OK;
 }
 
 static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
@@ -343,6 +336,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
 
 static void tear_down(run *r)
 {
+    fr_step_monitor_destroy(r->monitor);
     fr_executor_destroy(r->executor);
     fr_checkpoints_close(r->checkpoints);
     fr_data_close(r->data);

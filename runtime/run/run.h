@@ -10,6 +10,8 @@
 #include "core/base/err.h"
 #include "plan/collective/collective.h"
 #include "plan/ir/program.h"
+#include "spec/model/faults.h"
+#include "spec/result/step_record.h"
 #include "spec/result/timeline.h"
 
 typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
@@ -31,8 +33,9 @@ typedef struct fr_run_options {
     bool is_checked;   /* fr_program_check first (it may take a while) */
     bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
                           part of something else */
+    const fr_faults *faults; /* on purpose; NULL: none */
     /* Called on rank 0 after each step; may be NULL. */
-    void (*on_step)(void *context, int64_t i_step, double loss, double step_s);
+    void (*on_step)(void *context, const fr_step_record *record);
     /* Called on rank 0 with a line that the user should read; may be NULL. */
     void (*on_note)(void *context, const char *line);
     void *context;

@@ -11,12 +11,16 @@ typedef struct fault_row {
     const char *name;
     bool has_factor; /* "x2", at least 1 */
     bool has_span;   /* "10..40": else it is of one step */
+    bool has_rate;   /* "20MB/s" in place of the rank: it is of all */
 } fault_row;
 
 static const fault_row kinds[FR_FAULT_N] = {
     [FR_FAULT_KILL] = {.name = "kill"},
     [FR_FAULT_LOSE] = {.name = "lose"},
     [FR_FAULT_JOIN] = {.name = "join"},
+    [FR_FAULT_HANG] = {.name = "hang"},
+    [FR_FAULT_SLOW] = {.name = "slow", .has_factor = true, .has_span = true},
+    [FR_FAULT_READ] = {.name = "read", .has_span = true, .has_rate = true},
 };
 
 enum { WORD_BYTES = 128 };
@@ -84,9 +88,15 @@ static fr_status read_steps(const char *word, char *text, fr_fault *out,
 static fr_status read_rank(const char *word, char *text, fr_fault *out,
                            fr_err *err)
 {
-    char *factor = cut(text, "x");
-
     out->factor = 1;
+    if (kinds[out->kind].has_rate) {
+        out->rank = -1;
+        return fr_parse_quantity(FR_QUANTITY_BPS, text, 0, &out->rate_Bps,
+                                 NULL) == FR_OK
+                   ? FR_OK
+                   : fail_word(word, "a rate is such as 20MB/s", err);
+    }
+    char *factor = cut(text, "x");
     if (!fr_text_starts(text, "rank=") ||
         !read_number(text + strlen("rank="), &out->rank))
         return fail_word(word, "a rank is a whole number from 0", err);
@@ -96,6 +106,8 @@ static fr_status read_rank(const char *word, char *text, fr_fault *out,
         (fr_parse_double(factor, &out->factor, NULL) != FR_OK ||
          !(out->factor >= 1)))
         return fail_word(word, "a factor is a number from 1", err);
+    if (factor == NULL && kinds[out->kind].has_factor)
+        return fail_word(word, "it wants a factor, rank=1x2", err);
     return FR_OK;
 }
 
@@ -133,10 +145,32 @@ const fr_fault *fr_faults_at(const fr_faults *faults, fr_fault_kind kind,
 {
     for (size_t i = 0; i < faults->n; i++) {
         const fr_fault *fault = &faults->items[i];
-        if (fault->kind == kind && (rank < 0 || fault->rank == rank) &&
-            step >= fault->first_step &&
+        bool is_of_rank = rank < 0 || fault->rank < 0 || fault->rank == rank;
+        if (fault->kind == kind && is_of_rank && step >= fault->first_step &&
             step - fault->first_step < fault->n_steps)
             return fault;
     }
     return NULL;
+}
+
+bool fr_faults_has(const fr_faults *faults, fr_fault_kind kind)
+{
+    for (size_t i = 0; i < faults->n; i++)
+        if (faults->items[i].kind == kind)
+            return true;
+    return false;
+}
+
+fr_status fr_faults_check(const fr_faults *faults, int64_t world, fr_err *err)
+{
+    for (size_t i = 0; i < faults->n; i++) {
+        const fr_fault *fault = &faults->items[i];
+        if (fault->rank >= world)
+            return fr_fail(err, FR_USAGE,
+                           "--inject: there is no rank %lld to %s; there are "
+                           "%lld, from 0",
+                           (long long)fault->rank, kinds[fault->kind].name,
+                           (long long)world);
+    }
+    return FR_OK;
 }

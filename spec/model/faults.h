@@ -1,10 +1,11 @@
 /*
  * faults.h: faults on purpose: the words of --inject.
  *
- *     kill:rank=2@step=30,slow:rank=1x2@10..40
+ *     kill:rank=2@step=30,slow:rank=1x2@10..40,read:20MB/s@10..40
  *
- * KIND:rank=R[xFACTOR]@[step=]FIRST[..LAST], separated by commas.  A kind is a
- * row of a table (faults.c); what it does is whoever's who carries it out.
+ * KIND:rank=R[xFACTOR]@[step=]FIRST[..LAST], separated by commas; a rate of
+ * reading is that of each rank.  A kind is a row of a table (faults.c); what
+ * it does is whoever's who carries it out.
  * Steps count from 0, as everywhere; a fault happens the first time that its
  * step is reached, and not again where a run repeats the step.
  */
@@ -17,13 +18,17 @@ typedef enum fr_fault_kind {
     FR_FAULT_KILL, /* the rank's process dies, and can be started again */
     FR_FAULT_LOSE, /* so does its place: there is one less from then on */
     FR_FAULT_JOIN, /* a place is there again; the rank is of no meaning */
+    FR_FAULT_HANG, /* the rank stands still from that step on */
+    FR_FAULT_SLOW, /* it computes so many times as long */
+    FR_FAULT_READ, /* training data come no faster than the rate */
     FR_FAULT_N
 } fr_fault_kind;
 
 typedef struct fr_fault {
     fr_fault_kind kind;
-    int64_t rank;
+    int64_t rank;                /* -1: every one */
     double factor;               /* 1: none was given */
+    double rate_Bps;             /* 0: none was given */
     int64_t first_step, n_steps; /* n_steps >= 1 */
 } fr_fault;
 
@@ -38,5 +43,11 @@ FR_CHECKED fr_status fr_faults_parse(const char *text, fr_faults *out,
  * step; NULL: none. */
 const fr_fault *fr_faults_at(const fr_faults *faults, fr_fault_kind kind,
                              int64_t rank, int64_t step);
+
+/* Is there one of the kind? */
+bool fr_faults_has(const fr_faults *faults, fr_fault_kind kind);
+/* FR_USAGE where a fault is of a rank that `world` ranks do not have. */
+FR_CHECKED fr_status fr_faults_check(const fr_faults *faults, int64_t world,
+                                     fr_err *err);
 
 #endif

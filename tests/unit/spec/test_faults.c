@@ -24,6 +24,31 @@ static void test_words(void)
     fr_vec_release(&faults);
 }
 
+static void test_slow_and_read(void)
+{
+    fr_faults faults = {0};
+    fr_err err = {0};
+
+    if (CHECK_OK(fr_faults_parse("slow:rank=1x2.385@10..40,hang:rank=0@50,"
+                                 "read:20MB/s@3..9",
+                                 &faults, &err),
+                 &err) &&
+        CHECK_INT(faults.n, 3)) {
+        CHECK(faults.items[0].factor == 2.385);
+        CHECK(fr_faults_at(&faults, FR_FAULT_SLOW, 1, 40) != NULL);
+        CHECK(fr_faults_at(&faults, FR_FAULT_SLOW, 1, 41) == NULL);
+        CHECK(fr_faults_at(&faults, FR_FAULT_SLOW, 0, 20) == NULL);
+        CHECK(fr_faults_at(&faults, FR_FAULT_HANG, 0, 50) != NULL);
+        const fr_fault *read = fr_faults_at(&faults, FR_FAULT_READ, 3, 9);
+        CHECK(read != NULL && read->rate_Bps == 20e6);
+        CHECK(fr_faults_has(&faults, FR_FAULT_READ));
+        CHECK(!fr_faults_has(&faults, FR_FAULT_KILL));
+        CHECK_OK(fr_faults_check(&faults, 2, &err), &err);
+        CHECK_FAILS(fr_faults_check(&faults, 1, &err), FR_USAGE, &err);
+    }
+    fr_vec_release(&faults);
+}
+
 static void test_refusals(void)
 {
     static const char *const bad[] = {
@@ -37,6 +62,16 @@ static void test_refusals(void)
         "kill:rank=1@3..5",
         "kill:rank=1x2@3",
         "explode:rank=1@3",
+        "slow:rank=1@3",
+        "slow:rank=1x0.5@3",
+        "slow:rank=1xnan@3",
+        "slow:rank=1x1e999@3",
+        "slow:rank=1x2@40..10",
+        "hang:rank=0x2@3",
+        "hang:rank=0@3..9",
+        "read:rank=1@3",
+        "read:0MB/s@3",
+        "read:20@3",
         "kill:rank=1@3,",
         "kill:rank=99999999999999999999@3",
     };
@@ -50,4 +85,5 @@ static void test_refusals(void)
     }
 }
 
-CHECK_MAIN({"words", test_words}, {"refusals", test_refusals})
+CHECK_MAIN({"words", test_words}, {"slow and read", test_slow_and_read},
+           {"refusals", test_refusals})

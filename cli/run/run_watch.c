@@ -1,0 +1,83 @@
+/* run_watch.c: see run_watch.h. */
+#include "cli/run/run_watch.h"
+
+#include "cli/run/supervise.h"
+
+#include <time.h>
+
+fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err)
+{
+    const char *metrics = fr_cli_text(cli, FR_OPT_METRICS);
+
+    /* Rank 0 may be on another host. */
+    if (metrics != NULL && !fr_cli_has(cli, FR_OPT_HOSTFILE))
+        FR_TRY(fr_metrics_file_check(metrics, err));
+    return FR_OK;
+}
+
+fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
+                            const fr_plan_file *file, bool is_writer,
+                            fr_err *err)
+{
+    fr_run_watch opened = {
+        .cli = cli, .is_shown = fr_cli_shows_progress(cli), .metrics.fd = -1};
+
+    opened.scale.tokens_per_step =
+        (double)(file->job.global_batch * file->job.seq);
+    if (file->has_prediction)
+        opened.scale.ideal_step_s =
+            file->prediction.mfu * file->prediction.step_s;
+    if (is_writer)
+        FR_TRY(fr_metrics_file_open(&opened.metrics,
+                                    fr_cli_text(cli, FR_OPT_METRICS),
+                                    fr_cli_on(cli, FR_OPT_RESUME), err));
+    fr_buffer_init(&opened.line);
+    *watch = opened;
+    return FR_OK;
+}
+
+void fr_run_watch_close(fr_run_watch *watch)
+{
+    fr_metrics_file_close(&watch->metrics);
+    fr_buffer_release(&watch->line);
+}
+
+static void write_metrics(fr_run_watch *watch, const fr_step_record *record)
+{
+    struct timespec now;
+    fr_err err = {0};
+
+    if (watch->metrics.path == NULL)
+        return;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    watch->line.n = 0;
+    fr_metrics_line(&watch->scale, record,
+                    (double)now.tv_sec + 1e-9 * (double)now.tv_nsec,
+                    &watch->line);
+    fr_status status = fr_buffer_check(&watch->line, &err);
+    if (status == FR_OK)
+        status = fr_metrics_file_add(&watch->metrics, &watch->line, &err);
+    if (status != FR_OK)
+        fr_cli_note(watch->cli, "forerun: step %lld: %s; training goes on",
+                    (long long)record->step, err.text);
+}
+
+void fr_run_watch_step(void *context, const fr_step_record *record)
+{
+    fr_run_watch *watch = context;
+
+    write_metrics(watch, record);
+    if (!watch->is_shown)
+        return;
+    /* About twenty lines, whatever the number of steps. */
+    int64_t every = (record->n_steps + 19) / 20;
+    if (record->step % every == 0 || record->step + 1 == record->n_steps)
+        fr_cli_note(watch->cli, "step %5lld  loss %8.4f  %8.1f ms",
+                    (long long)record->step, record->loss,
+                    1e3 * record->step_s);
+}
+
+void fr_run_watch_note(void *context, const char *line)
+{
+    fr_cli_note(((fr_run_watch *)context)->cli, "forerun: %s", line);
+}

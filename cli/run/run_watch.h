@@ -1,0 +1,35 @@
+/*
+ * run_watch.h: what rank 0 shows and writes of a training run while it goes
+ * on: the progress on the terminal, --metrics.
+ */
+#ifndef FR_CLI_RUN_RUN_WATCH_H
+#define FR_CLI_RUN_RUN_WATCH_H
+
+#include "cli/command.h"
+#include "cli/run/metrics_file.h"
+#include "plan/decide/plan_json.h"
+#include "report/run/metrics.h"
+
+typedef struct fr_run_watch {
+    const fr_cli *cli;
+    bool is_shown; /* the progress */
+    fr_metrics_scale scale;
+    fr_metrics_file metrics;
+    fr_buffer line;
+} fr_run_watch;
+
+/* Before any rank is started: what was asked for can be had, as far as it can
+ * be known. */
+FR_CHECKED fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err);
+
+/* Opens what rank 0 writes; `is_writer` false: nothing, on the others. */
+FR_CHECKED fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
+                                       const fr_plan_file *file, bool is_writer,
+                                       fr_err *err);
+void fr_run_watch_close(fr_run_watch *watch);
+
+/* As run.h calls them; `context` is the watch. */
+void fr_run_watch_step(void *context, const fr_step_record *record);
+void fr_run_watch_note(void *context, const char *line);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * step_monitor.h: after each step the ranks tell each other how it went; rank
+ * 0 makes a record of it.
+ */
+#ifndef FR_RUNTIME_WATCH_STEP_MONITOR_H
+#define FR_RUNTIME_WATCH_STEP_MONITOR_H
+
+#include "runtime/run/executor.h"
+#include "spec/result/step_record.h"
+
+typedef struct fr_step_monitor fr_step_monitor;
+
+/* Borrows the executor. */
+FR_CHECKED fr_status fr_step_monitor_create(const fr_executor *executor,
+                                            fr_step_monitor **out, fr_err *err);
+void fr_step_monitor_destroy(fr_step_monitor *monitor); /* takes NULL */
+
+/* Collective: the step took step_s on this rank.  The record is the same on
+ * all ranks but for the loss, which is this one's. */
+FR_CHECKED fr_status fr_step_monitor_gather(fr_step_monitor *monitor,
+                                            int64_t i_step, double step_s,
+                                            fr_step_record *out, fr_err *err);
+
+#endif

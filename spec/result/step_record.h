@@ -1,0 +1,27 @@
+/*
+ * step_record.h: what is known of one training step once it is over: a line of
+ * --metrics, the numbers of --prometheus.
+ */
+#ifndef FR_SPEC_RESULT_STEP_RECORD_H
+#define FR_SPEC_RESULT_STEP_RECORD_H
+
+#include "spec/result/prediction.h"
+
+typedef struct fr_step_record {
+    int64_t step;    /* from 0 */
+    int64_t n_steps; /* where the run ends */
+    double loss;
+    double grad_norm; /* before it is clipped; NaN: it is not computed */
+    double step_s;    /* of the slowest rank */
+    /* Where the ranks' compute lanes spent their time, mean over them; what a
+     * backend cannot tell: has_parts is false. */
+    bool has_parts;
+    double part_s[FR_PART_N];
+    /* Who computed longest, and how long the ranks did in the middle. */
+    int64_t slowest_rank;
+    double slowest_compute_s, median_compute_s;
+    uint64_t memory_bytes;   /* resident, of the rank that has most */
+    uint64_t received_bytes; /* by all ranks in this step, from others */
+} fr_step_record;
+
+#endif
