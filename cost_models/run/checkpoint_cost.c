@@ -21,8 +21,8 @@ static const double usual_node_Bps = 2.3e12 / 40 / 48;
 /* PCIe 3.0 x 16, where the link to the host is not known. */
 static const double usual_host_link_Bps = 12e9;
 
-static uint64_t bytes_of(const fr_model *model, const fr_job *job,
-                         const fr_plan *plan)
+uint64_t fr_checkpoint_bytes(const fr_model *model, const fr_job *job,
+                             const fr_plan *plan)
 {
     const uint64_t n = fr_model_parameters(model);
     return n * fr_dtype_bytes(fr_plan_storage_dtype(plan)) +
@@ -45,14 +45,13 @@ static double or_usual(double value, double usual)
     return value > 0 ? value : usual;
 }
 
-fr_checkpoint_cost fr_checkpoint_price(const fr_model *model, const fr_job *job,
-                                       const fr_plan *plan,
+fr_checkpoint_cost fr_checkpoint_price(uint64_t state_bytes,
                                        const fr_cluster *cluster,
                                        int64_t n_nodes, fr_checkpoint_kind kind,
                                        const fr_storage_rates *rates)
 {
     const fr_node_type *node = fr_cluster_node_type(cluster, 0);
-    fr_checkpoint_cost cost = {.bytes = bytes_of(model, job, plan)};
+    fr_checkpoint_cost cost = {.bytes = state_bytes};
     const double bytes = (double)cost.bytes;
     const double on_node = bytes / (double)n_nodes;
     const double copy_s = on_node / node->n_devices /

@@ -37,9 +37,12 @@ typedef struct fr_storage_rates {
     double write_Bps, read_Bps;
 } fr_storage_rates;
 
-/* Of a plan's run on the first n_nodes of a cluster. */
-fr_checkpoint_cost fr_checkpoint_price(const fr_model *model, const fr_job *job,
-                                       const fr_plan *plan,
+/* Weights, master copies and moments of a run, each once. */
+uint64_t fr_checkpoint_bytes(const fr_model *model, const fr_job *job,
+                             const fr_plan *plan);
+
+/* Of that much from the first n_nodes of a cluster. */
+fr_checkpoint_cost fr_checkpoint_price(uint64_t bytes,
                                        const fr_cluster *cluster,
                                        int64_t n_nodes, fr_checkpoint_kind kind,
                                        const fr_storage_rates *rates);

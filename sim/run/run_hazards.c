@@ -1,0 +1,79 @@
+/* run_hazards.c: see run_hazards.h. */
+#include "sim/run/run_hazards.h"
+
+#include <math.h>
+
+static const double usual_device_mtbf_s = 54.0 * 24 * 3600 * 16384 / 419;
+static const double usual_node_frac = 0.78;
+static const double usual_hang_frac = 7.0 / 419;
+static const double usual_hang_s = 600;
+static const double usual_restart_s = 600;
+static const double usual_spot_wait_s = 3600;
+
+fr_run_hazards fr_run_hazards_none(void)
+{
+    return (fr_run_hazards){.restart_s = -1, .spot_wait_s = -1};
+}
+
+static void meet_failures(const fr_run_hazards *h, const fr_cluster *cluster,
+                          int64_t n_nodes, int64_t n_devices, fr_run_met *out)
+{
+    const double device_mtbf_s =
+        h->device_mtbf_s > 0 ? h->device_mtbf_s : cluster->device_mtbf_s;
+    const double node_mtbf_s = h->device_mtbf_s > 0 ? 0 : cluster->node_mtbf_s;
+    fr_run_conditions *c = &out->conditions;
+    if (device_mtbf_s > 0)
+        c->failures_per_s = (double)n_devices / device_mtbf_s;
+    if (node_mtbf_s > 0)
+        c->failures_per_s += (double)n_nodes / node_mtbf_s;
+    out->is_mtbf_assumed =
+        !(c->failures_per_s > 0) && fr_cluster_is_all_gpu(cluster);
+    if (out->is_mtbf_assumed)
+        c->failures_per_s = (double)n_devices / usual_device_mtbf_s;
+    out->job_mtbf_s = c->failures_per_s > 0 ? 1 / c->failures_per_s : HUGE_VAL;
+    c->node_frac = usual_node_frac;
+    c->hang_frac = usual_hang_frac;
+    c->hang_s = usual_hang_s;
+    c->n_spares = -1;
+}
+
+/* What a file or an option says counts all until training goes on. */
+static void meet_restarts(const fr_run_hazards *h, const fr_cluster *cluster,
+                          fr_run_met *out)
+{
+    out->is_restart_assumed = h->restart_s < 0 && !(cluster->restart_s > 0);
+    out->conditions.restart_s = out->is_restart_assumed
+                                    ? usual_restart_s + out->checkpoint.load_s
+                                : h->restart_s >= 0 ? h->restart_s
+                                                    : cluster->restart_s;
+    out->conditions.start_s = out->conditions.restart_s;
+}
+
+static void meet_spot(const fr_run_hazards *h, const fr_cluster *cluster,
+                      int64_t n_nodes, fr_run_met *out)
+{
+    const double per_s = h->spot_every_s > 0
+                             ? 1 / h->spot_every_s
+                             : cluster->spot_interruption_per_h / 3600;
+    if (!h->is_spot)
+        return;
+    out->lacks_spot_rate = !(per_s > 0);
+    out->conditions.interruptions_per_s = per_s * (double)n_nodes;
+    out->conditions.absence_s =
+        h->spot_wait_s >= 0 ? h->spot_wait_s : usual_spot_wait_s;
+}
+
+fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
+                       int64_t n_nodes, int64_t n_devices, uint64_t state_bytes)
+{
+    fr_run_met met = {0};
+    met.checkpoint =
+        fr_checkpoint_price(state_bytes, cluster, n_nodes,
+                            hazards->checkpoint_kind, &hazards->storage);
+    met.conditions.blocked_s = met.checkpoint.blocked_s;
+    met.conditions.drain_s = met.checkpoint.drain_s;
+    meet_failures(hazards, cluster, n_nodes, n_devices, &met);
+    meet_restarts(hazards, cluster, &met);
+    meet_spot(hazards, cluster, n_nodes, &met);
+    return met;
+}

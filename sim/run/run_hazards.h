@@ -1,0 +1,51 @@
+/*
+ * run_hazards.h: what interrupts a run on a cluster, and what saving it takes:
+ * from what a user says, else from the cluster, else from what was published.
+ *
+ * Facts for what nobody says.  A device between failures of any kind: 419
+ * unexpected interruptions of 16,384 H100 in 54 days (Llama 3, arXiv
+ * 2407.21783, section 3.3.4).  Of them 78 % were hardware, which takes a node
+ * away, and 7 were hangs, found by NCCL's watchdog (table 5), whose time-out
+ * is ten minutes (PyTorch, torch/distributed/constants.py,
+ * default_pg_nccl_timeout).  Starting a job of a thousand GPUs again takes ten
+ * minutes, without the checkpoint (DLRover,
+ * docs/blogs/stabilize_llm_training_cn.md).  Spot nodes were away for 0.8 to
+ * 1.1 hours at a time in the zones that have them mostly (V100 of AWS
+ * us-west-2, SkyPilot's traces of February 2023).
+ */
+#ifndef FR_SIM_RUN_RUN_HAZARDS_H
+#define FR_SIM_RUN_RUN_HAZARDS_H
+
+#include "cost_models/run/checkpoint_cost.h"
+#include "sim/run/run_conditions.h"
+
+/* What a user says; all 0: nothing, but restart_s and spot_wait_s, which are
+ * negative then. */
+typedef struct fr_run_hazards {
+    double device_mtbf_s; /* instead of all that the cluster has */
+    double restart_s;     /* all until training goes on */
+    fr_checkpoint_kind checkpoint_kind;
+    fr_storage_rates storage;
+    bool is_spot;
+    double spot_every_s; /* of a node */
+    double spot_wait_s;
+} fr_run_hazards;
+
+/* Nothing said. */
+fr_run_hazards fr_run_hazards_none(void);
+
+typedef struct fr_run_met {
+    fr_run_conditions conditions; /* its step and its interval are not set */
+    fr_checkpoint_cost checkpoint;
+    double job_mtbf_s; /* HUGE_VAL: no failures are known */
+    bool is_mtbf_assumed, is_restart_assumed;
+    bool lacks_spot_rate; /* nobody said how often spot nodes go: as if never */
+} fr_run_met;
+
+/* Of so many devices on the first n_nodes of a cluster, whose state, written
+ * once, is so large. */
+fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
+                       int64_t n_nodes, int64_t n_devices,
+                       uint64_t state_bytes);
+
+#endif
