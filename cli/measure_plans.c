@@ -252,7 +252,8 @@ static double value_of(const fr_inputs *inputs, const fr_plan_choice *choice,
     fr_prediction at = tuned->prediction;
     job.global_batch = tuned->global_batch;
     at.step_s = m->median_s;
-    return fr_goal_value(goal, &at, tuned->plan, &job, &inputs->cluster);
+    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
+    return fr_goal_value(goal, &at, tuned->plan, &subject);
 }
 
 static fr_status choose(fr_tuning *t, fr_err *err)

@@ -121,9 +121,13 @@ static const column columns[] = {
      IS_UNKNOWN_AT_0},
     {"energy/1e9", "kwh_per_1e9_tokens", AT(kwh_per_1e9_tokens), fr_format_kwh,
      IS_UNKNOWN_AT_0},
-    {"run", "run_s", AT(run_s), as_duration, IS_UNKNOWN_AT_0},
-    {"run cost", "run_usd", AT(run_usd), fr_format_usd, IS_UNKNOWN_AT_0},
-    {"run energy", "run_kwh", AT(run_kwh), fr_format_kwh, IS_UNKNOWN_AT_0},
+    {"run", "run_s", AT(run.seconds), as_duration, IS_UNKNOWN_AT_0},
+    {NULL, "run_s_p95", AT(run.seconds_p95), as_duration, IS_UNKNOWN_AT_0},
+    {"useful", "run_useful", AT(run.useful_frac), as_percent, IS_UNKNOWN_AT_0},
+    {NULL, "run_interruptions", AT(run.interruptions), as_digits,
+     IS_UNKNOWN_AT_0},
+    {"run cost", "run_usd", AT(run.usd), fr_format_usd, IS_UNKNOWN_AT_0},
+    {"run energy", "run_kwh", AT(run.kwh), fr_format_kwh, IS_UNKNOWN_AT_0},
     {NULL, "goal", AT(goal), as_digits, IS_UNKNOWN_AT_0 | IS_GOAL},
     {NULL, "n_at_once", AT(n_at_once), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
     {"rounds", "n_rounds", AT(n_rounds), as_whole, IS_COUNT | IS_UNKNOWN_AT_0},
@@ -206,6 +210,15 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+/* Is a run of some tokens told of a point? */
+static bool has_runs(const fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++)
+        if (sweep->points[i].run.seconds > 0)
+            return true;
+    return false;
+}
+
 static const fr_field goal_fields[] = {
     {"name", FR_MEMBER(fr_sweep, goal)},
     {"unit", FR_MEMBER(fr_sweep, goal_unit)},
@@ -231,7 +244,9 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
         fr_json_null(json);
     fr_json_put_string(json, "lr_rule",
                        sweep->lr_rule[0] != '\0' ? sweep->lr_rule : NULL);
-    if (sweep->lacks_switches)
+    if (has_runs(sweep))
+        fr_run_counts_json(&sweep->counts, json);
+    else if (sweep->counts.lacks_switches)
         fr_json_put_string(json, "energy_is_without", FR_RUN_ENERGY_IS_WITHOUT);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
     fr_json_open_array(json, "points");
@@ -303,15 +318,6 @@ static bool has_gap(const fr_sweep *sweep)
     return false;
 }
 
-/* Is a run of some tokens told of a point? */
-static bool has_runs(const fr_sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->n_points; i++)
-        if (sweep->points[i].run_s > 0)
-            return true;
-    return false;
-}
-
 static void print_legend(const fr_sweep *sweep, fr_buffer *out)
 {
     const char *what = sweep->has_tokens ? "tokens" : "samples";
@@ -322,9 +328,12 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
     if (!sweep->has_tokens)
         fr_buffer_printf(out, "; rates count %s", what);
     fr_buffer_putc(out, '\n');
-    if (has_runs(sweep))
-        fr_buffer_puts(out, "run: without " FR_RUN_IS_WITHOUT "\n");
-    if (sweep->lacks_switches)
+    if (has_runs(sweep)) {
+        fr_buffer_puts(out, "run: ");
+        fr_run_counts_text(&sweep->counts, out);
+        fr_buffer_putc(out, '\n');
+    }
+    if (sweep->counts.lacks_switches)
         fr_buffer_puts(out, "energy: without " FR_RUN_ENERGY_IS_WITHOUT "\n");
     for (int k = 0; k < sweep->n_keys; k++)
         if (!fr_sweep_key_acts(sweep, k))

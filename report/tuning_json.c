@@ -14,12 +14,6 @@ static const fr_field tuned_fields[] = {
     FR_FIELD(fr_tuned, global_batch),
 };
 
-static const fr_field run_fields[] = {
-    {"seconds", FR_MEMBER(fr_tuned, run_s)},
-    {"usd", FR_MEMBER(fr_tuned, run_usd)},
-    {"kwh", FR_MEMBER(fr_tuned, run_kwh)},
-};
-
 static const fr_field loser_fields[] = {
     FR_FIELD(fr_tuned, why),
     FR_FIELD(fr_tuned, is_tie),
@@ -44,10 +38,10 @@ static void put_members(const fr_tuning_goal *goal, const fr_tuned *tuned,
     fr_json_end_array(json);
     fr_json_put_double(json, "value",
                        fr_tuning_shown_value(goal, tuned->value));
-    if (tuned->run_s > 0) {
-        fr_json_key(json, "run");
-        fr_fields_write(FR_FIELDS(run_fields), tuned, json);
-        fr_json_put_string(json, "run_is_without", FR_RUN_IS_WITHOUT);
+    if (tuned->run.seconds > 0) {
+        fr_json_open_object(json, "run");
+        fr_run_outlook_json(&tuned->run, json);
+        fr_json_end_object(json);
     }
     fr_json_open_object(json, "prediction");
     fr_report_prediction_json(&tuned->prediction, json);
@@ -242,8 +236,8 @@ void fr_report_tuning_json(const fr_tuning *t, fr_json_writer *json)
     put_nearest(t, json);
     put_space(t, json);
     put_certificate(t, json);
-    if (t->lacks_switches)
-        fr_json_put_string(json, "energy_is_without", FR_RUN_ENERGY_IS_WITHOUT);
+    if (t->best.run.seconds > 0)
+        fr_run_counts_json(&t->counts, json);
     put_measured(t, json);
     put_correction(t, json);
     fr_json_put_double(json, "wall_s", t->wall_s);

@@ -179,13 +179,13 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
     return fr_table_finish(&table, out, err);
 }
 
-static void run_row(const char *label, const fr_tuned *tuned, fr_table *table)
+static void run_row(const fr_tuning *t, const char *label,
+                    const fr_tuned *tuned, fr_table *table)
 {
-    const fr_run_length run = {.seconds = tuned->run_s,
-                               .usd = tuned->run_usd,
-                               .kwh = tuned->run_kwh,
+    const fr_run_length run = {.outlook = tuned->run,
                                .n_nodes = tuned->n_nodes,
-                               .n_devices = tuned->n_ranks};
+                               .n_devices = tuned->n_ranks,
+                               .counts = t->counts};
     fr_run_length_row(label, &run, table);
 }
 
@@ -194,21 +194,21 @@ static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
 {
     fr_table table;
     char label[24];
-    if (!(t->best.run_s > 0))
+    if (!(t->best.run.seconds > 0))
         return FR_OK;
-    fr_run_length_begin(&table);
-    run_row("best", &t->best, &table);
+    fr_run_length_begin(&t->counts, &table);
+    run_row(t, "best", &t->best, &table);
     for (size_t i = 0; i < t->alternatives.n; i++) {
         snprintf(label, sizeof label, "%zu", i + 2);
-        run_row(label, &t->alternatives.at[i], &table);
+        run_row(t, label, &t->alternatives.at[i], &table);
     }
     for (int i = 0; i < FR_BASELINE_N; i++)
         if (t->baselines[i].tuned.plan != NULL)
-            run_row(fr_baseline_name((fr_baseline)i), &t->baselines[i].tuned,
+            run_row(t, fr_baseline_name((fr_baseline)i), &t->baselines[i].tuned,
                     &table);
     fr_buffer_putc(out, '\n');
     FR_TRY(fr_table_finish(&table, out, err));
-    fr_run_length_legend(t->lacks_switches, out);
+    fr_run_length_legend(&t->counts, out);
     return FR_OK;
 }
 

@@ -101,15 +101,15 @@ static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
                      row->summary);
 }
 
-/* Is energy told of points of several nodes? */
-static bool lacks_switches(const fr_inputs *inputs, const fr_sweep *sweep)
+/* The most nodes of a point of which energy is told. */
+static int64_t most_powered_nodes(const fr_sweep *sweep)
 {
+    int64_t most = 0;
     for (size_t i = 0; i < sweep->n_points; i++)
         if (sweep->points[i].kwh_per_1e9_tokens > 0 &&
-            fr_cluster_lacks_switches(&inputs->cluster,
-                                      sweep->points[i].n_nodes))
-            return true;
-    return false;
+            sweep->points[i].n_nodes > most)
+            most = sweep->points[i].n_nodes;
+    return most;
 }
 
 static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
@@ -153,7 +153,8 @@ FR_COMMAND_FUNCTION(sweep)
     if (points.sweep.is_fixed)
         fr_note_idle_in_sweep(cli, &inputs, points.cases,
                               points.sweep.n_points);
-    points.sweep.lacks_switches = lacks_switches(&inputs, &points.sweep);
+    points.sweep.counts = fr_cli_run_counts(&goal, &inputs.cluster,
+                                            most_powered_nodes(&points.sweep));
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status,

@@ -90,13 +90,15 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
     fr_job job = fr_goal_job(&choice->model, &choice->job);
     buf[0] = '\0';
     job.global_batch = nearest->global_batch;
-    fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
-                                     nearest->plan, &job, &inputs->cluster);
-    if (goal->deadline_s > 0 && run.seconds > goal->deadline_s)
+    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
+    const fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
+                                           nearest->plan, &subject);
+    const double seconds = run.outlook.seconds_p95;
+    if (goal->deadline_s > 0 && seconds > goal->deadline_s)
         snprintf(buf, n_buf,
                  "; %.0f nodes as efficient as its %lld would meet the "
                  "deadline",
-                 ceil((double)run.n_nodes * run.seconds / goal->deadline_s),
+                 ceil((double)run.n_nodes * seconds / goal->deadline_s),
                  (long long)run.n_nodes);
     return buf;
 }
@@ -283,10 +285,9 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
-    tuning.lacks_switches =
-        tuning.best.run_kwh > 0 &&
-        fr_cluster_lacks_switches(&inputs.cluster,
-                                  fr_cluster_n_nodes(&inputs.cluster));
+    tuning.counts = fr_cli_run_counts(
+        &goal, &inputs.cluster,
+        tuning.best.run.kwh > 0 ? fr_cluster_n_nodes(&inputs.cluster) : 0);
     status = deliver(cli, &inputs, &choice, &now, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);

@@ -5,10 +5,15 @@
 /* The last of the lists of commands that take a plan. */
 #define OF_PLAN_AND_JOB                                                        \
     FR_OPT_FRAMEWORK, FR_PLAN_OPTIONS(OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
+/* What interrupts a run, and what saving it takes. */
+#define HAZARD_OPTIONS                                                         \
+    FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE, \
+        FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
-        FR_OPT_FIT_CONFIDENCE, FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT
+        FR_OPT_FIT_CONFIDENCE, FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT,             \
+        HAZARD_OPTIONS
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option table_options[] = {FR_OPT_COLUMNS, FR_OPT_N};
@@ -76,13 +81,11 @@ static const fr_option explain_options[] = {
     FR_OPT_JOBS,           FR_OPT_TOP,
     OF_PLAN_AND_JOB};
 static const fr_option goodput_options[] = {
-    FR_OPT_FROM,         FR_OPT_MODEL,       FR_OPT_TOKENS,
-    FR_OPT_SPOT,         FR_OPT_COLUMNS,     FR_OPT_PROFILE,
-    FR_OPT_RANKS,        FR_OPT_FOR_DAYS,    FR_OPT_RUNS,
-    FR_OPT_MTBF,         FR_OPT_RESTART,     FR_OPT_CHECKPOINT_EVERY,
-    FR_OPT_SPARES,       FR_OPT_REPAIR,      FR_OPT_CHECKPOINT_KIND,
-    FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY,  FR_OPT_STORAGE_WRITE,
-    FR_OPT_SPOT_WAIT,    FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE,
+    FR_OPT_FROM,        FR_OPT_MODEL,      FR_OPT_TOKENS,
+    FR_OPT_SPOT,        FR_OPT_COLUMNS,    FR_OPT_PROFILE,
+    FR_OPT_RANKS,       FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
+    FR_OPT_SPARES,      FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE, HAZARD_OPTIONS,
     OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,

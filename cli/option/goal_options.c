@@ -1,6 +1,7 @@
 /* goal_options.c: options of the goal -> fr_goal. */
 #include "cli/option/goal_options.h"
 
+#include "cli/option/hazard_options.h"
 #include "core/base/units.h"
 
 static fr_status read_amount(const fr_cli *cli, fr_option option,
@@ -47,6 +48,8 @@ fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
     goal.most_kwh = v[FR_OPT_MAX_ENERGY].real;
     goal.most_devices = v[FR_OPT_MAX_DEVICES].count;
     goal.least_headroom_frac = v[FR_OPT_MIN_HEADROOM].real;
+    FR_TRY(fr_cli_make_hazards(cli, &goal.hazards, err));
+    goal.is_disturbed = true;
     FR_TRY(fr_goal_check(&goal, err));
     *out = goal;
     return FR_OK;

@@ -31,6 +31,24 @@ static bool has_no_run(const setting *at)
            !fr_cli_has(at->cli, FR_OPT_TOKENS);
 }
 
+/* Neither a goal nor a limit looks at what interrupts a run. */
+static bool has_no_interruptions(const setting *at)
+{
+    static const fr_option limits[] = {FR_OPT_TOKENS, FR_OPT_DEADLINE,
+                                       FR_OPT_MAX_COST, FR_OPT_MAX_ENERGY};
+    const fr_cli *cli = at->cli;
+    for (size_t i = 0; i < FR_LENGTH(limits); i++)
+        if (fr_cli_has(cli, limits[i]))
+            return false;
+    if (!fr_command_takes(cli->command, FR_OPT_GOAL))
+        return false;
+    if (!fr_cli_has(cli, FR_OPT_GOAL))
+        return true;
+    const int64_t goal = cli->option[FR_OPT_GOAL].count;
+    return goal == FR_GOAL_STEP || goal == FR_GOAL_THROUGHPUT ||
+           goal == FR_GOAL_HEADROOM;
+}
+
 static bool has_no_experts(const setting *at)
 {
     return at->model->n_experts == 0;
@@ -65,6 +83,10 @@ static const struct {
     {has_no_run,
      "no run is told without --tokens",
      {FR_OPT_STEPS, FR_OPT_LR_RULE}},
+    {has_no_interruptions,
+     "no run is told without --tokens, a goal or a limit of a whole run",
+     {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
+      FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT}},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},

@@ -61,11 +61,13 @@ static fr_status make_length(const making *m, fr_err *err)
     fr_run_request *request = &m->out->request;
     fr_goal goal;
     FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    const fr_goal_subject subject = {&m->file->model, &job,
+                                     &m->inputs->cluster};
     const fr_goal_run run =
-        fr_goal_run_of(&goal, m->prediction->step_s, &m->file->plan, &job,
-                       &m->inputs->cluster);
+        fr_goal_run_of(&goal, m->prediction->step_s, &m->file->plan, &subject);
     *request = (fr_run_request){
-        .work_s = has_length ? run.seconds : days * day_s,
+        .work_s =
+            has_length ? run.n_steps * m->prediction->step_s : days * day_s,
         .horizon_s =
             has_length && !fr_cli_has(cli, FR_OPT_FOR_DAYS) ? 0 : days * day_s,
         .n_runs = fr_cli_has(cli, FR_OPT_RUNS) ? cli->option[FR_OPT_RUNS].count

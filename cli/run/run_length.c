@@ -3,9 +3,20 @@
 
 #include "cli/option/goal_options.h"
 
-bool fr_cluster_lacks_switches(const fr_cluster *cluster, int64_t n_nodes)
+fr_run_counts fr_cli_run_counts(const fr_goal *goal, const fr_cluster *cluster,
+                                int64_t n_powered_nodes)
 {
-    return n_nodes > 1 && fr_fabric_power_w(&cluster->fabric, n_nodes, 1) <= 0;
+    fr_run_hazards hazards = goal->hazards;
+    hazards.is_spot = goal->is_spot;
+    const fr_run_met met = fr_run_meet(&hazards, cluster, 1, 1, 0);
+    return (fr_run_counts){
+        .has_failures = met.conditions.failures_per_s > 0 ||
+                        met.conditions.interruptions_per_s > 0,
+        .is_mtbf_assumed = met.is_mtbf_assumed,
+        .lacks_spot_rate = met.lacks_spot_rate,
+        .lacks_switches =
+            n_powered_nodes > 1 &&
+            fr_fabric_power_w(&cluster->fabric, n_powered_nodes, 1) <= 0};
 }
 
 fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err)
@@ -25,18 +36,17 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
         return false;
     if (fr_cli_make_goal(cli, &goal, &checked) != FR_OK)
         return false;
-    const fr_goal_run run = fr_goal_run_of(&goal, prediction->step_s,
-                                           setup->plan, &job, setup->cluster);
-    *out = (fr_run_length){.n_steps = run.n_steps,
-                           .n_tokens = run.tokens,
-                           .seconds = run.seconds,
-                           .usd = run.usd,
-                           .kwh = run.kwh,
-                           .n_nodes = run.n_nodes,
-                           .n_devices = run.n_devices,
-                           .has_no_switches =
-                               run.kwh > 0 && fr_cluster_lacks_switches(
-                                                  setup->cluster, run.n_nodes)};
+    const fr_goal_subject subject = {setup->model, &job, setup->cluster};
+    const fr_goal_run run =
+        fr_goal_run_of(&goal, prediction->step_s, setup->plan, &subject);
+    *out = (fr_run_length){
+        .n_steps = run.n_steps,
+        .n_tokens = run.tokens,
+        .outlook = run.outlook,
+        .n_nodes = run.n_nodes,
+        .n_devices = run.n_devices,
+        .counts = fr_cli_run_counts(&goal, setup->cluster,
+                                    run.outlook.kwh > 0 ? run.n_nodes : 0)};
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include "report/run/run_length_report.h"
 #include "report/setup_report.h"
 #include "spec/result/prediction.h"
+#include "tuner/answer/goal.h"
 
 /* FR_USAGE: they cannot be read.  The others take them as they are. */
 FR_CHECKED fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err);
@@ -22,7 +23,9 @@ void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
                             const fr_prediction *prediction,
                             fr_json_writer *json);
 
-/* Is energy of that many nodes without the switches between them? */
-bool fr_cluster_lacks_switches(const fr_cluster *cluster, int64_t n_nodes);
+/* What the runs of a goal count on a cluster; energy is told of up to so many
+ * nodes (0: of none). */
+fr_run_counts fr_cli_run_counts(const fr_goal *goal, const fr_cluster *cluster,
+                                int64_t n_powered_nodes);
 
 #endif

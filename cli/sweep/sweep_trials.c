@@ -139,14 +139,17 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
         point->is_best = false;
         if (!point->is_feasible)
             continue;
-        fr_goal_run run = fr_goal_run_of(goal, point->step_s, &at->plan,
-                                         &at->job, at->cluster);
+        const fr_goal_subject subject = {at->model, &at->job, at->cluster};
+        const fr_run_outlook run =
+            fr_goal_run_of(goal, point->step_s, &at->plan, &subject).outlook;
         double s_per_1e9 = 1e9 / point->tokens_per_s;
         point->usd_per_h = usd_per_h / (double)n_parts;
         point->usd_per_1e9_tokens = point->usd_per_h / 3600 * s_per_1e9;
         point->kwh_per_1e9_tokens =
             power_w / (double)n_parts / 3.6e6 * s_per_1e9;
-        point->run_s = run.seconds;
+        point->run = run;
+        /* Parts of nodes are paid for together, below. */
+        point->run.usd = point->run.kwh = 0;
         point->all_s = run.seconds * (double)point->n_rounds;
         point->all_usd = usd_per_h * point->all_s / 3600;
         /* What stands idle in the last round draws next to nothing. */

@@ -6,38 +6,69 @@
 
 #include <stdio.h>
 
-void fr_run_length_begin(fr_table *table)
+void fr_run_length_begin(const fr_run_counts *counts, fr_table *table)
 {
     static const char *const headings[] = {
         "the run", ">nodes", ">devices", ">time", ">cost", ">energy", NULL};
-    fr_table_init(table, headings);
+    static const char *const with_failures[] = {
+        "the run", ">nodes", ">devices", ">time",   ">19 of 20 by",
+        ">useful", ">stops", ">cost",    ">energy", NULL};
+    fr_table_init(table, counts->has_failures ? with_failures : headings);
+}
+
+static void put_time(double seconds, fr_table *table)
+{
+    enum { DAY_S = 86400, YEAR_S = 31557600 };
+    if (seconds < DAY_S || seconds >= YEAR_S)
+        fr_table_s(table, seconds);
+    else
+        fr_table_cell(table, "%.3g days", seconds / DAY_S);
 }
 
 void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table)
 {
+    const fr_run_outlook *outlook = &run->outlook;
     char usd[FR_FORMAT_MAX] = "-", kwh[FR_FORMAT_MAX] = "-";
-    enum { DAY_S = 86400, YEAR_S = 31557600 };
-    if (run->usd > 0)
-        fr_format_usd(usd, sizeof usd, run->usd);
-    if (run->kwh > 0)
-        fr_format_kwh(kwh, sizeof kwh, run->kwh);
+    if (outlook->usd > 0)
+        fr_format_usd(usd, sizeof usd, outlook->usd);
+    if (outlook->kwh > 0)
+        fr_format_kwh(kwh, sizeof kwh, outlook->kwh);
     fr_table_text(table, label);
     fr_table_cell(table, "%lld", (long long)run->n_nodes);
     fr_table_cell(table, "%lld", (long long)run->n_devices);
-    if (run->seconds < DAY_S || run->seconds >= YEAR_S)
-        fr_table_s(table, run->seconds);
-    else
-        fr_table_cell(table, "%.3g days", run->seconds / DAY_S);
+    put_time(outlook->seconds, table);
+    if (run->counts.has_failures) {
+        put_time(outlook->seconds_p95, table);
+        fr_table_cell(table, "%.1f %%", 100 * outlook->useful_frac);
+        fr_table_cell(table, "%.3g", outlook->interruptions);
+    }
     fr_table_text(table, usd);
     fr_table_text(table, kwh);
 }
 
-void fr_run_length_legend(bool has_no_switches, fr_buffer *out)
+const char *fr_run_is_without(const fr_run_counts *counts)
 {
-    fr_buffer_puts(out, "without " FR_RUN_IS_WITHOUT);
-    if (has_no_switches)
-        fr_buffer_puts(out, "; energy without " FR_RUN_ENERGY_IS_WITHOUT);
+    return counts->has_failures ? "start-up, maintenance, evaluation"
+                                : "failures, restarts, evaluation";
+}
+
+void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out)
+{
+    if (counts->has_failures)
+        fr_buffer_printf(out, "with failures%s, checkpoints, restarts; ",
+                         counts->is_mtbf_assumed ? " as Llama 3's" : "");
+    fr_buffer_printf(out, "without %s", fr_run_is_without(counts));
+    if (counts->lacks_spot_rate)
+        fr_buffer_puts(out, "\nspot nodes stay: how often they go is not known "
+                            "(--spot-every 200h)");
+}
+
+void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out)
+{
+    fr_run_counts_text(counts, out);
+    if (counts->lacks_switches)
+        fr_buffer_puts(out, "\nenergy without " FR_RUN_ENERGY_IS_WITHOUT);
     fr_buffer_putc(out, '\n');
 }
 
@@ -49,30 +80,54 @@ fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
     snprintf(label, sizeof label, "%s tokens, %.0f steps",
              fr_format_count(tokens, sizeof tokens, run->n_tokens),
              run->n_steps);
-    fr_run_length_begin(&table);
+    fr_run_length_begin(&run->counts, &table);
     fr_run_length_row(label, run, &table);
     fr_buffer_putc(out, '\n');
     FR_TRY(fr_table_finish(&table, out, err));
-    fr_run_length_legend(run->has_no_switches, out);
+    fr_run_length_legend(&run->counts, out);
     return fr_buffer_check(out, err);
 }
+
+static const fr_field outlook_fields[] = {
+    FR_FIELD(fr_run_outlook, seconds),
+    FR_FIELD(fr_run_outlook, seconds_p95),
+    FR_FIELD(fr_run_outlook, usd),
+    FR_FIELD(fr_run_outlook, kwh),
+    {"useful", FR_MEMBER(fr_run_outlook, useful_frac)},
+    FR_FIELD(fr_run_outlook, interruptions),
+};
 
 static const fr_field run_fields[] = {
     {"steps", FR_MEMBER(fr_run_length, n_steps)},
     {"tokens", FR_MEMBER(fr_run_length, n_tokens)},
-    FR_FIELD(fr_run_length, seconds),
     {"nodes", FR_MEMBER(fr_run_length, n_nodes)},
     {"devices", FR_MEMBER(fr_run_length, n_devices)},
-    FR_FIELD(fr_run_length, usd),
-    FR_FIELD(fr_run_length, kwh),
 };
+
+void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json)
+{
+    fr_fields_put(FR_FIELDS(outlook_fields), outlook, json);
+}
+
+void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json)
+{
+    fr_json_put_string(json, "run_is_without", fr_run_is_without(counts));
+    fr_json_put_string(json, "run_failures",
+                       !counts->has_failures     ? "none"
+                       : counts->is_mtbf_assumed ? "assumed"
+                                                 : "given");
+    if (counts->lacks_spot_rate)
+        fr_json_put_string(json, "run_spot", "as if no node went");
+    if (counts->lacks_switches)
+        fr_json_put_string(json, "run_energy_is_without",
+                           FR_RUN_ENERGY_IS_WITHOUT);
+}
 
 void fr_report_run_length_json(const fr_run_length *run, fr_json_writer *json)
 {
-    fr_json_key(json, "run");
-    fr_fields_write(FR_FIELDS(run_fields), run, json);
-    fr_json_put_string(json, "run_is_without", FR_RUN_IS_WITHOUT);
-    if (run->has_no_switches)
-        fr_json_put_string(json, "run_energy_is_without",
-                           FR_RUN_ENERGY_IS_WITHOUT);
+    fr_json_open_object(json, "run");
+    fr_fields_put(FR_FIELDS(run_fields), run, json);
+    fr_run_outlook_json(&run->outlook, json);
+    fr_json_end_object(json);
+    fr_run_counts_json(&run->counts, json);
 }

@@ -7,23 +7,32 @@
 
 #include "core/document/json.h"
 #include "report/table.h"
+#include "spec/result/run_outlook.h"
 
-/* What a run is predicted without; energy alone, where has_no_switches. */
-#define FR_RUN_IS_WITHOUT "failures, restarts, evaluation"
+/* What energy is predicted without, where lacks_switches. */
 #define FR_RUN_ENERGY_IS_WITHOUT "switches of the network"
 
 typedef struct fr_run_length {
     double n_steps, n_tokens; /* 0: not shown */
-    double seconds, usd, kwh; /* usd, kwh 0: not known */
+    fr_run_outlook outlook;
     int64_t n_nodes, n_devices;
-    bool has_no_switches; /* nobody said what those of the network draw */
+    fr_run_counts counts;
 } fr_run_length;
 
 /* A table of runs: the headings, a row, the lines below it. */
-void fr_run_length_begin(fr_table *table);
+void fr_run_length_begin(const fr_run_counts *counts, fr_table *table);
 void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table);
-void fr_run_length_legend(bool has_no_switches, fr_buffer *out);
+void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out);
+
+/* "failures, restarts, evaluation": what no run of an answer counts. */
+const char *fr_run_is_without(const fr_run_counts *counts);
+/* The same, and what is counted; no end of line. */
+void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out);
+/* Members "seconds", "usd" ... of an object that is open. */
+void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json);
+/* "run_is_without", "run_failures" and what belongs to them. */
+void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json);
 
 /* The run of one plan: a blank line, and the table with its legend. */
 FR_CHECKED fr_status fr_report_run_length_text(const fr_run_length *run,

@@ -36,14 +36,14 @@ static double seconds_per_step_second(const fr_run_conditions *c,
     return cycle * (1 + all.per_s * c->drain_s);
 }
 
-int64_t fr_checkpoint_best_interval(const fr_run_conditions *c)
+/* Seconds of steps between two checkpoints, at least so many, with the least
+ * expected time. */
+static double best_steps_s(const fr_run_conditions *c, double least_s)
 {
     const double ratio = (sqrt(5) - 1) / 2;
     const interruption all = interruption_of(c);
-    if (!(all.per_s > 0))
-        return 0;
     /* Golden section over the logarithm: the curve has one minimum. */
-    double low = log(c->step_s), high = log(fmax(20 / all.per_s, c->step_s));
+    double low = log(least_s), high = log(fmax(20 / all.per_s, least_s));
     for (int i = 0; i < 80; i++) {
         const double a = high - ratio * (high - low);
         const double b = low + ratio * (high - low);
@@ -53,13 +53,53 @@ int64_t fr_checkpoint_best_interval(const fr_run_conditions *c)
         else
             low = a;
     }
-    const double steps = floor(exp((low + high) / 2) / c->step_s);
+    return exp((low + high) / 2);
+}
+
+int64_t fr_checkpoint_best_interval(const fr_run_conditions *c)
+{
+    if (!(interruption_of(c).per_s > 0))
+        return 0;
+    const double steps = floor(best_steps_s(c, c->step_s) / c->step_s);
     if (steps < 1)
         return 1;
     return seconds_per_step_second(c, steps * c->step_s) <=
                    seconds_per_step_second(c, (steps + 1) * c->step_s)
                ? (int64_t)steps
                : (int64_t)steps + 1;
+}
+
+/* Squares of what interruptions take away from the steps, per second. */
+static double squares_per_s(const fr_run_conditions *c, double cycle_s)
+{
+    const double restart_s = c->restart_s + c->drain_s;
+    /* Means of down time and of its square: a hang is seen late, nodes are away
+     * for an exponential time. */
+    const double late_s = restart_s + c->hang_s, frac = c->hang_frac;
+    const double fail_s = (1 - frac) * restart_s + frac * late_s;
+    const double fail_s2 =
+        (1 - frac) * restart_s * restart_s + frac * late_s * late_s;
+    const double away_s = restart_s + c->absence_s;
+    const double away_s2 = away_s * away_s + c->absence_s * c->absence_s;
+    const double lost_s = cycle_s / 2, lost_s2 = cycle_s * cycle_s / 3;
+    return c->failures_per_s * (fail_s2 + 2 * fail_s * lost_s + lost_s2) +
+           c->interruptions_per_s * (away_s2 + 2 * away_s * lost_s + lost_s2);
+}
+
+fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
+{
+    /* No step is shorter. */
+    const double least_s = 1e-3;
+    const interruption all = interruption_of(c);
+    if (!(all.per_s > 0))
+        return (fr_run_stretch){.seconds = 1};
+    const double steps_s = best_steps_s(c, least_s);
+    const double seconds = seconds_per_step_second(c, steps_s);
+    return (fr_run_stretch){
+        .seconds = seconds,
+        .interruptions = seconds * all.per_s,
+        .variance_s2_per_s = squares_per_s(c, steps_s + c->blocked_s),
+        .waiting_frac = all.down_s / (1 / all.per_s + all.down_s)};
 }
 
 double fr_run_expected_goodput(const fr_run_conditions *c)

@@ -18,6 +18,22 @@
  * run, so nothing needs to be saved but its end. */
 int64_t fr_checkpoint_best_interval(const fr_run_conditions *conditions);
 
+/*
+ * What interruptions and checkpoints make of a second of steps, at the best
+ * interval whatever the step; the variance is that of a compound Poisson
+ * process whose losses are independent: interruptions come at a rate of r, and
+ * each loses its own down time and a part of a cycle, any part as likely.
+ */
+typedef struct fr_run_stretch {
+    double seconds;           /* expected, per second of steps; >= 1 */
+    double interruptions;     /* expected, per second of steps */
+    double variance_s2_per_s; /* of the run's length, per second of it */
+    double waiting_frac;      /* of the time: nodes stand still */
+} fr_run_stretch;
+
+/* Spares and a recorded presence are left out: none of either. */
+fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *conditions);
+
 /* Expected share of useful steps of a run without end, stragglers and input
  * apart; 0: not known in closed form (nodes that have to be waited for). */
 double fr_run_expected_goodput(const fr_run_conditions *conditions);

@@ -120,7 +120,8 @@ static bool is_same_answer(const fr_sweep_point *a, const fr_sweep_point *b)
            a->capacity_bytes == b->capacity_bytes &&
            a->usd_per_h == b->usd_per_h &&
            a->kwh_per_1e9_tokens == b->kwh_per_1e9_tokens &&
-           a->run_s == b->run_s && a->all_s == b->all_s && a->goal == b->goal;
+           a->run.seconds == b->run.seconds && a->all_s == b->all_s &&
+           a->goal == b->goal;
 }
 
 bool fr_sweep_key_acts(const fr_sweep *sweep, int i_key)

@@ -34,7 +34,7 @@ typedef struct fr_sweep_point {
     uint64_t peak_bytes, capacity_bytes;
     double p_fits; /* how likely they do; 0: not known */
     double usd_per_h, usd_per_1e9_tokens, kwh_per_1e9_tokens;
-    double run_s, run_usd, run_kwh; /* of the goal's tokens, 0: none given */
+    fr_run_outlook run; /* of the goal's tokens */
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
     char broken[200]; /* which */
     /* Of a tuned point: plans that were walked over and simulated; none of
@@ -65,7 +65,7 @@ typedef struct fr_sweep {
     bool is_exact;             /* each in the whole space of tune */
     bool is_weak;              /* the batch grows with the devices */
     bool has_tokens;           /* lists of layers have samples */
-    bool lacks_switches;       /* energy is without those of the network */
+    fr_run_counts counts;
     int64_t n_trials; /* equal ones, side by side; 0: the points are no such */
     double knee_frac;
     char goal[24], goal_unit[24]; /* "": none was asked for */

@@ -8,6 +8,7 @@
 
 #include "core/base/err.h"
 #include "spec/result/prediction.h"
+#include "spec/result/run_outlook.h"
 
 typedef struct fr_plan fr_plan; /* plan.h */
 
@@ -21,10 +22,10 @@ typedef struct fr_tuned {
     int64_t global_batch;     /* sequences per step */
     int64_t n_ranks, n_nodes; /* that it occupies */
     double value;             /* of the goal; HUGE_VAL where a limit breaks */
-    double run_s, run_usd, run_kwh; /* the goal's run; 0: not known */
-    bool is_tie;                    /* the model's error hides the difference */
-    char why[160];                  /* why it loses: "+12 % exposed dp" */
-    uint32_t run_by;                /* who can execute it: bits of target.h */
+    fr_run_outlook run;       /* the goal's */
+    bool is_tie;              /* the model's error hides the difference */
+    char why[160];            /* why it loses: "+12 % exposed dp" */
+    uint32_t run_by;          /* who can execute it: bits of target.h */
 } fr_tuned;
 
 /* Laid out as an fr_vec. */
@@ -82,9 +83,9 @@ enum { FR_TUNING_MEASURED = 16 };
 
 typedef struct fr_tuning {
     fr_tuning_goal goal;
-    bool lacks_switches; /* energy is without those of the network */
-    bool is_for_any;     /* whoever can execute it, or nobody */
-    fr_tuned best;       /* plan NULL: nothing fits, see nearest */
+    fr_run_counts counts;
+    bool is_for_any; /* whoever can execute it, or nobody */
+    fr_tuned best;   /* plan NULL: nothing fits, see nearest */
     fr_tuned robust; /* a tie that is more robust than the best, the most so of
                         those looked at; NULL: there is none */
     struct {         /* the tie of the fewest ranks, where those are fewer */

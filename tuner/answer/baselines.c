@@ -26,8 +26,9 @@ static char *why_not(const fr_goal *goal, const fr_plan_space_request *space,
 {
     fr_job job = fr_goal_job(space->model, space->job);
     job.global_batch = tuned->global_batch;
-    return fr_goal_why_not(goal, &tuned->prediction, tuned->plan, &job,
-                           space->cluster, buf, n_buf);
+    const fr_goal_subject subject = {space->model, &job, space->cluster};
+    return fr_goal_why_not(goal, &tuned->prediction, tuned->plan, &subject, buf,
+                           n_buf);
 }
 
 /* ---- where every plan breaks a limit ------------------------------------- */
@@ -45,8 +46,10 @@ static fr_status first_of_trials(const fr_goal *goal, const fr_search_run *run,
             continue;
         fr_job job = fr_goal_job(one.request->model, one.request->job);
         fr_plan_space_plan(one.request, &one.candidate, &plan);
-        one.value = fr_goal_value(goal, &one.evaluation.prediction, &plan, &job,
-                                  one.request->cluster);
+        const fr_goal_subject subject = {one.request->model, &job,
+                                         one.request->cluster};
+        one.value =
+            fr_goal_value(goal, &one.evaluation.prediction, &plan, &subject);
         status = fr_vec_push(&anew, one);
     }
     if (status != FR_OK)

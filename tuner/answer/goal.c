@@ -17,12 +17,13 @@ static double step_of(const fr_goal_point *at)
 
 static double device_seconds_of(const fr_goal_point *at)
 {
-    return at->run.seconds * (double)at->run.n_devices / at->run.tokens;
+    return at->scale->n_steps * at->step_s * (double)at->run.n_devices /
+           at->run.tokens;
 }
 
 static double seconds_of(const fr_goal_point *at)
 {
-    return at->run.seconds;
+    return at->run.outlook.seconds;
 }
 
 /* HUGE_VAL where there is no price, or no power. */
@@ -33,19 +34,19 @@ static double known(double rate, double amount)
 
 static double usd_of(const fr_goal_point *at)
 {
-    return known(at->scale->usd_per_h, at->run.usd);
+    return known(at->scale->usd_per_h, at->run.outlook.usd);
 }
 
 static double kwh_of(const fr_goal_point *at)
 {
-    return known(at->scale->kw, at->run.kwh);
+    return known(at->scale->kw, at->run.outlook.kwh);
 }
 
 /* Of equally many devices the faster run is better, by less than a device. */
 static double devices_of(const fr_goal_point *at)
 {
     return (double)at->run.n_devices +
-           0.5 * at->run.seconds / at->goal->deadline_s;
+           0.5 * at->run.outlook.seconds / at->goal->deadline_s;
 }
 
 static double taken_of(const fr_goal_point *at)
@@ -186,43 +187,75 @@ static double power_w(const fr_plan *plan, const fr_cluster *cluster,
                               fmin(1, (double)fr_plan_world(plan) / n_slots));
 }
 
-fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
-                               const fr_job *job, const fr_cluster *cluster)
+static fr_run_stretch stretch_of(const fr_goal *goal, const fr_plan *plan,
+                                 const fr_goal_subject *of, int64_t n_nodes)
 {
+    fr_run_hazards hazards = goal->hazards;
+    if (!goal->is_disturbed)
+        return (fr_run_stretch){.seconds = 1};
+    hazards.is_spot = goal->is_spot;
+    const fr_run_met met =
+        fr_run_meet(&hazards, of->cluster, n_nodes, fr_plan_world(plan),
+                    fr_checkpoint_bytes(of->model, of->job, plan));
+    return fr_run_expected_stretch(&met.conditions);
+}
+
+fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
+                               const fr_goal_subject *subject)
+{
+    const fr_job *job = subject->job;
+    const fr_cluster *cluster = subject->cluster;
     double batch = (double)job->global_batch * (double)job->seq;
     double least =
         goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
     double more =
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
     int64_t n_nodes = nodes_of(plan, cluster);
+    const fr_run_stretch stretch = stretch_of(goal, plan, subject, n_nodes);
+    const double waits = stretch.waiting_frac;
     return (fr_goal_scale){
         .tokens = least * more,
         .n_steps = least * more / batch,
         .usd_per_h = usd_per_h(goal, cluster, n_nodes),
-        .kw = power_w(plan, cluster, n_nodes) / 1000,
+        .kw = (power_w(plan, cluster, n_nodes) * (1 - waits) +
+               fr_cluster_power_w(cluster, n_nodes, 0) * waits) /
+              1000,
+        .stretch = stretch,
         .n_nodes = n_nodes,
         .n_devices = fr_plan_world(plan),
     };
 }
 
-static fr_goal_run run_at(const fr_goal_scale *scale, double step_s)
+fr_goal_run fr_goal_run_at(const fr_goal_scale *scale, double step_s)
 {
-    double seconds = scale->n_steps * step_s, hours = seconds / 3600;
+    /* Of the normal distribution: many interruptions add up. */
+    const double quantile_95 = 1.6448536269514722;
+    const fr_run_stretch *stretch = &scale->stretch;
+    const double steps_s = scale->n_steps * step_s;
+    const double seconds = steps_s * stretch->seconds, hours = seconds / 3600;
+    const double interruptions = steps_s * stretch->interruptions;
+    const double deviation_s = sqrt(stretch->variance_s2_per_s * seconds);
+    /* With fewer, 19 of 20 runs meet none. */
+    const bool is_met = interruptions > -log(0.95);
+    const fr_run_outlook outlook = {
+        .seconds = seconds,
+        .seconds_p95 = seconds + (is_met ? quantile_95 * deviation_s : 0),
+        .usd = scale->usd_per_h * hours,
+        .kwh = scale->kw * hours,
+        .useful_frac = 1 / stretch->seconds,
+        .interruptions = interruptions};
     return (fr_goal_run){.n_steps = scale->n_steps,
                          .tokens = scale->tokens,
-                         .seconds = seconds,
-                         .usd = scale->usd_per_h * hours,
-                         .kwh = scale->kw * hours,
+                         .outlook = outlook,
                          .n_nodes = scale->n_nodes,
                          .n_devices = scale->n_devices};
 }
 
 fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
-                           const fr_plan *plan, const fr_job *job,
-                           const fr_cluster *cluster)
+                           const fr_plan *plan, const fr_goal_subject *subject)
 {
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
-    return run_at(&scale, step_s);
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
+    return fr_goal_run_at(&scale, step_s);
 }
 
 fr_job fr_goal_job(const fr_model *model, const fr_job *job)
@@ -272,8 +305,8 @@ static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
 {
     const fr_goal *goal = at->goal;
     const limit all[N_LIMITS] = {
-        {"time", goal->deadline_s > 0, at->run.seconds, goal->deadline_s,
-         as_duration},
+        {"time", goal->deadline_s > 0, at->run.outlook.seconds_p95,
+         goal->deadline_s, as_duration},
         {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, fr_format_usd},
         {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh,
          fr_format_kwh},
@@ -321,7 +354,7 @@ bool fr_goal_weighs_devices(const fr_goal *goal)
 static fr_goal_point point_at(const fr_goal *goal, const fr_goal_scale *scale,
                               double step_s, double taken_frac)
 {
-    return (fr_goal_point){goal, scale, run_at(scale, step_s), step_s,
+    return (fr_goal_point){goal, scale, fr_goal_run_at(scale, step_s), step_s,
                            taken_frac};
 }
 
@@ -368,10 +401,9 @@ double fr_goal_taken_frac(const fr_prediction *prediction)
 }
 
 double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
-                     const fr_plan *plan, const fr_job *job,
-                     const fr_cluster *cluster)
+                     const fr_plan *plan, const fr_goal_subject *subject)
 {
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
     if (!prediction->memory.fits || !(prediction->step_s > 0))
         return HUGE_VAL;
     return fr_goal_at(goal, &scale, prediction->step_s,
@@ -391,12 +423,12 @@ static const limit *find_broken(const limit *limits)
 }
 
 char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
-                      const fr_plan *plan, const fr_job *job,
-                      const fr_cluster *cluster, char *buf, size_t n_buf)
+                      const fr_plan *plan, const fr_goal_subject *subject,
+                      char *buf, size_t n_buf)
 {
     char is[FR_FORMAT_MAX] = "not known", most[FR_FORMAT_MAX];
     limit limits[N_LIMITS];
-    const fr_goal_scale scale = fr_goal_scale_of(goal, plan, job, cluster);
+    const fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
     const fr_goal_point at = point_at(goal, &scale, prediction->step_s,
                                       fr_goal_taken_frac(prediction));
     list_limits(&at, limits);

@@ -9,6 +9,10 @@
  *
  *     S(B) = S_min (1 + B_crit / B),   E(B) = B S(B) = E_min (1 + B / B_crit)
  *
+ * Failures, checkpoints and restarts stretch the time of a run by a factor
+ * that does not depend on the step (checkpoint_interval.h); a deadline is kept
+ * if 95 of 100 runs keep it.
+ *
  * For a fixed plan every objective grows with the step time, so that a lower
  * bound of the step is one of the goal: what a search prunes by.
  */
@@ -17,8 +21,11 @@
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
+#include "sim/run/checkpoint_interval.h"
+#include "sim/run/run_hazards.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
+#include "spec/result/run_outlook.h"
 
 typedef enum fr_goal_kind {
     FR_GOAL_STEP,       /* seconds of a step */
@@ -44,9 +51,18 @@ typedef struct fr_goal {
     double deadline_s, most_usd, most_kwh;
     int64_t most_devices;
     double least_headroom_frac; /* of the memory left free */
+    bool is_disturbed;          /* runs count what interrupts them: */
+    fr_run_hazards hazards;     /* as a user says it; is_spot as above */
     bool is_nearest; /* in place of the objective: by how much the constraint
                         that is broken most is exceeded, is / limit */
 } fr_goal;
+
+/* What a plan is for; borrowed. */
+typedef struct fr_goal_subject {
+    const fr_model *model;
+    const fr_job *job; /* as fr_goal_job() counts it */
+    const fr_cluster *cluster;
+} fr_goal_subject;
 
 /* What a row of the table asks for beside the plan: a mask. */
 enum {
@@ -59,15 +75,17 @@ enum {
 
 /* A whole run at so many seconds a step. */
 typedef struct fr_goal_run {
-    double n_steps, tokens, seconds;
-    double usd, kwh; /* of the nodes that it occupies; 0: not known */
+    double n_steps, tokens;
+    fr_run_outlook outlook;
     int64_t n_nodes, n_devices;
 } fr_goal_run;
 
 /* What plans of equally many ranks and threads have in common. */
 typedef struct fr_goal_scale {
     double n_steps, tokens;
-    double usd_per_h, kw; /* of the nodes; 0: not known */
+    double usd_per_h;       /* of the nodes; 0: not known */
+    double kw;              /* the same, while they train and wait */
+    fr_run_stretch stretch; /* what interruptions make of the steps */
     int64_t n_nodes, n_devices;
 } fr_goal_scale;
 
@@ -114,7 +132,9 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job);
 double fr_goal_taken_frac(const fr_prediction *prediction);
 
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
-                               const fr_job *job, const fr_cluster *cluster);
+                               const fr_goal_subject *subject);
+
+fr_goal_run fr_goal_run_at(const fr_goal_scale *scale, double step_s);
 
 /*
  * The value at so many seconds a step and such a share of the memory taken;
@@ -138,24 +158,22 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
  * it (all of them where it has no room); whole nodes are paid for.
  */
 fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
-                           const fr_plan *plan, const fr_job *job,
-                           const fr_cluster *cluster);
+                           const fr_plan *plan, const fr_goal_subject *subject);
 
 /*
  * Smaller is better; HUGE_VAL where the plan does not fit into memory, a
  * constraint is broken or a price or power that the goal needs is not known.
  */
 double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
-                     const fr_plan *plan, const fr_job *job,
-                     const fr_cluster *cluster);
+                     const fr_plan *plan, const fr_goal_subject *subject);
 
 /*
  * Which constraint a prediction breaks ("takes 41.2 days, the deadline is
  * 30.0 days"); "" where none.  Returns buf.
  */
 char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
-                      const fr_plan *plan, const fr_job *job,
-                      const fr_cluster *cluster, char *buf, size_t n_buf);
+                      const fr_plan *plan, const fr_goal_subject *subject,
+                      char *buf, size_t n_buf);
 
 /*
  * The rule by which the learning rate has to follow the batch for S(B) to

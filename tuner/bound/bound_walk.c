@@ -82,8 +82,9 @@ static void set_scale(const run *r, worker *w, const fr_plan *plan, descent *d)
     const fr_bound_walk *walk = r->walk;
     int64_t n_ranks = fr_plan_world(plan);
     if (n_ranks != w->scale_ranks || plan->n_threads != w->scale_threads) {
-        w->scale = fr_goal_scale_of(&walk->goal, plan, &walk->job,
-                                    walk->in.request->cluster);
+        const fr_goal_subject subject = {walk->in.request->model, &walk->job,
+                                         walk->in.request->cluster};
+        w->scale = fr_goal_scale_of(&walk->goal, plan, &subject);
         w->scale_ranks = n_ranks;
         w->scale_threads = plan->n_threads;
     }

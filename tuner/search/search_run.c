@@ -20,9 +20,11 @@ typedef struct pass {
 static double value_of(const pass *p, const fr_plan *plan,
                        const fr_evaluation *evaluation)
 {
+    const fr_goal_subject subject = {p->in->request->model, &p->counted,
+                                     p->in->request->cluster};
     return evaluation->outcome == FR_OUTCOME_SIMULATED
                ? fr_goal_value(&p->run->goal, &evaluation->prediction, plan,
-                               &p->counted, p->in->request->cluster)
+                               &subject)
                : HUGE_VAL;
 }
 

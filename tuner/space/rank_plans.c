@@ -73,7 +73,8 @@ static fr_goal_scale scale_of(const fr_goal *goal, const fr_trial *trial,
 {
     const fr_plan_space_request *request = trial->request;
     fr_job job = fr_goal_job(request->model, request->job);
-    return fr_goal_scale_of(goal, plan, &job, request->cluster);
+    const fr_goal_subject subject = {request->model, &job, request->cluster};
+    return fr_goal_scale_of(goal, plan, &subject);
 }
 
 static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
@@ -95,12 +96,8 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     tuned.run_by =
         fr_target_executors(fr_is_gpu_space(trial->request), tuned.plan,
                             trial->request->model, trial->request->job);
-    if (goal->kind != FR_GOAL_STEP || goal->tokens > 0) {
-        double hours = scale.n_steps * tuned.prediction.step_s / 3600;
-        tuned.run_s = 3600 * hours;
-        tuned.run_usd = scale.usd_per_h * hours;
-        tuned.run_kwh = scale.kw * hours;
-    }
+    if (goal->kind != FR_GOAL_STEP || goal->tokens > 0)
+        tuned.run = fr_goal_run_at(&scale, tuned.prediction.step_s).outlook;
     *out = tuned;
     return FR_OK;
 }

@@ -24,8 +24,8 @@ static void weigh(const fr_plan_space_request *space, const fr_goal *goal,
 {
     fr_job job = fr_goal_job(space->model, space->job);
     job.global_batch = t->best.global_batch;
-    fr_goal_scale scale =
-        fr_goal_scale_of(goal, t->best.plan, &job, space->cluster);
+    const fr_goal_subject subject = {space->model, &job, space->cluster};
+    fr_goal_scale scale = fr_goal_scale_of(goal, t->best.plan, &subject);
     for (int i = 0; i < FR_BASELINE_N; i++) {
         fr_tuned *b = &t->baselines[i].tuned;
         if (b->plan == NULL)

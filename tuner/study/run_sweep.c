@@ -168,8 +168,8 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     const fr_job job = fr_goal_job(at->model, &at->job);
     fr_goal_init(&any);
     const fr_goal *asked = goal != NULL ? goal : &any;
-    fr_goal_run run =
-        fr_goal_run_of(asked, prediction->step_s, plan, &job, at->cluster);
+    const fr_goal_subject subject = {at->model, &job, at->cluster};
+    fr_goal_run run = fr_goal_run_of(asked, prediction->step_s, plan, &subject);
     double hours_per_1e9 = 1e9 / prediction->tokens_per_s / 3600;
     point->n_nodes = run.n_nodes;
     point->usd_per_h =
@@ -177,15 +177,14 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     point->usd_per_1e9_tokens = point->usd_per_h * hours_per_1e9;
     point->kwh_per_1e9_tokens =
         fr_cluster_power_w(at->cluster, run.n_nodes, 1) / 1000 * hours_per_1e9;
-    if (asked->tokens > 0) {
-        point->run_s = run.seconds;
-        point->run_usd = run.usd;
-        point->run_kwh = run.kwh;
-    }
+    if (asked->tokens > 0)
+        point->run = run.outlook;
+    if (!(run.outlook.interruptions > 0))
+        point->run.useful_frac = 0; /* nothing to tell */
     if (goal == NULL)
         return;
-    point->goal = fr_goal_value(goal, prediction, plan, &job, at->cluster);
-    fr_goal_why_not(goal, prediction, plan, &job, at->cluster, broken,
+    point->goal = fr_goal_value(goal, prediction, plan, &subject);
+    fr_goal_why_not(goal, prediction, plan, &subject, broken,
                     sizeof point->broken);
     fr_err why;
     if (broken[0] == '\0' &&

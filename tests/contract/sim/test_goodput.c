@@ -216,6 +216,49 @@ static void test_closed_form(void)
 }
 
 /* What follows from the request alone. */
+/* Mean, 95th percentile, waits and interruptions of long runs at the best
+ * interval, in closed form and as they are met. */
+static void test_stretch(void)
+{
+    static const double mtbf_s[] = {2500, 20000, 400000};
+    for (int i = 0; i < 6; i++) {
+        fr_run_conditions c = {.step_s = 1,
+                               .blocked_s = i < 3 ? 60 : 5,
+                               .drain_s = i < 3 ? 0 : 120,
+                               .failures_per_s = 1 / mtbf_s[i % 3],
+                               .restart_s = 300,
+                               .hang_frac = 0.1,
+                               .hang_s = 600,
+                               .n_spares = -1};
+        const fr_run_request request = {
+            .work_s = 40 * 86400, .n_runs = 2000, .seed = 11};
+        fr_goodput found;
+        fr_err err;
+        if (i % 2 == 1) {
+            c.interruptions_per_s = 1.0 / 40000;
+            c.absence_s = 900;
+        }
+        c.every_steps = fr_checkpoint_best_interval(&c);
+        const fr_run_stretch stretch = fr_run_expected_stretch(&c);
+        if (!CHECK_OK(fr_run_replicas(&c, &request, &found, &err), &err))
+            return;
+        const double mean_days = 40 * stretch.seconds;
+        const double deviation_days =
+            sqrt(stretch.variance_s2_per_s * mean_days * 86400) / 86400;
+        const double spread_days =
+            found.finish_days.p95 - found.finish_days_mean;
+        CHECK_NEAR(found.finish_days_mean, mean_days, 0.004);
+        CHECK_NEAR(spread_days, 1.645 * deviation_days, 0.25);
+        CHECK_WITHIN(found.finish_days.p95, mean_days + 1.645 * deviation_days,
+                     0.005 * mean_days);
+        CHECK_WITHIN(found.waterfall[FR_RUN_RESTART] +
+                         found.waterfall[FR_RUN_IDLE],
+                     stretch.waiting_frac, 0.01);
+        CHECK_NEAR(found.interruptions, 40 * 86400 * stretch.interruptions,
+                   0.15);
+    }
+}
+
 static void test_requests(void)
 {
     const fr_run_request request = {
@@ -276,6 +319,6 @@ static void test_presence(void)
         CHECK_WITHIN(found.waterfall[FR_RUN_LOST], 90.0 / 14400, 2e-4);
 }
 
-CHECK_MAIN({"against steps", test_against_steps},
+CHECK_MAIN({"against steps", test_against_steps}, {"stretch", test_stretch},
            {"closed form", test_closed_form}, {"requests", test_requests},
            {"presence", test_presence})

@@ -409,6 +409,11 @@ static bool enumerate(const problem *p, enumerated *out)
     return true;
 }
 
+static fr_goal_subject subject_of(const problem *p)
+{
+    return (fr_goal_subject){&p->f.model, &p->f.job, &p->f.cluster};
+}
+
 static void weigh(const problem *p, const fr_goal *goal, enumerated *all)
 {
     fr_goal nearest = *goal;
@@ -417,13 +422,12 @@ static void weigh(const problem *p, const fr_goal *goal, enumerated *all)
     for (size_t i = 0; i < p->space.plans.n; i++) {
         const fr_prediction *at = &all->at[i].prediction;
         const fr_plan *plan = &all->plans[i];
+        const fr_goal_subject subject = subject_of(p);
         if (all->at[i].outcome != FR_OUTCOME_SIMULATED)
             continue;
-        all->best = fmin(
-            all->best, fr_goal_value(goal, at, plan, &p->f.job, &p->f.cluster));
-        all->least_excess =
-            fmin(all->least_excess,
-                 fr_goal_value(&nearest, at, plan, &p->f.job, &p->f.cluster));
+        all->best = fmin(all->best, fr_goal_value(goal, at, plan, &subject));
+        all->least_excess = fmin(all->least_excess,
+                                 fr_goal_value(&nearest, at, plan, &subject));
     }
 }
 
@@ -438,8 +442,14 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     while (all->at[k].outcome != FR_OUTCOME_SIMULATED && k > 0)
         k--;
     double step_s = fmax(all->at[k].prediction.step_s, 1e-3);
-    fr_goal_run run =
-        fr_goal_run_of(&goal, step_s, &all->plans[k], &p->f.job, &p->f.cluster);
+    const fr_goal_subject subject = subject_of(p);
+    /* Failures every so often, whatever the rate. */
+    goal.is_disturbed = pick(rng, 2) == 0;
+    goal.hazards = fr_run_hazards_none();
+    goal.hazards.device_mtbf_s = 1e4 * (double)(1 + pick(rng, 1000));
+    goal.hazards.restart_s = 60 * (double)pick(rng, 10);
+    const fr_run_outlook run =
+        fr_goal_run_of(&goal, step_s, &all->plans[k], &subject).outlook;
     double slack = 0.3 + 0.2 * (double)pick(rng, 7);
     const fr_goal_row *row = fr_goal_row_of(goal.kind);
     goal.is_spot = pick(rng, 3) == 0;
@@ -450,7 +460,7 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     if (pick(rng, 5) == 0)
         goal.most_kwh = slack * run.kwh;
     if (pick(rng, 5) == 0)
-        goal.most_devices = 1 + pick(rng, run.n_devices);
+        goal.most_devices = 1 + pick(rng, fr_plan_world(&all->plans[k]));
     if (pick(rng, 4) == 0)
         goal.least_headroom_frac = 0.1 * (double)(1 + pick(rng, 5));
     return goal;

@@ -20,6 +20,7 @@ static const char two_nodes[] =
     "</cluster>\n";
 
 typedef struct fixture {
+    fr_model model;
     fr_cluster cluster;
     fr_plan plan;
     fr_job job;
@@ -48,10 +49,21 @@ static void setup(fixture *f, const char *prices)
     fr_goal_init(&f->goal);
 }
 
+static fr_goal_subject subject_of(const fixture *f)
+{
+    return (fr_goal_subject){&f->model, &f->job, &f->cluster};
+}
+
 static double value(const fixture *f)
 {
-    return fr_goal_value(&f->goal, &f->prediction, &f->plan, &f->job,
-                         &f->cluster);
+    const fr_goal_subject subject = subject_of(f);
+    return fr_goal_value(&f->goal, &f->prediction, &f->plan, &subject);
+}
+
+static fr_goal_run run_at(const fixture *f, double step_s)
+{
+    const fr_goal_subject subject = subject_of(f);
+    return fr_goal_run_of(&f->goal, step_s, &f->plan, &subject);
 }
 
 static const char price[] = "price=\"11.3USD/h\" spot-price=\"4.1USD/h\"";
@@ -61,21 +73,20 @@ static void test_run_by_hand(void)
     fixture f;
     setup(&f, price);
     f.goal.tokens = 5e9;
-    fr_goal_run run =
-        fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
+    fr_goal_run run = run_at(&f, 1.37);
     double n_steps = 5e9 / (96 * 2048), hours = n_steps * 1.37 / 3600;
     CHECK_NEAR(run.n_steps, n_steps, 1e-12);
-    CHECK_NEAR(run.seconds, n_steps * 1.37, 1e-12);
+    CHECK_NEAR(run.outlook.seconds, n_steps * 1.37, 1e-12);
     CHECK_INT(run.n_nodes, 2);
     CHECK_INT(run.n_devices, 6);
-    CHECK_NEAR(run.usd, 2 * 11.3 * hours, 1e-12);
-    CHECK_NEAR(run.kwh, 2 * (617 + 4 * 413) / 1000.0 * hours, 1e-12);
+    CHECK_NEAR(run.outlook.usd, 2 * 11.3 * hours, 1e-12);
+    CHECK_NEAR(run.outlook.kwh, 2 * (617 + 4 * 413) / 1000.0 * hours, 1e-12);
     f.goal.is_spot = true;
-    run = fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
-    CHECK_NEAR(run.usd, 2 * 4.1 * hours, 1e-12);
+    run = run_at(&f, 1.37);
+    CHECK_NEAR(run.outlook.usd, 2 * 4.1 * hours, 1e-12);
     f.goal.tokens = 0; /* the job's steps */
-    run = fr_goal_run_of(&f.goal, 1.37, &f.plan, &f.job, &f.cluster);
-    CHECK_NEAR(run.seconds, 700 * 1.37, 1e-12);
+    run = run_at(&f, 1.37);
+    CHECK_NEAR(run.outlook.seconds, 700 * 1.37, 1e-12);
     fr_cluster_release(&f.cluster);
 }
 
@@ -118,13 +129,13 @@ static void test_critical_batch(void)
     setup(&f, price);
     f.goal.tokens = 4.3e9;
     f.goal.critical_batch = 96 * 2048;
-    fr_goal_run run = fr_goal_run_of(&f.goal, 1, &f.plan, &f.job, &f.cluster);
+    fr_goal_run run = run_at(&f, 1);
     double least_steps = 4.3e9 / f.goal.critical_batch;
     CHECK_NEAR(run.tokens, 2 * 4.3e9, 1e-12);
     CHECK_NEAR(run.n_steps, 2 * least_steps, 1e-12);
     for (int64_t batch = 3; batch < 5000; batch *= 7) {
         f.job.global_batch = batch;
-        run = fr_goal_run_of(&f.goal, 1, &f.plan, &f.job, &f.cluster);
+        run = run_at(&f, 1);
         CHECK_NEAR((run.n_steps / least_steps - 1) * (run.tokens / 4.3e9 - 1),
                    1, 1e-9);
     }
@@ -136,6 +147,7 @@ static void test_constraints(void)
     fixture f;
     char why[160];
     setup(&f, price);
+    const fr_goal_subject subject = subject_of(&f);
     f.goal.tokens = 5e9;
     const fr_goal free = f.goal;
     CHECK(isfinite(value(&f)));
@@ -154,8 +166,8 @@ static void test_constraints(void)
         CHECK(isfinite(value(&f)));
         *rows[i].limit = rows[i].at * 0.9999;
         CHECK(value(&f) == HUGE_VAL);
-        CHECK_HAS(fr_goal_why_not(&f.goal, &f.prediction, &f.plan, &f.job,
-                                  &f.cluster, why, sizeof why),
+        CHECK_HAS(fr_goal_why_not(&f.goal, &f.prediction, &f.plan, &subject,
+                                  why, sizeof why),
                   rows[i].word);
     }
     f.goal = free;
@@ -181,6 +193,7 @@ static void test_bound(void)
     fixture f;
     uint64_t state = 88172645463325252u;
     setup(&f, price);
+    const fr_goal_subject subject = subject_of(&f);
     for (int i = 0; i < 20000; i++) {
         double random[6];
         for (int k = 0; k < 6; k++) {
@@ -194,12 +207,14 @@ static void test_bound(void)
                            .deadline_s = 2e4 * random[1],
                            .most_usd = i % 2 ? 90 * random[2] : 0,
                            .critical_batch = i % 3 ? 1e6 * random[3] : 0,
-                           .least_headroom_frac = i % 5 ? 0 : random[4]};
+                           .least_headroom_frac = i % 5 ? 0 : random[4],
+                           .is_disturbed = i % 7 < 3,
+                           .hazards = {.device_mtbf_s = 3e4 * random[2],
+                                       .restart_s = 60 * random[3]}};
         f.plan.dp = 1 + i % 12;
         f.prediction.step_s = 0.2 + 2 * random[5];
         double shorter_s = f.prediction.step_s * random[0];
-        fr_goal_scale scale =
-            fr_goal_scale_of(&f.goal, &f.plan, &f.job, &f.cluster);
+        fr_goal_scale scale = fr_goal_scale_of(&f.goal, &f.plan, &subject);
         CHECK(fr_goal_at(&f.goal, &scale, shorter_s, 0) <= value(&f));
     }
     fr_cluster_release(&f.cluster);
@@ -244,6 +259,41 @@ static void test_table(void)
     CHECK(fr_goal_row_of(FR_GOAL_N) == NULL);
 }
 
+/* What interrupts a run makes it longer and dearer, and its end uncertain; the
+ * rate of tokens is that of its steps. */
+static void test_failures(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 5e9;
+    const double n_steps = 5e9 / (96 * 2048), steps_s = n_steps * 1.37;
+    f.goal.hazards = fr_run_hazards_none();
+    f.goal.hazards.device_mtbf_s = 6 * 3000;
+    f.goal.hazards.restart_s = 300;
+    f.goal.kind = FR_GOAL_THROUGHPUT;
+    const double rate = value(&f);
+    f.goal.kind = FR_GOAL_COST;
+    CHECK_NEAR(value(&f), 2 * 11.3 * steps_s / 3600, 1e-12);
+    f.goal.is_disturbed = true;
+    const fr_run_outlook run = run_at(&f, 1.37).outlook;
+    /* Checkpoints of no bytes are free: a failure in 3000 s, 300 s of restart
+     * that may fail as well, and a few hangs. */
+    const double down_s = 3000 * expm1(0.1) + 600 * 7.0 / 419;
+    CHECK_NEAR(run.seconds, steps_s * (1 + down_s / 3000), 1e-4);
+    CHECK_NEAR(run.useful_frac, steps_s / run.seconds, 1e-12);
+    CHECK_NEAR(run.interruptions, run.seconds / 3000, 1e-12);
+    CHECK_NEAR(run.usd, 2 * 11.3 * run.seconds / 3600, 1e-12);
+    CHECK_NEAR(value(&f), run.usd, 1e-12);
+    CHECK(run.kwh < 2 * 2.269 * run.seconds / 3600);
+    f.goal.kind = FR_GOAL_THROUGHPUT;
+    CHECK(value(&f) == rate);
+    f.goal.deadline_s = run.seconds * 1.001;
+    CHECK(isinf(value(&f)));
+    f.goal.deadline_s = run.seconds_p95 * 1.001;
+    CHECK(isfinite(value(&f)));
+    fr_cluster_release(&f.cluster);
+}
+
 static void test_lr_rule(void)
 {
     fr_job job;
@@ -258,4 +308,4 @@ CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
            {"critical_batch", test_critical_batch},
            {"constraints", test_constraints}, {"bound", test_bound},
            {"no_price", test_no_price}, {"table", test_table},
-           {"lr_rule", test_lr_rule})
+           {"lr_rule", test_lr_rule}, {"failures", test_failures})

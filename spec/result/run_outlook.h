@@ -1,0 +1,25 @@
+/*
+ * run_outlook.h: what a whole run at a predicted step time takes, and what is
+ * counted in it.
+ */
+#ifndef FR_SPEC_RESULT_RUN_OUTLOOK_H
+#define FR_SPEC_RESULT_RUN_OUTLOOK_H
+
+#include <stdbool.h>
+
+typedef struct fr_run_outlook {
+    double seconds;       /* expected; 0: no run is told of */
+    double seconds_p95;   /* 95 of 100 runs are over by then */
+    double usd, kwh;      /* of the nodes that it occupies; 0: not known */
+    double useful_frac;   /* of the seconds: steps that count; 0: not told */
+    double interruptions; /* expected */
+} fr_run_outlook;
+
+typedef struct fr_run_counts {
+    bool has_failures;    /* with them, checkpoints and restarts */
+    bool is_mtbf_assumed; /* published figures of others */
+    bool lacks_spot_rate; /* spot nodes are as if they stayed */
+    bool lacks_switches;  /* energy is without those of the network */
+} fr_run_counts;
+
+#endif
