@@ -128,12 +128,16 @@ static double fused_s(const fr_instr *instr, host_kind kind)
     return seconds * fused_backward * (kind == HOST_ATTENTION ? 1.0 : 0.5);
 }
 
-/* For each member a view, made in Python, and a copy: DeepSpeed 0.3's
- * partition_parameters.py, ProcessGroupNCCL's allgather of lists. */
+/* For each member, one operator after the other: where parameters are gathered
+ * a view of its part, where gradients are scattered a view of the whole and one
+ * of its part (DeepSpeed 0.3.13's _allgather_param, _reduce_scatter_gradient in
+ * runtime/zero/partition_parameters.py); then, in ProcessGroupNCCL's
+ * collectives of lists, its row of a flat tensor and a copy from or to that. */
 static double list_s(const fr_plan *plan, const fr_instr *instr)
 {
     int64_t n = fr_plan_group_size(plan, (fr_axis)instr->axis);
-    return module_s + 2.0 * (double)n * backward_operator_s;
+    double n_operators = instr->op == FR_OP_REDUCE_SCATTER ? 4.0 : 3.0;
+    return module_s + n_operators * (double)n * backward_operator_s;
 }
 
 double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,

@@ -301,6 +301,9 @@ static void read_kernels(const fr_case *row, const fr_framework *how,
 {
     const char *other = row->field[FR_CASE_OTHER_OPTS];
     fr_plan *plan = &setup->plan;
+    int flash_kind = fr_case_parse_flash_kind(row->field[FR_CASE_FLASH_ATTN]);
+    if (flash_kind >= 0)
+        plan->flash_kind = (fr_flash_kind)flash_kind;
     plan->scaling =
         fr_case_parse_scaling(row->field[FR_CASE_PRECISION], plan->scaling);
     plan->is_grad_added_apart |=

@@ -279,6 +279,13 @@ int fr_case_parse_flash(const char *text)
                : 0;
 }
 
+int fr_case_parse_flash_kind(const char *text)
+{
+    if (fr_case_has(text, "FlashAttention-1"))
+        return FR_FLASH_1;
+    return fr_case_has(text, "FlashAttention-2") ? FR_FLASH_2 : -1;
+}
+
 int fr_case_find_switch(const char *text, const char *name)
 {
     const char *at = strcasestr(text, name);

@@ -55,6 +55,8 @@ FR_CHECKED fr_status fr_case_parse_schedule(const char *text, int *out,
 
 /* "yes (cuDNN/TE fused)", "SDPA", "no (23.08 default)"; 1, 0, -1: not said. */
 int fr_case_parse_flash(const char *text);
+/* "yes (FlashAttention-2)": which, -1: not said. */
+int fr_case_parse_flash_kind(const char *text);
 /* "yes ...", "no ...", "true"; -1: not said. */
 int fr_case_parse_switch(const char *text);
 /* "overlap_grad_reduce=True" within other options; -1: not said. */

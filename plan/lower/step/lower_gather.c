@@ -172,9 +172,11 @@ static bool is_by_parameter(const lower_context *context)
            context->plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
-/* The parts of a unit, in elements, that each go in one collective. */
+/* The parts of a unit, in elements, that each go in one collective: tensors of
+ * `least` elements and more that have one for each rank, what is smaller with
+ * the last of them. */
 static int list_pieces(const lower_rank *rank, const lower_unit *unit,
-                       uint64_t pieces[MOST_PIECES])
+                       uint64_t least, uint64_t pieces[MOST_PIECES])
 {
     const uint64_t n_shards = rank->context->sharding.n_shards[unit->is_expert];
     uint64_t left = unit->n;
@@ -184,8 +186,8 @@ static int list_pieces(const lower_rank *rank, const lower_unit *unit,
          i++) {
         const fr_tensor *tensor = &rank->tensors.items[i];
         if (tensor->first < unit->first ||
-            tensor->first >= unit->first + unit->n ||
-            tensor->n < deepspeed->persistent_below)
+            tensor->first >= unit->first + unit->n || tensor->n < least ||
+            tensor->n < n_shards)
             continue;
         uint64_t size = tensor->n / n_shards * n_shards;
         pieces[n++] = size < left ? size : left;
@@ -214,7 +216,7 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
     const uint64_t n_shards = context->sharding.n_shards[unit->is_expert];
     uint64_t pieces[MOST_PIECES];
-    int n = list_pieces(rank, unit, pieces);
+    int n = list_pieces(rank, unit, deepspeed->persistent_below, pieces);
     for (int i = 0; i < n; i++) {
         const fr_move move =
             fr_sharding_gather(&context->sharding, unit->is_expert, pieces[i]);
@@ -379,7 +381,8 @@ static void scatter_pieces(lower_rank *rank, const lower_unit *unit,
     const uint64_t grad_bytes = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t n_shards = context->sharding.n_shards[unit->is_expert];
     uint64_t pieces[MOST_PIECES], at = 0;
-    int n = list_pieces(rank, unit, pieces);
+    /* Gradients also of parameters that stay whole. */
+    int n = list_pieces(rank, unit, 0, pieces);
     for (int i = 0; i < n; i++) {
         move.n = pieces[i];
         fr_instr *instr = lower_move(context, &move);

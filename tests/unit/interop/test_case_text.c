@@ -160,6 +160,12 @@ static void test_switches(void)
     CHECK_INT(fr_case_parse_flash("no (an old default)"), 0);
     CHECK_INT(fr_case_parse_flash(""), -1);
     CHECK_INT(fr_case_parse_flash("math"), 0);
+    CHECK_INT(fr_case_parse_flash("yes (FlashAttention-2: by default)"), 1);
+    CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-2: by default)"),
+              FR_FLASH_2);
+    CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-1)"), FR_FLASH_1);
+    CHECK_INT(fr_case_parse_flash_kind("yes (cuDNN/TE fused)"), -1);
+    CHECK_INT(fr_case_parse_flash_kind(""), -1);
     CHECK_INT(fr_case_parse_switch("Yes (default when tp>1)"), 1);
     CHECK_INT(fr_case_parse_switch(""), -1);
     const char *opts = "overlap_grad_reduce=True; overlap_param_gather=None";
