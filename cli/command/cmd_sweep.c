@@ -101,15 +101,22 @@ static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
                      row->summary);
 }
 
-/* The most nodes of a point of which energy is told. */
-static int64_t most_powered_nodes(const fr_sweep *sweep)
+/* What the run of any point counts, or lacks. */
+static fr_run_counts counts_of(const fr_goal *goal,
+                               const fr_sweep_points *points)
 {
-    int64_t most = 0;
-    for (size_t i = 0; i < sweep->n_points; i++)
-        if (sweep->points[i].kwh_per_1e9_tokens > 0 &&
-            sweep->points[i].n_nodes > most)
-            most = sweep->points[i].n_nodes;
-    return most;
+    fr_run_counts all = {0};
+    for (size_t i = 0; i < points->sweep.n_points; i++) {
+        const fr_sweep_point *point = &points->sweep.points[i];
+        const fr_run_counts one = fr_cli_run_counts(
+            goal, points->cases[i].cluster,
+            point->kwh_per_1e9_tokens > 0 ? point->n_nodes : 0);
+        all.has_failures |= one.has_failures;
+        all.is_mtbf_assumed |= one.is_mtbf_assumed;
+        all.lacks_spot_rate |= one.lacks_spot_rate;
+        all.lacks_switches |= one.lacks_switches;
+    }
+    return all;
 }
 
 static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
@@ -153,8 +160,7 @@ FR_COMMAND_FUNCTION(sweep)
     if (points.sweep.is_fixed)
         fr_note_idle_in_sweep(cli, &inputs, points.cases,
                               points.sweep.n_points);
-    points.sweep.counts = fr_cli_run_counts(&goal, &inputs.cluster,
-                                            most_powered_nodes(&points.sweep));
+    points.sweep.counts = counts_of(&goal, &points);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status,

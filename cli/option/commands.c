@@ -196,9 +196,10 @@ const fr_command fr_commands[] = {
      NULL, sweep_options, sweep_usual,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
-     "gpu-price, power,\nmodel, ranks, and all options of the plan and the "
-     "job.  Several: every\ncombination.  Each point is tuned, or (--fixed) "
-     "simulated under the plan of the\noptions.  What cannot be is a row with "
+     "gpu-price, power,\nmtbf, restart, storage-write, spot-every, jitter, "
+     "slow, model, ranks, and all\noptions of the plan and the job.  Several: "
+     "every combination.  Each point is\ntuned, or (--fixed) "
+     "simulated under the plan of the options.  What cannot be is\na row with "
      "the reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "

@@ -416,6 +416,70 @@ static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
     return FR_OK;
 }
 
+/* Of what the cluster says; a multiple of nothing is none. */
+static fr_status turn_said(const char *what, double *member, fr_knob_value to,
+                           fr_err *err)
+{
+    if (to.is_factor && !(*member > 0))
+        return fr_fail(err, FR_INPUT,
+                       "%s: the cluster says none that could be multiplied; "
+                       "give a value",
+                       what);
+    *member = turned(*member, to);
+    return FR_OK;
+}
+
+/* Of a device, and that is all that fails. */
+static fr_status turn_mtbf(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    cluster->node_mtbf_s = 0;
+    return turn_said("mtbf", &cluster->device_mtbf_s, to, err);
+}
+
+static fr_status turn_restart(fr_cluster *cluster, fr_knob_value to,
+                              fr_err *err)
+{
+    return turn_said("restart", &cluster->restart_s, to, err);
+}
+
+static fr_status turn_spot_every(fr_cluster *cluster, fr_knob_value to,
+                                 fr_err *err)
+{
+    double *per_h = &cluster->spot_interruption_per_h;
+    double every_s = *per_h > 0 ? 3600 / *per_h : 0;
+    FR_TRY(turn_said("spot-every", &every_s, to, err));
+    if (!(every_s > 0))
+        return fr_fail(err, FR_INPUT, "spot-every: give a time, such as 200h");
+    *per_h = 3600 / every_s;
+    return FR_OK;
+}
+
+static fr_status turn_jitter(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    return turn_said("jitter", &cluster->jitter_compute_frac, to, err);
+}
+
+/* The first device is so many times slower. */
+static fr_status turn_slow(fr_cluster *cluster, fr_knob_value to, fr_err *err)
+{
+    if (!(to.value >= 1 && to.value <= 1e6))
+        return fr_fail(err, FR_INPUT,
+                       "slow: %g; give how many times slower, 1 or more",
+                       to.value);
+    const size_t n = cluster->n_slow;
+    fr_slow *slow = realloc(cluster->slow, (n + 1) * sizeof *slow);
+    if (slow == NULL)
+        return fr_fail_no_memory(err);
+    slow[n] = (fr_slow){.node = 0,
+                        .device = 0,
+                        .link = -1,
+                        .compute_frac = 1 / to.value,
+                        .network_frac = 1};
+    cluster->slow = slow;
+    cluster->n_slow = n + 1;
+    return FR_OK;
+}
+
 static void turn_member(const fr_field *member, fr_knob_value to, void *owner)
 {
     if (member->n_bytes > 0)
@@ -460,6 +524,18 @@ static const fr_cluster_knob knobs[] = {
      FR_QUANTITY_USD_PER_H, .turn = turn_gpu_price},
     {"power", "of a device: 700W", FR_QUANTITY_W,
      .device_member = {FR_MEMBER(fr_device_type, power_w)}},
+    {"mtbf", "mean time between failures of a device: 50000h", FR_QUANTITY_S,
+     .turn = turn_mtbf},
+    {"restart", "from a failure to training again: 10min", FR_QUANTITY_S,
+     .turn = turn_restart},
+    {"storage-write", "of a node: 2GB/s", FR_QUANTITY_BPS,
+     .node_member = {FR_MEMBER(fr_node_type, storage_write_Bps)}},
+    {"spot-every", "mean time until a spot node is taken away: 200h",
+     FR_QUANTITY_S, .turn = turn_spot_every},
+    {"jitter", "of compute, the standard deviation: 0.015", FR_QUANTITY_N,
+     .turn = turn_jitter},
+    {"slow", "the first device is so many times slower: 1.2", FR_QUANTITY_N,
+     .turn = turn_slow},
 };
 enum { N_KNOBS = FR_LENGTH(knobs) };
 

@@ -38,6 +38,7 @@ struct fr_bound_walk {
     fr_search_input in;
     fr_goal goal;
     fr_job job; /* as the goal counts it */
+    fr_goal_subject subject;
     fr_plan_space_choices layers;
     bool is_cut; /* these are not all: the time was over */
     uint64_t n_illegal;
@@ -82,9 +83,7 @@ static void set_scale(const run *r, worker *w, const fr_plan *plan, descent *d)
     const fr_bound_walk *walk = r->walk;
     int64_t n_ranks = fr_plan_world(plan);
     if (n_ranks != w->scale_ranks || plan->n_threads != w->scale_threads) {
-        const fr_goal_subject subject = {walk->in.request->model, &walk->job,
-                                         walk->in.request->cluster};
-        w->scale = fr_goal_scale_of(&walk->goal, plan, &subject);
+        w->scale = fr_goal_scale_of(&walk->goal, plan, &walk->subject);
         w->scale_ranks = n_ranks;
         w->scale_threads = plan->n_threads;
     }
@@ -535,6 +534,7 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
                                fr_err *err)
 {
     fr_status status = FR_OK;
+    const fr_plan_space_request *of = in->request;
     fr_bound_walk *walk = calloc(1, sizeof *walk);
     if (walk == NULL)
         return fr_fail_no_memory(err);
@@ -543,11 +543,11 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     if (in->goal != NULL)
         walk->goal = *in->goal;
     /* forerun's own runtime has less to be unsure of. */
-    if (fr_gpu_is_by_framework(&in->request->base,
-                               fr_cluster_device(in->request->cluster, 0)))
-        walk->free_frac = fr_memory_rel_err() *
-                          fr_memory_errors_of(in->request->fit_confidence);
-    walk->job = fr_goal_job(in->request->model, in->request->job);
+    if (fr_gpu_is_by_framework(&of->base, fr_cluster_device(of->cluster, 0)))
+        walk->free_frac =
+            fr_memory_rel_err() * fr_memory_errors_of(of->fit_confidence);
+    walk->job = fr_goal_job(of->model, of->job);
+    walk->subject = (fr_goal_subject){of->model, &walk->job, of->cluster};
     walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
     if (walk->workers == NULL) {
         free(walk);
@@ -561,9 +561,9 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
         fr_estimator_join(walk->workers[i].estimator,
                           walk->workers[0].estimator);
     if (status == FR_OK)
-        status = fr_plan_space_list_until(in->request, in->list_until_s,
-                                          count_illegal, walk, &walk->layers,
-                                          &walk->is_cut, err);
+        status =
+            fr_plan_space_list_until(of, in->list_until_s, count_illegal, walk,
+                                     &walk->layers, &walk->is_cut, err);
     walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
     if (status == FR_OK && walk->least == NULL)
         status = fr_fail_no_memory(err);
