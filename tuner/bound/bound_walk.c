@@ -539,8 +539,7 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     if (walk == NULL)
         return fr_fail_no_memory(err);
     walk->in = *in;
-    fr_goal_init(&walk->goal);
-    if (in->goal != NULL)
+    if (in->goal != NULL) /* else the step */
         walk->goal = *in->goal;
     /* forerun's own runtime has less to be unsure of. */
     if (fr_gpu_is_by_framework(&of->base, fr_cluster_device(of->cluster, 0)))
