@@ -75,6 +75,12 @@ YAML_CFLAGS := $(if $(HAVE_YAML),-DFR_HAVE_YAML \
     $(call as_system,$(call flags_of,--cflags,yaml-0.1)))
 YAML_LIBS := $(if $(HAVE_YAML),$(call flags_of,--libs,yaml-0.1))
 
+HAVE_MICROHTTPD := $(call has_package,libmicrohttpd)
+MICROHTTPD_CFLAGS := $(if $(HAVE_MICROHTTPD),-DFR_HAVE_MICROHTTPD \
+    $(call as_system,$(call flags_of,--cflags,libmicrohttpd)))
+MICROHTTPD_LIBS := $(if $(HAVE_MICROHTTPD),$(call \
+    flags_of,--libs,libmicrohttpd))
+
 CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda) /usr)
 NVCC := $(if $(filter 0,$(CUDA)),,$(firstword \
     $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null)))
@@ -155,7 +161,8 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
-    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) $(CUDA_LIBS) \
+    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) \
+    $(MICROHTTPD_LIBS) $(CUDA_LIBS) \
     $(OPENMP_FLAGS) -lm -lpthread $(NCCL_TUNER)
 # Archives behind all that uses them.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -194,6 +201,8 @@ features:
 	    libsqlite3-dev to import nsys))"
 	@echo "  libyaml   $(call found,$(HAVE_YAML),,(apt-get install \
 	    libyaml-dev to import accelerate))"
+	@echo "  microhttpd $(call found,$(HAVE_MICROHTTPD),,(apt-get install \
+	    libmicrohttpd-dev for run --prometheus))"
 	@echo "  CUDA      $(call found,$(HAVE_CUDA),,$(if $(filter \
 	    0,$(CUDA)),(CUDA=0),(apt-get install nvidia-cuda-toolkit)))"
 	@echo "  NCCL      $(call found,$(HAVE_NCCL),,$(if $(filter \
@@ -251,6 +260,8 @@ $(BUILD)/interop/export/script/script_templates.o: \
 $(BUILD)/%.cu.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
+
+$(BUILD)/cli/run/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
 
 # Kernels: loops that vectorise; neither option changes a result.
 $(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \

@@ -193,6 +193,8 @@ static fr_status set_value(fr_option option, const char *shown,
         if (text[0] == '\0')
             return fr_fail(err, FR_USAGE, "%s needs a value, not ''", shown);
         break;
+    case FR_OPTION_OPTIONAL:
+        break;
     }
     if (row.kind == FR_OPTION_REPEATED)
         cli->repeats[cli->n_repeats++] = text;
@@ -320,6 +322,10 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
                 shown, *i_word + 1 < n_words ? words[*i_word + 1] : NULL, err));
             value = is_negated ? "0" : "1";
         }
+    } else if (value == NULL &&
+               fr_option_get((fr_option)option).kind == FR_OPTION_OPTIONAL &&
+               (*i_word + 1 >= n_words || words[*i_word + 1][0] == '-')) {
+        value = "";
     } else if (value == NULL) {
         if (*i_word + 1 >= n_words)
             return fr_fail(err, FR_USAGE, "%s needs a value: %s %s", shown,

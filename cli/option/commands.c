@@ -70,6 +70,7 @@ static const fr_option run_options[] = {
     FR_OPT_OUTPUT,         FR_OPT_RESUME,
     FR_OPT_CHECKPOINT,     FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_METRICS,        FR_OPT_INJECT,
+    FR_OPT_PROMETHEUS,
     FR_OPT_UPDATE_PROFILE, FR_OPT_N};
 static const fr_option explain_options[] = {
     FR_OPT_FROM,           FR_OPT_NEXT_MEASUREMENT,

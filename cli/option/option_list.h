@@ -72,6 +72,8 @@
       "go on from --checkpoint if it holds one")                               \
     X(METRICS, "metrics", 0, PATH, "FILE.jsonl", RUN, 0, 0, 0,                 \
       "write a line of JSON a step: loss, time by part, memory ...")           \
+    X(PROMETHEUS, "prometheus", 0, OPTIONAL, "[ADDR:PORT]", RUN, 0, 0, 0,      \
+      "serve the same numbers to Prometheus (127.0.0.1:9464)")                 \
     X(INJECT, "inject", 0, TEXT, "FAULT,..", RUN, 0, 0, 0,                     \
       "faults on purpose: kill:rank=2@30, hang:rank=0@50, "                    \
       "slow:rank=1x2@10..40, read:20MB/s@10..40")                              \

@@ -5,6 +5,11 @@
 
 #include <time.h>
 
+static bool cli_serves(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_PROMETHEUS);
+}
+
 fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err)
 {
     const char *metrics = fr_cli_text(cli, FR_OPT_METRICS);
@@ -12,6 +17,12 @@ fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err)
     /* Rank 0 may be on another host. */
     if (metrics != NULL && !fr_cli_has(cli, FR_OPT_HOSTFILE))
         FR_TRY(fr_metrics_file_check(metrics, err));
+    if (cli_serves(cli) && !fr_cli_has(cli, FR_OPT_HOSTFILE)) {
+        fr_metrics_server *server = NULL;
+        FR_TRY(fr_metrics_server_create(fr_cli_text(cli, FR_OPT_PROMETHEUS),
+                                        &server, err));
+        fr_metrics_server_destroy(server);
+    }
     return FR_OK;
 }
 
@@ -22,15 +33,24 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
     fr_run_watch opened = {
         .cli = cli, .is_shown = fr_cli_shows_progress(cli), .metrics.fd = -1};
 
-    opened.scale.tokens_per_step =
+    opened.state.tokens_per_step =
         (double)(file->job.global_batch * file->job.seq);
     if (file->has_prediction)
-        opened.scale.ideal_step_s =
+        opened.state.ideal_step_s =
             file->prediction.mfu * file->prediction.step_s;
     if (is_writer)
         FR_TRY(fr_metrics_file_open(&opened.metrics,
                                     fr_cli_text(cli, FR_OPT_METRICS),
                                     fr_cli_on(cli, FR_OPT_RESUME), err));
+    if (is_writer && cli_serves(cli)) {
+        fr_status status = fr_metrics_server_create(
+            fr_cli_text(cli, FR_OPT_PROMETHEUS), &opened.server, err);
+        if (status != FR_OK) {
+            fr_metrics_file_close(&opened.metrics);
+            return status;
+        }
+        fr_metrics_server_show(opened.server, &opened.state);
+    }
     fr_buffer_init(&opened.line);
     *watch = opened;
     return FR_OK;
@@ -39,34 +59,37 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
 void fr_run_watch_close(fr_run_watch *watch)
 {
     fr_metrics_file_close(&watch->metrics);
+    fr_metrics_server_destroy(watch->server);
     fr_buffer_release(&watch->line);
 }
 
-static void write_metrics(fr_run_watch *watch, const fr_step_record *record)
+static void write_metrics(fr_run_watch *watch)
 {
-    struct timespec now;
     fr_err err = {0};
 
     if (watch->metrics.path == NULL)
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     watch->line.n = 0;
-    fr_metrics_line(&watch->scale, record,
-                    (double)now.tv_sec + 1e-9 * (double)now.tv_nsec,
-                    &watch->line);
+    fr_metrics_line(&watch->state, &watch->line);
     fr_status status = fr_buffer_check(&watch->line, &err);
     if (status == FR_OK)
         status = fr_metrics_file_add(&watch->metrics, &watch->line, &err);
     if (status != FR_OK)
         fr_cli_note(watch->cli, "forerun: step %lld: %s; training goes on",
-                    (long long)record->step, err.text);
+                    (long long)watch->state.last.step, err.text);
 }
 
 void fr_run_watch_step(void *context, const fr_step_record *record)
 {
     fr_run_watch *watch = context;
 
-    write_metrics(watch, record);
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    fr_metrics_add(&watch->state, record,
+                   (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    write_metrics(watch);
+    if (watch->server != NULL)
+        fr_metrics_server_show(watch->server, &watch->state);
     if (!watch->is_shown)
         return;
     /* About twenty lines, whatever the number of steps. */

@@ -1,20 +1,21 @@
 /*
  * run_watch.h: what rank 0 shows and writes of a training run while it goes
- * on: the progress on the terminal, --metrics.
+ * on: the progress on the terminal, --metrics, --prometheus.
  */
 #ifndef FR_CLI_RUN_RUN_WATCH_H
 #define FR_CLI_RUN_RUN_WATCH_H
 
 #include "cli/command.h"
 #include "cli/run/metrics_file.h"
+#include "cli/run/metrics_server.h"
 #include "plan/decide/plan_json.h"
-#include "report/run/metrics.h"
 
 typedef struct fr_run_watch {
     const fr_cli *cli;
     bool is_shown; /* the progress */
-    fr_metrics_scale scale;
+    fr_metrics_state state;
     fr_metrics_file metrics;
+    fr_metrics_server *server; /* NULL: there is none */
     fr_buffer line;
 } fr_run_watch;
 

@@ -5,18 +5,30 @@
 
 #include <math.h>
 
-static double tokens_per_s(const fr_metrics_scale *scale,
-                           const fr_step_record *record)
+static double tokens_per_s(const fr_metrics_state *state)
 {
-    return record->step_s > 0 ? scale->tokens_per_step / record->step_s : NAN;
+    return state->last.step_s > 0 ? state->tokens_per_step / state->last.step_s
+                                  : NAN;
 }
 
-static double mfu(const fr_metrics_scale *scale, const fr_step_record *record)
+/* NaN: not known. */
+static double mfu(const fr_metrics_state *state)
 {
-    return record->step_s > 0 && scale->ideal_step_s > 0
-               ? scale->ideal_step_s / record->step_s
+    return state->last.step_s > 0 && state->ideal_step_s > 0
+               ? state->ideal_step_s / state->last.step_s
                : NAN;
 }
+
+void fr_metrics_add(fr_metrics_state *state, const fr_step_record *record,
+                    double unix_s)
+{
+    state->last = *record;
+    state->unix_s = unix_s;
+    state->n_done++;
+    state->received_bytes += record->received_bytes;
+}
+
+/* ---- JSON --------------------------------------------------------------- */
 
 static void put_parts(const fr_step_record *record, fr_json_writer *json)
 {
@@ -54,22 +66,21 @@ static void put_bytes(fr_json_writer *json, const char *key, uint64_t n_bytes,
         fr_json_put_null(json, key);
 }
 
-void fr_metrics_line(const fr_metrics_scale *scale,
-                     const fr_step_record *record, double unix_s,
-                     fr_buffer *out)
+void fr_metrics_line(const fr_metrics_state *state, fr_buffer *out)
 {
+    const fr_step_record *record = &state->last;
     fr_json_writer json;
 
     fr_json_writer_init_line(&json, out);
     fr_json_begin_object(&json);
     fr_json_put_string(&json, "schema", "forerun.metrics/1");
-    fr_json_put_double(&json, "time_s", round(1000 * unix_s) / 1000);
+    fr_json_put_double(&json, "time_s", round(1000 * state->unix_s) / 1000);
     fr_json_put_i64(&json, "step", record->step);
     fr_json_put_double(&json, "loss", record->loss);
     fr_json_put_double(&json, "grad_norm", record->grad_norm);
     fr_json_put_double(&json, "step_s", record->step_s);
-    fr_json_put_double(&json, "tokens_per_s", tokens_per_s(scale, record));
-    fr_json_put_double(&json, "mfu", mfu(scale, record));
+    fr_json_put_double(&json, "tokens_per_s", tokens_per_s(state));
+    fr_json_put_double(&json, "mfu", mfu(state));
     put_parts(record, &json);
     put_slowest(record, &json);
     put_bytes(&json, "memory_bytes", record->memory_bytes,
@@ -77,4 +88,92 @@ void fr_metrics_line(const fr_metrics_scale *scale,
     put_bytes(&json, "received_bytes", record->received_bytes,
               record->has_parts);
     fr_json_end_object(&json);
+}
+
+/* ---- Prometheus --------------------------------------------------------- */
+
+typedef struct metric {
+    const char *name, *type, *help;
+    double value;
+    bool is_known;
+} metric;
+
+/* As the text format wants it, where NaN and Inf have names. */
+static void put_value(double value, fr_buffer *out)
+{
+    if (isnan(value))
+        fr_buffer_puts(out, "NaN");
+    else if (isinf(value))
+        fr_buffer_puts(out, value > 0 ? "+Inf" : "-Inf");
+    else
+        fr_buffer_printf(out, "%.17g", value);
+    fr_buffer_putc(out, '\n');
+}
+
+static void put_head(const char *name, const char *type, const char *help,
+                     fr_buffer *out)
+{
+    fr_buffer_printf(out, "# HELP forerun_%s %s\n# TYPE forerun_%s %s\n", name,
+                     help, name, type);
+}
+
+static void put_part_seconds(const fr_step_record *record, fr_buffer *out)
+{
+    put_head("part_seconds", "gauge",
+             "Where the ranks spent the last step, mean over them.", out);
+    for (int part = 0; part < FR_PART_N; part++) {
+        fr_buffer_printf(out, "forerun_part_seconds{part=\"%s\"} ",
+                         fr_part_name((fr_part)part));
+        put_value(record->part_s[part], out);
+    }
+}
+
+void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
+{
+    const fr_step_record *last = &state->last;
+    const bool has_step = state->n_done > 0;
+    const bool has_parts = has_step && last->has_parts;
+    const metric metrics[] = {
+        {"steps_total", "counter", "Steps of this process that are over.",
+         (double)state->n_done, true},
+        {"step", "gauge", "Number of the last step, from 0.",
+         (double)last->step, has_step},
+        {"last_step", "gauge", "Number of the step that ends the run.",
+         (double)last->n_steps - 1, has_step},
+        {"step_time_seconds", "gauge", "When the last step ended, Unix time.",
+         state->unix_s, has_step},
+        {"loss", "gauge", "Loss of the last step.", last->loss, has_step},
+        {"grad_norm", "gauge", "Norm of the gradients before clipping.",
+         last->grad_norm, has_step && !isnan(last->grad_norm)},
+        {"step_seconds", "gauge", "Time of the last step, slowest rank.",
+         last->step_s, has_step},
+        {"tokens_per_second", "gauge", "Tokens of the global batch over that.",
+         tokens_per_s(state), has_step},
+        {"tokens_total", "counter", "Tokens of this process's steps.",
+         state->tokens_per_step * (double)state->n_done, true},
+        {"mfu_ratio", "gauge", "Model flop utilization of the last step.",
+         mfu(state), has_step && state->ideal_step_s > 0},
+        {"memory_bytes", "gauge", "Resident, of the rank that has most.",
+         (double)last->memory_bytes, has_step && last->memory_bytes > 0},
+        {"received_bytes_total", "counter",
+         "Bytes that ranks got from each other.", (double)state->received_bytes,
+         has_parts},
+        {"slowest_rank", "gauge", "The rank that computed longest.",
+         (double)last->slowest_rank, has_parts},
+        {"slowest_compute_seconds", "gauge", "How long it computed.",
+         last->slowest_compute_s, has_parts},
+        {"median_compute_seconds", "gauge", "How long the ranks did.",
+         last->median_compute_s, has_parts},
+    };
+
+    for (size_t i = 0; i < FR_LENGTH(metrics); i++) {
+        const metric *m = &metrics[i];
+        if (!m->is_known)
+            continue;
+        put_head(m->name, m->type, m->help, out);
+        fr_buffer_printf(out, "forerun_%s ", m->name);
+        put_value(m->value, out);
+    }
+    if (has_parts)
+        put_part_seconds(last, out);
 }
