@@ -128,11 +128,10 @@ FR_CHECKED fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err);
 FR_CHECKED fr_status fr_plan_check_size(const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err);
-/* Can all calls of a step be written out?  FR_INPUT: there are more than so
- * many. */
+/* Can all calls of so many micro-batches be written out?  FR_INPUT: there are
+ * more than `most`. */
 FR_CHECKED fr_status fr_plan_check_calls(const fr_plan *plan,
-                                         const fr_model *model,
-                                         const fr_job *job, double most,
-                                         fr_err *err);
+                                         const fr_model *model, int64_t n_micro,
+                                         double most, fr_err *err);
 
 #endif

@@ -41,9 +41,8 @@ static double sequence_bytes(const fr_plan *plan, const fr_model *model,
  * a layer: a kilobyte and more each, with what a replay keeps of it.
  */
 fr_status fr_plan_check_calls(const fr_plan *plan, const fr_model *model,
-                              const fr_job *job, double most, fr_err *err)
+                              int64_t n_micro, double most, fr_err *err)
 {
-    const int64_t n_micro = fr_plan_micro_batches(plan, job);
     double n_calls = 2.0 * (double)n_micro *
                      ((double)model->n_layers + (double)model->n_mtp_layers +
                       2.0 * plan->pp * plan->vpp);

@@ -317,13 +317,8 @@ static fr_status simulate_whole(const fr_program *program,
     fr_placement all = *placement;
     fr_program *whole;
     all.is_whole = true;
-    fr_status status = FR_OK;
-    if (options->most_calls > 0)
-        status = fr_plan_check_calls(&program->plan, &program->model,
-                                     &program->job, options->most_calls, err);
-    if (status == FR_OK)
-        status = fr_lower(&program->model, &program->job, &program->plan, &all,
-                          &whole, err);
+    fr_status status = fr_lower(&program->model, &program->job, &program->plan,
+                                &all, &whole, err);
     if (status == FR_INPUT && options->is_bounded) /* too many calls */
         err->status = status = FR_INFEASIBLE;
     if (status != FR_OK)

@@ -17,9 +17,8 @@ typedef struct fr_simulate_options {
     fr_timeline *timeline;           /* is filled; NULL: nobody wants it */
     bool stops_without_room; /* a step that does not fit is not replayed: all
                                 but the prediction's memory is 0 */
-    bool is_bounded;         /* what takes very long is FR_INFEASIBLE ... */
-    double most_calls; /* ... and of a step that does not come to repeat itself
-                          more passes over layers than these; 0: any */
+    bool is_bounded;         /* what takes very long, or more calls than the
+                                placement has, is FR_INFEASIBLE */
 } fr_simulate_options;
 
 /*

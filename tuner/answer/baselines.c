@@ -45,7 +45,7 @@ static fr_status first_of_trials(const fr_goal *goal, const fr_search_run *run,
         if (one.evaluation.outcome != FR_OUTCOME_SIMULATED)
             continue;
         fr_job job = fr_goal_job(one.request->model, one.request->job);
-        fr_plan_space_plan(one.request, &one.candidate, &plan);
+        fr_trial_plan(&one, &plan);
         const fr_goal_subject subject = {one.request->model, &job,
                                          one.request->cluster};
         one.value =

@@ -62,12 +62,10 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
         out->outcome = FR_OUTCOME_TOO_LARGE;
         return FR_OK;
     }
-    FR_TRY(
-        fr_simulate(program, costs, request->cluster, placement,
-                    &(fr_simulate_options){.stops_without_room = true,
-                                           .is_bounded = true,
-                                           .most_calls = request->most_calls},
-                    &out->prediction, err));
+    FR_TRY(fr_simulate(
+        program, costs, request->cluster, placement,
+        &(fr_simulate_options){.stops_without_room = true, .is_bounded = true},
+        &out->prediction, err));
     out->outcome = FR_OUTCOME_SIMULATED;
     if (out->prediction.memory.fits &&
         out->prediction.memory.p_fits >= request->fit_confidence)
@@ -118,11 +116,9 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     const fr_device_type *device =
         fr_cluster_device(request->cluster, node_of_rank[0]);
     placement.by_framework = fr_gpu_is_by_framework(plan, device);
+    placement.most_calls = request->most_calls;
     status = fr_lower(request->model, request->job, plan, &placement, &program,
                       &why);
-    if (status == FR_OK && program->n_repeats == 0 && request->most_calls > 0)
-        status = fr_plan_check_calls(plan, request->model, request->job,
-                                     request->most_calls, &why);
     if (status == FR_INPUT) { /* more calls than can be written out */
         result.outcome = FR_OUTCOME_UNPLACEABLE;
         snprintf(result.why, sizeof result.why, "%.119s", why.text);

@@ -31,6 +31,7 @@ typedef struct search {
     int64_t work;
     bool has_walked, has_seeds, has_nearest, has_fit;
     bool is_cut;         /* the time was over before all plans were bounded */
+    bool has_no_proof;   /* it will be: seeds have all of it */
     int64_t best_layout; /* layout_of() the best; -1: there is none */
     size_t next_seed;    /* of seeds */
     fr_vec(uint64_t) too_large; /* memory_key_of() what was too large */
@@ -268,6 +269,7 @@ static fr_status find_seeds(search *s, fr_err *err)
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;
+    s->has_no_proof = s->found.is_cut;
     s->found.is_all = false;
     s->nearest = s->found.nearest;
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
@@ -318,14 +320,21 @@ static double work_limit(const search *s)
     return (s->in.work_frac > 0 ? s->in.work_frac : 1) * (double)most_work;
 }
 
+/* Nothing fits, as far as is known. */
+static bool is_hopeless(const search *s)
+{
+    return s->best == HUGE_VAL && !s->has_fit;
+}
+
 static bool is_over(const search *s)
 {
     if (!(bound_left(s) < s->best))
         return true;
-    if (s->in.is_exact || (s->best == HUGE_VAL && !s->has_fit))
+    if (s->in.is_exact)
         return false;
-    return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s >= s->in.budget_s
-                              : (double)s->work >= work_limit(s);
+    if (s->in.budget_s > 0)
+        return fr_clock_s() - s->begin_s >= s->in.budget_s;
+    return !is_hopeless(s) && (double)s->work >= work_limit(s);
 }
 
 /* A batch that is being made. */
@@ -376,12 +385,14 @@ static void take_space(const search *s, batch_size *b, const fr_bounded *entry)
 /* Half of the budget goes to the best by estimate, the rest to the proof. */
 static bool is_seed_time(const search *s)
 {
+    const double share = s->has_no_proof ? 1 : 0.5;
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
     if (!s->has_fit && s->in.budget_s == 0)
         return s->next_seed < s->seeds.n; /* one that fits comes first */
-    return s->in.budget_s > 0 ? fr_clock_s() - s->begin_s < 0.5 * s->in.budget_s
-                              : (double)s->work < 0.5 * work_limit(s);
+    return s->in.budget_s > 0
+               ? fr_clock_s() - s->begin_s < share * s->in.budget_s
+               : (double)s->work < 0.5 * work_limit(s);
 }
 
 static bool is_worth(const search *s, const fr_bounded *seed)
@@ -471,11 +482,6 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
     s->work += size.work;
     *n = size.n;
     return FR_OK;
-}
-
-static bool is_hopeless(const search *s)
-{
-    return s->best == HUGE_VAL && !s->has_fit;
 }
 
 static fr_status ask(void *state, size_t n_max, fr_candidate *candidates,

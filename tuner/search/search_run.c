@@ -1,9 +1,12 @@
 /* search_run.c: asks the search for batches of plans, and simulates them. */
 #include "tuner/search/search_run.h"
 
+#include "core/base/clock.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_exhaustive.h"
+#include "tuner/space/plan_space_lists.h"
+#include "tuner/study/tune_quick.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 typedef struct pass {
     const fr_log *log;
     const fr_search_input *in;
+    double until_s; /* of fr_clock_s(): the end of the budget; 0: none */
     fr_job counted; /* as the goal counts it */
     fr_search_run *run;
 } pass;
@@ -28,30 +32,51 @@ static double value_of(const pass *p, const fr_plan *plan,
                : HUGE_VAL;
 }
 
+static bool is_late(const pass *p)
+{
+    return p->until_s > 0 && fr_clock_s() >= p->until_s;
+}
+
+/* Drops what the budget has left no time for; nothing is known of that. */
+static void add_trials(pass *p, const bool *is_left, size_t n,
+                       fr_tuning *counts)
+{
+    fr_trial_list *all = &p->run->trials;
+    const fr_trial *trial = &all->items[all->n];
+    for (size_t i = 0; i < n; i++)
+        if (is_left[i])
+            counts->certificate.bound = 0;
+        else
+            all->items[all->n++] = trial[i];
+}
+
 /* Errors are kept by position, so that the first one does not depend on who
  * ran first. */
 static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
-                           fr_err *err)
+                           fr_tuning *counts, fr_err *err)
 {
     const fr_plan_space_request *request = p->in->request;
     fr_trial_list *all = &p->run->trials;
     fr_err errors[FR_SEARCH_BATCH];
-    fr_status statuses[FR_SEARCH_BATCH];
+    fr_status statuses[FR_SEARCH_BATCH] = {FR_OK};
+    bool is_left[FR_SEARCH_BATCH];
     if (fr_vec_reserve(all, n) != FR_OK)
         return fr_fail_no_memory(err);
     fr_trial *trial = &all->items[all->n];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(p->in->n_threads)
     for (size_t i = 0; i < n; i++) {
         fr_plan plan;
+        is_left[i] = i > 0 && is_late(p);
+        if (is_left[i])
+            continue;
         fr_plan_space_plan(request, &batch[i], &plan);
-        trial[i].request = request;
-        trial[i].candidate = batch[i];
+        trial[i] = (fr_trial){.request = request, .candidate = batch[i]};
         statuses[i] = fr_evaluate(request, p->in->costs, &plan,
                                   &trial[i].evaluation, &errors[i]);
         if (statuses[i] == FR_OK)
             trial[i].value = value_of(p, &plan, &trial[i].evaluation);
     }
-    all->n += n;
+    add_trials(p, is_left, n, counts);
     for (size_t i = 0; i < n; i++) {
         if (statuses[i] == FR_OK)
             continue;
@@ -90,7 +115,7 @@ static fr_status run_search(pass *p, const fr_search *search, fr_tuning *counts,
         size_t first = p->run->trials.n;
         FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
                     out_search);
-        FR_TRY_GOTO(status, run_batch(p, batch, n, err), out_search);
+        FR_TRY_GOTO(status, run_batch(p, batch, n, counts, err), out_search);
         tell_all(p, search, state, first);
         fr_log_progress(p->log, -1, "simulated %zu plans", p->run->trials.n);
     } while (n > 0);
@@ -167,12 +192,14 @@ size_t fr_search_run_batches(const fr_goal *goal, const fr_job *job,
  * takes, and in a search beside the one that was asked for some seconds.  Those
  * of an eighth of a second are simulated in any case.
  */
+static const double calls_beside = 1 << 18;
+
 static double most_calls(const fr_tune_options *options, double work_frac)
 {
-    const double a_second = 1 << 17, beside = 1 << 18;
+    const double a_second = 1 << 17;
     if (options->budget_s > 0 && !options->is_exact)
         return a_second * fmax(0.5 * options->budget_s, 0.125);
-    return work_frac < 1 ? beside : 0;
+    return work_frac < 1 ? calls_beside : 0;
 }
 
 static void list_requests(const fr_tune_options *options,
@@ -222,6 +249,9 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
                           .context = counts};
     pass p = {.log = options->log,
               .in = &in,
+              .until_s = in.budget_s > 0 && !in.is_exact
+                             ? fr_clock_s() + in.budget_s
+                             : 0,
               .counted = fr_goal_job(request->model, request->job),
               .run = run};
     FR_TRY(find_search(options->search, &in, &search, err));
@@ -229,6 +259,65 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
     run->is_complete =
         search == &fr_search_exhaustive && (in.budget_s == 0 || in.is_exact);
     return FR_OK;
+}
+
+/* ---- what a budget leaves no time for ------------------------------------ */
+
+/* One that is quick to simulate, else one that takes seconds. */
+static fr_status find_usual(const fr_tune_options *options,
+                            const fr_plan_space_request *request,
+                            const fr_cost_model *costs, fr_quick *out,
+                            fr_err *err)
+{
+    fr_plan_space_request longer = *request;
+    longer.most_calls = calls_beside;
+    fr_status status =
+        fr_tune_quick(request, costs, options->n_threads, out, err);
+    if (status == FR_OK && !out->fits && (out->may_fit || !out->has_plan))
+        status = fr_tune_quick(&longer, costs, options->n_threads, out, err);
+    return status;
+}
+
+/*
+ * A search that was ended before it found anything: of the usual plans one that
+ * fits, so that there is always a plan that can be launched.
+ */
+static fr_status add_usual(const fr_tune_options *options,
+                           const fr_cost_model *costs, fr_search_run *run,
+                           fr_tuning *counts, fr_err *err)
+{
+    const fr_plan_space_request *request = &run->requests[0];
+    const fr_job counted = fr_goal_job(request->model, request->job);
+    const fr_goal_subject subject = {request->model, &counted,
+                                     request->cluster};
+    fr_trial trial = {.request = request, .plan = &run->usual};
+    fr_quick found;
+    fr_err why;
+    fr_status status = find_usual(options, request, costs, &found, &why);
+    if (status == FR_INPUT || (status == FR_OK && !found.fits))
+        return FR_OK; /* no plan is legal, or none of the usual ones fits */
+    if (status != FR_OK)
+        return fr_fail(err, status, "%s", why.text);
+    run->usual = found.plan;
+    run->has_fit = true;
+    trial.evaluation = (fr_evaluation){.outcome = FR_OUTCOME_SIMULATED,
+                                       .prediction = found.prediction};
+    trial.value =
+        fr_goal_value(&run->goal, &found.prediction, &found.plan, &subject);
+    if (counts->space.plans == 0)
+        counts->space.plans = 1;
+    return fr_vec_push(&run->trials, trial) == FR_OK ? FR_OK
+                                                     : fr_fail_no_memory(err);
+}
+
+/* Did the budget end it, and was nothing found? */
+static bool is_ended_early(const fr_tune_options *options,
+                           const fr_search_run *run, const fr_tuning *counts)
+{
+    return options->budget_s > 0 && !options->is_exact &&
+           fr_is_gpu_space(&run->requests[0]) &&
+           counts->certificate.bound < HUGE_VAL &&
+           best_of(&run->trials) == HUGE_VAL;
 }
 
 fr_status fr_search_run_create(const fr_tune_options *options,
@@ -245,6 +334,9 @@ fr_status fr_search_run_create(const fr_tune_options *options,
     fr_status status = FR_OK;
     for (size_t i = 0; i < run->n && status == FR_OK; i++)
         status = search_request(options, i, work_frac, costs, run, counts, err);
+    if (status == FR_OK && !(work_frac < 1) &&
+        is_ended_early(options, run, counts))
+        status = add_usual(options, costs, run, counts, err);
     if (status != FR_OK) {
         fr_search_run_destroy(run);
         return status;

@@ -21,6 +21,7 @@ typedef struct fr_search_run {
     fr_trial_list trials; /* their requests are those above */
     bool is_complete;     /* every plan was looked at */
     bool has_fit;         /* one that was fits the memory */
+    fr_plan usual;        /* a trial's that no search has proposed */
 } fr_search_run;
 
 /*

@@ -85,9 +85,13 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
     return FR_OK;
 }
 
+/* Where nothing is legal so far there is some time more. */
 static bool is_late(const walk *w)
 {
-    return w->until_s > 0 && w->out->n > 0 && fr_clock_s() >= w->until_s;
+    static const double grace_s = 0.25;
+    if (!(w->until_s > 0))
+        return false;
+    return fr_clock_s() >= w->until_s + (w->out->n > 0 ? 0 : grace_s);
 }
 
 static fr_status visit(const walk *w, fr_plan_space_choice *choice,

@@ -92,8 +92,8 @@ typedef struct fr_plan_space_request {
     bool allow_lossy;      /* compressors, precision */
     double fit_confidence; /* plans that are less likely to fit do not; 0: those
                               that are more likely not to */
-    double most_calls;     /* passes over layers of a step that does not come to
-                              repeat itself, that a simulation takes; 0: any */
+    double most_calls;     /* passes over layers that may be written out for one
+                              simulation; 0: as many as fit */
     const fr_axis_range *ranges; /* [FR_SPACE_AXIS_N]; NULL: none */
     const fr_target *target;     /* whose rules hold too; NULL: none */
     int target_version;
@@ -172,8 +172,8 @@ FR_CHECKED fr_status fr_plan_space_list(const fr_plan_space_request *request,
                                         fr_err *err);
 
 /*
- * The same of LAYERS until that time of fr_clock_s() (0: all), once there is
- * one, the largest worlds first; *is_cut: they may not be all.
+ * The same of LAYERS until that time of fr_clock_s() (0: all), a little later
+ * while there is none, the largest worlds first; *is_cut: they may not be all.
  */
 FR_CHECKED fr_status
 fr_plan_space_list_until(const fr_plan_space_request *request, double until_s,

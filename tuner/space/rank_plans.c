@@ -34,9 +34,12 @@ static int compare_ranked(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void plan_of(const fr_trial *trial, fr_plan *out)
+void fr_trial_plan(const fr_trial *trial, fr_plan *out)
 {
-    fr_plan_space_plan(trial->request, &trial->candidate, out);
+    if (trial->plan != NULL)
+        *out = *trial->plan;
+    else
+        fr_plan_space_plan(trial->request, &trial->candidate, out);
 }
 
 static fr_status rank(const fr_goal *goal, const fr_trial_list *trials,
@@ -51,7 +54,7 @@ static fr_status rank(const fr_goal *goal, const fr_trial_list *trials,
         fr_plan plan;
         if (l->value == HUGE_VAL)
             continue;
-        plan_of(l, &plan);
+        fr_trial_plan(l, &plan);
         ranked *r = &all.order[all.n++];
         r->i = i;
         r->value = l->value;
@@ -85,7 +88,7 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     tuned.plan = malloc(sizeof *tuned.plan);
     if (tuned.plan == NULL)
         return fr_fail_no_memory(err);
-    plan_of(trial, tuned.plan);
+    fr_trial_plan(trial, tuned.plan);
     fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
     fr_goal_scale scale = scale_of(goal, trial, tuned.plan);
     tuned.prediction = trial->evaluation.prediction;
@@ -161,7 +164,7 @@ static fr_status fill_lists(const ranking *of, size_t n_alternatives,
     for (size_t k = 0; k < of->n; k++) {
         const fr_prediction *p = &at(of, k)->evaluation.prediction;
         fr_plan plan;
-        plan_of(at(of, k), &plan);
+        fr_trial_plan(at(of, k), &plan);
         if (k > 0 && t->alternatives.n < n_alternatives &&
             !has_twin(of, t, &plan, at(of, k)->value))
             FR_TRY(add_loser(of, k, t, &t->alternatives, err));
@@ -178,7 +181,7 @@ static fr_status fill_lists(const ranking *of, size_t n_alternatives,
 static void note_fewest(const ranking *of, size_t k, fr_tuning *t)
 {
     fr_plan plan;
-    plan_of(at(of, k), &plan);
+    fr_trial_plan(at(of, k), &plan);
     int64_t n_ranks = fr_plan_world(&plan);
     int64_t least = t->fewest.n_ranks > 0 ? t->fewest.n_ranks : t->best.n_ranks;
     if (n_ranks >= least)

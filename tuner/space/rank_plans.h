@@ -11,11 +11,14 @@
 typedef struct fr_trial {
     const fr_plan_space_request *request; /* borrowed */
     fr_candidate candidate;
+    const fr_plan *plan; /* borrowed; NULL: the candidate's */
     fr_evaluation evaluation;
     double value; /* of the goal; HUGE_VAL: does not fit, breaks a limit */
 } fr_trial;
 
 typedef fr_vec(fr_trial) fr_trial_list;
+
+void fr_trial_plan(const fr_trial *trial, fr_plan *out);
 
 /*
  * Fills best, robust, alternatives, layouts, pareto, and nearest where nothing

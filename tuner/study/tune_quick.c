@@ -41,20 +41,50 @@ typedef struct quick {
 
 /* ---- two spaces ---------------------------------------------------------- */
 
-/* A switch that the user has not set is on. */
-static void pin_on(fr_plan_space_request *request, fr_plan_field_id field)
+/* Has the user named its values? */
+static bool is_given(const fr_plan_space_request *request,
+                     fr_plan_space_axis axis)
 {
-    if (fr_is_pinned(request, field))
+    return fr_is_pinned(request, fr_space_axis_fields[axis]) ||
+           fr_is_ranged(request, axis);
+}
+
+/* What the user has left open is as the base has it. */
+static void pin(fr_plan_space_request *request, fr_plan_space_axis axis)
+{
+    if (!is_given(request, axis))
+        request->pins |= UINT64_C(1) << fr_space_axis_fields[axis];
+}
+
+/* A switch that the user has not set is on. */
+static void pin_on(fr_plan_space_request *request, fr_plan_space_axis axis)
+{
+    if (is_given(request, axis))
         return;
-    request->pins |= UINT64_C(1) << field;
-    fr_field_set_i64(&fr_plan_fields[field].field, true, &request->base);
+    pin(request, axis);
+    fr_field_set_i64(&fr_plan_fields[fr_space_axis_fields[axis]].field, true,
+                     &request->base);
+}
+
+/* A copy to narrow, with what the user has named. */
+static fr_plan_space_request copy_of(const fr_plan_space_request *request,
+                                     fr_axis_range *ranges)
+{
+    fr_plan_space_request copy = *request;
+    const size_t n_bytes = FR_SPACE_AXIS_N * sizeof *ranges;
+    if (request->ranges != NULL)
+        memcpy(ranges, request->ranges, n_bytes);
+    else
+        memset(ranges, 0, n_bytes);
+    copy.ranges = ranges;
+    return copy;
 }
 
 static void narrow(const fr_plan_space_request *request,
                    fr_plan_space_axis axis, fr_axis_range *ranges, int n,
                    const int64_t *values)
 {
-    if (fr_is_pinned(request, fr_space_axis_fields[axis]))
+    if (is_given(request, axis))
         return;
     ranges[axis].n = n;
     memcpy(ranges[axis].at, values, (size_t)n * sizeof *values);
@@ -65,7 +95,7 @@ static void narrow_micro_batch(const fr_plan_space_request *request,
                                fr_axis_range *range)
 {
     const fr_job *job = request->job;
-    if (request->pins & FR_PIN(MICRO_BATCH))
+    if (is_given(request, FR_SPACE_AXIS_MICRO_BATCH))
         return;
     range->n = 0;
     for (int64_t n = 1; n <= job->global_batch && range->n < FR_RANGE_VALUES;
@@ -84,9 +114,7 @@ static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
                          bucket[] = {25000000}, none[] = {0};
     const int64_t schedule[] = {(int64_t)fr_schedule_usual(1),
                                 (int64_t)fr_schedule_usual(2)};
-    fr_plan_space_request coarse = *request;
-    memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);
-    coarse.ranges = ranges;
+    fr_plan_space_request coarse = copy_of(request, ranges);
     narrow(request, FR_SPACE_AXIS_ZERO, ranges, 3, zero);
     narrow(request, FR_SPACE_AXIS_RANK_ORDER, ranges, 1, order);
     narrow(request, FR_SPACE_AXIS_SCHEDULE, ranges, 2, schedule);
@@ -94,14 +122,15 @@ static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
     narrow(request, FR_SPACE_AXIS_ZERO_GROUP, ranges, 1, none);
     narrow(request, FR_SPACE_AXIS_BUCKET, ranges, 1, bucket);
     narrow_micro_batch(request, &ranges[FR_SPACE_AXIS_MICRO_BATCH]);
-    coarse.pins |= FR_PIN(CP_KIND) | FR_PIN(TP_OVERLAP);
-    pin_on(&coarse, FR_PLAN_SEQUENCE_PARALLEL);
-    pin_on(&coarse, FR_PLAN_OVERLAP);
-    pin_on(&coarse, FR_PLAN_GATHER_OVERLAP);
-    pin_on(&coarse, FR_PLAN_ZERO_RESHARD);
-    if ((request->pins & FR_PIN(LAYER_SPLIT)) == 0)
+    pin(&coarse, FR_SPACE_AXIS_CP_KIND);
+    pin(&coarse, FR_SPACE_AXIS_TP_OVERLAP);
+    pin_on(&coarse, FR_SPACE_AXIS_SEQUENCE_PARALLEL);
+    pin_on(&coarse, FR_SPACE_AXIS_OVERLAP);
+    pin_on(&coarse, FR_SPACE_AXIS_GATHER_OVERLAP);
+    pin_on(&coarse, FR_SPACE_AXIS_ZERO_RESHARD);
+    if (!is_given(request, FR_SPACE_AXIS_LAYER_SPLIT))
         coarse.base.n_split = 0;
-    coarse.pins |= FR_PIN(LAYER_SPLIT);
+    pin(&coarse, FR_SPACE_AXIS_LAYER_SPLIT);
     return coarse;
 }
 
@@ -121,9 +150,7 @@ static fr_plan_space_request fine_of(const fr_plan_space_request *request,
                                      const fr_plan *plan, fr_axis_range *ranges)
 {
     static const int64_t whole[] = {0, 1}, parts[] = {2, 3};
-    fr_plan_space_request fine = *request;
-    memset(ranges, 0, FR_SPACE_AXIS_N * sizeof *ranges);
-    fine.ranges = ranges;
+    fr_plan_space_request fine = copy_of(request, ranges);
     narrow(request, FR_SPACE_AXIS_ZERO, ranges, 2,
            is_whole(plan) ? whole : parts);
     fine.world = fr_plan_world(plan);
@@ -132,6 +159,9 @@ static fr_plan_space_request fine_of(const fr_plan_space_request *request,
         fr_field_set_i64(field, fr_field_get_i64(field, plan), &fine.base);
         fine.pins |= UINT64_C(1) << of_layout[i];
     }
+    for (int a = 0; a < FR_SPACE_AXIS_N; a++) /* a range goes before a pin */
+        if (fr_is_pinned(&fine, fr_space_axis_fields[a]))
+            ranges[a].n = 0;
     return fine;
 }
 
@@ -345,9 +375,9 @@ static fr_status walk_least_memory(quick *q,
                                    fr_axis_range *ranges, fr_err *err)
 {
     fr_plan_space_request least = *coarse;
-    if ((q->request->pins & FR_PIN(MICRO_BATCH)) == 0)
+    if (!is_given(q->request, FR_SPACE_AXIS_MICRO_BATCH))
         ranges[FR_SPACE_AXIS_MICRO_BATCH].n = 1;
-    if ((q->request->pins & FR_PIN(LAYER_SPLIT)) == 0)
+    if (!is_given(q->request, FR_SPACE_AXIS_LAYER_SPLIT))
         least.pins &= ~FR_PIN(LAYER_SPLIT);
     return walk_request(q, &least, err);
 }

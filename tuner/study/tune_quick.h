@@ -32,9 +32,8 @@ typedef struct fr_quick {
 } fr_quick;
 
 /*
- * Clusters of GPUs only.  Everything is borrowed; request->ranges must be
- * NULL.  FR_INPUT: no plan is legal, with the first reason.  The same for any
- * n_threads >= 1.
+ * Clusters of GPUs only.  Everything is borrowed.  FR_INPUT: no plan is legal,
+ * with the first reason.  The same for any n_threads >= 1.
  */
 FR_CHECKED fr_status fr_tune_quick(const fr_plan_space_request *request,
                                    const fr_cost_model *costs, int n_threads,

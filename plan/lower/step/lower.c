@@ -10,6 +10,7 @@
 #include "plan/lower/step/lower_step.h"
 #include "plan/lower/step/repeat.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Segments that all ranks share come first, so that a layer stands once. */
@@ -241,8 +242,13 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        (int)plan->vpp, (long long)n_micro);
     bool is_gpu = placement != NULL && placement->by_framework;
     bool is_short = is_gpu && !placement->is_whole;
+    double most = is_gpu ? most_calls_gpu : most_calls;
+    if (placement != NULL && placement->most_calls > 0)
+        most = fmin(most, placement->most_calls);
     const int64_t few = is_short ? few_micro(plan, n_micro) : n_micro;
-    if (few < n_micro) {
+    fr_err why;
+    if (few < n_micro &&
+        fr_plan_check_calls(plan, model, few, most, &why) == FR_OK) {
         fr_program *program;
         FR_TRY(lower_micro(model, job, plan, placement, few, &program, err));
         if (set_repeats(program, n_micro, few)) {
@@ -251,7 +257,6 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         }
         fr_program_destroy(program);
     }
-    FR_TRY(fr_plan_check_calls(plan, model, job,
-                               is_gpu ? most_calls_gpu : most_calls, err));
+    FR_TRY(fr_plan_check_calls(plan, model, n_micro, most, err));
     return lower_micro(model, job, plan, placement, n_micro, out, err);
 }

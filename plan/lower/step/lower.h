@@ -20,6 +20,8 @@ typedef struct fr_placement {
     /* Every micro-batch is written out, as for a timeline; else a step of many
      * may be written as one of few (program->n_repeats), by_framework alone. */
     bool is_whole;
+    /* Passes over layers that may be written out; 0: as many as fit. */
+    double most_calls;
 } fr_placement;
 
 /*

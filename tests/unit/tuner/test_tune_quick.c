@@ -6,6 +6,7 @@
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 #include "tuner/answer/evaluate.h"
+#include "tuner/answer/tune.h"
 #include "tuner/study/tune_quick.h"
 
 #include <stdlib.h>
@@ -131,5 +132,47 @@ static void test_illegal(void)
     teardown(&f);
 }
 
+/* Ranges that the user has named are walked, as pins are. */
+static void test_ranges(void)
+{
+    fixture f;
+    fr_quick found;
+    fr_err err;
+    fr_axis_range ranges[FR_SPACE_AXIS_N] = {0};
+    setup(&f, "hgx-a100-4", 1);
+    ranges[FR_SPACE_AXIS_ZERO] = (fr_axis_range){.n = 1, .at = {0}};
+    ranges[FR_SPACE_AXIS_MICRO_BATCH] = (fr_axis_range){.n = 1, .at = {2}};
+    f.request.ranges = ranges;
+    CHECK_OK(fr_tune_quick(&f.request, f.costs, 1, &found, &err), &err);
+    CHECK(found.has_plan && found.fits);
+    CHECK_INT(found.plan.zero_stage, 0);
+    CHECK_INT(found.plan.micro_batch, 2);
+    teardown(&f);
+}
+
+/* A search of very many plans that is over at once has a usual one. */
+static void test_no_time(void)
+{
+    fixture f;
+    fr_tuning t;
+    fr_err err;
+    setup(&f, "dgx-h100", 2048);
+    CHECK_OK(fr_model_load("configs/models/llama-3-405b.json", &f.model, &err),
+             &err);
+    f.job.global_batch = 4096;
+    fr_tune_options options = {.space = f.request,
+                               .budget_s = 1e-9,
+                               .is_best_only = true,
+                               .n_threads = 1};
+    if (CHECK_OK(fr_tune(&options, f.costs, &t, &err), &err)) {
+        CHECK(t.best.plan != NULL && t.best.prediction.memory.fits);
+        CHECK(!t.certificate.optimal_in_space && t.space.simulated > 0);
+        fr_tuning_release(&t);
+    }
+    fr_model_release(&f.model);
+    teardown(&f);
+}
+
 CHECK_MAIN({"against_all", test_against_all},
-           {"little_memory", test_little_memory}, {"illegal", test_illegal})
+           {"little_memory", test_little_memory}, {"illegal", test_illegal},
+           {"ranges", test_ranges}, {"no_time", test_no_time})
