@@ -8,7 +8,8 @@
 /* What interrupts a run, and what saving it takes. */
 #define HAZARD_OPTIONS                                                         \
     FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE, \
-        FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT
+        FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,              \
+        FR_OPT_SPOT_TOGETHER
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \

@@ -53,6 +53,8 @@
       "(SkyPilot's JSON)")                                                     \
     X(SPOT_WAIT, "spot-wait", 0, TIME, "TIME", RUN, 0, 0, 1e9,                 \
       "until spot nodes are back, the mean (1h)")                              \
+    X(SPOT_TOGETHER, "spot-together", 0, SHARE, "SHARE", RUN, 0, 0, 1,         \
+      "of the nodes that go at once (0.85); 0: each by itself")                \
     X(SPOT_NOTICE, "spot-notice", 0, TIME, "TIME", RUN, 0, 0, 1e9,             \
       "warning before nodes are taken away: 2min; a checkpoint that takes "    \
       "less is made (0s)")

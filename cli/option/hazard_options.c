@@ -34,6 +34,8 @@ fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
     hazards.spot_every_s = v[FR_OPT_SPOT_EVERY].real;
     if (fr_cli_has(cli, FR_OPT_SPOT_WAIT))
         hazards.spot_wait_s = v[FR_OPT_SPOT_WAIT].real;
+    if (fr_cli_has(cli, FR_OPT_SPOT_TOGETHER))
+        hazards.spot_together_frac = v[FR_OPT_SPOT_TOGETHER].real;
     *out = hazards;
     return FR_OK;
 }

@@ -26,11 +26,10 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
     static const struct {
         fr_option option, other;
-    } pairs[] = {{FR_OPT_REPAIR, FR_OPT_SPARES},
-                 {FR_OPT_SPOT_EVERY, FR_OPT_SPOT},
-                 {FR_OPT_SPOT_WAIT, FR_OPT_SPOT},
-                 {FR_OPT_SPOT_TRACE, FR_OPT_SPOT},
-                 {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
+    } pairs[] = {
+        {FR_OPT_REPAIR, FR_OPT_SPARES},   {FR_OPT_SPOT_EVERY, FR_OPT_SPOT},
+        {FR_OPT_SPOT_WAIT, FR_OPT_SPOT},  {FR_OPT_SPOT_TOGETHER, FR_OPT_SPOT},
+        {FR_OPT_SPOT_TRACE, FR_OPT_SPOT}, {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (cli->option[pairs[i].option].source == FR_SOURCE_FLAG &&
             !fr_cli_has(cli, pairs[i].other))
@@ -39,10 +38,11 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
                            fr_option_get(pairs[i].other).name);
     if (fr_cli_has(cli, FR_OPT_SPOT_TRACE) &&
         (fr_cli_has(cli, FR_OPT_SPOT_EVERY) ||
+         fr_cli_has(cli, FR_OPT_SPOT_TOGETHER) ||
          fr_cli_has(cli, FR_OPT_SPOT_WAIT)))
         return fr_fail(err, FR_USAGE,
                        "--spot-trace says when nodes go and come back: leave "
-                       "out --spot-every and --spot-wait");
+                       "out --spot-every, --spot-wait and --spot-together");
     return FR_OK;
 }
 

@@ -9,10 +9,12 @@ static const double usual_hang_frac = 7.0 / 419;
 static const double usual_hang_s = 600;
 static const double usual_restart_s = 600;
 static const double usual_spot_wait_s = 3600;
+static const double usual_spot_together_frac = 0.85;
 
 fr_run_hazards fr_run_hazards_none(void)
 {
-    return (fr_run_hazards){.restart_s = -1, .spot_wait_s = -1};
+    return (fr_run_hazards){
+        .restart_s = -1, .spot_wait_s = -1, .spot_together_frac = -1};
 }
 
 static void meet_failures(const fr_run_hazards *h, const fr_cluster *cluster,
@@ -58,7 +60,11 @@ static void meet_spot(const fr_run_hazards *h, const fr_cluster *cluster,
     if (!h->is_spot)
         return;
     out->lacks_spot_rate = !(per_s > 0);
-    out->conditions.interruptions_per_s = per_s * (double)n_nodes;
+    const double together = h->spot_together_frac >= 0
+                                ? h->spot_together_frac
+                                : usual_spot_together_frac;
+    const double n_at_once = fmax(together * (double)n_nodes, 1);
+    out->conditions.interruptions_per_s = per_s * (double)n_nodes / n_at_once;
     out->conditions.absence_s =
         h->spot_wait_s >= 0 ? h->spot_wait_s : usual_spot_wait_s;
 }
