@@ -98,6 +98,8 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
     options.checkpoint_every = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
     options.is_resumed = fr_cli_on(cli, FR_OPT_RESUME);
+    options.init_path = fr_cli_text(cli, FR_OPT_INIT);
+    options.save_dir = fr_cli_text(cli, FR_OPT_SAVE);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.timeout_s = cli->option[FR_OPT_TIMEOUT].real;
     options.faults = faults;

@@ -63,16 +63,17 @@ static const fr_option explain_usual[] = {
     FR_OPT_SEQ,     FR_OPT_RECOMPUTE, FR_OPT_N};
 
 static const fr_option run_options[] = {
-    FR_OPT_COLUMNS,        FR_OPT_DATA,
-    FR_OPT_STEPS,          FR_OPT_BACKEND,
-    FR_OPT_SHARE_GPU,      FR_OPT_HOSTFILE,
-    FR_OPT_PROFILE,        FR_OPT_TIMEOUT,
-    FR_OPT_TRACE,          FR_OPT_GANTT,
-    FR_OPT_OUTPUT,         FR_OPT_RESUME,
-    FR_OPT_CHECKPOINT,     FR_OPT_CHECKPOINT_EVERY,
-    FR_OPT_METRICS,        FR_OPT_INJECT,
-    FR_OPT_PROMETHEUS,
-    FR_OPT_UPDATE_PROFILE, FR_OPT_N};
+    FR_OPT_COLUMNS,    FR_OPT_DATA,
+    FR_OPT_STEPS,      FR_OPT_BACKEND,
+    FR_OPT_SHARE_GPU,  FR_OPT_HOSTFILE,
+    FR_OPT_PROFILE,    FR_OPT_TIMEOUT,
+    FR_OPT_TRACE,      FR_OPT_GANTT,
+    FR_OPT_OUTPUT,     FR_OPT_RESUME,
+    FR_OPT_CHECKPOINT, FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_METRICS,    FR_OPT_INJECT,
+    FR_OPT_PROMETHEUS, FR_OPT_INIT,
+    FR_OPT_SAVE,       FR_OPT_UPDATE_PROFILE,
+    FR_OPT_N};
 static const fr_option explain_options[] = {
     FR_OPT_FROM,           FR_OPT_NEXT_MEASUREMENT,
     FR_OPT_MODEL,          FR_OPT_TOKENS,

@@ -77,6 +77,10 @@
     X(INJECT, "inject", 0, TEXT, "FAULT,..", RUN, 0, 0, 0,                     \
       "faults on purpose: kill:rank=2@30, hang:rank=0@50, "                    \
       "slow:rank=1x2@10..40, read:20MB/s@10..40")                              \
+    X(INIT, "init", 0, PATH, "DIR", RUN, 0, 0, 0,                              \
+      "begin with these weights: safetensors of Hugging Face")                 \
+    X(SAVE, "save", 0, PATH, "DIR", RUN, 0, 0, 0,                              \
+      "write the weights there at the end, as safetensors")                    \
     X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
       "fewer repetitions and sizes")                                           \
     X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, &allow_names, 0, 0,           \

@@ -333,11 +333,18 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
         fr_tensor_place_of(&program->plan, executor->transport->rank);
     float *weights;
     FR_TRY_CALLOC(weights, rank_program->n_parameters + 1, err);
-    fr_kernels_cpu_init_weights(weights, 0, (int64_t)rank_program->n_parameters,
-                                rank_program->tensors, rank_program->n_tensors,
-                                &place, program->job.seed,
-                                fill_threads(executor));
-    fr_status status = store_weights(self, weights, err);
+    fr_status status = FR_OK;
+    if (executor->weights != NULL)
+        status =
+            fr_weights_fill(executor->weights, executor->transport->rank, 0,
+                            (int64_t)rank_program->n_parameters, weights, err);
+    else
+        fr_kernels_cpu_init_weights(
+            weights, 0, (int64_t)rank_program->n_parameters,
+            rank_program->tensors, rank_program->n_tensors, &place,
+            program->job.seed, fill_threads(executor));
+    if (status == FR_OK)
+        status = store_weights(self, weights, err);
     free(weights);
     return status;
 }

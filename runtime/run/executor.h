@@ -11,6 +11,7 @@
 
 #include "runtime/run/interpreter.h"
 #include "runtime/run/run.h"
+#include "runtime/weights/weights.h"
 
 typedef struct fr_executor fr_executor;
 
@@ -57,6 +58,7 @@ struct fr_executor {
     const fr_rank_program *rank_program;
     const fr_run_options *options;
     fr_data *data; /* NULL: loads no tokens.  Set before set_up(), like: */
+    const fr_weights *weights; /* NULL: training begins with random ones */
     fr_step_watch watch;
     _Atomic int64_t *beat_ns; /* may be NULL */
     uint64_t baseline_bytes;  /* connect() sets it */

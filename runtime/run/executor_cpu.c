@@ -139,11 +139,15 @@ static fr_status cpu_fill(fr_executor *executor, fr_err *err)
 
     for (size_t i = 0; status == FR_OK && i < parts.n; i++) {
         const fr_weight_part *part = &parts.items[i];
-        fr_kernels_cpu_init_weights(
-            (float *)(void *)(slab_of(executor) + part->offset_bytes),
-            part->first, part->n, rank_program->tensors,
-            rank_program->n_tensors, &place, program->job.seed,
-            program->plan.n_threads);
+        float *to = (float *)(void *)(slab_of(executor) + part->offset_bytes);
+        if (executor->weights != NULL)
+            status = fr_weights_fill(executor->weights, rank, part->first,
+                                     part->n, to, err);
+        else
+            fr_kernels_cpu_init_weights(
+                to, part->first, part->n, rank_program->tensors,
+                rank_program->n_tensors, &place, program->job.seed,
+                program->plan.n_threads);
     }
     fr_vec_release(&parts);
     return status;

@@ -21,6 +21,7 @@ typedef struct run {
     fr_run_options options;
     const fr_backend *backend;
     fr_data *data;
+    fr_weights *weights; /* that training begins with, NULL: random ones */
     fr_executor *executor;
     fr_gradient_dump *dump;
     fr_rank_page *page;
@@ -88,6 +89,12 @@ static fr_status set_up(run *r, fr_err *err)
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
     executor->data = r->data;
+    if (r->options.init_path != NULL)
+        FR_TRY(fr_weights_open(r->options.init_path, r->program, &r->weights,
+                               err));
+    executor->weights = r->weights;
+    if (r->options.save_dir != NULL && r->transport->rank == 0)
+        FR_TRY(fr_weights_check_dir(r->options.save_dir, r->program, err));
     executor->watch.context = r;
     if (r->options.is_gradient_dump) {
         FR_TRY(fr_gradient_dump_create(r->program, r->transport->rank, &r->dump,
@@ -200,6 +207,16 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
     if (transport->rank == 0 && r->options.on_step != NULL)
         r->options.on_step(r->options.context, &record);
     return FR_OK;
+}
+
+static fr_status save_weights(run *r, fr_err *err)
+{
+    const fr_state state = state_of(r);
+
+    return r->options.save_dir == NULL
+               ? FR_OK
+               : fr_weights_save(r->options.save_dir, r->program, r->transport,
+                                 &state, r->options.save_shard_bytes, err);
 }
 
 static fr_status train(run *r, fr_err *err)
@@ -340,6 +357,7 @@ static void tear_down(run *r)
     fr_executor_destroy(r->executor);
     fr_checkpoints_close(r->checkpoints);
     fr_data_close(r->data);
+    fr_weights_close(r->weights);
     fr_gradient_dump_destroy(r->dump);
     fr_rank_page_close(r->page);
     free(r->loss);
@@ -387,6 +405,8 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
             fr_transport_agree(transport, fill_slab(&r, &local), true, &local);
     if (status == FR_OK)
         status = train(&r, &local);
+    if (status == FR_OK)
+        status = save_weights(&r, &local);
     if (status == FR_OK)
         status = collect(&r, timeline, &result, &local);
     if (status != FR_OK)

@@ -30,6 +30,9 @@ typedef struct fr_run_options {
                                    run is resumed */
     int64_t checkpoint_every;   /* steps; 0: after the last one only */
     bool is_resumed;            /* go on from checkpoint_dir if it has one */
+    const char *init_path;      /* NULL: random weights, see weights.h */
+    const char *save_dir;       /* NULL: none are written at the end */
+    uint64_t save_shard_bytes;  /* 0: as fr_weights_save() has it */
     bool is_checked;   /* fr_program_check first (it may take a while) */
     bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
                           part of something else */

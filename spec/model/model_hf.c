@@ -35,30 +35,39 @@ static size_t count(const fr_json_value *value)
     return value != NULL ? fr_json_n(value) : 0;
 }
 
+static const struct {
+    const char *name;
+    fr_activation activation;
+} activations[] = {
+    {"silu", FR_ACTIVATION_SILU},
+    {"swish", FR_ACTIVATION_SILU},
+    {"gelu_new", FR_ACTIVATION_GELU_TANH},
+    {"gelu_pytorch_tanh", FR_ACTIVATION_GELU_TANH},
+    {"gelu_fast", FR_ACTIVATION_GELU_TANH},
+    {"gelu", FR_ACTIVATION_GELU},
+    {"quick_gelu", FR_ACTIVATION_GELU_QUICK},
+    {"relu", FR_ACTIVATION_RELU},
+    {"relu2", FR_ACTIVATION_RELU_SQUARED},
+};
+
+const char *fr_model_hf_activation(const fr_model *model)
+{
+    for (size_t i = 0; i < FR_LENGTH(activations); i++)
+        if (activations[i].activation == model->activation)
+            return activations[i].name;
+    return "silu";
+}
+
 /* hidden_act and its like. */
 static fr_status get_activation(const fr_json_value *config, const char *key,
                                 const char *otherwise, fr_model *model,
                                 fr_err *err)
 {
-    static const struct {
-        const char *name;
-        fr_activation activation;
-    } known[] = {
-        {"silu", FR_ACTIVATION_SILU},
-        {"swish", FR_ACTIVATION_SILU},
-        {"gelu_new", FR_ACTIVATION_GELU_TANH},
-        {"gelu_pytorch_tanh", FR_ACTIVATION_GELU_TANH},
-        {"gelu_fast", FR_ACTIVATION_GELU_TANH},
-        {"gelu", FR_ACTIVATION_GELU},
-        {"quick_gelu", FR_ACTIVATION_GELU_QUICK},
-        {"relu", FR_ACTIVATION_RELU},
-        {"relu2", FR_ACTIVATION_RELU_SQUARED},
-    };
     const char *name;
     FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
-    for (size_t i = 0; i < FR_LENGTH(known); i++)
-        if (strcmp(known[i].name, name) == 0) {
-            model->activation = known[i].activation;
+    for (size_t i = 0; i < FR_LENGTH(activations); i++)
+        if (strcmp(activations[i].name, name) == 0) {
+            model->activation = activations[i].activation;
             return FR_OK;
         }
     return fr_json_fail(fr_json_find(config, key), err,

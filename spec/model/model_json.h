@@ -20,4 +20,28 @@ FR_CHECKED fr_status fr_model_from_hugging_face(const fr_json_value *object,
 /* Writes every key in one order: the same model gives the same bytes. */
 void fr_model_to_json(const fr_model *model, fr_json_writer *writer);
 
+/* The class of transformers that is this model. */
+typedef enum fr_model_hf {
+    FR_MODEL_HF_NONE,
+    FR_MODEL_HF_GPT2,
+    FR_MODEL_HF_GPT_NEOX,
+    FR_MODEL_HF_LLAMA,
+    FR_MODEL_HF_MISTRAL,
+    FR_MODEL_HF_QWEN2,
+    FR_MODEL_HF_QWEN3,
+    FR_MODEL_HF_GEMMA,
+    FR_MODEL_HF_MIXTRAL,
+    FR_MODEL_HF_QWEN2_MOE,
+    FR_MODEL_HF_QWEN3_MOE,
+    FR_MODEL_HF_N
+} fr_model_hf;
+
+fr_model_hf fr_model_hf_type(const fr_model *model);
+
+/* What its configuration calls the activation. */
+const char *fr_model_hf_activation(const fr_model *model);
+
+/* Its config.json; the model has a class. */
+void fr_model_to_hugging_face(const fr_model *model, fr_json_writer *json);
+
 #endif

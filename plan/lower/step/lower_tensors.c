@@ -2,23 +2,19 @@
  * lower_tensors.c: the parameter tensors of a unit: names, shapes, how they
  * are sharded and how they begin.
  */
+#include "plan/ir/tensor_role.h"
 #include "plan/lower/step/lower_step.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Tensor ids are the same on any layout.  Layers have 16 ids each, what
- * plain decoders do not have another 32. */
+/* Tensor ids are the same on any layout. */
 enum {
-    ID_WTE,
-    ID_WPE,
-    ID_NORM_W,
-    ID_NORM_B,
-    ID_HEAD,
-    ID_LAYERS = 16,
-    ID_ENDS = 1 << 23,
-    ID_MORE = 1 << 24
+    ID_WTE = FR_TENSOR_EMBED - FR_TENSOR_LAYER_END,
+    ID_WPE = FR_TENSOR_POSITIONS - FR_TENSOR_LAYER_END,
+    ID_NORM = FR_TENSOR_LAST_NORM - FR_TENSOR_LAYER_END,
+    ID_HEAD = FR_TENSOR_HEAD - FR_TENSOR_LAYER_END
 };
 
 /* What a tensor is, before it is placed. */
@@ -179,6 +175,11 @@ static void mark_stack(const lower_context *context,
         tensor->init = FR_TENSOR_INIT_NORMAL;
 }
 
+static uint32_t more_id(int32_t layer)
+{
+    return FR_TENSOR_ID_MORE + FR_TENSOR_IDS_MORE * (uint32_t)layer;
+}
+
 /* Heads' and latents' norms, latent projections, router, experts, what joins a
  * later token; experts are stacked, sharded over EP and ETP. */
 static bool push_more(lower_rank *rank, const lower_unit *unit)
@@ -227,9 +228,8 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
     };
     const size_t before = rank->tensors.n;
-    bool is_ok = push_specs(rank, specs, FR_LENGTH(specs),
-                            ID_MORE + 32 * (uint32_t)unit->layer, unit->first,
-                            unit->layer);
+    bool is_ok = push_specs(rank, specs, FR_LENGTH(specs), more_id(unit->layer),
+                            unit->first, unit->layer);
     for (size_t i = before; is_ok && i < rank->tensors.n; i++)
         mark_stack(context, l, unit->first, &rank->tensors.items[i]);
     return is_ok;
@@ -253,7 +253,7 @@ static bool push_entry(lower_rank *rank, const lower_unit *unit)
     const fr_model_layer *entry =
         lower_kind_of(rank->context, unit->layer)->entry;
     const int64_t n = (int64_t)entry->n_parameters;
-    const tensor_spec spec = {.id = ID_MORE + 32 * (uint32_t)unit->layer,
+    const tensor_spec spec = {.id = more_id(unit->layer),
                               .at = n > 0 ? 0 : LOWER_ABSENT,
                               .rows = 1,
                               .cols = n,
@@ -276,7 +276,8 @@ bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
     const lower_layer_layout *l = &lower_kind_of(context, unit->layer)->layout;
     static const char *const norm1[2] = {"ln_1", "input_layernorm"};
     static const char *const norm2[2] = {"ln_2", "post_attention_layernorm"};
-    const uint32_t id = ID_LAYERS + 16 * (uint32_t)unit->layer;
+    const uint32_t id =
+        FR_TENSOR_ID_LAYERS + FR_TENSOR_IDS_LAYER * (uint32_t)unit->layer;
     const double std = 0.02;
     /* GPT-2 (Radford et al. 2019, section 2.3): residual projections are
      * scaled by 1/sqrt(2 layers); Llama does not. */
@@ -284,26 +285,28 @@ bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
         model->is_rms_norm ? std : std / sqrt(2.0 * (double)model->n_layers);
     const int64_t tp = context->plan->tp, c = s->hidden;
     const linear_spec linears[] = {
-        {id + 4, 1, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c, std,
-         "attn.c_attn", "self_attn.qkv_proj"},
-        {id + 6, 2, l->out_w, l->out_b, c, s->attn, c, s->attn * tp,
+        {id + FR_TENSOR_QKV, 1, l->qkv_w, l->qkv_b, s->qkv, c, s->qkv * tp, c,
+         std, "attn.c_attn", "self_attn.qkv_proj"},
+        {id + FR_TENSOR_OUT, 2, l->out_w, l->out_b, c, s->attn, c, s->attn * tp,
          residual_std, "attn.c_proj", "self_attn.o_proj"},
-        {id + 8, 1, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c, std,
-         "mlp.c_fc", model->is_gated_mlp ? "mlp.gate_up_proj" : "mlp.up_proj"},
-        {id + 10, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
+        {id + FR_TENSOR_FC1, 1, l->fc1_w, l->fc1_b, s->fc1, c, s->fc1 * tp, c,
+         std, "mlp.c_fc",
+         model->is_gated_mlp ? "mlp.gate_up_proj" : "mlp.up_proj"},
+        {id + FR_TENSOR_FC2, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
     const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
     const size_t n_before = rank->tensors.n;
     bool is_ok = push_norm(rank, id, l->ln1_w, l->ln1_b, unit->first,
                            unit->layer, norm1) &&
-                 push_norm(rank, id + 2, l->ln2_w, l->ln2_b, unit->first,
-                           unit->layer, norm2);
+                 push_norm(rank, id + FR_TENSOR_NORM2, l->ln2_w, l->ln2_b,
+                           unit->first, unit->layer, norm2);
     for (size_t i = 0; is_ok && i < FR_LENGTH(linears); i++)
         is_ok = push_linear(rank, &linears[i], unit->first, unit->layer);
-    mark_parts(rank, n_before, id + 4, 3, (const int64_t[3]){q, kv, kv});
+    mark_parts(rank, n_before, id + FR_TENSOR_QKV, 3,
+               (const int64_t[3]){q, kv, kv});
     if (model->is_gated_mlp)
-        mark_parts(rank, n_before, id + 8, 2,
+        mark_parts(rank, n_before, id + FR_TENSOR_FC1, 2,
                    (const int64_t[3]){s->ffn, s->ffn, 0});
     /* The list is in the order of the tensors' places. */
     is_ok = is_ok && push_more(rank, unit);
@@ -342,7 +345,9 @@ static bool push_encoder_ends(lower_rank *rank, bool is_final)
     const size_t n_first = 6, n_all = FR_LENGTH(specs);
     return push_specs(rank, &specs[is_final ? n_first : 0],
                       is_final ? n_all - n_first : n_first,
-                      ID_ENDS + (is_final ? 32U : 0U), 0, -1);
+                      FR_TENSOR_ID_ENDS +
+                          (is_final ? FR_TENSOR_POOLER - FR_TENSOR_ENDS : 0U),
+                      0, -1);
 }
 
 /* wte, wpe, last norm and head, as far as the unit has them. */
@@ -393,7 +398,7 @@ bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
         wte.id = ID_HEAD;
         wte.at = h->head;
         wte.gpt2_name = wte.llama_name = "lm_head.weight";
-        return push_norm(rank, ID_NORM_W, h->norm_w, h->norm_b, 0, -1, norm) &&
+        return push_norm(rank, ID_NORM, h->norm_w, h->norm_b, 0, -1, norm) &&
                (model->is_tied || push_tensor(rank, &wte, 0, -1)) &&
                push_encoder_ends(rank, true);
     case LOWER_UNIT_LAYER:

@@ -1,0 +1,418 @@
+/*
+ * test_weights.c: weights from and to Hugging Face's files.  Each model of
+ * tests/oracle/weights, which PyTorch wrote, has PyTorch's loss in every
+ * layout, and what a run without learning writes is what it read.
+ */
+#include "core/base/fileio.h"
+#include "plan/lower/step/lower.h"
+#include "runtime/comm/transport.h"
+#include "runtime/run/run.h"
+#include "runtime/weights/weight_files.h"
+#include "runtime/weights/weights.h"
+#include "spec/model/model_json.h"
+#include "tests/check.h"
+#include "tests/oracle/weights_golden.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MAX_RANKS 4
+#define GOLDENS "tests/oracle/weights/"
+
+static const struct {
+    const char *name;
+    int dp, tp, pp, ep, zero;
+} layouts[] = {
+    {"alone", 1, 1, 1, 1, 0},     {"tp2", 1, 2, 1, 1, 0},
+    {"dp2 zero1", 2, 1, 1, 1, 1}, {"pp2", 1, 1, 2, 1, 0},
+    {"dp2 zero3", 2, 1, 1, 1, 3}, {"tp2 pp2", 1, 2, 2, 1, 0},
+    {"tp2 zero3", 2, 2, 1, 1, 3}, {"ep2", 2, 1, 1, 2, 0},
+    {"ep2 zero1", 4, 1, 1, 2, 1},
+};
+
+typedef struct show {
+    fr_job job;
+    fr_plan plan;
+    fr_run_options options;
+    fr_program *program;
+    fr_loopback *hub;
+    double loss;
+    fr_status status[MAX_RANKS];
+    fr_err err[MAX_RANKS];
+} show;
+
+typedef struct player {
+    show *s;
+    int64_t rank;
+} player;
+
+static void *play(void *context)
+{
+    player *p = context;
+    show *s = p->s;
+    fr_transport *transport = NULL;
+    fr_run_result result = {0};
+    fr_err *err = &s->err[p->rank];
+    fr_status *status = &s->status[p->rank];
+
+    *status =
+        fr_transport_loopback_create(s->hub, p->rank, 20, &transport, err);
+    if (*status == FR_OK)
+        *status =
+            fr_run_over(transport, s->program, &s->options, NULL, &result, err);
+    if (*status == FR_OK && p->rank == 0)
+        s->loss = result.loss[0];
+    fr_run_result_release(&result);
+    fr_transport_destroy(transport);
+    return NULL;
+}
+
+static void write_tokens(const char *path, int64_t vocab)
+{
+    FILE *file = fopen(path, "wb");
+
+    for (int64_t i = 0; file != NULL && i <= WEIGHTS_SEQ; i++) {
+        (void)fputc((int)((7 * i * i + 3 * i + 11) % vocab), file);
+        (void)fputc(0, file);
+    }
+    CHECK(file != NULL && fclose(file) == 0);
+}
+
+static void init(show *s, size_t i_layout)
+{
+    memset(s, 0, sizeof *s);
+    fr_plan_init(&s->plan);
+    s->plan.micro_batch = 1;
+    s->plan.n_threads = 1;
+    s->plan.dp = layouts[i_layout].dp;
+    s->plan.tp = layouts[i_layout].tp;
+    s->plan.pp = layouts[i_layout].pp;
+    s->plan.ep = layouts[i_layout].ep;
+    s->plan.zero_stage = layouts[i_layout].zero;
+    fr_job_init(&s->job);
+    s->job.global_batch = 4; /* the file has one window: it comes again */
+    s->job.seq = WEIGHTS_SEQ;
+    s->job.n_steps = 1;
+    s->job.lr = 1e-30; /* weights stay */
+    s->job.weight_decay = 0;
+    fr_run_options_init(&s->options);
+    s->options.timeout_s = 20;
+    s->options.is_unwatched = true;
+}
+
+/* False: the layout is none of this model, or its ranks failed. */
+static bool perform(show *s, const char *model_path)
+{
+    pthread_t threads[MAX_RANKS];
+    player players[MAX_RANKS];
+    const int64_t world = fr_plan_world(&s->plan);
+    const fr_placement placement = {.n_ranks = world};
+    fr_model model;
+    fr_err err = {0};
+
+    if (!CHECK_OK(fr_model_load(model_path, &model, &err), &err))
+        return false;
+    check_tmp_path(s->job.data, "test_weights.%d.bin", (int)getpid());
+    write_tokens(s->job.data, model.vocab);
+    bool is_ok =
+        (s->plan.ep == 1 || model.n_experts > 0) &&
+        CHECK_OK(fr_plan_check_executable(&s->plan, &model, &s->job, &err),
+                 &err) &&
+        CHECK_OK(
+            fr_lower(&model, &s->job, &s->plan, &placement, &s->program, &err),
+            &err) &&
+        CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err);
+    fr_model_release(&model);
+    for (int64_t i = 0; is_ok && i < world; i++) {
+        players[i] = (player){s, i};
+        pthread_create(&threads[i], NULL, play, &players[i]);
+    }
+    for (int64_t i = 0; is_ok && i < world; i++)
+        pthread_join(threads[i], NULL);
+    (void)unlink(s->job.data);
+    fr_loopback_destroy(s->hub);
+    fr_program_destroy(s->program);
+    return is_ok;
+}
+
+static bool perform_well(show *s, const char *model_path)
+{
+    if (!perform(s, model_path))
+        return false;
+    for (int64_t i = 0; i < fr_plan_world(&s->plan); i++)
+        if (!CHECK_OK(s->status[i], &s->err[i]))
+            return false;
+    return true;
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static float *read_tensor(const fr_safetensors *file, const fr_safetensor *t,
+                          size_t *n)
+{
+    fr_err err = {0};
+    *n = 1;
+    for (int d = 0; d < t->n_dims; d++)
+        *n *= (size_t)t->dim[d];
+    float *out = malloc(*n * sizeof *out + 1);
+    if (out == NULL ||
+        !CHECK_OK(fr_safetensors_read(file, t, 0, *n, out, &err), &err)) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* A tensor that was read is in what was written, maybe with a prefix.  One
+ * less than one more is not the same number. */
+static void check_tensor(const fr_safetensors *file, const fr_safetensor *t,
+                         const fr_weight_files *written, const char *model)
+{
+    const double tolerance = strcmp(model, "gemma") == 0 ? 1e-7 : 0;
+    const fr_safetensors *other = NULL;
+    char longer[256];
+    size_t n, n_other, n_wrong = 0;
+    snprintf(longer, sizeof longer, "transformer.%s", t->name);
+    const fr_safetensor *same = fr_weight_files_find(written, t->name, &other);
+    if (same == NULL)
+        same = fr_weight_files_find(written, longer, &other);
+    check_that(same != NULL, __FILE__, __LINE__, "%s: no %s was written", model,
+               t->name);
+    if (same == NULL || !CHECK_INT(same->n_dims, t->n_dims) ||
+        !CHECK_INT(same->dim[0], t->dim[0]) ||
+        !CHECK_INT(same->dim[1], t->dim[1]))
+        return;
+    float *a = read_tensor(file, t, &n);
+    float *b = read_tensor(other, same, &n_other);
+    for (size_t i = 0; a != NULL && b != NULL && i < n; i++)
+        n_wrong += !(fabs((double)a[i] - (double)b[i]) <= tolerance);
+    check_that(n_wrong == 0, __FILE__, __LINE__, "%s: %zu of %zu of %s differ",
+               model, n_wrong, n, t->name);
+    free(a);
+    free(b);
+}
+
+static void check_same(const char *read, const char *dir, const char *model)
+{
+    fr_weight_files first = {0}, second = {0};
+    fr_err err = {0};
+    if (CHECK_OK(fr_weight_files_open(read, &first, &err), &err) &&
+        CHECK_OK(fr_weight_files_open(dir, &second, &err), &err))
+        for (size_t f = 0; f < first.all.n; f++)
+            for (size_t i = 0; i < first.all.items[f].n; i++) {
+                const fr_safetensor *t = &first.all.items[f].tensors[i];
+                if (strcmp(t->dtype, "U8") != 0)
+                    check_tensor(&first.all.items[f], t, &second, model);
+            }
+    fr_weight_files_close(&first);
+    fr_weight_files_close(&second);
+}
+
+static void remove_dir(const char *dir)
+{
+    char command[CHECK_PATH_BYTES + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    CHECK_INT(system(command), 0);
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+static void test_families(void)
+{
+    char dir[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES];
+    check_tmp_path(dir, "test_weights.%d", (int)getpid());
+    for (size_t i = 0; i < sizeof weights_goldens / sizeof *weights_goldens;
+         i++)
+        for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
+            const char *name = weights_goldens[i].name;
+            show s;
+            init(&s, l);
+            snprintf(path, sizeof path, GOLDENS "%s", name);
+            s.options.init_path = path;
+            s.options.save_dir = dir;
+            if (!perform_well(&s, path))
+                continue;
+            check_that(fabs(s.loss - weights_goldens[i].loss) <=
+                           2e-6 * weights_goldens[i].loss,
+                       __FILE__, __LINE__, "%s %s: loss %.9g, not %.9g", name,
+                       layouts[l].name, s.loss, weights_goldens[i].loss);
+            check_same(path, dir, name);
+            remove_dir(dir);
+        }
+}
+
+/* Shards, an index and the configuration; what an earlier run left goes. */
+static void test_shards(void)
+{
+    static const struct {
+        uint64_t shard_bytes;
+        bool is_sharded;
+    } cases[] = {{0, false}, {7000, true}, {0, false}};
+    char dir[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES + 64];
+    check_tmp_path(dir, "test_weights.%d", (int)getpid());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        show s;
+        init(&s, 5);
+        s.options.init_path = i == 0 ? GOLDENS "qwen2_moe" : dir;
+        s.options.save_dir = dir;
+        s.options.save_shard_bytes = cases[i].shard_bytes;
+        if (!perform_well(&s, GOLDENS "qwen2_moe"))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, FR_WEIGHT_FILE);
+        CHECK_INT(fr_file_exists(path), !cases[i].is_sharded);
+        snprintf(path, sizeof path, "%s/%s", dir, FR_WEIGHT_INDEX);
+        CHECK_INT(fr_file_exists(path), cases[i].is_sharded);
+        check_same(GOLDENS "qwen2_moe", dir, "qwen2_moe");
+    }
+    remove_dir(dir);
+}
+
+/* What is written with the weights is the same model when it is read. */
+static void test_configs(void)
+{
+    char path[CHECK_PATH_BYTES];
+    for (size_t i = 0; i < sizeof weights_goldens / sizeof *weights_goldens;
+         i++) {
+        fr_model model, again;
+        fr_buffer config, first, second;
+        fr_json_writer json;
+        fr_err err = {0};
+        snprintf(path, sizeof path, GOLDENS "%s", weights_goldens[i].name);
+        if (!CHECK_OK(fr_model_load(path, &model, &err), &err))
+            continue;
+        fr_buffer_init(&config);
+        fr_json_writer_init(&json, &config);
+        fr_model_to_hugging_face(&model, &json);
+        if (CHECK_OK(
+                fr_model_parse(model.name, config.data, config.n, &again, &err),
+                &err)) {
+            fr_buffer_init(&first);
+            fr_json_writer_init(&json, &first);
+            fr_model_to_json(&model, &json);
+            fr_buffer_init(&second);
+            fr_json_writer_init(&json, &second);
+            fr_model_to_json(&again, &json);
+            CHECK_STR(first.data, second.data);
+            fr_buffer_release(&first);
+            fr_buffer_release(&second);
+            fr_model_release(&again);
+        }
+        fr_buffer_release(&config);
+        fr_model_release(&model);
+    }
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+/* A file that is cut anywhere is refused in one line that names it. */
+static void test_cut(void)
+{
+    char path[CHECK_PATH_BYTES], *bytes;
+    size_t n;
+    fr_err err = {0};
+    check_tmp_path(path, "test_weights.%d.safetensors", (int)getpid());
+    if (!CHECK_OK(fr_file_read(GOLDENS "llama/model-00001-of-00003.safetensors",
+                               0, &bytes, &n, &err),
+                  &err))
+        return;
+    CHECK_OK(fr_file_write(path, bytes, n, &err), &err);
+    for (size_t at = n; at-- > 0;) {
+        fr_safetensors file;
+        CHECK_INT(truncate(path, (off_t)at), 0);
+        if (CHECK_FAILS(fr_safetensors_open(path, &file, &err), FR_INPUT, &err))
+            CHECK_HAS(err.text, path);
+    }
+    (void)unlink(path);
+    free(bytes);
+}
+
+/* Headers before eight bytes of elements. */
+static void test_headers(void)
+{
+#define T(name, dtype, shape, offsets)                                         \
+    "\"" name "\": {\"dtype\": \"" dtype "\", \"shape\": " shape               \
+    ", \"data_offsets\": " offsets "}"
+    static const struct {
+        const char *header, *reason;
+    } cases[] = {
+        {"{" T("a", "F32", "[2]", "[0, 8]") "}", NULL},
+        {"{" T("a", "F32", "[1]", "[0, 4]") ", " T("b", "F32", "[]",
+                                                   "[4, 8]") "}",
+         NULL},
+        {"{" T("a", "I64", "[1]", "[0, 8]") ", " T("b", "F32", "[0, 3]",
+                                                   "[8, 8]") "}",
+         NULL},
+        {"{" T("a", "F32", "[3]", "[0, 12]") "}", "it was cut"},
+        {"{" T("a", "F32", "[1]", "[0, 8]") "}", "does not fit"},
+        {"{" T("a", "F32", "[2]", "[8, 0]") "}", "ends before"},
+        {"{" T("a", "F32", "[2]", "[0, 8, 8]") "}", "not two"},
+        {"{" T("a", "F32", "[1]", "[4, 8]") "}", "a hole"},
+        {"{" T("a", "F32", "[1]", "[0, 4]") "}", "4 bytes after"},
+        {"{" T("a", "F32", "[2]", "[0, 8]") ", " T("b", "F32", "[1]",
+                                                   "[4, 8]") "}",
+         "tensor 'b': it overlaps"},
+        {"{" T("a", "F32", "[2]", "[0, 18446744073709551615]") "}", "was cut"},
+        {"{" T("a", "F32", "[4294967296, 4294967296]", "[0, 8]") "}",
+         "too large"},
+        {"{" T("a", "F32", "[4611686018427387906]", "[0, 8]") "}",
+         "does not fit"},
+        {"{" T("a", "F32", "[-2]", "[0, 8]") "}", "weights:1"},
+        {"{" T("a", "F32", "[2.5]", "[0, 8]") "}", "weights:1"},
+        {"{" T("a", "F9", "[2]", "[0, 8]") "}", "dtype is not known"},
+        {"{" T("a\\n", "F32", "[2]", "[0, 8]") "}", "plain text"},
+        {"{\"a\": 7}", "weights:1"},
+        {"[]", "not an object"},
+        {"{", "weights:1"},
+        {"", "weights:1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fr_safetensors file;
+        fr_err err = {0};
+        fr_status status =
+            fr_safetensors_parse("weights", cases[i].header,
+                                 strlen(cases[i].header), 8, &file, &err);
+        if (cases[i].reason == NULL) {
+            if (CHECK_OK(status, &err))
+                fr_safetensors_close(&file);
+        } else if (CHECK_FAILS(status, FR_INPUT, &err)) {
+            CHECK_HAS(err.text, cases[i].reason);
+            CHECK(strchr(err.text, '\n') == NULL);
+        }
+    }
+}
+
+/* Files of another model. */
+static void test_wrong(void)
+{
+    static const struct {
+        const char *model, *weights, *reason;
+    } cases[] = {
+        {"llama", "qwen2/model.safetensors.index.json",
+         "no tensor 'lm_head.weight'"},
+        {"qwen3", "mistral", "no tensor 'model.layers.0.self_attn.q_norm"},
+        {"gemma", "qwen3", "is none of model gemma"},
+        {"mistral", "qwen3", "has the shape [24, 16], the model's is [16, 16]"},
+        {"llama", "llama/model-00001-of-00003.safetensors", "no tensor"},
+        {"gpt2", "gemma", "no tensor 'transformer.wte.weight'"},
+        {"llama", "llama/config.json", "weight_map"},
+        {"llama", "nowhere", "no such file"},
+        {"llama", "../weights_golden.h", "no safetensors file"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char model[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES];
+        show s;
+        init(&s, 0);
+        snprintf(model, sizeof model, GOLDENS "%s", cases[i].model);
+        snprintf(path, sizeof path, GOLDENS "%s", cases[i].weights);
+        s.options.init_path = path;
+        if (!perform(&s, model))
+            continue;
+        CHECK(s.status[0] == FR_INPUT || s.status[0] == FR_IO);
+        CHECK_HAS(s.err[0].text, cases[i].reason);
+    }
+}
+
+CHECK_MAIN({"families", test_families}, {"shards", test_shards},
+           {"configs", test_configs}, {"cut", test_cut},
+           {"headers", test_headers}, {"wrong", test_wrong})
