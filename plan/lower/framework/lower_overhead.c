@@ -29,6 +29,7 @@ typedef enum overhead {
     SCALING_TRANSPOSE,
     SCALING_FP4,
     SCALING_BLOCK,
+    ROWS_APART,
     GRADIENT_ADDED,
     GRADIENT_VIEWS,
     LOSS,
@@ -138,6 +139,13 @@ static const overhead_row rows[] = {
     {SCALING, FUSED, 0, 0, 2, 2, 0, 0},
     {SCALING_BLOCK, FUSED, 0, 0, 4, 2, 0, 0},
     {SCALING_FP4, FUSED, 0, 0, 1, 2, 0, 0},
+    /*
+     * DTensor shards the sequence, which is not a tensor's first dimension:
+     * what was gathered, and what will be scattered, is put into another order
+     * (torch/distributed/_functional_collectives.py: cat of chunks in
+     * all_gather_tensor and reduce_scatter_tensor): of each byte.
+     */
+    {ROWS_APART, PYTORCH, 0, 0, 2, 1, 0, 1},
     /*
      * AccumulateGrad adds a micro-batch's gradients to those that are there; in
      * Megatron-LM of 2021 a hook (model/distributed.py: main_grad.add_(grad)).
@@ -348,6 +356,12 @@ void lower_overhead_core(lower_context *context, bool is_backward)
         add(context, GROUPED_FWD, q);
     if (is_backward && (is_grouped || !is_fused))
         add(context, SPLIT_BWD, qkv);
+}
+
+void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes)
+{
+    if (!context->plan->is_tp_overlap) /* whose pieces lie in order */
+        add(context, ROWS_APART, (int64_t)n_bytes);
 }
 
 void lower_overhead_activation(lower_context *context, bool is_backward,

@@ -29,6 +29,8 @@ void lower_overhead_dropout(lower_context *context);
 void lower_overhead_scaling(lower_context *context, int64_t n,
                             bool is_transpose);
 void lower_overhead_weight_scaling(lower_context *context, int64_t n);
+/* What tensor parallel ranks gathered or will scatter by rows. */
+void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes);
 /* A gated activation of n elements. */
 void lower_overhead_activation(lower_context *context, bool is_backward,
                                int64_t n);

@@ -8,13 +8,14 @@
 fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
                          fr_dtype dtype)
 {
-    const int64_t rows = context->shape.rows;
+    const uint64_t n = (uint64_t)(context->shape.rows * cols);
+    const uint64_t n_bytes = n * fr_dtype_bytes(dtype);
     if (!context->plan->is_sequence_parallel)
         return shard;
-    fr_ref whole = lower_temp(context, (uint64_t)rows * (uint64_t)cols *
-                                           fr_dtype_bytes(dtype));
-    lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype,
-                     (uint64_t)(rows * cols), shard, whole);
+    fr_ref whole = lower_temp(context, n_bytes);
+    lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP, dtype, n, shard,
+                     whole);
+    lower_overhead_rows_apart(context, n_bytes);
     return whole;
 }
 
@@ -32,6 +33,9 @@ void lower_sum_cols(lower_context *context, fr_ref partial, fr_ref target,
     bool is_scattered = context->plan->is_sequence_parallel;
     if (context->plan->tp == 1)
         return;
+    if (is_scattered)
+        lower_overhead_rows_apart(
+            context, lower_bytes(context, context->shape.rows, cols));
     lower_collective(context,
                      is_scattered ? FR_OP_REDUCE_SCATTER : FR_OP_ALL_REDUCE,
                      FR_AXIS_TP, fr_plan_storage_dtype(context->plan),

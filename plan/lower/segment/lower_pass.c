@@ -15,6 +15,7 @@
  * With is_ep_overlap a pass is also cut where tokens travel to their experts
  * and back; it has nothing to do meanwhile, so these stay in CARRY.
  */
+#include "plan/lower/framework/lower_overhead.h"
 #include "plan/lower/segment/lower_block.h"
 
 #include <stdio.h>
@@ -315,6 +316,22 @@ void lower_row_backward(lower_context *context, const lower_kind *kind,
     lower_product_wgrad(context, matrix, d.columns, x);
 }
 
+/* x of all ranks: gathered once more, but where autograd still has what full
+ * recompute has just gathered (PyTorch's DTensor; Megatron keeps shards). */
+static fr_ref gathered_input(lower_context *context, fr_ref x, int64_t cols)
+{
+    const fr_plan *plan = context->plan;
+    const fr_dtype dtype = lower_product_dtype(context);
+    if ((context->target.kernels & LOWER_KERNELS_PYTORCH) == 0 ||
+        plan->recompute != FR_RECOMPUTE_FULL || !plan->is_sequence_parallel)
+        return lower_gather_rows(context, x, cols, dtype);
+    uint64_t n_bytes = (uint64_t)(context->shape.rows * cols) *
+                       (uint64_t)fr_dtype_bytes(dtype);
+    fr_ref whole = lower_temp(context, n_bytes);
+    lower_overhead_alias(context, whole, whole, n_bytes);
+    return whole;
+}
+
 fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
                              const lower_matrix *matrix, fr_ref dy, fr_ref x)
 {
@@ -330,9 +347,8 @@ fr_ref lower_column_backward(lower_context *context, const lower_kind *kind,
     lower_product_dgrad(context, kind, matrix, d.rows, partial);
     lower_sum_rows(context, partial, dx);
     lower_temp_reset(context, after_d);
-    fr_ref whole =
-        lower_gather_rows(context, x, matrix->k, lower_product_dtype(context));
-    lower_product_wgrad(context, matrix, d.columns, whole);
+    lower_product_wgrad(context, matrix, d.columns,
+                        gathered_input(context, x, matrix->k));
     lower_temp_reset(context, after_dx);
     return dx;
 }

@@ -141,8 +141,13 @@ bool lower_is_latent_recomputed(const lower_context *context)
 bool lower_is_pass_cut(const lower_context *context)
 {
     const fr_plan *plan = context->plan;
-    /* A backward that is split by schedule is one segment before. */
+    /* A backward that is split by schedule is one segment before.  PyTorch
+     * waits for the input's gradients before those of weights, but for its
+     * asynchronous tensor parallelism: DTensor redistributes in order, and
+     * Inductor's reorder_for_compute_comm_overlap is off. */
+    bool is_in_order = (context->target.kernels & LOWER_KERNELS_PYTORCH) != 0;
     return plan->tp > 1 && !context->target.is_f32 &&
+           (plan->is_tp_overlap || !is_in_order) &&
            !context->schedule->is_split && !context->model->is_parallel_block;
 }
 
