@@ -8,6 +8,7 @@
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
 #   make random-layouts SEED=1 N=1000   random plans run against one process
+#   make reshard        checkpoints of 12 layouts resumed by 12
 #   make check-exports  what frameworks say of what is exported to them
 #
 #   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
@@ -382,6 +383,12 @@ SEED ?= 1
 N ?= 1000
 random-layouts: $(BUILD)/tests/contract/runtime/test_random_layouts
 	@RANDOM_LAYOUTS="$(SEED) 0 $(N)" $<
+
+# Twelve layouts by twelve, of two models: checkpoints of each resumed by each;
+# a part is in `make check`.
+.PHONY: reshard
+reshard: $(BUILD)/tests/contract/runtime/test_reshard
+	@RESHARD=all $<
 
 # What frameworks say of plans that are taken to them: tests/exports/README.md.
 .PHONY: check-exports

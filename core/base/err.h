@@ -23,6 +23,7 @@
     X(INFEASIBLE, 3) /* there is no feasible plan */                           \
     X(CHECK, 4)      /* a check failed */                                      \
     X(INPUT, 5)      /* a bad input file */                                    \
+    X(STOPPED, 75)   /* asked to stop, and can go on from a checkpoint */      \
     X(SKIPPED, 77)
 
 /* Items of an array whose size the compiler knows. */

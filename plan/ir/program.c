@@ -45,22 +45,30 @@ static uint8_t owner_axis(const fr_instr *instr)
     return instr->shard_axis != FR_AXIS_NONE ? instr->shard_axis : instr->axis;
 }
 
+uint64_t fr_call_operand_bytes(const fr_rank_program *rank_program,
+                               const fr_call *call, const fr_instr *instr,
+                               const int *coordinate, int i_ref)
+{
+    const fr_ref *ref = &instr->ref[i_ref];
+    uint64_t at =
+        fr_call_base_bytes(rank_program, call, ref->space) + ref->offset_bytes;
+
+    if (ref->is_sharded)
+        at += (uint64_t)coordinate[owner_axis(instr)] *
+              (instr->shard_bytes >> (ref->is_sharded - 1));
+    return at;
+}
+
 void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
                       const fr_instr *instr, const int *coordinate, void *slab,
                       void *ptr[FR_INSTR_REFS])
 {
-    for (int i = 0; i < FR_INSTR_REFS; i++) {
-        const fr_ref *ref = &instr->ref[i];
-        ptr[i] = NULL;
-        if (ref->space == FR_SPACE_NONE)
-            continue;
-        uint64_t at = fr_call_base_bytes(rank_program, call, ref->space) +
-                      ref->offset_bytes;
-        if (ref->is_sharded)
-            at += (uint64_t)coordinate[owner_axis(instr)] *
-                  (instr->shard_bytes >> (ref->is_sharded - 1));
-        ptr[i] = (char *)slab + at;
-    }
+    for (int i = 0; i < FR_INSTR_REFS; i++)
+        ptr[i] =
+            instr->ref[i].space == FR_SPACE_NONE
+                ? NULL
+                : (char *)slab + fr_call_operand_bytes(rank_program, call,
+                                                       instr, coordinate, i);
 }
 
 fr_tensor_place fr_tensor_place_of(const fr_plan *plan, int64_t rank)

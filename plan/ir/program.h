@@ -173,8 +173,13 @@ void fr_program_destroy(fr_program *program);
 uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
                             const fr_call *call, int space);
 
-/* The operands of an instruction of a call in a rank's slab, which is at
- * coordinate[FR_AXIS_N] of its groups; NULL where one is absent. */
+/* Where an operand that is there begins in the slab of a rank that is at
+ * coordinate[FR_AXIS_N] of its groups. */
+uint64_t fr_call_operand_bytes(const fr_rank_program *rank_program,
+                               const fr_call *call, const fr_instr *instr,
+                               const int *coordinate, int i_ref);
+
+/* All of them as pointers into the slab; NULL where one is absent. */
 void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
                       const fr_instr *instr, const int *coordinate, void *slab,
                       void *ptr[FR_INSTR_REFS]);

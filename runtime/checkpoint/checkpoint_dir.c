@@ -2,15 +2,15 @@
 #include "runtime/checkpoint/checkpoint_dir.h"
 
 #include "core/base/fileio.h"
-#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/document/json.h"
+#include "runtime/checkpoint/manifest.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* "step-12": 12; 0: it is no such name. */
@@ -59,67 +59,6 @@ int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes)
     return named > 0 ? named : newest;
 }
 
-fr_status fr_checkpoint_read_manifest(const char *dir, int64_t n_steps_done,
-                                      int64_t world, uint64_t *hashes,
-                                      fr_err *err)
-{
-    char path[FR_CHECKPOINT_PATH];
-    fr_json *json = NULL;
-    const fr_json_value *list = NULL;
-    const char *text = NULL;
-    int64_t n_said = 0;
-    fr_err why = {0};
-
-    (void)snprintf(path, sizeof path, "%s/step-%lld/manifest.json", dir,
-                   (long long)n_steps_done);
-    if (fr_json_load(path, &json, &why) != FR_OK)
-        return fr_fail(err, FR_IO, "%s", why.text);
-    const fr_json_value *root = fr_json_root(json);
-    fr_status status = fr_json_get_i64(root, "n_steps_done", &n_said, &why);
-    if (status == FR_OK && n_said != n_steps_done)
-        status = fr_json_fail(root, &why, "n_steps_done is %lld, not %lld",
-                              (long long)n_said, (long long)n_steps_done);
-    if (status == FR_OK)
-        status = fr_json_get_array(root, "rank_hashes", &list, &why);
-    if (status == FR_OK && fr_json_n(list) != (size_t)world)
-        status = fr_json_fail(list, &why,
-                              "the checkpoint has %zu ranks, the plan %lld",
-                              fr_json_n(list), (long long)world);
-    for (size_t i = 0; status == FR_OK && i < (size_t)world; i++) {
-        status = fr_json_as_string(fr_json_at(list, i), &text, &why);
-        if (status == FR_OK && !fr_hash_parse(text, &hashes[i]))
-            status = fr_json_fail(list, &why, "'%s' is not a hash", text);
-    }
-    fr_json_destroy(json);
-    return status == FR_OK ? FR_OK : fr_fail(err, FR_IO, "%s", why.text);
-}
-
-static fr_status write_manifest(const char *dir, int64_t n_steps_done,
-                                const uint64_t *hashes, int64_t world,
-                                fr_err *err)
-{
-    char path[FR_CHECKPOINT_PATH], text[17];
-    fr_buffer buffer;
-    fr_json_writer w;
-
-    fr_buffer_init(&buffer);
-    fr_json_writer_init(&w, &buffer);
-    fr_json_begin_object(&w);
-    fr_json_put_string(&w, "schema", "forerun.checkpoint/1");
-    fr_json_put_i64(&w, "n_steps_done", n_steps_done);
-    fr_json_key(&w, "rank_hashes");
-    fr_json_begin_array(&w);
-    for (int64_t i = 0; i < world; i++) {
-        fr_hash_format(hashes[i], text);
-        fr_json_string(&w, text);
-    }
-    fr_json_end_array(&w);
-    fr_json_end_object(&w);
-    (void)snprintf(path, sizeof path, "%s/step-%lld/manifest.json", dir,
-                   (long long)n_steps_done);
-    return fr_file_write_buffer(path, &buffer, err);
-}
-
 static void remove_step(const char *dir, int64_t n_steps_done)
 {
     char step_dir[FR_CHECKPOINT_PATH], path[FR_CHECKPOINT_PATH + 300];
@@ -131,7 +70,8 @@ static void remove_step(const char *dir, int64_t n_steps_done)
         return;
     for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         if (!fr_text_starts(entry->d_name, "rank-") &&
-            strcmp(entry->d_name, "manifest.json") != 0)
+            !fr_text_starts(entry->d_name, "manifest.json") &&
+            !fr_text_starts(entry->d_name, "losses"))
             continue;
         (void)snprintf(path, sizeof path, "%s/%s", step_dir, entry->d_name);
         (void)remove(path);
@@ -140,22 +80,60 @@ static void remove_step(const char *dir, int64_t n_steps_done)
     (void)rmdir(step_dir);
 }
 
-/* One that cannot be removed only takes space, so failures are ignored. */
-void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t kept)
+static bool is_as_long(const char *path, uint64_t n_bytes)
 {
-    for (int64_t step = newest; (step = fr_checkpoint_older(dir, step)) > 0;)
-        if (step != kept)
-            remove_step(dir, step);
+    struct stat info;
+
+    return stat(path, &info) == 0 && (uint64_t)info.st_size == n_bytes;
 }
 
-fr_status fr_checkpoint_publish(const char *dir, int64_t n_steps_done,
-                                const uint64_t *hashes, int64_t world,
-                                fr_err *err)
+/* By what can be seen without reading it all. */
+static bool is_complete(const char *dir, int64_t n_steps_done)
+{
+    char path[FR_CHECKPOINT_PATH];
+    fr_manifest manifest = {0};
+    fr_err ignored = {0};
+
+    if (fr_manifest_read(dir, n_steps_done, &manifest, &ignored) != FR_OK)
+        return false;
+    bool is_it = true;
+    for (int64_t i = 0; is_it && i < manifest.n_files; i++)
+        is_it = is_as_long(fr_shard_path(dir, n_steps_done, i, path),
+                           manifest.files[i].n_bytes);
+    fr_manifest_release(&manifest);
+    return is_it;
+}
+
+/* One that cannot be removed only takes space, so failures are ignored.  Where
+ * none but the newest is complete all stay. */
+void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t n_kept,
+                         int64_t suspect_after, int64_t suspect_before)
+{
+    int64_t last = newest, n_left = n_kept - 1;
+
+    for (int64_t step = newest;
+         n_left > 0 && (step = fr_checkpoint_older(dir, step)) > 0;) {
+        const bool is_suspect = step > suspect_after && step < suspect_before;
+        if (is_suspect || !is_complete(dir, step))
+            continue;
+        last = step;
+        n_left--;
+    }
+    if (last == newest && n_kept > 1)
+        return;
+    for (int64_t step = newest; (step = fr_checkpoint_older(dir, step)) > 0;) {
+        const bool is_suspect = step > suspect_after && step < suspect_before;
+        if (step < last || is_suspect || !is_complete(dir, step))
+            remove_step(dir, step);
+    }
+}
+
+fr_status fr_checkpoint_point_at(const char *dir, int64_t n_steps_done,
+                                 fr_err *err)
 {
     char path[FR_CHECKPOINT_PATH], text[64];
-
-    FR_TRY(write_manifest(dir, n_steps_done, hashes, world, err));
     int n = snprintf(text, sizeof text, "step-%lld\n", (long long)n_steps_done);
+
     (void)snprintf(path, sizeof path, "%s/latest", dir);
     return fr_file_write(path, text, (size_t)n, err);
 }

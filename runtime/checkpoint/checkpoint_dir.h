@@ -6,8 +6,7 @@
 #define FR_RUNTIME_CHECKPOINT_CHECKPOINT_DIR_H
 
 #include "core/base/buffer.h"
-
-enum { FR_CHECKPOINT_PATH = 1024 };
+#include "runtime/checkpoint/state.h"
 
 /* The largest N below `below` of a directory step-N in `dir`; 0: none. */
 int64_t fr_checkpoint_older(const char *dir, int64_t below);
@@ -16,19 +15,16 @@ int64_t fr_checkpoint_older(const char *dir, int64_t below);
  * a line in `notes` where `latest` is missing or says nothing. */
 int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes);
 
-/* FR_IO: the manifest of step-N cannot be read or is damaged, with its path. */
-FR_CHECKED fr_status fr_checkpoint_read_manifest(const char *dir,
-                                                 int64_t n_steps_done,
-                                                 int64_t world,
-                                                 uint64_t *hashes, fr_err *err);
+/*
+ * Removes what is older than `newest` but for the n_kept - 1 newest complete
+ * ones (by their manifests and the sizes of their files); those in the open
+ * range (`suspect_after`, `suspect_before`) go too, which were passed over.
+ */
+void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t n_kept,
+                         int64_t suspect_after, int64_t suspect_before);
 
-/* Removes all that are older than `newest` but `kept`. */
-void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t kept);
-
-/* Writes the manifest and makes it the latest. */
-FR_CHECKED fr_status fr_checkpoint_publish(const char *dir,
-                                           int64_t n_steps_done,
-                                           const uint64_t *hashes,
-                                           int64_t world, fr_err *err);
+/* Makes step-N the latest. */
+FR_CHECKED fr_status fr_checkpoint_point_at(const char *dir,
+                                            int64_t n_steps_done, fr_err *err);
 
 #endif

@@ -85,6 +85,32 @@ bool fr_launch_is_supervised(void)
     return getenv(FR_STATUS_DIR_ENV) != NULL;
 }
 
+static const int held[] = {SIGTERM, SIGUSR1};
+
+void fr_launch_hold_signals(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < FR_LENGTH(held); i++)
+        (void)sigaddset(&set, held[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int fr_launch_held_signal(void)
+{
+    sigset_t waiting, blocked;
+
+    if (sigpending(&waiting) != 0 ||
+        pthread_sigmask(SIG_BLOCK, NULL, &blocked) != 0)
+        return 0;
+    for (size_t i = 0; i < FR_LENGTH(held); i++)
+        if (sigismember(&waiting, held[i]) == 1 &&
+            sigismember(&blocked, held[i]) == 1)
+            return held[i];
+    return 0;
+}
+
 bool fr_launch_report(const fr_err *err)
 {
     fr_launch launch;

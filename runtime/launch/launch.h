@@ -75,6 +75,14 @@ void fr_launch_follow_parent(void);
 /* Also tells the supervisor that this rank is on its way to the others. */
 void fr_launch_begin_rank(int64_t rank);
 
+/*
+ * From now on SIGTERM and SIGUSR1 do not end this process but wait to be asked
+ * for.  Before it has threads, which follow.
+ */
+void fr_launch_hold_signals(void);
+/* The one that waits; 0: none, or they are not held back. */
+int fr_launch_held_signal(void);
+
 /* Leaves the reason for the supervisor; false when nobody is there. */
 bool fr_launch_report(const fr_err *err);
 

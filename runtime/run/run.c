@@ -3,11 +3,11 @@
 
 #include "core/base/clock.h"
 #include "core/numbers/stats.h"
-#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_page.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/gradient_dump.h"
+#include "runtime/run/run_saver.h"
 #include "runtime/watch/step_monitor.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct run {
     fr_gradient_dump *dump;
     fr_rank_page *page;
     int64_t first_step, n_steps; /* n_steps: until where, from 0 */
-    fr_checkpoints *checkpoints; /* NULL: none are wanted */
+    fr_run_saver saver;
     fr_step_monitor *monitor;
     double *loss, *step_s;
 } run;
@@ -149,15 +149,9 @@ static fr_status resume(run *r, fr_err *err)
     fr_buffer notes;
 
     fr_buffer_init(&notes);
-    fr_status status = fr_checkpoints_load(r->checkpoints, &state,
-                                           &r->first_step, &notes, err);
+    fr_status status =
+        fr_run_saver_resume(&r->saver, &state, &r->first_step, &notes, err);
     tell(r, &notes);
-    if (status == FR_OK && r->first_step > r->n_steps)
-        return fr_fail(err, FR_INPUT,
-                       "the checkpoint in %s is of step %lld, the run ends at "
-                       "step %lld; give --steps %lld or more",
-                       r->options.checkpoint_dir, (long long)r->first_step,
-                       (long long)r->n_steps, (long long)r->first_step);
     return status;
 }
 
@@ -165,22 +159,11 @@ static fr_status fill_slab(run *r, fr_err *err)
 {
     fr_executor *executor = r->executor;
 
-    if (r->options.checkpoint_dir != NULL)
-        FR_TRY(fr_checkpoints_open(r->options.checkpoint_dir, r->program,
-                                   r->transport, r->options.is_resumed,
-                                   &r->checkpoints, err));
+    FR_TRY(fr_run_saver_init(&r->options, r->program, r->transport, r->n_steps,
+                             &r->saver, err));
     FR_TRY(executor->ops->connect(executor, err));
     FR_TRY(executor->ops->fill(executor, err));
-    return r->options.is_resumed && r->checkpoints != NULL ? resume(r, err)
-                                                           : FR_OK;
-}
-
-static bool is_checkpoint_due(const run *r, int64_t n_done)
-{
-    if (r->checkpoints == NULL)
-        return false;
-    return n_done == r->n_steps || (r->options.checkpoint_every > 0 &&
-                                    n_done % r->options.checkpoint_every == 0);
+    return resume(r, err);
 }
 
 static fr_status do_step(run *r, int64_t i_step, fr_err *err)
@@ -202,11 +185,9 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
     }
-    if (is_checkpoint_due(r, i_step + 1))
-        FR_TRY(fr_checkpoints_save(r->checkpoints, &state, i_step + 1, err));
     if (transport->rank == 0 && r->options.on_step != NULL)
         r->options.on_step(r->options.context, &record);
-    return FR_OK;
+    return fr_run_saver_step(&r->saver, &state, i_step, record.loss, err);
 }
 
 static fr_status save_weights(run *r, fr_err *err)
@@ -223,7 +204,7 @@ static fr_status train(run *r, fr_err *err)
 {
     for (int64_t i = r->first_step; i < r->n_steps; i++)
         FR_TRY(do_step(r, i, err));
-    return FR_OK;
+    return fr_run_saver_end(&r->saver, err);
 }
 
 static fr_status gather_timeline(run *r, fr_timeline *timeline, fr_err *err)
@@ -355,7 +336,7 @@ static void tear_down(run *r)
 {
     fr_step_monitor_destroy(r->monitor);
     fr_executor_destroy(r->executor);
-    fr_checkpoints_close(r->checkpoints);
+    fr_run_saver_release(&r->saver);
     fr_data_close(r->data);
     fr_weights_close(r->weights);
     fr_gradient_dump_destroy(r->dump);

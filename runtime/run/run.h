@@ -33,6 +33,8 @@ typedef struct fr_run_options {
     const char *init_path;      /* NULL: random weights, see weights.h */
     const char *save_dir;       /* NULL: none are written at the end */
     uint64_t save_shard_bytes;  /* 0: as fr_weights_save() has it */
+    bool is_checkpoint_async;   /* a thread writes a copy of the state */
+    int64_t n_checkpoints_kept; /* 0: 2 */
     bool is_checked;   /* fr_program_check first (it may take a while) */
     bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
                           part of something else */

@@ -247,7 +247,7 @@ static void test_bad_checkpoints(void)
         return;
     show_init(&other);
     other.job.seed = 556;
-    check_refused(&other, "another plan, model, job or data");
+    check_refused(&other, "made with another job");
     (void)snprintf(path, sizeof path, "%s/step-12/rank-0", scratch_dir());
     FILE *file = fopen(path, "r+b");
     if (CHECK(file != NULL)) {
@@ -440,7 +440,7 @@ static void test_changed_data(void)
     leave_checkpoints(path);
     text[400] = 8;
     CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
-    CHECK_INT(resume_to(14, path, "another plan, model, job or data"), -1);
+    CHECK_INT(resume_to(14, path, "made with other data"), -1);
     text[400] = 7;
     CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
     CHECK_INT(resume_to(14, path, ""), 12);

@@ -1,0 +1,237 @@
+/*
+ * checkpoint_write.c: a checkpoint on its way to the disk.
+ *
+ * Every rank writes its file; when all are there rank 0 publishes: losses,
+ * manifest, `latest`, and the removal of old ones.  Asynchronously both are
+ * done by a thread of the rank's, which never talks to others: that a file is
+ * written the ranks tell each other between two steps.
+ */
+#include "core/base/fileio.h"
+#include "core/base/hash.h"
+#include "runtime/checkpoint/checkpoint_dir.h"
+#include "runtime/checkpoint/checkpoint_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- losses ---------------------------------------------------------------
+ */
+
+static void losses_path(const char *dir, int64_t n_steps_done,
+                        char path[FR_CHECKPOINT_PATH])
+{
+    (void)snprintf(path, FR_CHECKPOINT_PATH, "%s/step-%lld/losses", dir,
+                   (long long)n_steps_done);
+}
+
+fr_status fr_losses_read(const char *dir, const fr_manifest *manifest,
+                         double **out, fr_err *err)
+{
+    char path[FR_CHECKPOINT_PATH], *bytes = NULL;
+    size_t n = 0;
+
+    *out = NULL;
+    if (manifest->n_losses == 0)
+        return FR_OK;
+    losses_path(dir, manifest->n_steps_done, path);
+    fr_status status = fr_file_read(path, 0, &bytes, &n, err);
+    if (status != FR_OK)
+        return FR_IO;
+    if (n != (size_t)manifest->n_losses * sizeof(double) ||
+        fr_hash_bytes(bytes, n, 0) != manifest->losses_hash) {
+        free(bytes);
+        return fr_fail(err, FR_IO,
+                       "%s: damaged: its hash is not the manifest's", path);
+    }
+    *out = (double *)(void *)bytes;
+    return FR_OK;
+}
+
+fr_status fr_checkpoint_publish(const char *dir, const fr_program *program,
+                                fr_manifest *manifest, const double *loss,
+                                fr_err *err)
+{
+    const size_t n_bytes = (size_t)manifest->n_steps_done * sizeof *loss;
+    char path[FR_CHECKPOINT_PATH];
+
+    if (loss != NULL) {
+        losses_path(dir, manifest->n_steps_done, path);
+        manifest->n_losses = manifest->n_steps_done;
+        manifest->losses_hash = fr_hash_bytes(loss, n_bytes, 0);
+        FR_TRY(fr_file_write(path, loss, n_bytes, err));
+    }
+    FR_TRY(fr_manifest_write(dir, program, manifest, err));
+    return fr_checkpoint_point_at(dir, manifest->n_steps_done, err);
+}
+
+/* ---- what one rank does alone ----------------------------------------------
+ */
+
+/* `state` NULL: from the image. */
+static fr_status write_file(fr_checkpoints *c, const fr_state *state,
+                            fr_err *err)
+{
+    fr_checkpoint_writer *w = &c->writer;
+    char path[FR_CHECKPOINT_PATH];
+
+    (void)snprintf(path, sizeof path, "%s/step-%lld", c->dir,
+                   (long long)w->n_steps_done);
+    FR_TRY(fr_dir_create(path, err));
+    fr_shard_path(c->dir, w->n_steps_done, c->transport->rank, path);
+    return state != NULL
+               ? fr_shard_write(&c->shard, path, state, &w->hash, err)
+               : fr_shard_write_image(w->image, fr_shard_bytes(&c->shard), path,
+                                      &w->hash, err);
+}
+
+static fr_status publish(fr_checkpoints *c, fr_err *err)
+{
+    const fr_checkpoint_writer *w = &c->writer;
+    fr_manifest manifest = {.n_steps_done = w->n_steps_done,
+                            .data_hash = c->data_hash,
+                            .n_files = c->transport->world,
+                            .files = w->files};
+
+    FR_TRY(fr_checkpoint_publish(c->dir, c->program, &manifest, w->loss, err));
+    fr_checkpoint_prune(c->dir, w->n_steps_done, c->n_kept, c->loaded,
+                        c->own_first);
+    return FR_OK;
+}
+
+/* ---- the thread ------------------------------------------------------------
+ */
+
+static void *write_aside(void *context)
+{
+    fr_checkpoints *c = context;
+
+    c->writer.status = write_file(c, NULL, &c->writer.why);
+    atomic_store(&c->writer.is_written, true);
+    return NULL;
+}
+
+static void *publish_aside(void *context)
+{
+    fr_checkpoints *c = context;
+
+    c->writer.status = publish(c, &c->writer.why);
+    return NULL;
+}
+
+static fr_status start(fr_checkpoint_writer *w, void *(*work)(void *),
+                       fr_checkpoints *c, fr_err *err)
+{
+    if (pthread_create(&w->thread, NULL, work, c) != 0)
+        return fr_fail(err, FR_FAILURE, "no thread for the checkpoint");
+    w->is_running = true;
+    return FR_OK;
+}
+
+static fr_status join(fr_checkpoint_writer *w, fr_err *err)
+{
+    if (!w->is_running)
+        return FR_OK;
+    (void)pthread_join(w->thread, NULL);
+    w->is_running = false;
+    if (w->status != FR_OK)
+        return fr_fail(err, w->status, "%s", w->why.text);
+    return FR_OK;
+}
+
+void fr_checkpoint_writer_stop(fr_checkpoints *c)
+{
+    fr_err ignored = {0};
+
+    if (join(&c->writer, &ignored) != FR_OK)
+        c->writer.is_pending = false;
+    free(c->writer.image);
+    free(c->writer.loss);
+    free(c->writer.files);
+}
+
+/* ---- together ---------------------------------------------------------------
+ */
+
+/* All ranks learn whether all files are there, and rank 0 what they are. */
+static fr_status agree(fr_checkpoints *c, fr_status mine, fr_err *err)
+{
+    fr_checkpoint_writer *w = &c->writer;
+    const fr_manifest_file file = {fr_shard_bytes(&c->shard), w->hash};
+
+    w->is_pending = false;
+    FR_TRY(fr_transport_agree(c->transport, mine, false, err));
+    return fr_transport_all_gather(c->transport, &file, sizeof file, w->files,
+                                   err);
+}
+
+/* The newest copy of the losses is what rank 0 publishes. */
+static fr_status keep_losses(fr_checkpoint_writer *w, int64_t n,
+                             const double *loss, fr_err *err)
+{
+    free(w->loss);
+    w->loss = NULL;
+    if (loss == NULL || n == 0)
+        return FR_OK;
+    FR_TRY_CALLOC(w->loss, (size_t)n, err);
+    memcpy(w->loss, loss, (size_t)n * sizeof *loss);
+    return FR_OK;
+}
+
+static fr_status take_image(fr_checkpoints *c, const fr_state *state,
+                            fr_err *err)
+{
+    fr_checkpoint_writer *w = &c->writer;
+
+    if (w->image == NULL)
+        w->image = malloc(fr_shard_bytes(&c->shard));
+    if (w->image == NULL)
+        return fr_fail_no_memory(err);
+    FR_TRY(fr_shard_copy(&c->shard, state, w->image, err));
+    atomic_store(&w->is_written, false);
+    return start(w, write_aside, c, err);
+}
+
+bool fr_checkpoints_is_written(const fr_checkpoints *c)
+{
+    return c->writer.is_pending && atomic_load(&c->writer.is_written);
+}
+
+/* What is pending is agreed on; rank 0 begins to publish it. */
+static fr_status settle(fr_checkpoints *c, fr_err *err)
+{
+    fr_checkpoint_writer *w = &c->writer;
+
+    if (!w->is_pending)
+        return FR_OK;
+    FR_TRY(agree(c, join(w, err), err));
+    return c->transport->rank == 0 ? start(w, publish_aside, c, err) : FR_OK;
+}
+
+fr_status fr_checkpoints_finish(fr_checkpoints *c, bool is_waited, fr_err *err)
+{
+    FR_TRY(settle(c, err));
+    if (!is_waited)
+        return FR_OK;
+    return fr_transport_agree(c->transport, join(&c->writer, err), false, err);
+}
+
+fr_status fr_checkpoints_save(fr_checkpoints *c, const fr_state *state,
+                              int64_t n_steps_done, const double *loss,
+                              fr_err *err)
+{
+    fr_checkpoint_writer *w = &c->writer;
+
+    FR_TRY(fr_checkpoints_finish(c, true, err));
+    if (w->files == NULL)
+        FR_TRY_CALLOC(w->files, (size_t)c->transport->world, err);
+    w->n_steps_done = n_steps_done;
+    if (n_steps_done < c->own_first)
+        c->own_first = n_steps_done;
+    FR_TRY(keep_losses(w, n_steps_done, loss, err));
+    w->is_pending = true;
+    if (c->is_async)
+        return take_image(c, state, err);
+    FR_TRY(agree(c, write_file(c, state, err), err));
+    const fr_status status = c->transport->rank == 0 ? publish(c, err) : FR_OK;
+    return fr_transport_agree(c->transport, status, false, err);
+}

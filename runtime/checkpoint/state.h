@@ -1,0 +1,24 @@
+/*
+ * state.h: a rank's slab, wherever it lies, as checkpoints see it; the longest
+ * path of a checkpoint's files.
+ */
+#ifndef FR_RUNTIME_CHECKPOINT_STATE_H
+#define FR_RUNTIME_CHECKPOINT_STATE_H
+
+#include "core/base/err.h"
+
+/* At most so much at once. */
+#define FR_STATE_PIECE_BYTES ((uint64_t)256 << 10)
+
+enum { FR_CHECKPOINT_PATH = 1024 };
+
+typedef struct fr_state {
+    void *context;
+    /* What is read stays until the next call. */
+    fr_status (*view)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                      const void **out, fr_err *err);
+    fr_status (*store)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
+                       const void *bytes, fr_err *err);
+} fr_state;
+
+#endif

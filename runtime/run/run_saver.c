@@ -1,0 +1,137 @@
+/* run_saver.c: see run_saver.h. */
+#include "runtime/run/run_saver.h"
+
+#include "runtime/launch/launch.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank tells the others after each step. */
+typedef struct fr_saver_news {
+    int32_t signal;     /* that asked to stop; 0: none */
+    int32_t is_written; /* fr_checkpoints_is_written() */
+} news;
+
+fr_status fr_run_saver_init(const fr_run_options *options,
+                            const fr_program *program, fr_transport *transport,
+                            int64_t n_steps, fr_run_saver *out, fr_err *err)
+{
+    const fr_checkpoint_options checkpoint = {
+        .dir = options->checkpoint_dir,
+        .is_resumed = options->is_resumed,
+        .is_async = options->is_checkpoint_async,
+        .n_kept = options->n_checkpoints_kept};
+
+    *out = (fr_run_saver){
+        .options = options, .transport = transport, .n_steps = n_steps};
+    FR_TRY_CALLOC(out->loss, (size_t)n_steps + 1, err);
+    if (options->checkpoint_dir == NULL)
+        return FR_OK;
+    FR_TRY_CALLOC(out->news, (size_t)transport->world, err);
+    return fr_checkpoints_open(&checkpoint, program, transport,
+                               &out->checkpoints, err);
+}
+
+void fr_run_saver_release(fr_run_saver *saver)
+{
+    fr_checkpoints_close(saver->checkpoints);
+    free(saver->loss);
+    free(saver->news);
+    *saver = (fr_run_saver){0};
+}
+
+/* Of the steps before the first, where the checkpoint has them. */
+static void take_losses(fr_run_saver *saver, const double *before)
+{
+    if (before != NULL && saver->loss != NULL &&
+        saver->first_step <= saver->n_steps)
+        memcpy(saver->loss, before, (size_t)saver->first_step * sizeof *before);
+    else if (saver->first_step > 0) {
+        free(saver->loss);
+        saver->loss = NULL;
+    }
+}
+
+fr_status fr_run_saver_resume(fr_run_saver *saver, const fr_state *state,
+                              int64_t *first_step, fr_buffer *notes,
+                              fr_err *err)
+{
+    const char *dir = saver->options->checkpoint_dir;
+    double *before = NULL;
+
+    if (saver->checkpoints == NULL || !saver->options->is_resumed)
+        return FR_OK;
+    FR_TRY(fr_checkpoints_load(saver->checkpoints, state, &saver->first_step,
+                               &before, notes, err));
+    take_losses(saver, before);
+    free(before);
+    *first_step = saver->first_step;
+    if (saver->first_step > saver->n_steps)
+        return fr_fail(err, FR_INPUT,
+                       "the checkpoint in %s is of step %lld, the run ends at "
+                       "step %lld; give --steps %lld or more",
+                       dir, (long long)saver->first_step,
+                       (long long)saver->n_steps, (long long)saver->first_step);
+    return FR_OK;
+}
+
+/* Of all ranks. */
+static fr_status hear(fr_run_saver *saver, news *out, fr_err *err)
+{
+    const news mine = {.signal = fr_launch_held_signal(),
+                       .is_written =
+                           fr_checkpoints_is_written(saver->checkpoints)};
+
+    *out = mine;
+    FR_TRY(fr_transport_all_gather(saver->transport, &mine, sizeof mine,
+                                   saver->news, err));
+    for (int64_t i = 0; i < saver->transport->world; i++) {
+        if (saver->news[i].signal > out->signal)
+            out->signal = saver->news[i].signal;
+        out->is_written = out->is_written && saver->news[i].is_written;
+    }
+    return FR_OK;
+}
+
+static bool is_due(const fr_run_saver *saver, int64_t n_done)
+{
+    const int64_t every = saver->options->checkpoint_every;
+
+    return n_done == saver->n_steps || (every > 0 && n_done % every == 0);
+}
+
+fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
+                            int64_t i_step, double loss,
+                            const fr_saver_news *all, fr_err *err)
+{
+    const int64_t n_done = i_step + 1;
+    news all;
+
+    if (saver->loss != NULL)
+        saver->loss[i_step] = loss;
+    if (saver->checkpoints == NULL)
+        return FR_OK;
+    FR_TRY(hear(saver, &all, err));
+    const bool is_stopped = all.signal != 0 && n_done < saver->n_steps;
+    if (all.is_written)
+        FR_TRY(fr_checkpoints_finish(saver->checkpoints, false, err));
+    if (is_due(saver, n_done) || is_stopped)
+        FR_TRY(fr_checkpoints_save(saver->checkpoints, state, n_done,
+                                   saver->loss, err));
+    if (!is_stopped)
+        return FR_OK;
+    FR_TRY(fr_checkpoints_finish(saver->checkpoints, true, err));
+    return fr_fail(err, FR_STOPPED,
+                   "stopped by SIG%s after step %lld; the checkpoint in %s is "
+                   "complete: go on with --resume",
+                   sigabbrev_np(all.signal), (long long)i_step,
+                   saver->options->checkpoint_dir);
+}
+
+fr_status fr_run_saver_end(fr_run_saver *saver, fr_err *err)
+{
+    return saver->checkpoints != NULL
+               ? fr_checkpoints_finish(saver->checkpoints, true, err)
+               : FR_OK;
+}
