@@ -102,8 +102,7 @@ static bool is_due(const fr_run_saver *saver, int64_t n_done)
 }
 
 fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
-                            int64_t i_step, double loss,
-                            const fr_saver_news *all, fr_err *err)
+                            int64_t i_step, double loss, fr_err *err)
 {
     const int64_t n_done = i_step + 1;
     news all;
