@@ -9,7 +9,8 @@
 #   make hostile        hostile numbers, files and signals
 #   make random-layouts SEED=1 N=1000   random plans run against one process
 #   make reshard        checkpoints of 12 layouts resumed by 12
-#   make check-exports  what frameworks say of what is exported to them
+#   make check-exports REPOSITORIES=folder  what frameworks, whose clones lie
+#       there, say of what is exported to them
 #
 #   CUDA=auto|0|1 MPI=auto|0|1 OPENMP=auto|0|1   0: leave out, 1: fail without
 #   SAN=address,undefined  DEBUG=1  WERROR=1  V=1  BUILD=dir  CC=clang
@@ -242,7 +243,7 @@ $(BUILD)/spec/cluster/cluster_xsd.o: $(BUILD)/spec/cluster/cluster_xsd.c $(BUILD
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # So are the templates of scripts.
-SCRIPTS := $(wildcard interop/export/script/*.py)
+SCRIPTS := $(wildcard interop/export/template/*.py)
 $(BUILD)/interop/export/script/script_templates.c: $(SCRIPTS)
 	@mkdir -p $(@D)
 	$(Q)(echo '#include "interop/export/script/export_script.h"'; \
@@ -393,7 +394,7 @@ reshard: $(BUILD)/tests/contract/runtime/test_reshard
 # What frameworks say of plans that are taken to them: tests/exports/README.md.
 .PHONY: check-exports
 check-exports: $(BUILD)/forerun $(RANDOM_EXPORTS)
-	@BUILD=$(BUILD) tests/exports/run.sh
+	@BUILD=$(BUILD) REPOSITORIES="$(REPOSITORIES)" tests/exports/run.sh
 
 format:
 	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] bench/fit/*.[ch] \

@@ -1,6 +1,6 @@
 /*
  * target_fsdp2.c: PyTorch's fully_shard in the script of
- * interop/export/script/train_fsdp2.py.  Sources: torch/distributed/fsdp/
+ * interop/export/template/train_fsdp2.py.  Sources: torch/distributed/fsdp/
  * _fully_shard/_fully_shard.py and _fsdp_api.py of PyTorch 2.
  */
 #include "plan/target/target_list.h"
@@ -17,12 +17,12 @@ static FR_TARGET_RULE(has_elementwise_optimizer)
 
 static const fr_target_rule rules[] = {
     {.text = "adamw or sgd: norms of lars and lamb are of whole tensors",
-     .source = "interop/export/script/torch_optimizer.py",
+     .source = "interop/export/template/torch_optimizer.py",
      .holds = has_elementwise_optimizer},
     FR_SCRIPT_RULES_OF_MODEL("torch_model.py"),
     {.text = NULL}};
 
-static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
+const fr_target_field fr_target_fsdp2_fields[FR_PLAN_FIELDS_N] = {
     FR_SCRIPT_FIELDS_OF_TORCH,
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,
     FR_TARGET_FIELDS_OF_NCCL,
@@ -32,10 +32,10 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_WRITTEN_ONLY(FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16),
                         "MixedPrecisionPolicy(reduce_dtype); sums are float32",
                         "gradients are sent as f32 or bf16"),
-    [FR_PLAN_ZERO] = FR_IMPLIED_ONLY(
-        FR_IS(3), "parameters, gradients and optimizer state are sharded",
-        "zero 3 is what it does; zero 3 with zero_reshard off keeps gathered "
-        "parameters until backward; ddp has zero 0 and 1"),
+    [FR_PLAN_ZERO] = FR_WRITTEN_ONLY(
+        FR_IS(1) | FR_IS(2) | FR_IS(3),
+        "set_reshard_after_backward, set_requires_gradient_sync",
+        "the script shards optimizer state at least; ddp has zero 0"),
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("the mesh: (replicate, shard)"),
     [FR_PLAN_ZERO_RESHARD] = FR_WRITTEN("reshard_after_forward"),
     [FR_PLAN_ZERO_PREFETCH] = FR_WRITTEN_ONLY(
@@ -44,7 +44,10 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_UNIT] = FR_IMPLIED_ONLY(
         FR_IS(FR_ZERO_UNIT_LAYER), "fully_shard is called for each layer",
         "fully_shard is called for each layer"),
-    [FR_PLAN_GATHER_OVERLAP] = FR_REFUSED("of ZeRO 1 and 2 alone"),
+    [FR_PLAN_GATHER_OVERLAP] =
+        FR_IMPLIED_ONLY(FR_IS(true), "layers are gathered beside forward",
+                        "fully_shard gathers layers beside forward; ddp with "
+                        "zero 1 gathers after its step"),
     [FR_PLAN_OVERLAP] =
         FR_IMPLIED_ONLY(FR_IS(true), "gradients are reduced beside backward",
                         "fully_shard reduces beside backward"),
@@ -57,6 +60,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
 const fr_target fr_target_fsdp2 = {
     .name = "fsdp2",
     .summary = "a training script for PyTorch's fully_shard",
-    .fields = fields,
+    .fields = fr_target_fsdp2_fields,
     .rules = rules,
 };

@@ -1,7 +1,7 @@
 /*
  * target_horovod.c: Horovod 0.28 with PyTorch, in the script of
- * interop/export/script/train_horovod.py.  Sources: horovod/torch/optimizer.py,
- * horovod/torch/compression.py, horovod/runner/common/util/config_parser.py.
+ * interop/export/template/train_horovod.py.  Sources: horovod/torch/
+ * {optimizer,compression}.py, horovod/runner/common/util/config_parser.py.
  */
 #include "plan/target/target_list.h"
 #include "plan/target/target_script.h"

@@ -10,7 +10,8 @@
 
 /* Data parallelism is their only axis. */
 #define FR_SCRIPT_FIELDS_OF_ONE_AXIS                                           \
-    [FR_PLAN_TP] = FR_REFUSED("the script splits no layer"),                   \
+    [FR_PLAN_TP] = FR_REFUSED("the script splits no layer (torchtitan and "    \
+                              "megatron do)"),                                 \
     [FR_PLAN_PP] = FR_REFUSED("the script has no pipeline"),                   \
     [FR_PLAN_CP] = FR_REFUSED("the script splits no sequence"),                \
     [FR_PLAN_SEQUENCE_PARALLEL] = FR_REFUSED("of tp alone"),                   \
@@ -90,8 +91,9 @@
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),              \
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals")
 
-/* Those of DDP, which Ray runs, too. */
-extern const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N];
+/* Those of DDP and of fully_shard, which Ray runs, too. */
+extern const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N],
+    fr_target_fsdp2_fields[FR_PLAN_FIELDS_N];
 
 /* What of a model's arithmetic the scripts have. */
 FR_TARGET_RULE(fr_script_is_decoder);
@@ -104,25 +106,25 @@ FR_TARGET_RULE(fr_script_has_no_dropout);
 #define FR_SCRIPT_RULES_OF_ARRAYS                                              \
     {                                                                          \
         .text = "dropout 0: the model of the script has none",                 \
-        .source = "interop/export/script/array_model.py",                      \
+        .source = "interop/export/template/array_model.py",                    \
         .holds = fr_script_has_no_dropout                                      \
     }
 
 #define FR_SCRIPT_RULES_OF_MODEL(file)                                         \
     {.text = "a decoder: its script has no encoders and no lists of layers",   \
-     .source = "interop/export/script/" file,                                  \
+     .source = "interop/export/template/" file,                                \
      .holds = fr_script_is_decoder},                                           \
         {.text = "a dense model: its script has no experts (megatron, "        \
                  "deepspeed and torchtitan have)",                             \
-         .source = "interop/export/script/" file,                              \
+         .source = "interop/export/template/" file,                            \
          .holds = fr_script_is_dense},                                         \
         {.text = "plain or grouped-query attention and no layers of later "    \
                  "tokens (megatron has both)",                                 \
-         .source = "interop/export/script/" file,                              \
+         .source = "interop/export/template/" file,                            \
          .holds = fr_script_has_plain_attention},                              \
     {                                                                          \
         .text = "rotary frequencies and an embedding that are not scaled",     \
-        .source = "interop/export/script/" file,                               \
+        .source = "interop/export/template/" file,                             \
         .holds = fr_script_has_plain_positions                                 \
     }
 

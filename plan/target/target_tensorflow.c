@@ -1,5 +1,5 @@
 /*
- * target_tensorflow.c: TensorFlow 2 in the script of interop/export/script/
+ * target_tensorflow.c: TensorFlow 2 in the script of interop/export/template/
  * train_tensorflow.py.  Source: tensorflow/python/distribute/
  * {mirrored_strategy,collective_all_reduce_strategy,
  * parameter_server_strategy_v2,collective_util}.py.

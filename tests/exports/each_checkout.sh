@@ -8,7 +8,7 @@ each_checkout() {
     local target=$1 checkouts=$2 report=$3 check=$4 checkout version
     local status=0 separator='{' work
     if [ -z "$checkouts" ]; then
-        echo "no checkout of $target is named (README.md)"
+        echo "no checkout of $target (tests/exports/README.md)"
         exit 77
     fi
     work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # script_rows.sh: what test_scripts.sh runs: plans of forerun, and scripts that shall train
 # alike.  Sourced.
 trained gpt2 gpt2-tiny --dp 2 --micro-batch 1
@@ -45,8 +46,15 @@ script fsdp2-zero3 fsdp2 zero3 zero3
 plan hybrid gpt2-tiny --dp 2 --micro-batch 1 --zero 3 --zero-group 2 \
     --no-zero-reshard --offload-optimizer
 script fsdp2-hybrid fsdp2 hybrid gpt2 --weights "$work/gpt2.safetensors"
+plan zero2 llama-tiny --dp 2 --micro-batch 1 --zero 2 --optimizer sgd \
+    --lr 0.05 --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7
+script fsdp2-zero2 fsdp2 zero2 llama
+plan sharded-state gpt2-tiny --dp 2 --micro-batch 1 --zero 1 --clip 0.5
+script fsdp2-zero1 fsdp2 sharded-state zero3
 script horovod horovod gpt2 gpt2
 script ray ray-train bf16 bf16
+script ray-fsdp2 ray-train zero3 zero3
+script ray-zero2 ray-train zero2 llama
 plan mesh llama-tiny --dp 2 --micro-batch 2 --optimizer sgd --lr 0.05 \
     --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 --zero 2 \
     --no-gather-overlap --recompute selective --recompute-parts attention,mlp

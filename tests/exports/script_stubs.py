@@ -40,6 +40,7 @@ class Rows:
         first = min(n, dist.get_rank() * self.chunk)
         self.mine = slice(first, min(n, first + self.chunk))
         self.is_whole, self.summed = True, None
+        self.is_resharded = self.is_reduced = True
         with torch.enable_grad():
             self.node = parameter.expand_as(parameter).grad_fn \
                 .next_functions[0][0]
@@ -65,12 +66,16 @@ class Rows:
 
     def reduce(self):
         """The gradient of all rows is there: the sum of mine stays."""
+        if not self.is_reduced:
+            return
         mine = average(self.parameter.grad)[self.mine]
-        self.parameter.grad = None
-        self.shard()
-        self.parameter.grad = mine if self.summed is None \
-            else mine + self.summed
-        self.summed = None
+        mine = mine if self.summed is None else mine + self.summed
+        self.parameter.grad = self.summed = None
+        if self.is_resharded:
+            self.shard()
+            self.parameter.grad = mine
+        else:
+            self.summed = mine
 
 
 class Layer:
@@ -78,6 +83,14 @@ class Layer:
         assert all(isinstance(m, torch.nn.Module) for m in modules)
 
     set_modules_to_backward_prefetch = set_modules_to_forward_prefetch
+
+    def set_reshard_after_backward(self, is_resharded):
+        for parameter in self.parameters():
+            parameter.rows.is_resharded = is_resharded
+
+    def set_requires_gradient_sync(self, is_reduced):
+        for parameter in self.parameters():
+            parameter.rows.is_reduced = is_reduced
 
 
 def fully_shard(layer, *, mesh, reshard_after_forward, mp_policy,

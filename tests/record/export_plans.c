@@ -53,25 +53,36 @@ static void mend(const fr_model *model, fr_plan *plan)
         plan->activation_offload_frac = 0.5;
 }
 
+/* Fields as fr_plan_init() has them where the target has not their value. */
+static void narrow(const fr_target *target, fr_plan *plan)
+{
+    for (int id = 0; id < FR_PLAN_FIELDS_N; id++)
+        if (allows(target, (fr_plan_field_id)id, plan))
+            continue;
+        else if (id == FR_PLAN_LAYER_SPLIT)
+            plan->n_split = 0;
+        else
+            fr_field_set(&fr_plan_fields[id].field,
+                         fr_plan_fields[id].field.initial, plan);
+}
+
 bool export_plans_next(fr_rng *rng, const fr_target *target,
-                       const fr_model *model, const fr_job *job,
-                       int64_t n_devices, fr_plan *out)
+                       const fr_target *backend, const fr_model *model,
+                       const fr_job *job, int64_t n_devices, fr_plan *out)
 {
     enum { TRIES = 3000 };
     fr_err ignored;
     for (int i = 0; i < TRIES; i++) {
         fr_plan plan;
         random_plans_next(rng, model, n_devices, &plan);
-        for (int id = 0; id < FR_PLAN_FIELDS_N; id++)
-            if (allows(target, (fr_plan_field_id)id, &plan))
-                continue;
-            else if (id == FR_PLAN_LAYER_SPLIT)
-                plan.n_split = 0;
-            else
-                fr_field_set(&fr_plan_fields[id].field,
-                             fr_plan_fields[id].field.initial, &plan);
+        narrow(target, &plan);
+        if (backend != NULL && target->backend_of(&plan) != backend)
+            continue;
+        if (backend != NULL)
+            narrow(backend, &plan);
         mend(model, &plan);
-        if (fr_plan_check_lowerable(&plan, model, job, &ignored) == FR_OK) {
+        if ((backend == NULL || target->backend_of(&plan) == backend) &&
+            fr_plan_check_lowerable(&plan, model, job, &ignored) == FR_OK) {
             *out = plan;
             return true;
         }

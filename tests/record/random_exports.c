@@ -111,6 +111,18 @@ static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
     return status;
 }
 
+/* Of the next plan: each is aimed at until it has as many as the others. */
+static const fr_target *next_backend(const writer *w)
+{
+    const fr_target *const *backends = w->exporter->target->backends;
+    int n = 0;
+    if (backends == NULL)
+        return NULL;
+    while (backends[n] != NULL)
+        n++;
+    return backends[w->n_allowed % n];
+}
+
 static fr_status write_all(writer *w, fr_err *err)
 {
     fr_rng *rng;
@@ -127,8 +139,8 @@ static fr_status write_all(writer *w, fr_err *err)
         if (status == FR_OK)
             export_plans_job(rng, &file.model, &file.job);
         if (status == FR_OK &&
-            export_plans_next(rng, w->exporter->target, &file.model, &file.job,
-                              512, &file.plan))
+            export_plans_next(rng, w->exporter->target, next_backend(w),
+                              &file.model, &file.job, 512, &file.plan))
             status = write_one(w, &file, err);
         fr_plan_file_release(&file);
     }

@@ -6,13 +6,17 @@
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
-    return fr_script_write(request, &fr_target_ray_train, "train_ray.py", out,
+    const fr_target *target = &fr_target_ray_train;
+    bool is_ddp =
+        target->backend_of(&request->file->plan)->base == &fr_target_ddp;
+    return fr_script_write(request, target,
+                           is_ddp ? "train_ray.py" : "train_ray_fsdp2.py", out,
                            err);
 }
 
 const fr_exporter fr_exporter_ray_train = {
     .name = "ray-train",
-    .summary = "a training script for Ray Train, with PyTorch DDP",
+    .summary = "a training script for Ray Train, with PyTorch DDP or FSDP2",
     .target = &fr_target_ray_train,
     .write = write_script,
 };

@@ -1,5 +1,6 @@
 /*
- * export_script.h: training scripts in Python, from the templates beside it.
+ * export_script.h: training scripts in Python, from the templates of
+ * interop/export/template.
  *
  * A template is a Python file that is compiled in (see the Makefile).  Two
  * comments in it are orders: "# forerun: include NAME" stands for another

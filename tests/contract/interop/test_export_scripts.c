@@ -27,39 +27,55 @@ static const fr_exporter *find(const char *name)
     return NULL;
 }
 
+/* What is written, for Python to compile: of each program of the target the
+ * first script as it is, of the others what depends on the plan. */
+typedef struct output {
+    FILE *whole, *heads;
+    const fr_target *seen[4];
+    size_t n_seen;
+} output;
+
 /* Is a key read, or does another part of the text stand for it? */
-static void check_fields(const fr_exporter *exporter, const char *text)
+static void check_fields(const fr_target *target, const char *text)
 {
     char expression[96];
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        if (exporter->target->fields[i].fate != FR_FATE_WRITTEN ||
-            strstr(exporter->target->fields[i].how, "NCCL_") != NULL)
+        if (target->fields[i].fate != FR_FATE_WRITTEN ||
+            strstr(target->fields[i].how, "NCCL_") != NULL)
             continue;
         snprintf(expression, sizeof expression, "PLAN[\"%s\"]",
                  fr_plan_fields[i].field.key);
         check_that(strstr(text, expression) != NULL, __FILE__, __LINE__,
-                   "%s writes %s and never reads it", exporter->name,
+                   "%s writes %s and never reads it", target->name,
                    fr_plan_fields[i].field.key);
     }
 }
 
-/* The first script as it is; of the others what depends on the plan. */
-static void keep(const fr_exporter *exporter, const fr_buffer *text,
-                 FILE *whole, FILE *heads)
+static bool is_new(const fr_target *target, output *out)
+{
+    for (size_t i = 0; i < out->n_seen; i++)
+        if (out->seen[i] == target)
+            return false;
+    CHECK(out->n_seen < FR_LENGTH(out->seen));
+    out->seen[out->n_seen++] = target;
+    return true;
+}
+
+static void keep(const fr_target *target, const fr_buffer *text, output *out)
 {
     const char *script = fr_buffer_text((fr_buffer *)(uintptr_t)text);
     const char *rest = strstr(script, "# ---- tokens");
     CHECK(rest != NULL);
-    if (ftell(whole) == 0) {
-        check_fields(exporter, script);
-        CHECK_INT(fwrite(text->data, 1, text->n, whole), text->n);
+    if (is_new(target, out)) {
+        check_fields(target, script);
+        CHECK_INT(fwrite(text->data, 1, text->n, out->whole), text->n);
     }
     if (rest != NULL)
-        CHECK(fwrite(script, 1, (size_t)(rest - script), heads) > 0);
+        CHECK(fwrite(script, 1, (size_t)(rest - script), out->heads) > 0);
 }
 
 static void export_one(const fr_exporter *exporter, fr_plan_file *file,
-                       FILE *whole, FILE *heads)
+                       output *out)
 {
     const fr_export_request request = {
         .file = file,
@@ -67,17 +83,20 @@ static void export_one(const fr_exporter *exporter, fr_plan_file *file,
         .version = fr_target_newest(exporter->target),
         .n_nodes = 1,
         .n_ranks_per_node = fr_plan_world(&file->plan)};
+    const fr_target *target = exporter->target;
     fr_export_files files = {0};
+    if (target->backend_of != NULL)
+        target = target->backend_of(&file->plan);
     CHECK_OK(fr_export(exporter, &request, &files, &err), &err);
     CHECK_INT(files.n, 1);
     if (files.n == 1)
-        keep(exporter, &files.items[0].text, whole, heads);
+        keep(target, &files.items[0].text, out);
     fr_export_files_release(&files);
 }
 
 /* Returns whether the target has the plan; else its nearest is exported. */
 static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
-                    int *n_nearest, FILE *whole, FILE *heads)
+                    int *n_nearest, output *out)
 {
     const fr_target *target = exporter->target;
     fr_plan nearest;
@@ -86,7 +105,7 @@ static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
         fr_target_check(target, 0, FR_PLAN_BITS_ALL, 0, &file->plan,
                         &file->model, &file->job, &err);
     if (status == FR_OK) {
-        export_one(exporter, file, whole, heads);
+        export_one(exporter, file, out);
         return true;
     }
     CHECK_INT(status, FR_INPUT);
@@ -95,7 +114,7 @@ static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
                           &nearest)) {
         ++*n_nearest;
         file->plan = nearest;
-        export_one(exporter, file, whole, heads);
+        export_one(exporter, file, out);
     }
     return false;
 }
@@ -103,10 +122,11 @@ static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
 static void test_script(const fr_exporter *exporter, fr_plan_file *file,
                         const char *whole_path, const char *heads_path)
 {
-    FILE *whole = fopen(whole_path, "w"), *heads = fopen(heads_path, "w");
+    output out = {.whole = fopen(whole_path, "w"),
+                  .heads = fopen(heads_path, "w")};
     fr_rng *rng = NULL;
     int n_legal = 0, n_allowed = 0, n_nearest = 0;
-    CHECK(whole != NULL && heads != NULL);
+    CHECK(out.whole != NULL && out.heads != NULL);
     CHECK_OK(fr_rng_create(2385, &rng, &err), &err);
     while (n_legal < N_PLANS) {
         random_plans_next(rng, &file->model, 64, &file->plan);
@@ -123,14 +143,14 @@ static void test_script(const fr_exporter *exporter, fr_plan_file *file,
                                     &err) != FR_OK)
             continue;
         n_legal++;
-        n_allowed += try_one(exporter, file, &n_nearest, whole, heads);
+        n_allowed += try_one(exporter, file, &n_nearest, &out);
     }
     check_that(20 * (n_allowed + n_nearest) >= 19 * n_legal, __FILE__, __LINE__,
                "%s: %d of %d plans are allowed, %d have a nearest",
                exporter->name, n_allowed, n_legal, n_nearest);
     fr_rng_destroy(rng);
-    fclose(whole);
-    fclose(heads);
+    fclose(out.whole);
+    fclose(out.heads);
 }
 
 static void test_all(void)

@@ -126,8 +126,8 @@ static void test_random(void)
         if (!CHECK_OK(fr_model_load(models[i % 5], &file.model, &err), &err))
             break;
         export_plans_job(rng, &file.model, &file.job);
-        if (export_plans_next(rng, exporter->target, &file.model, &file.job,
-                              256, &file.plan) &&
+        if (export_plans_next(rng, exporter->target, NULL, &file.model,
+                              &file.job, 256, &file.plan) &&
             fr_target_check(exporter->target, version, FR_PLAN_BITS_ALL, 0,
                             &file.plan, &file.model, &file.job,
                             &err) == FR_OK) {

@@ -1,47 +1,3 @@
-"""
-Trains a decoder with PyTorch's fully_shard (FSDP2, PyTorch 2.4 and later).
-
-    torchrun --nproc_per_node 8 train_fsdp2.py [--weights model.safetensors]
-
-Parameters, gradients and optimizer state are sharded.  Backend nccl where
-there are GPUs, else gloo.  Without --weights it begins with the weights that
-`forerun run` begins with, and trains on its tokens.
-"""
-import argparse
-import contextlib
-import json
-import math
-import os
-import struct
-import sys
-import time
-
-import numpy as np
-import torch
-import torch.distributed as dist
-import torch.nn as nn
-import torch.nn.functional as F
-from torch.utils.checkpoint import checkpoint
-
-try:
-    from torch.distributed.fsdp import (
-        CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard)
-except ImportError:  # before 2.6
-    try:
-        from torch.distributed._composable.fsdp import (
-            CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard)
-    except ImportError:
-        sys.exit(f"PyTorch {torch.__version__} has no fully_shard; it came "
-                 f"with 2.4")
-from torch.distributed.device_mesh import init_device_mesh
-
-# forerun: plan
-# forerun: include tokens.py
-# forerun: include schedule.py
-# forerun: include torch_model.py
-# forerun: include torch_optimizer.py
-# forerun: include torch_setup.py
-# forerun: include torch_ranks.py
 # ---- fully sharded data parallel ---------------------------------------------
 
 FLOATS = {"f32": torch.float32, "tf32": torch.float32,
@@ -63,7 +19,16 @@ def sharding(device):
     if PLAN["offload_optimizer"]:
         offload = CPUOffloadPolicy(pin_memory=device.type == "cuda")
     return {"mesh": mesh, "mp_policy": policy, "offload_policy": offload,
-            "reshard_after_forward": PLAN["zero_reshard"]}
+            "reshard_after_forward": PLAN["zero"] == 3 and PLAN["zero_reshard"]}
+
+
+def set_sharding(model, is_last):
+    """Before a micro-batch: parameters of ZeRO 1 and 2 are gathered once a
+    step, and gradients of ZeRO 1 are added up whole until the last."""
+    if PLAN["zero"] < 3:
+        model.set_reshard_after_backward(is_last)
+    if PLAN["zero"] == 1:
+        model.set_requires_gradient_sync(is_last)
 
 
 def set_prefetch(layers):
@@ -77,7 +42,7 @@ def set_prefetch(layers):
 
 
 def train_step(model, optimizer, tokens, step, device):
-    """One global batch; gradients are reduced after every micro-batch."""
+    """One global batch; the mean loss of all ranks."""
     micro, world = PLAN["micro_batch"], dist.get_world_size()
     per_rank = JOB["global_batch"] // world
     n_micro, total = per_rank // micro, 0.0
@@ -85,6 +50,7 @@ def train_step(model, optimizer, tokens, step, device):
     for i in range(n_micro):
         first = dist.get_rank() * per_rank + i * micro
         batch = torch.from_numpy(tokens.load(step, first, micro)).to(device)
+        set_sharding(model, i + 1 == n_micro)
         loss = model(batch[:, :-1], batch[:, 1:]) / n_micro
         loss.backward()
         total += loss.item()
@@ -97,8 +63,7 @@ def train_step(model, optimizer, tokens, step, device):
     return mean.item() / world
 
 
-def main():
-    arguments = read_arguments()
+def run(arguments):
     device = set_up(PLAN["dp"])
     how = sharding(device)
     weights = Weights(arguments.weights, JOB["seed"])
@@ -116,8 +81,3 @@ def main():
     model = compiled(model)
     train(lambda tokens, step, scaler: train_step(
         model, optimizer, tokens, step, device), arguments)
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,37 @@
+"""
+Trains a decoder with PyTorch's fully_shard (FSDP2, PyTorch 2.4 and later).
+
+    torchrun --nproc_per_node 8 train_fsdp2.py [--weights model.safetensors]
+
+Optimizer state is sharded, gradients from ZeRO 2 on, parameters from ZeRO 3
+on.  Backend nccl where there are GPUs, else gloo.  Without --weights it begins
+with the weights that `forerun run` begins with, and trains on its tokens.
+"""
+import argparse
+import contextlib
+import json
+import math
+import os
+import struct
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+# forerun: include torch_fsdp_imports.py
+# forerun: plan
+# forerun: include tokens.py
+# forerun: include schedule.py
+# forerun: include torch_model.py
+# forerun: include torch_optimizer.py
+# forerun: include torch_setup.py
+# forerun: include torch_ranks.py
+# forerun: include torch_fsdp.py
+if __name__ == "__main__":
+    run(read_arguments())
+    dist.destroy_process_group()
