@@ -3,7 +3,7 @@
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
 #   make fidelity | regret | bench-runtime | bench-sim | bench-tuner |
-#       bench-sweep | validate | record
+#       bench-sweep | validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
@@ -429,6 +429,12 @@ bench-sweep: bench-programs
 	@$(call run_script,bench/sweep.sh)
 validate: bench-programs $(BUILD)/tests/contract/sim/test_scaling
 	@$(call run_script,tests/validate/run.sh)
+# Runs of weeks against published ones; TRACES="a.json ...": spot traces, as
+# SkyPilot publishes them, that are replayed as well.
+.PHONY: goodput
+goodput: $(BUILD)/forerun
+	@tests/validate/runs.py $(BUILD)/forerun tests/golden/fixtures/spot.json \
+	    $(TRACES)
 # What this build answers, exactly: to compare two builds.
 .PHONY: record
 record: $(BUILD)/forerun $(RECORDER)

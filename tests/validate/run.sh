@@ -1,7 +1,7 @@
 #!/bin/sh
 # make validate: predictions against published measurements, by source, what a
 # few rows of each teach, then efficiency of data parallel training by number
-# of GPUs (ROWS=1: every row).  Exit code 4 where a bound no longer holds: they
+# of GPUs (ROWS=1: every row), then runs of weeks (make goodput).  Exit code 4 where a bound no longer holds: they
 # are near what is reached, so that nothing gets worse unseen.
 # Result: build/validate.json.  VALIDATE="--rows --max-ranks 64": more options.
 set -eu
@@ -15,4 +15,6 @@ bounds="$bounds,memory.mape<=7.5%,memory.fits_balanced>=0.92"
     --shots 0,1,3,10 --draws 40 --seed 7 --check "${BOUNDS:-$bounds}" \
     -o "$build/validate.json" ${VALIDATE:-}
 echo
-exec "$build/tests/contract/sim/test_scaling"
+"$build/tests/contract/sim/test_scaling"
+echo
+exec tests/validate/runs.py "$build/forerun" tests/golden/fixtures/spot.json
