@@ -157,6 +157,7 @@ static void place_operands(fr_compute_bench *bench, const fr_shape *shape,
         call->ptr[i] = base + offset;
         offset += (n_bytes[i] + 4095) / 4096 * 4096 + 4096;
     }
+    call->scratch = base + offset;
 }
 
 /* A payload of top-k names elements, so it has to be a real one. */
@@ -263,7 +264,7 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
     if (point->key.n_busy > 1)
         FR_TRY(fr_ranks_barrier(bench->transport, err));
     begin_s = fr_clock_s();
-    fr_kernels_cpu[shape->instr.op](&call);
+    fr_kernels_cpu_run(&call);
     *out_s = fmax(fr_clock_s() - begin_s, 1e-9);
     if (fr_preemptions() != n_before)
         *out_s = -*out_s;

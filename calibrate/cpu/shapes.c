@@ -6,6 +6,7 @@
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +331,7 @@ void fr_shape_fill_tokens(const fr_shape *shape, uint64_t seed, int32_t *tokens,
 
 uint64_t fr_shape_bytes(const fr_shape *shape)
 {
-    uint64_t sum = 0;
+    uint64_t sum = fr_kernels_cpu_scratch_bytes(&shape->instr);
 
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n = shape->instr.ref[i].space == FR_SPACE_NONE

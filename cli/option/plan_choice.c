@@ -57,6 +57,19 @@ void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
                                 : FR_DTYPE_F32;
 }
 
+/* On CPUs 16 bits are the runtime's own kernels', which fuse attention. */
+static void choose_narrow(const fr_cluster *cluster, fr_plan_choice *choice)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    fr_plan *plan = &choice->plan;
+    if (device->kind == FR_DEVICE_GPU || plan->precision != FR_DTYPE_BF16)
+        return;
+    if (!(choice->pins & FR_PIN(KERNELS)))
+        plan->kernels = FR_KERNELS_OWN;
+    if (!(choice->pins & FR_PIN(FLASH_ATTENTION)))
+        plan->is_flash = true;
+}
+
 void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
                            fr_plan_choice *choice)
 {
@@ -90,6 +103,7 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
     if (plan_path != NULL || is_from)
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
+    choose_narrow(cluster, choice);
     fr_plan_choice_habits(cli, cluster, choice);
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
         choice->plan.n_threads =

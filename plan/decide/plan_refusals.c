@@ -143,10 +143,20 @@ REFUSAL(is_unfused)
     return !plan->is_flash;
 }
 
-REFUSAL(is_not_f32)
+REFUSAL(is_unknown_to_cpus)
 {
     UNUSED_BUT(plan);
-    return plan->precision != FR_DTYPE_F32 || plan->grad_dtype != FR_DTYPE_F32;
+    bool is_known =
+        plan->precision == FR_DTYPE_F32 || plan->precision == FR_DTYPE_BF16;
+    return !is_known || (plan->grad_dtype != FR_DTYPE_F32 &&
+                         plan->grad_dtype != plan->precision);
+}
+
+REFUSAL(is_narrow_of_others)
+{
+    UNUSED_BUT(plan);
+    return plan->precision == FR_DTYPE_BF16 &&
+           (plan->kernels != FR_KERNELS_OWN || !plan->is_flash);
 }
 
 REFUSAL(is_other_precision)
@@ -257,8 +267,12 @@ const fr_plan_refusal fr_plan_refusals[] = {
      has_tp_overlap},
     {"attention that keeps its probabilities, on GPUs",
      "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
-    {"precisions other than f32", "choose precision f32", CPU,
-     BIT(PRECISION) | BIT(GRAD_DTYPE), is_not_f32},
+    {"precisions other than f32 and bf16",
+     "choose precision f32 or bf16, with grad-dtype f32 or bf16", CPU,
+     BIT(PRECISION) | BIT(GRAD_DTYPE), is_unknown_to_cpus},
+    {"bf16 with other kernels than forerun's, or attention that is not fused",
+     "choose --kernels forerun --flash-attention", CPU,
+     BIT(PRECISION) | BIT(KERNELS) | BIT(FLASH_ATTENTION), is_narrow_of_others},
     {"precisions other than f32, tf32 and bf16", "choose precision bf16", GPU,
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,

@@ -179,6 +179,9 @@ uint64_t fr_instr_flop(const fr_instr *instr);
 /* Bytes that operand i_ref spans (0 if absent); group = ranks on its axis. */
 uint64_t fr_instr_ref_bytes(const fr_instr *instr, int i_ref, int n_group);
 
+/* The type of the operand's elements in memory. */
+fr_dtype fr_instr_ref_dtype(const fr_instr *instr, int i_ref);
+
 /* Bytes read plus written once each: the memory floor of the kernel. */
 uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group);
 

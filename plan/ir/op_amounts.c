@@ -12,27 +12,45 @@ static uint64_t product_of(const fr_instr *instr, const op_product *product)
     return n;
 }
 
-uint64_t op_element_bytes(const fr_instr *instr, op_element element)
+static fr_dtype element_dtype(const fr_instr *instr, op_element element)
 {
-    fr_dtype dtype = (fr_dtype)instr->dtype;
+    const fr_dtype dtype = (fr_dtype)instr->dtype;
     switch (element) {
     case OP_ELEMENT_PRODUCT:
     case OP_ELEMENT_PART:
-        return fr_dtype_bytes(dtype);
+        return dtype;
     case OP_ELEMENT_STORED:
-        return fr_dtype_bytes(fr_dtype_storage(dtype));
+    case OP_ELEMENT_SPECIAL:
+        return fr_dtype_storage(dtype);
     case OP_ELEMENT_GRAD:
-        return fr_dtype_bytes((fr_dtype)instr->grad_dtype);
-    case OP_ELEMENT_F32:
+        return (fr_dtype)instr->grad_dtype;
     case OP_ELEMENT_I32:
-        return 4;
+        return FR_DTYPE_I32;
     case OP_ELEMENT_BYTE:
-        return 1;
     case OP_ELEMENT_SCALARS:
-        return sizeof(fr_step_scalars);
+        return FR_DTYPE_U8;
     default:
-        return 0;
+        return FR_DTYPE_F32;
     }
+}
+
+uint64_t op_element_bytes(const fr_instr *instr, op_element element)
+{
+    if (element == OP_ELEMENT_SCALARS)
+        return sizeof(fr_step_scalars);
+    return element == OP_ELEMENT_SPECIAL
+               ? 0
+               : fr_dtype_bytes(element_dtype(instr, element));
+}
+
+fr_dtype fr_instr_ref_dtype(const fr_instr *instr, int i_ref)
+{
+    const op_row *row = &op_rows[instr->op];
+    const op_element element = (op_element)row->operands[i_ref].element;
+    if (element == OP_ELEMENT_SPECIAL && row->special->ref_dtype != NULL)
+        return row->special->ref_dtype(instr, i_ref);
+    const fr_dtype dtype = element_dtype(instr, element);
+    return dtype == FR_DTYPE_TF32 ? FR_DTYPE_F32 : dtype;
 }
 
 uint64_t fr_instr_flop(const fr_instr *instr)

@@ -105,8 +105,18 @@ static uint64_t attention_touched(const fr_instr *instr, int i_ref,
     return i_ref >= first ? bytes / 2 : bytes;
 }
 
+/* Sums of exponentials are float32. */
+static fr_dtype attention_dtype(const fr_instr *instr, int i_ref)
+{
+    int kept =
+        instr->op == FR_OP_ATTN_FWD ? FR_ATTN_FWD_KEPT : FR_ATTN_BWD_KEPT;
+    bool is_lse = i_ref == kept && !(instr->flags & FR_INSTR_SAVE_PROBS);
+    return is_lse ? FR_DTYPE_F32 : fr_dtype_storage((fr_dtype)instr->dtype);
+}
+
 const op_special op_special_attention = {.flop = attention_flop,
                                          .ref_bytes = attention_bytes,
+                                         .ref_dtype = attention_dtype,
                                          .touched_bytes = attention_touched};
 
 /* ---- the others --------------------------------------------------------- */
@@ -187,7 +197,14 @@ static uint64_t cast_bytes(const fr_instr *instr, int i_ref)
     return (uint64_t)instr->vector.n * (uint64_t)instr->scalar;
 }
 
-const op_special op_special_cast = {.ref_bytes = cast_bytes};
+static fr_dtype cast_dtype(const fr_instr *instr, int i_ref)
+{
+    (void)i_ref;
+    return instr->scalar >= 4.0 ? FR_DTYPE_F32 : FR_DTYPE_BF16;
+}
+
+const op_special op_special_cast = {.ref_bytes = cast_bytes,
+                                    .ref_dtype = cast_dtype};
 
 /* Each row is read as often as it is copied. */
 static uint64_t permute_touched(const fr_instr *instr, int i_ref,

@@ -36,8 +36,9 @@ typedef struct op_operand {
 /* What no product of dimensions says; NULL: the row says it. */
 typedef struct op_special {
     uint64_t (*flop)(const fr_instr *instr);
-    /* Of operands whose element is SPECIAL. */
+    /* Of operands whose element is SPECIAL; their type, NULL: as stored. */
     uint64_t (*ref_bytes)(const fr_instr *instr, int i_ref);
+    fr_dtype (*ref_dtype)(const fr_instr *instr, int i_ref);
     /* Bytes of an operand that are touched, where those are not all. */
     uint64_t (*touched_bytes)(const fr_instr *instr, int i_ref, uint64_t bytes);
     /* Bytes that the whole instruction moves. */

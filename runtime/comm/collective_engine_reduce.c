@@ -26,23 +26,6 @@ DEFINE_PAIR(max_i32, int32_t, x > y ? x : y)
 /* Wraps like the machine does: unsigned, where C says so. */
 DEFINE_PAIR(add_i32, uint32_t, x + y)
 
-FR_SIMD static void widen_bf16(float *dst, const uint16_t *src, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++)
-        dst[i] = fr_float_of_bits((uint32_t)src[i] << 16);
-}
-
-/* Round to nearest even; NaN stays NaN. */
-FR_SIMD static void round_bf16(uint16_t *dst, const float *src, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        uint32_t bits = fr_bits_of_float(src[i]);
-        uint32_t rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-        bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
-        dst[i] = (uint16_t)(is_nan ? bits >> 16 | 0x40U : rounded);
-    }
-}
-
 #define DEFINE_TILES(name, type, pair)                                         \
     static void name(type *dst, const void *const *src, int64_t n_src,         \
                      uint64_t n)                                               \
@@ -74,15 +57,15 @@ static void reduce_bf16(uint16_t *dst, const void *const *src, int64_t n_src,
 
     for (uint64_t at = 0; at < n; at += TILE) {
         uint64_t m = n - at < TILE ? n - at : TILE;
-        widen_bf16(sum, (const uint16_t *)src[0] + at, m);
+        fr_floats_of_bf16(sum, (const uint16_t *)src[0] + at, (int64_t)m);
         for (int64_t j = 1; j < n_src; j++) {
-            widen_bf16(next, (const uint16_t *)src[j] + at, m);
+            fr_floats_of_bf16(next, (const uint16_t *)src[j] + at, (int64_t)m);
             if (is_max)
                 max_f32(sum, sum, next, m);
             else
                 add_f32(sum, sum, next, m);
         }
-        round_bf16(dst + at, sum, m);
+        fr_floats_to_bf16(dst + at, sum, (int64_t)m);
     }
 }
 

@@ -1,16 +1,14 @@
 /*
  * grouped_blas.c: products of rows with the matrices of their experts, one
- * expert after the other, by OpenBLAS.
+ * expert after the other.
  */
 #include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-
-#include <cblas.h>
+#include "runtime/kernels_cpu/narrow/narrow.h"
 
 /* The rows of one expert in one run. */
 typedef struct piece {
     int64_t group, first;
-    blasint m;
+    int64_t m;
 } piece;
 
 /* Goes through all that have rows; false: there is no further one. */
@@ -31,58 +29,69 @@ static bool next_piece(const fr_grouped_dims *d, const int32_t *counts,
         if (counts[i] == 0)
             continue;
         walk->at.group = i % d->n_groups;
-        walk->at.m = (blasint)counts[i];
+        walk->at.m = counts[i];
         return true;
     }
     return false;
 }
 
-static void use_threads(const fr_kernel_call *call)
-{
-    fr_team_set(call->n_threads < 1 ? 1 : call->n_threads);
-}
-
 void fr_kernel_grouped_fwd(const fr_kernel_call *call)
 {
     const fr_grouped_dims *d = &call->instr->grouped;
-    const blasint n = (blasint)d->n, k = (blasint)d->k;
-    const float *x = call->ptr[FR_GROUPED_FWD_X],
-                *w = call->ptr[FR_GROUPED_FWD_W];
-    float *y = call->ptr[FR_GROUPED_FWD_Y];
+    const int64_t n = d->n, k = d->k;
     piece_walk walk = {0};
-    use_threads(call);
-    while (next_piece(d, call->ptr[FR_GROUPED_FWD_COUNTS], &walk))
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, walk.at.m, n, k,
-                    1.0F, x + walk.at.first * k, k, w + walk.at.group * n * k,
-                    k, 0.0F, y + walk.at.first * n, n);
+    while (next_piece(d, call->ptr[FR_GROUPED_FWD_COUNTS], &walk)) {
+        const piece *at = &walk.at;
+        fr_product product = {
+            .m = at->m,
+            .n = n,
+            .k = k,
+            .a = fr_narrow_operand(call, FR_GROUPED_FWD_X, at->first * k, k),
+            .b =
+                fr_narrow_operand(call, FR_GROUPED_FWD_W, at->group * n * k, k),
+            .c = fr_narrow_operand(call, FR_GROUPED_FWD_Y, at->first * n, n)};
+        product.b.is_transposed = true;
+        fr_product_run(call, &product);
+    }
 }
 
 void fr_kernel_grouped_dgrad(const fr_kernel_call *call)
 {
     const fr_grouped_dims *d = &call->instr->grouped;
-    const blasint n = (blasint)d->n, k = (blasint)d->k;
-    const float *dy = call->ptr[FR_GROUPED_DGRAD_DY],
-                *w = call->ptr[FR_GROUPED_DGRAD_W];
-    float *dx = call->ptr[FR_GROUPED_DGRAD_DX];
+    const int64_t n = d->n, k = d->k;
     piece_walk walk = {0};
-    use_threads(call);
-    while (next_piece(d, call->ptr[FR_GROUPED_DGRAD_COUNTS], &walk))
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, walk.at.m, k, n,
-                    1.0F, dy + walk.at.first * n, n, w + walk.at.group * n * k,
-                    k, 0.0F, dx + walk.at.first * k, k);
+    while (next_piece(d, call->ptr[FR_GROUPED_DGRAD_COUNTS], &walk)) {
+        const piece *at = &walk.at;
+        const fr_product product = {
+            .m = at->m,
+            .n = k,
+            .k = n,
+            .a = fr_narrow_operand(call, FR_GROUPED_DGRAD_DY, at->first * n, n),
+            .b = fr_narrow_operand(call, FR_GROUPED_DGRAD_W, at->group * n * k,
+                                   k),
+            .c =
+                fr_narrow_operand(call, FR_GROUPED_DGRAD_DX, at->first * k, k)};
+        fr_product_run(call, &product);
+    }
 }
 
 void fr_kernel_grouped_wgrad(const fr_kernel_call *call)
 {
     const fr_grouped_dims *d = &call->instr->grouped;
-    const blasint n = (blasint)d->n, k = (blasint)d->k;
-    const float *dy = call->ptr[FR_GROUPED_WGRAD_DY],
-                *x = call->ptr[FR_GROUPED_WGRAD_X];
-    float *dw = call->ptr[FR_GROUPED_WGRAD_DW];
+    const int64_t n = d->n, k = d->k;
     piece_walk walk = {0};
-    use_threads(call);
-    while (next_piece(d, call->ptr[FR_GROUPED_WGRAD_COUNTS], &walk))
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, walk.at.m,
-                    1.0F, dy + walk.at.first * n, n, x + walk.at.first * k, k,
-                    1.0F, dw + walk.at.group * n * k, k);
+    while (next_piece(d, call->ptr[FR_GROUPED_WGRAD_COUNTS], &walk)) {
+        const piece *at = &walk.at;
+        fr_product product = {
+            .m = n,
+            .n = k,
+            .k = at->m,
+            .a = fr_narrow_operand(call, FR_GROUPED_WGRAD_DY, at->first * n, n),
+            .b = fr_narrow_operand(call, FR_GROUPED_WGRAD_X, at->first * k, k),
+            .c = fr_narrow_operand(call, FR_GROUPED_WGRAD_DW, at->group * n * k,
+                                   k),
+            .is_added = true};
+        product.a.is_transposed = true;
+        fr_product_run(call, &product);
+    }
 }

@@ -15,20 +15,6 @@
 
 /* ---- bf16 --------------------------------------------------------------- */
 
-/* Round to nearest, ties to even; a NaN stays a (quiet) NaN. */
-FR_SIMD static void bf16_encode(uint16_t *restrict out, const float *restrict x,
-                                int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = fr_bits_of_float(x[i]);
-        uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-        uint32_t quiet = (bits >> 16) | 0x40U;
-        bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
-        out[i] = (uint16_t)(is_nan ? quiet : rounded);
-    }
-}
-
 FR_SIMD static void bf16_decode(float *restrict y,
                                 const uint16_t *restrict code, int64_t n,
                                 bool is_added)
@@ -48,8 +34,8 @@ void fr_kernel_bf16_compress(const fr_kernel_call *call)
 #pragma omp parallel num_threads(fr_team(call, n))
     {
         fr_range part = fr_range_mine(n, 32);
-        bf16_encode(payload + part.first, g + part.first,
-                    part.last - part.first);
+        fr_floats_to_bf16(payload + part.first, g + part.first,
+                          part.last - part.first);
     }
     if (n % 2)
         payload[n] = 0; /* the payload ends at a multiple of 4 bytes */

@@ -21,6 +21,7 @@ typedef struct fr_kernel_call {
     int tp_coordinate;        /* who counts replicated tensors */
     fr_sequence_share share;  /* of a sequence, that the rank's rows are */
     int n_threads;
+    void *scratch;  /* fr_kernels_cpu_scratch_bytes(); the thread's own */
     int64_t i_step; /* from 0 */
     const fr_job *job;
     const fr_plan *plan;
@@ -31,8 +32,15 @@ typedef struct fr_kernel_call {
 
 typedef void (*fr_kernel_fn)(const fr_kernel_call *call);
 
-/* Indexed by fr_op; NULL for communication and LOAD_TOKENS. */
+/* Indexed by fr_op; NULL for communication and LOAD_TOKENS.  Some know float32
+ * alone, so whoever may have other operands calls fr_kernels_cpu_run(). */
 extern const fr_kernel_fn fr_kernels_cpu[FR_OP_N];
+
+/* Runs an instruction that has a kernel, on float32 or bfloat16. */
+void fr_kernels_cpu_run(const fr_kernel_call *call);
+
+/* What call->scratch must have room for; 0: it may be NULL. */
+uint64_t fr_kernels_cpu_scratch_bytes(const fr_instr *instr);
 
 /* Sets OpenMP's and OpenBLAS's thread count of the calling thread. */
 void fr_kernels_cpu_set_threads(int n_threads);

@@ -33,6 +33,7 @@
     X(XENT_GRAD, xent_grad)                                                    \
     X(ZERO, zero)                                                              \
     X(COPY, copy)                                                              \
+    X(CAST, cast)                                                              \
     X(ADD, add)                                                                \
     X(GRAD_SQSUM, grad_sqsum)                                                  \
     X(CLIP, clip)                                                              \
@@ -63,6 +64,9 @@ FR_KERNEL_CPU_LIST(FR_KERNEL_DECLARE)
 /* sums[c] += column sums of x[rows, cols]; any team size, the same bits. */
 void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
                                int64_t cols, int n_threads);
+
+/* The BIAS_GRAD of n columns that a LINEAR_WGRAD does too. */
+fr_instr fr_linear_bias_gradient(const fr_instr *wgrad, int64_t n);
 
 /* The kernels of each row of compressor_list.h, indexed by fr_compressor_kind
  * (codec_table_cpu.c). */

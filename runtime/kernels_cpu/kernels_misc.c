@@ -1,8 +1,9 @@
 /*
- * kernels_misc.c: bias gradients, residual sums, clearing, copying.
+ * kernels_misc.c: bias gradients, residual sums, clearing, copying, casts.
  */
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+#include "runtime/kernels_cpu/narrow/narrow.h"
 
 /* sums += four rows (n_rows == 4) or one row of x */
 FR_SIMD static void add_rows(float *restrict sums, const float *restrict x,
@@ -112,5 +113,24 @@ void fr_kernel_add(const fr_kernel_call *call)
         fr_range part = fr_range_mine(n, 16);
         sum_row(dst + part.first, dst + part.first, src + part.first, NULL,
                 NULL, part.last - part.first);
+    }
+}
+
+void fr_kernel_cast(const fr_kernel_call *call)
+{
+    const int64_t n = call->instr->vector.n;
+    const fr_dtype from = fr_instr_ref_dtype(call->instr, FR_CAST_SRC),
+                   to = fr_instr_ref_dtype(call->instr, FR_CAST_DST);
+    void *src = call->ptr[FR_CAST_SRC], *dst = call->ptr[FR_CAST_DST];
+#pragma omp parallel num_threads(fr_team(call, n))
+    {
+        fr_range part = fr_range_mine(n, 32);
+        int64_t n_mine = part.last - part.first;
+        if (to == FR_DTYPE_F32)
+            fr_narrow_load(fr_narrow_at(dst, to, part.first), src, from,
+                           part.first, n_mine);
+        else
+            fr_narrow_store(dst, to, part.first,
+                            fr_narrow_at(src, from, part.first), n_mine);
     }
 }

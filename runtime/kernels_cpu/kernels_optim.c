@@ -9,6 +9,7 @@
 #include "plan/codec/optimizer.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+#include "runtime/kernels_cpu/narrow/narrow.h"
 
 #include <math.h>
 
@@ -225,27 +226,53 @@ static double trust_ratio(const fr_job *job, const fr_tensor *tensor,
     return w / g;
 }
 
-/* Sets the pointers and coefficients of elements `in` of the range. */
-static update update_at(const fr_kernel_call *call, const update *shared,
-                        const fr_tensor *tensor, fr_range in)
+static bool is_narrow(const fr_kernel_call *call)
 {
-    int64_t n = range_of(call).n;
+    return call->instr->dtype == FR_DTYPE_BF16;
+}
+
+/* Elements of gradients that are widened at once, and of weights that are
+ * rounded from their master copies. */
+#define NARROW_TILE 2048
+
+/* Sets the pointers and coefficients of elements `in` of the range: of narrow
+ * weights the master copy, which lies behind the moments; narrow gradients are
+ * widened into `room`. */
+static update update_at(const fr_kernel_call *call, const update *shared,
+                        const fr_tensor *tensor, fr_range in, float *room)
+{
+    const int64_t n = range_of(call).n;
+    const int n_moments = fr_optimizers[call->job->optimizer]->n_moments;
     update at = *shared;
+    at.n = in.last - in.first;
     at.g = (const float *)call->ptr[0] + in.first;
-    at.w = (float *)call->ptr[1] + in.first;
+    if (call->instr->grad_dtype == FR_DTYPE_BF16) {
+        fr_narrow_load(room, call->ptr[0], FR_DTYPE_BF16, in.first, at.n);
+        at.g = room;
+    }
     at.m = (float *)call->ptr[2] + in.first;
     at.v = at.m + n;
-    at.n = in.last - in.first;
+    at.w = is_narrow(call) ? at.m + n_moments * n
+                           : (float *)call->ptr[1] + in.first;
     at.decay = tensor->is_decayed ? (float)call->job->weight_decay : 0.0F;
     return at;
 }
 
-static void step_tensor(const fr_kernel_call *call, const update *shared,
-                        uint32_t i_tensor, fr_range in)
+/* The most of a range that is updated at once. */
+static int64_t tile_of(const fr_kernel_call *call, fr_range in)
+{
+    bool is_cut = is_narrow(call) || call->instr->grad_dtype == FR_DTYPE_BF16;
+    return is_cut && in.last - in.first > NARROW_TILE ? NARROW_TILE
+                                                      : in.last - in.first;
+}
+
+static void step_run(const fr_kernel_call *call, const update *shared,
+                     uint32_t i_tensor, fr_range in)
 {
     const fr_tensor *tensor = &call->tensors[i_tensor];
     const double *norms = call->ptr[4];
-    update at = update_at(call, shared, tensor, in);
+    float room[NARROW_TILE];
+    update at = update_at(call, shared, tensor, in, room);
     if (fr_optimizers[call->job->optimizer]->has_norms)
         at.trust =
             (float)trust_ratio(call->job, tensor, norms + 2 * (size_t)i_tensor);
@@ -264,6 +291,18 @@ static void step_tensor(const fr_kernel_call *call, const update *shared,
         break;
     case FR_OPTIMIZER_N:
         break;
+    }
+    if (is_narrow(call))
+        fr_narrow_store(call->ptr[1], FR_DTYPE_BF16, in.first, at.w, at.n);
+}
+
+static void step_tensor(const fr_kernel_call *call, const update *shared,
+                        uint32_t i_tensor, fr_range in)
+{
+    const int64_t step = tile_of(call, in);
+    for (; in.first < in.last; in.first += step) {
+        int64_t last = in.first + step < in.last ? in.first + step : in.last;
+        step_run(call, shared, i_tensor, (fr_range){in.first, last});
     }
 }
 
@@ -286,14 +325,22 @@ void fr_kernel_opt_step(const fr_kernel_call *call)
 }
 
 /* One piece of a tensor: {|w|^2, |g|^2 or |u|^2} into sums. */
-static void norms_of_piece(const fr_kernel_call *call, const update *at,
-                           double sums[2])
+static void norms_of_piece(const fr_kernel_call *call, const update *shared,
+                           const fr_tensor *tensor, fr_range in, double sums[2])
 {
-    if (call->job->optimizer == FR_OPTIMIZER_LAMB)
-        sums[1] = lamb_moments(at);
-    else
-        sums[1] = sq_sum(at->g, at->n) * ((double)at->clip * (double)at->clip);
-    sums[0] = sq_sum(at->w, at->n);
+    float room[NARROW_TILE];
+    const int64_t step = tile_of(call, in);
+    sums[0] = sums[1] = 0;
+    for (; in.first < in.last; in.first += step) {
+        int64_t last = in.first + step < in.last ? in.first + step : in.last;
+        const update at =
+            update_at(call, shared, tensor, (fr_range){in.first, last}, room);
+        if (call->job->optimizer == FR_OPTIMIZER_LAMB)
+            sums[1] += lamb_moments(&at);
+        else
+            sums[1] += sq_sum(at.g, at.n) * ((double)at.clip * (double)at.clip);
+        sums[0] += sq_sum(at.w, at.n);
+    }
 }
 
 static void norms_of_tensor(const fr_kernel_call *call, const update *shared,
@@ -307,8 +354,7 @@ static void norms_of_tensor(const fr_kernel_call *call, const update *shared,
         fr_range piece = fr_range_part(n, 16, i, FR_SUM_PIECES);
         piece.first += in.first;
         piece.last += in.first;
-        update at = update_at(call, shared, tensor, piece);
-        norms_of_piece(call, &at, sums[i]);
+        norms_of_piece(call, shared, tensor, piece, sums[i]);
     }
     if (tensor->sharded_dim == 0 && call->tp_coordinate != 0)
         return; /* TP coordinate 0 counts it */

@@ -37,6 +37,27 @@ FR_SIMD static float floats_max(const float *x, int64_t n, float max)
     return max;
 }
 
+FR_SIMD static void floats_to_bf16(uint16_t *restrict out,
+                                   const float *restrict x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = fr_bits_of_float(x[i]);
+        uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+        uint32_t quiet = (bits >> 16) | 0x40U;
+        bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+        out[i] = (uint16_t)(is_nan ? quiet : rounded);
+    }
+}
+
+FR_SIMD static void floats_of_bf16(float *restrict out,
+                                   const uint16_t *restrict x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        out[i] = fr_float_of_bits((uint32_t)x[i] << 16);
+}
+
 void fr_floats_add(float *y, const float *x, int64_t n)
 {
     floats_add(y, x, n);
@@ -50,4 +71,14 @@ void fr_floats_scale(float *x, int64_t n, float factor)
 float fr_floats_max(const float *x, int64_t n, float max)
 {
     return floats_max(x, n, max);
+}
+
+void fr_floats_to_bf16(uint16_t *out, const float *x, int64_t n)
+{
+    floats_to_bf16(out, x, n);
+}
+
+void fr_floats_of_bf16(float *out, const uint16_t *x, int64_t n)
+{
+    floats_of_bf16(out, x, n);
 }

@@ -147,5 +147,9 @@ FR_INLINE float fr_fast_sigmoidf(float x)
 void fr_floats_add(float *y, const float *x, int64_t n);
 void fr_floats_scale(float *x, int64_t n, float factor);
 float fr_floats_max(const float *x, int64_t n, float max);
+/* Between float32 and bfloat16: rounded to nearest, ties to even; a NaN stays
+ * a (quiet) NaN. */
+void fr_floats_to_bf16(uint16_t *out, const float *x, int64_t n);
+void fr_floats_of_bf16(float *out, const uint16_t *x, int64_t n);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * linear_blas.c: the matrix products, by OpenBLAS (the OpenMP build, so that
- * it and the kernels share one team of threads).
+ * linear_blas.c: the products of linear layers (narrow/product_blas.c), by
+ * OpenBLAS (the OpenMP build, so that it and the kernels share one team of
+ * threads).
  *
  * OpenBLAS keeps its team size in a global and resizes its buffers when a
  * caller's OpenMP thread count differs, so only one thread of a process may
@@ -8,6 +9,7 @@
  */
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+#include "runtime/kernels_cpu/narrow/narrow.h"
 
 #include <cblas.h>
 
@@ -16,23 +18,6 @@ void fr_kernels_cpu_set_threads(int n_threads)
     int n = n_threads < 1 ? 1 : n_threads;
     fr_team_set(n);
     openblas_set_num_threads(n);
-}
-
-/* The team of the next product: an OpenMP setting of the calling thread. */
-static void use_threads(const fr_kernel_call *call)
-{
-    fr_team_set(call->n_threads < 1 ? 1 : call->n_threads);
-}
-
-/* y[rows, cols] = bias in every row: the product is then added to it, which
- * costs nothing, because OpenBLAS would clear y first otherwise. */
-static void fill_rows(float *y, const float *bias, int64_t rows, int64_t cols,
-                      int n_team)
-{
-    FR_FOR_TEAM(n_team);
-#pragma omp parallel for num_threads(n_team) schedule(static)
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(y + i * cols, bias, (size_t)cols * sizeof *y);
 }
 
 /* Columns of the result that are one matrix: where they begin, how many. */
@@ -48,66 +33,100 @@ static int columns_of(const fr_linear_dims *dim, columns out[2])
     return dim->n_first > 0 ? 2 : 1;
 }
 
+static fr_narrow_matrix transposed(fr_narrow_matrix matrix)
+{
+    matrix.is_transposed = true;
+    return matrix;
+}
+
 void fr_kernel_linear_fwd(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, k = (blasint)dim->k;
-    const float *x = call->ptr[FR_LINEAR_FWD_X],
-                *bias = call->ptr[FR_LINEAR_FWD_BIAS];
+    const int64_t m = dim->m, k = dim->k;
+    const void *bias = call->ptr[FR_LINEAR_FWD_BIAS];
     columns part[2];
     int n_parts = columns_of(dim, part);
     for (int i = 0; i < n_parts; i++) {
-        blasint n = (blasint)part[i].n;
-        const float *w =
-            (const float *)call->ptr[FR_LINEAR_FWD_W] + part[i].first * k;
-        float *y = (float *)call->ptr[FR_LINEAR_FWD_Y] + part[i].first * m;
+        const int64_t n = part[i].n, first = part[i].first;
+        fr_product product = {
+            .m = m,
+            .n = n,
+            .k = k,
+            .a = fr_narrow_operand(call, FR_LINEAR_FWD_X, 0, k),
+            .b = transposed(
+                fr_narrow_operand(call, FR_LINEAR_FWD_W, first * k, k)),
+            .c = fr_narrow_operand(call, FR_LINEAR_FWD_Y, first * m, n)};
         if (bias != NULL)
-            fill_rows(y, bias + part[i].first, m, n,
-                      fr_team(call, (int64_t)m * n));
-        use_threads(call);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0F, x,
-                    k, w, k, bias != NULL ? 1.0F : 0.0F, y, n);
+            product.bias = fr_narrow_at(bias, product.c.dtype, first);
+        fr_product_run(call, &product);
     }
 }
 
 void fr_kernel_linear_dgrad(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, k = (blasint)dim->k;
-    float *dx = call->ptr[FR_LINEAR_DGRAD_DX];
+    const int64_t m = dim->m, k = dim->k;
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
     columns part[2];
     int n_parts = columns_of(dim, part);
-    use_threads(call);
     for (int i = 0; i < n_parts; i++) {
-        blasint n = (blasint)part[i].n;
-        const float *dy =
-            (const float *)call->ptr[FR_LINEAR_DGRAD_DY] + part[i].first * m;
-        const float *w =
-            (const float *)call->ptr[FR_LINEAR_DGRAD_W] + part[i].first * k;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0F,
-                    dy, n, w, k, is_added || i > 0 ? 1.0F : 0.0F, dx, k);
+        const int64_t n = part[i].n, first = part[i].first;
+        const fr_product product = {
+            .m = m,
+            .n = k,
+            .k = n,
+            .a = fr_narrow_operand(call, FR_LINEAR_DGRAD_DY, first * m, n),
+            .b = fr_narrow_operand(call, FR_LINEAR_DGRAD_W, first * k, k),
+            .c = fr_narrow_operand(call, FR_LINEAR_DGRAD_DX, 0, k),
+            .is_added = is_added || i > 0};
+        fr_product_run(call, &product);
     }
+}
+
+fr_instr fr_linear_bias_gradient(const fr_instr *wgrad, int64_t n)
+{
+    fr_instr instr = *wgrad;
+    memset(instr.dim, 0, sizeof instr.dim);
+    instr.op = FR_OP_BIAS_GRAD;
+    instr.matrix = (fr_matrix_dims){wgrad->linear.m, n};
+    instr.ref[FR_BIAS_GRAD_DB] = instr.ref[FR_LINEAR_WGRAD_DBIAS];
+    return instr;
+}
+
+/* dbias[n] += column sums of dy[m, n] */
+static void add_bias_gradient(const fr_kernel_call *call,
+                              const fr_narrow_matrix *dy, columns part)
+{
+    const fr_instr instr = fr_linear_bias_gradient(call->instr, part.n);
+    fr_kernel_call sum = *call;
+    if (call->ptr[FR_LINEAR_WGRAD_DBIAS] == NULL)
+        return;
+    sum.instr = &instr;
+    sum.ptr[FR_BIAS_GRAD_DY] = dy->at;
+    sum.ptr[FR_BIAS_GRAD_DB] =
+        fr_narrow_at(call->ptr[FR_LINEAR_WGRAD_DBIAS],
+                     (fr_dtype)instr.grad_dtype, part.first);
+    fr_kernels_cpu_run(&sum);
 }
 
 void fr_kernel_linear_wgrad(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
-    blasint m = (blasint)dim->m, k = (blasint)dim->k;
-    const float *x = call->ptr[FR_LINEAR_WGRAD_X];
-    float *dbias = call->ptr[FR_LINEAR_WGRAD_DBIAS];
+    const int64_t m = dim->m, k = dim->k;
     columns part[2];
     int n_parts = columns_of(dim, part);
     for (int i = 0; i < n_parts; i++) {
-        blasint n = (blasint)part[i].n;
-        const float *dy =
-            (const float *)call->ptr[FR_LINEAR_WGRAD_DY] + part[i].first * m;
-        float *dw = (float *)call->ptr[FR_LINEAR_WGRAD_DW] + part[i].first * k;
-        if (dbias != NULL)
-            fr_kernel_add_column_sums(dy, dbias + part[i].first, m, n,
-                                      fr_team(call, (int64_t)m * n));
-        use_threads(call);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, m, 1.0F, dy,
-                    n, x, k, 1.0F, dw, k);
+        const int64_t n = part[i].n, first = part[i].first;
+        const fr_product product = {
+            .m = n,
+            .n = k,
+            .k = m,
+            .a = transposed(
+                fr_narrow_operand(call, FR_LINEAR_WGRAD_DY, first * m, n)),
+            .b = fr_narrow_operand(call, FR_LINEAR_WGRAD_X, 0, k),
+            .c = fr_narrow_operand(call, FR_LINEAR_WGRAD_DW, first * k, k),
+            .is_added = true};
+        add_bias_gradient(call, &product.a, part[i]);
+        fr_product_run(call, &product);
     }
 }

@@ -8,7 +8,7 @@
 
 const fr_cuda_kernel_fn fr_kernels_cuda[FR_OP_N] = {
 #define FR_CUDA_KERNEL_ENTRY(symbol, name) [FR_OP_##symbol] = fr_cuda_##name,
-    FR_CUDA_KERNEL_LIST(FR_CUDA_KERNEL_ENTRY)
+    FR_KERNEL_LIST(FR_CUDA_KERNEL_ENTRY)
 #undef FR_CUDA_KERNEL_ENTRY
 };
 

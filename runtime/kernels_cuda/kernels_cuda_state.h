@@ -22,12 +22,9 @@ struct fr_cuda_kernels {
     bool is_tuning; /* products are timed, not run */
 };
 
-/* The CPU's, and what the CPU has no need of. */
-#define FR_CUDA_KERNEL_LIST(X) FR_KERNEL_LIST(X) X(CAST, cast)
-
 #define FR_CUDA_KERNEL_DECLARE(symbol, name)                                   \
     fr_status fr_cuda_##name(const fr_cuda_launch *launch, fr_err *err);
-FR_CUDA_KERNEL_LIST(FR_CUDA_KERNEL_DECLARE)
+FR_KERNEL_LIST(FR_CUDA_KERNEL_DECLARE)
 #undef FR_CUDA_KERNEL_DECLARE
 
 /* sums[c] += column sums of x[rows, cols], of `instr`'s dtype into its

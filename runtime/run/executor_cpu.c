@@ -1,9 +1,12 @@
 /* executor_cpu.c: the CPU backend: the rank's slab is the transport's. */
+#include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/kernels_cpu/narrow/narrow.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
+#include "runtime/run/rank_context.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -128,27 +131,81 @@ static fr_status cpu_connect(fr_executor *executor, fr_err *err)
                            &executor->baseline_bytes, err);
 }
 
+/* Elements [first, first + n) of the flat list as they are before the first
+ * step, as `dtype`, to `at`. */
+static fr_status fill_weights(const fr_executor *executor, unsigned char *at,
+                              int64_t first, int64_t n, fr_dtype dtype,
+                              fr_err *err)
+{
+    enum { N_AT_ONCE = 1 << 14 };
+    const fr_program *program = executor->program;
+    const fr_rank_program *rank_program = executor->rank_program;
+    const fr_tensor_place place =
+        fr_tensor_place_of(&program->plan, executor->transport->rank);
+    float room[N_AT_ONCE];
+    const bool is_narrow = dtype != FR_DTYPE_F32;
+    const int64_t step = is_narrow ? N_AT_ONCE : n;
+
+    for (int64_t i = 0; i < n; i += step) {
+        float *to = is_narrow ? room : (float *)(void *)at;
+        int64_t n_now = n - i < step ? n - i : step;
+        if (is_narrow) /* what belongs to no tensor stays as it is */
+            fr_narrow_load(room, at, dtype, i, n_now);
+        if (executor->weights != NULL)
+            FR_TRY(fr_weights_fill(executor->weights, executor->transport->rank,
+                                   first + i, n_now, to, err));
+        else
+            fr_kernels_cpu_init_weights(
+                to, first + i, n_now, rank_program->tensors,
+                rank_program->n_tensors, &place, program->job.seed,
+                program->plan.n_threads);
+        if (is_narrow)
+            fr_narrow_store(at, dtype, i, room, n_now);
+    }
+    return FR_OK;
+}
+
+/* The float32 copies of narrow weights, behind the moments of each range. */
+static fr_status fill_masters(const fr_executor *executor, fr_err *err)
+{
+    const fr_program *program = executor->program;
+    fr_rank_context rank;
+    fr_instr_walk at = {.program = program,
+                        .rank_program = executor->rank_program};
+
+    FR_TRY(fr_rank_context_init(program, executor->transport->rank, NULL, &rank,
+                                err));
+    while (fr_instr_walk_next(&at)) {
+        void *ptr[FR_INSTR_REFS];
+        const int64_t n = at.instr->range.n;
+        if (at.instr->op != FR_OP_OPT_STEP)
+            continue;
+        fr_call_operands(rank.rank_program, at.call, at.instr, rank.coordinate,
+                         slab_of(executor), ptr);
+        FR_TRY(fill_weights(
+            executor,
+            (unsigned char *)ptr[FR_OPT_STEP_OPT] +
+                fr_optimizer_state_bytes(program->job.optimizer, (uint64_t)n),
+            fr_instr_range_first(at.instr, rank.coordinate[at.instr->axis]), n,
+            FR_DTYPE_F32, err));
+    }
+    return FR_OK;
+}
+
 static fr_status cpu_fill(fr_executor *executor, fr_err *err)
 {
     const fr_program *program = executor->program;
-    const fr_rank_program *rank_program = executor->rank_program;
-    const int64_t rank = executor->transport->rank;
-    const fr_tensor_place place = fr_tensor_place_of(&program->plan, rank);
     fr_weight_parts parts = {0};
-    fr_status status = fr_weight_parts_list(program, rank, &parts, err);
+    fr_status status =
+        fr_weight_parts_list(program, executor->transport->rank, &parts, err);
 
-    for (size_t i = 0; status == FR_OK && i < parts.n; i++) {
-        const fr_weight_part *part = &parts.items[i];
-        float *to = (float *)(void *)(slab_of(executor) + part->offset_bytes);
-        if (executor->weights != NULL)
-            status = fr_weights_fill(executor->weights, rank, part->first,
-                                     part->n, to, err);
-        else
-            fr_kernels_cpu_init_weights(
-                to, part->first, part->n, rank_program->tensors,
-                rank_program->n_tensors, &place, program->job.seed,
-                program->plan.n_threads);
-    }
+    for (size_t i = 0; status == FR_OK && i < parts.n; i++)
+        status = fill_weights(executor,
+                              slab_of(executor) + parts.items[i].offset_bytes,
+                              parts.items[i].first, parts.items[i].n,
+                              fr_plan_storage_dtype(&program->plan), err);
+    if (status == FR_OK && fr_plan_has_master(&program->plan))
+        status = fill_masters(executor, err);
     fr_vec_release(&parts);
     return status;
 }

@@ -1,6 +1,7 @@
 /* interpreter.c: the compute lane, and what both threads use. */
 #include "core/base/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
+#include "runtime/kernels_cpu/narrow/narrow.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>
@@ -14,6 +15,29 @@ void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
                      it->rank.coordinate, it->slab, ptr);
 }
 
+/* To whoever watches, as float32. */
+static fr_status show_gradients(const fr_interpreter *it, const fr_call *call,
+                                const fr_instr *instr, void *const *ptr,
+                                fr_err *err)
+{
+    const fr_dtype dtype = (fr_dtype)instr->grad_dtype;
+    void *shown[FR_INSTR_REFS];
+    const fr_instr_view view = {instr, call, shown};
+    float *wide = NULL;
+
+    memcpy(shown, ptr, sizeof shown);
+    if (dtype != FR_DTYPE_F32) {
+        wide = malloc((size_t)instr->range.n * sizeof *wide);
+        if (wide == NULL)
+            return fr_fail_no_memory(err);
+        fr_narrow_load(wide, ptr[FR_OPT_STEP_G], dtype, 0, instr->range.n);
+        shown[FR_OPT_STEP_G] = wide;
+    }
+    it->options.watch.on_gradients(it->options.watch.context, &view);
+    free(wide);
+    return FR_OK;
+}
+
 fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
                                  uint32_t i_instr, int n_threads, fr_err *err)
 {
@@ -23,17 +47,17 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
         fr_rank_kernel_call(&it->rank, instr, n_threads, it->i_step);
 
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
-    if (it->options.watch.on_gradients != NULL && instr->op == FR_OP_OPT_STEP) {
-        fr_instr_view view = {instr, call, kernel.ptr};
-        it->options.watch.on_gradients(it->options.watch.context, &view);
-    }
+    if (it->options.watch.on_gradients != NULL && instr->op == FR_OP_OPT_STEP)
+        FR_TRY(show_gradients(it, call, instr, kernel.ptr, err));
     if (instr->op == FR_OP_LOAD_TOKENS)
         return fr_rank_load_tokens(&it->rank, call, instr, it->i_step,
                                    kernel.ptr[0], err);
     if (fr_kernels_cpu[instr->op] == NULL)
         return fr_fail(err, FR_CHECK, "%s has no CPU kernel",
                        fr_op_name((fr_op)instr->op));
-    fr_kernels_cpu[instr->op](&kernel);
+    kernel.scratch = it->scratch[fr_rank_segment(&it->rank, i_call)->lane !=
+                                 FR_LANE_COMPUTE];
+    fr_kernels_cpu_run(&kernel);
     return FR_OK;
 }
 

@@ -1,6 +1,7 @@
 /* interpreter_create.c: makes everything that stepping needs, beforehand. */
 #include "plan/decide/grid.h"
 #include "plan/ir/step_breakdown.h"
+#include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>
@@ -38,6 +39,29 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
+/* What kernels of each thread need beside their operands, touched now. */
+static fr_status take_scratch(fr_interpreter *it, fr_err *err)
+{
+    uint64_t n_bytes[2] = {0, 0};
+    fr_instr_walk at = {.program = it->rank.program,
+                        .rank_program = it->rank.rank_program};
+
+    while (fr_instr_walk_next(&at)) {
+        uint64_t n = fr_kernels_cpu_scratch_bytes(at.instr);
+        uint64_t *most = &n_bytes[at.segment->lane != FR_LANE_COMPUTE];
+        *most = n > *most ? n : *most;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (n_bytes[i] == 0)
+            continue;
+        it->scratch[i] = malloc(n_bytes[i]);
+        if (it->scratch[i] == NULL)
+            return fr_fail_no_memory(err);
+        memset(it->scratch[i], 0xff, n_bytes[i]);
+    }
+    return FR_OK;
+}
+
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
     const fr_program *program = it->rank.program;
@@ -47,6 +71,7 @@ static fr_status prepare(fr_interpreter *it, fr_err *err)
         it->part_of_instr[i] = (uint8_t)fr_step_part_of(&program->instrs[i]);
     FR_TRY_CALLOC(it->done, it->rank.rank_program->n_calls + 1, err);
     FR_TRY(list_lanes(it, err));
+    FR_TRY(take_scratch(it, err));
     FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
     return fr_comm_start(it, err);
 }
@@ -85,6 +110,8 @@ void fr_interpreter_destroy(fr_interpreter *it)
     fr_engine_destroy(it->engine);
     for (int lane = 0; lane < FR_LANE_N; lane++)
         free(it->lanes[lane].spans);
+    for (int i = 0; i < 2; i++)
+        free(it->scratch[i]);
     free(it->lane_calls);
     free(it->part_of_instr);
     free((void *)it->done);

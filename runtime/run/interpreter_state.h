@@ -38,6 +38,7 @@ struct fr_interpreter {
     fr_engine *engine;
     fr_interpreter_options options;
     unsigned char *slab;
+    void *scratch[2]; /* of kernels: of the compute lane, of the others */
     fr_shm_control *control;
     fr_lane_state lanes[FR_LANE_N];
     uint32_t *lane_calls; /* all lanes' lists, one after the other */

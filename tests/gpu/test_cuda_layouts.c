@@ -22,7 +22,7 @@ typedef struct reference {
 } reference;
 
 static struct {
-    reference references[LAYOUT_FAMILIES][FR_OPTIMIZER_N];
+    reference references[2][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
 } self;
 
 static void prepare(gpu_show *show, const layout_row *l, layout_target target)
@@ -35,7 +35,8 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r = &self.references[layout_family_of(l)][l->optimizer];
+    reference *r =
+        &self.references[l->is_bf16][layout_family_of(l)][l->optimizer];
     layout_row alone = layout_alone(l);
     gpu_show show;
 
@@ -61,7 +62,7 @@ static void check_layout(const layout_row *l)
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
             check_that(fabs(show.result.loss[i] / expected->loss[i] - 1) <=
-                           1e-4,
+                           layout_loss_tolerance(l),
                        __FILE__, __LINE__, "%s: step %d: loss %.9g, CPU %.9g",
                        l->name, i, show.result.loss[i], expected->loss[i]);
     }

@@ -1,6 +1,7 @@
 /* layout_plans.c: the model, the job and the plan of each layout. */
 #include "tests/check.h"
 #include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/rounding.h"
 
 #include <string.h>
 
@@ -10,6 +11,7 @@ layout_row layout_alone(const layout_row *row)
                         .is_llama = row->is_llama,
                         .family = row->family,
                         .optimizer = row->optimizer,
+                        .is_bf16 = row->is_bf16,
                         .micro_batch = 8};
 }
 
@@ -72,11 +74,25 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         n_layers += row->split[i];
     for (int i = 0; n_layers > 0 && i < plan.pp; i++)
         plan.layer_split[plan.n_split++] = row->split[i];
-    plan.is_flash = row->is_flash || target == LAYOUT_GPU;
-    if (target == LAYOUT_GPU) {
+    plan.is_flash = row->is_flash || row->is_bf16 || target == LAYOUT_GPU;
+    if (row->is_bf16 || target == LAYOUT_GPU)
         plan.kernels = FR_KERNELS_OWN;
-    }
+    if (row->is_bf16)
+        plan.precision = FR_DTYPE_BF16;
+    if (row->has_bf16_grads)
+        plan.grad_dtype = FR_DTYPE_BF16;
     return plan;
+}
+
+double layout_loss_tolerance(const layout_row *row)
+{
+    return row->is_bf16 ? rounding_of_loss(4, 8 * 32) : 1e-4;
+}
+
+double layout_gradient_tolerance(const layout_row *row)
+{
+    double sums = row->has_bf16_grads ? rounding_of_sums(8 * 32) : 0;
+    return row->is_bf16 ? rounding_of_gradients(4) + sums : 1e-5;
 }
 
 int layout_world(const layout_row *row)
@@ -108,6 +124,7 @@ bool layout_is_refused(const layout_row *row, layout_target target)
                    "%s is refused for another reason: %s", row->name, err.text);
     /* Fused attention is the only difference between the two plans. */
     plan = layout_plan(row, LAYOUT_CPU);
+    plan.is_flash = false;
     if (target == LAYOUT_GPU && reason == NULL)
         CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
                   FR_INPUT &&

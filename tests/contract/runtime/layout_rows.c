@@ -416,6 +416,7 @@ const layout_row layout_rows[] = {
      .offload_frac = 0.5,
      .cpu_refusal = "activations on the host"},
 #include "tests/contract/runtime/layout_families.inc"
+#include "tests/contract/runtime/layout_precision.inc"
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;

@@ -45,6 +45,8 @@ typedef struct layout_row {
     int32_t split[4]; /* uneven layers per stage */
     fr_rank_order order;
     fr_collective_kind collective;
+    bool is_bf16;            /* weights and activations */
+    bool has_bf16_grads;     /* and the gradients of parameters */
     double offload_frac;     /* of activations, to the host */
     const char *cpu_refusal; /* part of the reason; NULL: it is trained */
     const char *gpu_refusal;
@@ -71,6 +73,11 @@ FR_CHECKED fr_status layout_model(const layout_row *row, fr_model *out,
 fr_job layout_job(const layout_row *row, int64_t n_steps);
 fr_plan layout_plan(const layout_row *row, layout_target target);
 int layout_world(const layout_row *row);
+
+/* How far losses (relative) and gradients (of the largest) may be from those
+ * of one process. */
+double layout_loss_tolerance(const layout_row *row);
+double layout_gradient_tolerance(const layout_row *row);
 
 /* Does the backend refuse it?  Checks that it does where the row says so,
  * for that reason, and nowhere else. */

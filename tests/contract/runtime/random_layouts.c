@@ -94,9 +94,7 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
         fr_plan_world(plan) * plan->n_threads > RANDOM_LAYOUT_MAX_RANKS)
         return false;
     /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
-    if (l->is_gpu && (plan->kernels != FR_KERNELS_OWN ||
-                      fr_dtype_bytes(plan->precision) < sizeof(float) ||
-                      fr_dtype_bytes(plan->grad_dtype) < sizeof(float)))
+    if (l->is_gpu && plan->kernels != FR_KERNELS_OWN)
         return false;
     return (l->is_gpu ? fr_plan_check_executable_gpu(plan, &l->model, &l->job,
                                                      &ignored)
@@ -194,9 +192,14 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     draw_model(rng, &out->model);
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
-    out->is_gpu = out->plan.is_flash = is_gpu;
-    if (is_gpu)
+    out->is_gpu = is_gpu;
+    if (is_gpu || pick(rng, 4) == 0) {
+        /* What 16 bits need; the others may lose it again. */
+        out->plan.is_flash = true;
         out->plan.kernels = FR_KERNELS_OWN;
+        if (pick(rng, 4) != 0)
+            out->plan.precision = FR_DTYPE_BF16;
+    }
     draw_plan(rng, out);
     const int64_t n_nodes = 1 + pick(rng, 3), is_dealt = pick(rng, 2);
     const int64_t world = fr_plan_world(&out->plan);
@@ -215,6 +218,11 @@ random_layout random_layout_alone(const random_layout *layout)
     alone.plan.micro_batch = 1;
     alone.plan.n_threads = 1;
     alone.is_gpu = false;
+    if (fr_plan_storage_dtype(&layout->plan) == FR_DTYPE_BF16) {
+        alone.plan.precision = FR_DTYPE_BF16;
+        alone.plan.kernels = FR_KERNELS_OWN;
+        alone.plan.is_flash = true;
+    }
     memset(alone.node_of_rank, 0, sizeof alone.node_of_rank);
     return alone;
 }

@@ -22,7 +22,7 @@ typedef struct reference {
 } reference;
 
 static struct {
-    reference references[LAYOUT_FAMILIES][FR_OPTIMIZER_N];
+    reference references[2][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
     char path[CHECK_PATH_BYTES];
 } self;
 
@@ -38,7 +38,8 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r = &self.references[layout_family_of(l)][l->optimizer];
+    reference *r =
+        &self.references[l->is_bf16][layout_family_of(l)][l->optimizer];
     layout_row alone = layout_alone(l);
     gpu_show show;
     fr_err err = {0};
@@ -55,7 +56,7 @@ static const reference *find_reference(const layout_row *l)
     return r;
 }
 
-static void compare_gradients(const char *name, const gradient_file *a,
+static void compare_gradients(const layout_row *l, const gradient_file *a,
                               const gradient_file *b)
 {
     double worst = 0, most = 0;
@@ -68,8 +69,8 @@ static void compare_gradients(const char *name, const gradient_file *a,
             worst = fmax(worst, fabs(x - y));
             most = fmax(most, fabs(y));
         }
-    check_that(worst <= 1e-5 * most, __FILE__, __LINE__,
-               "%s: a gradient differs by %g of the largest", name,
+    check_that(worst <= layout_gradient_tolerance(l) * most, __FILE__, __LINE__,
+               "%s: a gradient differs by %g of the largest", l->name,
                worst / most);
 }
 
@@ -87,10 +88,10 @@ static void check_way(const layout_row *l, bool is_shared, gpu_fake *fake)
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
             check_that(fabs(show.result.loss[i] / expected->loss[i] - 1) <=
-                           1e-4,
+                           layout_loss_tolerance(l),
                        __FILE__, __LINE__, "%s: step %d: loss %.9g, alone %.9g",
                        l->name, i, show.result.loss[i], expected->loss[i]);
-        compare_gradients(l->name, &gradients, &expected->gradients);
+        compare_gradients(l, &gradients, &expected->gradients);
         CHECK_INT(show.result.peak_bytes - show.result.baseline_bytes,
                   show.result.slab_bytes);
         CHECK(show.timeline.n > 0);
@@ -130,9 +131,11 @@ int main(int argc, char **argv)
 
     check_tmp_path(self.path, "test_gpu_layouts.%d", (int)getpid());
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
-    for (int i = 0; i < LAYOUT_FAMILIES; i++)
+    for (int i = 0; i < 2 * LAYOUT_FAMILIES; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
-            gradient_file_release(&self.references[i][k].gradients);
+            gradient_file_release(
+                &self.references[i / LAYOUT_FAMILIES][i % LAYOUT_FAMILIES][k]
+                     .gradients);
     (void)unlink(self.path);
     return code;
 }

@@ -11,6 +11,7 @@
 #include "tests/check.h"
 #include "tests/contract/runtime/gradient_file.h"
 #include "tests/contract/runtime/random_layouts.h"
+#include "tests/contract/runtime/rounding.h"
 #include "tests/unit/runtime/gpu_show.h"
 
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static fr_run_options plain_options(bool is_gradient_dump)
 }
 
 /* How far a compressor may take gradients from what they are. */
-static double gradient_tolerance(const fr_plan *plan)
+static double compressed_tolerance(const fr_plan *plan)
 {
     switch (plan->compressor) {
     case FR_COMPRESSOR_NONE:
@@ -93,6 +94,27 @@ static double gradient_tolerance(const fr_plan *plan)
     default:
         return INFINITY;
     }
+}
+
+/* The same of 16 bits. */
+static double gradient_tolerance(const random_layout *l)
+{
+    double tolerance = compressed_tolerance(&l->plan);
+    if (fr_plan_storage_dtype(&l->plan) == FR_DTYPE_BF16)
+        tolerance =
+            fmax(tolerance, rounding_of_gradients((double)l->model.n_layers));
+    if (l->plan.grad_dtype == FR_DTYPE_BF16)
+        tolerance +=
+            rounding_of_sums((double)(l->job.global_batch * l->job.seq));
+    return tolerance;
+}
+
+static double loss_tolerance(const random_layout *l)
+{
+    const double n_tokens = (double)(l->job.global_batch * l->job.seq);
+    return fr_plan_storage_dtype(&l->plan) == FR_DTYPE_BF16
+               ? rounding_of_loss((double)l->model.n_layers, n_tokens)
+               : 1e-5;
 }
 
 static fr_status compare_gradients(const gradient_file *a,
@@ -123,13 +145,13 @@ static fr_status compare_gradients(const gradient_file *a,
 static fr_status compare(const random_layout *l, const outcome *mine,
                          const outcome *alone, fr_err *err)
 {
-    const double tolerance = gradient_tolerance(&l->plan);
+    const double tolerance = gradient_tolerance(l);
 
     FR_TRY(
         compare_gradients(&mine->gradients, &alone->gradients, tolerance, err));
     for (int i = 0; i < N_STEPS; i++) {
         double rel = fabs(mine->loss[i] / alone->loss[i] - 1);
-        double most = i == 0                ? 1e-5
+        double most = i == 0                ? loss_tolerance(l)
                       : isfinite(tolerance) ? fmax(1e-4, tolerance)
                                             : 0.5;
         if (!(rel <= most))

@@ -227,10 +227,14 @@ static void run_kernel(gpu_fake_task *task)
     call->i_step = step->i_step;
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call->ptr[i] = gpu_fake_real(call->ptr[i]);
-    if (gpu->fake->emulated != NULL)
+    if (gpu->fake->emulated != NULL) {
         run_emulated(&task->launch, gpu);
-    else
-        fr_kernels_cpu[op](call);
+        return;
+    }
+    call->scratch = malloc(fr_kernels_cpu_scratch_bytes(call->instr) + 1);
+    fr_kernels_cpu_run(call);
+    free(call->scratch);
+    call->scratch = NULL;
 }
 
 /* A real device would wait here for all that runs on it. */
@@ -295,8 +299,6 @@ fr_gpu_system gpu_fake_system(gpu_fake *fake)
     for (int op = 0; op < FR_OP_N; op++) {
         bool has_kernel = fake->emulated != NULL ? fake->emulated[op] != NULL
                                                  : has_cpu_kernel[op];
-        /* Nothing is computed under a law. */
-        has_kernel = has_kernel || (fake->law != NULL && op == FR_OP_CAST);
         fake->kernels[op] = has_kernel ? fake_kernel : NULL;
     }
     return (fr_gpu_system){.name = "fake",
