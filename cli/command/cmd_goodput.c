@@ -1,7 +1,7 @@
 /* cmd_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
 #include "cli/answer.h"
 #include "cli/command.h"
-#include "cli/run/goodput_case.h"
+#include "cli/run/goodput_changes.h"
 #include "cli/subject/plan_subject.h"
 #include "report/setup_report.h"
 
@@ -12,9 +12,17 @@ static fr_report_setup setup_of(const fr_inputs *inputs,
                              &inputs->cluster, file->framework};
 }
 
+/* What is printed of a run. */
+typedef struct told {
+    fr_goodput goodput;
+    fr_goodput_setup setup;
+    fr_goodput_change changes[FR_GOODPUT_CHANGES];
+    size_t n_changes;
+} told;
+
 static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_file *file, const fr_goodput *goodput,
-                            const fr_goodput_setup *setup, fr_err *err)
+                            const fr_plan_file *file, const told *run,
+                            fr_err *err)
 {
     char name[256];
     fr_buffer text;
@@ -24,13 +32,17 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
                      fr_plan_subject_cluster(cli),
                      fr_plan_describe(&file->plan, name, sizeof name));
     fr_report_setup_text(&at, &text);
-    fr_status status = fr_report_goodput_text(goodput, setup, &text, err);
+    fr_status status =
+        fr_report_goodput_text(&run->goodput, &run->setup, &text, err);
+    if (status == FR_OK && run->n_changes > 0)
+        status = fr_report_goodput_changes_text(run->changes, run->n_changes,
+                                                &text, err);
     return fr_answer_text(status, &text, cli, err);
 }
 
 static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_file *file, const fr_goodput *goodput,
-                            const fr_goodput_setup *setup, fr_err *err)
+                            const fr_plan_file *file, const told *run,
+                            fr_err *err)
 {
     char name[256];
     fr_answer answer;
@@ -40,7 +52,8 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
                        fr_plan_describe(&file->plan, name, sizeof name));
     fr_json_put_string(json, "model", file->model.name);
     fr_report_setup_json(&at, json);
-    fr_report_goodput_json(goodput, setup, json);
+    fr_report_goodput_json(&run->goodput, &run->setup, json);
+    fr_report_goodput_changes_json(run->changes, run->n_changes, json);
     return fr_answer_print(&answer, cli, err);
 }
 
@@ -49,18 +62,24 @@ static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
                         const fr_prediction *prediction, fr_err *err)
 {
     fr_goodput_case run;
-    fr_goodput goodput;
+    told all = {0};
     fr_status status;
     FR_TRY_GOTO(status,
                 fr_goodput_case_make(cli, inputs, file, prediction, &run, err),
                 out_case);
+    FR_TRY_GOTO(
+        status,
+        fr_run_replicas(&run.conditions, &run.request, &all.goodput, err),
+        out_case);
+    fr_goodput_case_sum(&inputs->cluster, &all.goodput, &run);
+    all.setup = run.setup;
     FR_TRY_GOTO(status,
-                fr_run_replicas(&run.conditions, &run.request, &goodput, err),
+                fr_goodput_changes(&inputs->cluster, &run, all.changes,
+                                   &all.n_changes, err),
                 out_case);
-    fr_goodput_case_sum(cli, &inputs->cluster, &goodput, &run);
     status = fr_cli_on(cli, FR_OPT_JSON)
-                 ? print_json(cli, inputs, file, &goodput, &run.setup, err)
-                 : print_text(cli, inputs, file, &goodput, &run.setup, err);
+                 ? print_json(cli, inputs, file, &all, err)
+                 : print_text(cli, inputs, file, &all, err);
 out_case:
     fr_goodput_case_release(&run);
     return status;

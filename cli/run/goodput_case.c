@@ -85,40 +85,69 @@ static fr_status make_length(const making *m, fr_err *err)
     return FR_OK;
 }
 
+static void save_best(fr_goodput_case *run)
+{
+    if (run->setup.is_interval_best)
+        run->conditions.every_steps =
+            fr_checkpoint_best_interval(&run->conditions);
+    run->setup.every_steps = run->conditions.every_steps;
+}
+
+static fr_run_met meet(const fr_cluster *cluster, fr_goodput_case *run)
+{
+    fr_goodput_setup *setup = &run->setup;
+    fr_run_conditions *c = &run->conditions;
+    const fr_run_met met =
+        fr_run_meet(&run->hazards, cluster, setup->n_nodes, setup->n_devices,
+                    setup->checkpoint_bytes);
+    const fr_run_conditions *to = &met.conditions;
+    c->failures_per_s = to->failures_per_s;
+    c->hang_frac = to->hang_frac;
+    c->hang_s = to->hang_s;
+    c->node_frac = to->node_frac;
+    c->start_s = to->start_s;
+    c->restart_s = setup->restart_s = to->restart_s;
+    c->blocked_s = setup->blocked_s = to->blocked_s;
+    c->drain_s = setup->drain_s = to->drain_s;
+    if (c->presence.n == 0 || !run->hazards.is_spot) {
+        c->presence = (fr_run_presence){0};
+        c->interruptions_per_s = to->interruptions_per_s;
+        c->absence_s = to->absence_s;
+    }
+    setup->is_mtbf_assumed = met.is_mtbf_assumed;
+    setup->job_mtbf_s = met.job_mtbf_s;
+    setup->device_mtbf_s = met.job_mtbf_s * (double)setup->n_devices;
+    setup->checkpoint_kind =
+        fr_name_of(&fr_checkpoint_kind_names, run->hazards.checkpoint_kind);
+    setup->storage_write_Bps = met.checkpoint.write_Bps;
+    setup->storage_read_Bps = met.checkpoint.read_Bps;
+    setup->is_storage_assumed = met.checkpoint.is_write_assumed;
+    setup->is_restart_assumed = met.is_restart_assumed;
+    setup->is_spot = run->hazards.is_spot;
+    return met;
+}
+
+void fr_goodput_case_meet(const fr_cluster *cluster, fr_goodput_case *run)
+{
+    (void)meet(cluster, run);
+    save_best(run);
+}
+
 static fr_status make_hazards(const making *m, fr_err *err)
 {
     const fr_cli *cli = m->cli;
     fr_goodput_setup *setup = &m->out->setup;
     fr_run_conditions *c = &m->out->conditions;
-    const fr_run_conditions step = *c;
-    fr_run_hazards hazards;
-    FR_TRY(fr_cli_make_hazards(cli, &hazards, err));
-    const fr_run_met met = fr_run_meet(
-        &hazards, &m->inputs->cluster, setup->n_nodes, setup->n_devices,
-        fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan));
-    *c = met.conditions;
-    c->step_s = step.step_s;
-    c->straggler_frac = step.straggler_frac;
-    c->input_frac = step.input_frac;
-    setup->is_mtbf_assumed = met.is_mtbf_assumed;
-    setup->job_mtbf_s = met.job_mtbf_s;
-    setup->device_mtbf_s = met.job_mtbf_s * (double)setup->n_devices;
+    FR_TRY(fr_cli_make_hazards(cli, &m->out->hazards, err));
+    setup->checkpoint_bytes =
+        fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan);
     c->n_spares = setup->n_spares =
         fr_cli_has(cli, FR_OPT_SPARES) ? cli->option[FR_OPT_SPARES].count : -1;
     c->repair_s = setup->repair_s = fr_cli_has(cli, FR_OPT_REPAIR)
                                         ? cli->option[FR_OPT_REPAIR].real
                                         : usual_repair_s;
-    setup->blocked_s = met.checkpoint.blocked_s;
-    setup->drain_s = met.checkpoint.drain_s;
-    setup->checkpoint_kind =
-        fr_name_of(&fr_checkpoint_kind_names, hazards.checkpoint_kind);
-    setup->checkpoint_bytes = met.checkpoint.bytes;
-    setup->storage_write_Bps = met.checkpoint.write_Bps;
-    setup->is_storage_assumed = met.checkpoint.is_write_assumed;
-    setup->is_restart_assumed = met.is_restart_assumed;
-    setup->restart_s = c->restart_s;
-    setup->is_spot = hazards.is_spot;
-    if (met.lacks_spot_rate && !fr_cli_has(cli, FR_OPT_SPOT_TRACE))
+    if (meet(&m->inputs->cluster, m->out).lacks_spot_rate &&
+        !fr_cli_has(cli, FR_OPT_SPOT_TRACE))
         return fr_fail(err, FR_INPUT,
                        "how often spot nodes of '%s' are taken away is not "
                        "known; give --spot-every 200h, or the cluster a "
@@ -207,11 +236,8 @@ fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
     FR_TRY(make_hazards(&m, err));
     FR_TRY(make_spot(&m, err));
     out->setup.is_interval_best = !fr_cli_has(cli, FR_OPT_CHECKPOINT_EVERY);
-    out->conditions.every_steps =
-        out->setup.is_interval_best
-            ? fr_checkpoint_best_interval(&out->conditions)
-            : cli->option[FR_OPT_CHECKPOINT_EVERY].count;
-    out->setup.every_steps = out->conditions.every_steps;
+    out->conditions.every_steps = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
+    save_best(out);
     return check_effort(out, err);
 }
 
@@ -220,8 +246,8 @@ void fr_goodput_case_release(fr_goodput_case *run)
     fr_vec_release(&run->spans);
 }
 
-void fr_goodput_case_sum(const fr_cli *cli, const fr_cluster *cluster,
-                         const fr_goodput *goodput, fr_goodput_case *out)
+void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
+                         fr_goodput_case *out)
 {
     fr_goodput_setup *setup = &out->setup;
     const double hours = goodput->finish_days_mean * 24;
@@ -236,8 +262,7 @@ void fr_goodput_case_sum(const fr_cli *cli, const fr_cluster *cluster,
     if (isinf(hours))
         return;
     setup->usd = hours * (double)n_paid / (double)setup->n_nodes *
-                 fr_cluster_usd_per_h(cluster, setup->n_nodes,
-                                      fr_cli_on(cli, FR_OPT_SPOT));
+                 fr_cluster_usd_per_h(cluster, setup->n_nodes, setup->is_spot);
     setup->kwh =
         hours *
         (busy_w * (1 - waiting) + idle_w * waiting +

@@ -8,11 +8,13 @@
 #include "cli/inputs.h"
 #include "interop/trace/spot_trace.h"
 #include "report/run/goodput_report.h"
+#include "sim/run/run_hazards.h"
 #include "sim/run/run_replicas.h"
 
 typedef struct fr_goodput_case {
     fr_run_conditions conditions;
     fr_run_request request;
+    fr_run_hazards hazards; /* as a user said them */
     fr_goodput_setup setup; /* without the sums */
     fr_spot_spans spans;    /* that conditions borrow */
 } fr_goodput_case;
@@ -29,7 +31,11 @@ FR_CHECKED fr_status fr_goodput_case_make(const fr_cli *cli,
                                           fr_goodput_case *out, fr_err *err);
 
 /* Money, energy and carbon until the run is done, into the setup. */
-void fr_goodput_case_sum(const fr_cli *cli, const fr_cluster *cluster,
-                         const fr_goodput *goodput, fr_goodput_case *out);
+void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
+                         fr_goodput_case *out);
+
+/* Meets the hazards anew, after one of them has changed, and saves at the best
+ * interval again if it did; spares, notice and a recorded presence stay. */
+void fr_goodput_case_meet(const fr_cluster *cluster, fr_goodput_case *run);
 
 #endif

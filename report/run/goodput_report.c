@@ -70,6 +70,23 @@ void fr_report_goodput_json(const fr_goodput *goodput,
     fr_fields_write(FR_FIELDS(setup_fields), setup, json);
 }
 
+static const fr_field change_fields[] = {
+    FR_FIELD(fr_goodput_change, name),
+    FR_FIELD(fr_goodput_change, goodput),
+    FR_FIELD(fr_goodput_change, finish_days_p50),
+    FR_FIELD(fr_goodput_change, finish_days_p95),
+    FR_FIELD(fr_goodput_change, usd),
+};
+
+void fr_report_goodput_changes_json(const fr_goodput_change *changes, size_t n,
+                                    fr_json_writer *json)
+{
+    fr_json_open_array(json, "changes");
+    for (size_t i = 0; i < n; i++)
+        fr_fields_write(FR_FIELDS(change_fields), &changes[i], json);
+    fr_json_end_array(json);
+}
+
 /* ---- text ---------------------------------------------------------------- */
 
 static const char *or_assumed(bool is_assumed)
@@ -212,4 +229,33 @@ fr_status fr_report_goodput_text(const fr_goodput *g, const fr_goodput_setup *s,
     fr_buffer_putc(out, '\n');
     print_finish(g, s, out);
     return fr_buffer_check(out, err);
+}
+
+static void put_days(double days, fr_table *table)
+{
+    if (isinf(days))
+        fr_table_text(table, "never");
+    else
+        fr_table_cell(table, "%.4g days", days);
+}
+
+fr_status fr_report_goodput_changes_text(const fr_goodput_change *changes,
+                                         size_t n, fr_buffer *out, fr_err *err)
+{
+    static const char *const headings[] = {
+        "one change", ">goodput", ">finish", ">19 of 20 by", ">cost", NULL};
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < n; i++) {
+        char usd[FR_FORMAT_MAX] = "-";
+        if (changes[i].usd > 0)
+            fr_format_usd(usd, sizeof usd, changes[i].usd);
+        fr_table_text(&table, changes[i].name);
+        fr_table_cell(&table, "%.2f %%", 100 * changes[i].goodput);
+        put_days(changes[i].finish_days_p50, &table);
+        put_days(changes[i].finish_days_p95, &table);
+        fr_table_text(&table, usd);
+    }
+    fr_buffer_putc(out, '\n');
+    return fr_table_finish(&table, out, err);
 }

@@ -22,7 +22,7 @@ typedef struct fr_goodput_setup {
     bool is_interval_best;
     uint64_t checkpoint_bytes;
     double blocked_s, drain_s;
-    double storage_write_Bps;
+    double storage_write_Bps, storage_read_Bps;
     bool is_storage_assumed;
     int64_t n_spares; /* -1: there always is one */
     double repair_s;
@@ -31,13 +31,26 @@ typedef struct fr_goodput_setup {
     double usd, kwh, kgco2e;         /* until it is done; 0: not known */
 } fr_goodput_setup;
 
+/* What one change of the conditions makes of a run. */
+typedef struct fr_goodput_change {
+    const char *name; /* "checkpoints async" */
+    double goodput;
+    double finish_days_p50, finish_days_p95; /* HUGE_VAL: not finished */
+    double usd;                              /* 0: not known */
+} fr_goodput_change;
+
 FR_CHECKED fr_status fr_report_goodput_text(const fr_goodput *goodput,
                                             const fr_goodput_setup *setup,
                                             fr_buffer *out, fr_err *err);
+FR_CHECKED fr_status fr_report_goodput_changes_text(
+    const fr_goodput_change *changes, size_t n, fr_buffer *out, fr_err *err);
 
 /* As members of an object that is open. */
 void fr_report_goodput_json(const fr_goodput *goodput,
                             const fr_goodput_setup *setup,
                             fr_json_writer *json);
+/* The member "changes" of it. */
+void fr_report_goodput_changes_json(const fr_goodput_change *changes, size_t n,
+                                    fr_json_writer *json);
 
 #endif
