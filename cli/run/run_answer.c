@@ -52,6 +52,8 @@ static fr_status fill_prediction(const answer_parts *parts,
     report->has_prediction = true;
     report->predicted_step_s = prediction->step_s;
     report->predicted_peak_bytes = prediction->memory.peak_bytes;
+    report->predicted_baseline_bytes =
+        prediction->memory.peak_bytes - prediction->memory.reserved_bytes;
     memcpy(report->predicted_breakdown_s, prediction->breakdown_s,
            sizeof report->predicted_breakdown_s);
     /* By the code that the measured parts come from, where there is a
@@ -78,6 +80,7 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .step_s_p5 = result->step_s_p5,
         .step_s_p95 = result->step_s_p95,
         .peak_bytes = result->peak_bytes,
+        .baseline_bytes = result->baseline_bytes,
         .resumed_from_step = result->resumed_from_step,
         .collectives = result->collectives,
         .n_collectives = result->n_collectives,

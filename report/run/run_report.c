@@ -32,6 +32,7 @@ static const fr_field head_fields[] = {
 static const fr_field predicted_fields[] = {
     {"step_s", FR_MEMBER(fr_run_report, predicted_step_s)},
     {"peak_bytes", FR_MEMBER(fr_run_report, predicted_peak_bytes)},
+    {"baseline_bytes", FR_MEMBER(fr_run_report, predicted_baseline_bytes)},
     {"breakdown_s", FR_MEMBER(fr_run_report, predicted_breakdown_s),
      .names = &fr_part_names},
 };
@@ -74,6 +75,7 @@ void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
     fr_fields_put(FR_FIELDS(head_fields), r, json);
     fr_json_put_doubles(json, "loss", r->loss, (size_t)r->n_steps);
     fr_json_put_u64(json, "peak_bytes", r->peak_bytes);
+    fr_json_put_u64(json, "baseline_bytes", r->baseline_bytes);
     fr_json_key(json, "predicted");
     if (r->has_prediction)
         fr_fields_write(FR_FIELDS(predicted_fields), r, json);
@@ -115,6 +117,21 @@ static void add_row(fr_table *table, const char *name, double predicted,
         fr_table_blank(table, 1);
 }
 
+/* A prediction without a profile knows nothing of the process, so nothing of
+ * the peak. */
+static void add_memory(const fr_run_report *r, fr_table *table)
+{
+    const double peak = (double)r->predicted_peak_bytes,
+                 beside = (double)r->predicted_baseline_bytes;
+    const double scale = r->has_prediction ? 1 : 0;
+    add_row(table, "plan's memory", scale * (peak - beside),
+            (double)r->peak_bytes - (double)r->baseline_bytes, true);
+    add_row(table, "process beside", scale * beside, (double)r->baseline_bytes,
+            true);
+    add_row(table, "peak memory", beside > 0 ? scale * peak : 0,
+            (double)r->peak_bytes, true);
+}
+
 static fr_status print_table(const fr_run_report *r, fr_buffer *out,
                              fr_err *err)
 {
@@ -134,9 +151,7 @@ static fr_status print_table(const fr_run_report *r, fr_buffer *out,
     }
     add_row(&table, "step", r->has_prediction ? r->predicted_step_s : 0,
             r->step_s_median, false);
-    add_row(&table, "peak memory",
-            r->has_prediction ? (double)r->predicted_peak_bytes : 0,
-            (double)r->peak_bytes, true);
+    add_memory(r, &table);
     return fr_table_finish(&table, out, err);
 }
 

@@ -17,12 +17,15 @@ typedef struct fr_run_report {
     double step_s_median, step_s_p5, step_s_p95;
     double tokens_per_s;
     uint64_t peak_bytes;
+    uint64_t baseline_bytes; /* of it what the process has beside the plan's
+                                memory: libraries, BLAS, MPI */
     int64_t resumed_from_step;
     double breakdown_s[FR_PART_N]; /* measured; adds up to the median */
     bool has_breakdown;
     bool has_prediction;
     double predicted_step_s;
     uint64_t predicted_peak_bytes;
+    uint64_t predicted_baseline_bytes; /* 0: nobody measured it */
     /* Of rank 0, where they went through NCCL; borrowed. */
     const fr_collective_note *collectives;
     size_t n_collectives;
