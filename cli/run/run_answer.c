@@ -84,6 +84,11 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .resumed_from_step = result->resumed_from_step,
         .collectives = result->collectives,
         .n_collectives = result->n_collectives,
+        .stragglers = result->stragglers,
+        .n_stragglers = result->n_stragglers,
+        .compute_s = result->compute_s,
+        .wait_s = result->wait_s,
+        .grid = &parts->file->plan,
     };
     if (result->n_collectives > 0)
         report.topology = fr_nccl_topology();

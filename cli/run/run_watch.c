@@ -79,6 +79,48 @@ static void write_metrics(fr_run_watch *watch)
                     (long long)watch->state.last.step, err.text);
 }
 
+/* The entry of a list that is about the same; NULL: there is none. */
+static const fr_straggler *find_straggler(const fr_straggler *list, int n,
+                                          const fr_straggler *like)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].kind == like->kind && list[i].index == like->index &&
+            list[i].part == like->part &&
+            list[i].first_step == like->first_step)
+            return &list[i];
+    return NULL;
+}
+
+/* Says who has begun to hold the run up, and who does no longer. */
+static void name_stragglers(fr_run_watch *watch, const fr_step_record *record)
+{
+    char text[160];
+
+    for (int i = 0; i < record->n_stragglers; i++) {
+        const fr_straggler *at = &record->stragglers[i];
+        if (find_straggler(watch->named, watch->n_named, at) == NULL)
+            fr_cli_note(watch->cli,
+                        "forerun: step %lld: %s, since step %lld: %.0f %% of "
+                        "the step",
+                        (long long)record->step,
+                        fr_straggler_text(at, text, sizeof text),
+                        (long long)at->first_step,
+                        100 * at->lost_s / record->step_s);
+    }
+    for (int i = 0; i < watch->n_named; i++) {
+        const fr_straggler *at = &watch->named[i];
+        if (find_straggler(record->stragglers, record->n_stragglers, at) ==
+            NULL)
+            fr_cli_note(
+                watch->cli, "forerun: step %lld: %s %lld is slow no longer",
+                (long long)record->step, fr_name_of(&fr_slow_names, at->kind),
+                (long long)at->index);
+    }
+    watch->n_named = record->n_stragglers;
+    for (int i = 0; i < record->n_stragglers; i++)
+        watch->named[i] = record->stragglers[i];
+}
+
 void fr_run_watch_step(void *context, const fr_step_record *record)
 {
     fr_run_watch *watch = context;
@@ -90,6 +132,7 @@ void fr_run_watch_step(void *context, const fr_step_record *record)
     write_metrics(watch);
     if (watch->server != NULL)
         fr_metrics_server_show(watch->server, &watch->state);
+    name_stragglers(watch, record);
     if (!watch->is_shown)
         return;
     /* About twenty lines, whatever the number of steps. */

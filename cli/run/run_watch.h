@@ -17,6 +17,8 @@ typedef struct fr_run_watch {
     fr_metrics_file metrics;
     fr_metrics_server *server; /* NULL: there is none */
     fr_buffer line;
+    int n_named; /* stragglers that were named, and still are ones */
+    fr_straggler named[FR_STEP_STRAGGLERS];
 } fr_run_watch;
 
 /* Before any rank is started: what was asked for can be had, as far as it can

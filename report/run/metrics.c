@@ -57,6 +57,21 @@ static void put_slowest(const fr_step_record *record, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static void put_stragglers(const fr_step_record *record, fr_json_writer *json)
+{
+    fr_json_open_array(json, "stragglers");
+    for (int i = 0; i < record->n_stragglers; i++) {
+        const fr_straggler *at = &record->stragglers[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "kind", fr_name_of(&fr_slow_names, at->kind));
+        fr_json_put_i64(json, "index", at->index);
+        fr_json_put_double(json, "factor", at->factor);
+        fr_json_put_i64(json, "since_step", at->first_step);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
 static void put_bytes(fr_json_writer *json, const char *key, uint64_t n_bytes,
                       bool is_known)
 {
@@ -87,6 +102,7 @@ void fr_metrics_line(const fr_metrics_state *state, fr_buffer *out)
               record->memory_bytes > 0);
     put_bytes(&json, "received_bytes", record->received_bytes,
               record->has_parts);
+    put_stragglers(record, &json);
     fr_json_end_object(&json);
 }
 
@@ -125,6 +141,20 @@ static void put_part_seconds(const fr_step_record *record, fr_buffer *out)
         fr_buffer_printf(out, "forerun_part_seconds{part=\"%s\"} ",
                          fr_part_name((fr_part)part));
         put_value(record->part_s[part], out);
+    }
+}
+
+static void put_slow(const fr_step_record *record, fr_buffer *out)
+{
+    put_head("straggler_factor", "gauge",
+             "Who holds the run up, so many times as long as it should be.",
+             out);
+    for (int i = 0; i < record->n_stragglers; i++) {
+        const fr_straggler *at = &record->stragglers[i];
+        fr_buffer_printf(
+            out, "forerun_straggler_factor{kind=\"%s\",index=\"%lld\"} ",
+            fr_name_of(&fr_slow_names, at->kind), (long long)at->index);
+        put_value(at->factor, out);
     }
 }
 
@@ -174,6 +204,8 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
         fr_buffer_printf(out, "forerun_%s ", m->name);
         put_value(m->value, out);
     }
-    if (has_parts)
-        put_part_seconds(last, out);
+    if (!has_parts)
+        return;
+    put_part_seconds(last, out);
+    put_slow(last, out);
 }

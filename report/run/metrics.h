@@ -6,7 +6,7 @@
 #define FR_REPORT_RUN_METRICS_H
 
 #include "core/base/buffer.h"
-#include "spec/result/step_record.h"
+#include "spec/run/step_record.h"
 
 typedef struct fr_metrics_state {
     /* What turns the time of a step into rates. */

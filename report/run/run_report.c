@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/prediction_report.h"
+#include "report/run/rank_times_report.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -87,6 +88,7 @@ void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_null(json, "breakdown_s");
     fr_json_put_double(json, "rel_err",
                        r->has_prediction ? fr_run_report_rel_err(r) : NAN);
+    fr_report_rank_times_json(r, json);
     if (strcmp(r->backend, "cpu") != 0)
         put_nccl(r, json);
     if (r->resumed_from_step > 0)
@@ -196,5 +198,6 @@ fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
     fr_buffer_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
                      fr_format_s(low, sizeof low, r->step_s_p5),
                      fr_format_s(high, sizeof high, r->step_s_p95));
+    fr_report_rank_times_text(r, out);
     return fr_buffer_check(out, err);
 }

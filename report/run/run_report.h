@@ -7,7 +7,9 @@
 
 #include "core/document/json.h"
 #include "plan/collective/collective.h"
+#include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
+#include "spec/run/straggler.h"
 
 typedef struct fr_run_report {
     const char *plan;    /* fr_plan_describe */
@@ -29,6 +31,12 @@ typedef struct fr_run_report {
     /* Of rank 0, where they went through NCCL; borrowed. */
     const fr_collective_note *collectives;
     size_t n_collectives;
+    /* Who held the run up, and how long each rank computed and waited, mean
+     * of a step: [world_size], NULL: not known; borrowed. */
+    const fr_straggler *stragglers;
+    size_t n_stragglers;
+    const double *compute_s, *wait_s;
+    const fr_plan *grid;  /* that of the ranks */
     const char *topology; /* file that NCCL wrote its topology to; NULL */
     double predicted_breakdown_s[FR_PART_N]; /* of the simulated timeline, by
                                                 the same code as measured */

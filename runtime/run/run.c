@@ -41,6 +41,9 @@ void fr_run_result_release(fr_run_result *result)
 {
     free(result->loss);
     free(result->step_s);
+    free(result->stragglers);
+    free(result->compute_s);
+    free(result->wait_s);
     free(result->collectives);
     *result = (fr_run_result){0};
 }
@@ -299,6 +302,29 @@ static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
     return FR_OK;
 }
 
+/* Who was slow, and how the ranks shared the time. */
+static fr_status note_ranks(const run *r, fr_run_result *out, fr_err *err)
+{
+    const fr_straggler_list *found = fr_step_monitor_stragglers(r->monitor);
+    const size_t world = (size_t)r->transport->world;
+
+    if (found == NULL)
+        return FR_OK;
+    FR_TRY_CALLOC(out->stragglers, found->n + 1, err);
+    FR_TRY_CALLOC(out->compute_s, world, err);
+    FR_TRY_CALLOC(out->wait_s, world, err);
+    if (found->n > 0)
+        memcpy(out->stragglers, found->items,
+               found->n * sizeof *out->stragglers);
+    out->n_stragglers = found->n;
+    if (fr_step_monitor_means(r->monitor, out->compute_s, out->wait_s))
+        return FR_OK;
+    free(out->compute_s);
+    free(out->wait_s);
+    out->compute_s = out->wait_s = NULL;
+    return FR_OK;
+}
+
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
@@ -319,8 +345,11 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     double *scratch = malloc(((size_t)r->n_steps + 1) * sizeof *scratch);
     fr_status status = scratch != NULL ? note_collectives(r, &result, err)
                                        : fr_fail_no_memory(err);
+    if (status == FR_OK)
+        status = note_ranks(r, &result, err);
     if (status != FR_OK) {
         free(scratch);
+        fr_run_result_release(&result);
         return status;
     }
     summarise(r, &result, scratch);

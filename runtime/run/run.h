@@ -11,8 +11,8 @@
 #include "plan/collective/collective.h"
 #include "plan/ir/program.h"
 #include "spec/model/faults.h"
-#include "spec/result/step_record.h"
 #include "spec/result/timeline.h"
+#include "spec/run/step_record.h"
 
 typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
 
@@ -62,7 +62,12 @@ typedef struct fr_run_result {
     uint64_t slab_bytes;       /* of the peak rank: what was predicted */
     int64_t resumed_from_step; /* 0: from the beginning */
     int64_t n_nodes;
-    bool is_oversubscribed;          /* more compute threads than cores */
+    bool is_oversubscribed;   /* more compute threads than cores */
+    fr_straggler *stragglers; /* [n_stragglers], by time */
+    size_t n_stragglers;
+    /* [world_size] means of a step after warm-up: how long each rank computed
+     * and waited for others; NULL: not known. */
+    double *compute_s, *wait_s;
     fr_collective_note *collectives; /* [n_collectives], of rank 0 */
     size_t n_collectives;            /* 0 on CPUs */
 } fr_run_result;

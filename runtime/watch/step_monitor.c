@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Reading the memory costs some 10 us, more than a word with the neighbours. */
 #define MEMORY_EVERY_NS 1000000000
@@ -22,8 +23,13 @@ struct fr_step_monitor {
     const fr_executor *executor;
     bool has_norm; /* the program computes that of the gradients */
     step_news mine;
-    step_news *all;          /* [world] */
-    double *scratch;         /* [world] */
+    step_news *all;  /* [world] */
+    double *scratch; /* [world] */
+    /* On rank 0, where the backend tells parts; else NULL. */
+    fr_stragglers *stragglers;
+    double *part_s;     /* [world * FR_PART_N] of the last step ... */
+    double *part_sum_s; /* ... and of all steps after warm-up */
+    int64_t n_steps, n_summed;
     int64_t memory_ns;       /* when memory was looked at */
     uint64_t received_bytes; /* until the step before */
 };
@@ -51,9 +57,20 @@ fr_status fr_step_monitor_create(const fr_executor *executor,
     monitor->has_norm = has_norm(executor);
     monitor->all = calloc(world, sizeof *monitor->all);
     monitor->scratch = calloc(world, sizeof *monitor->scratch);
-    if (monitor->all == NULL || monitor->scratch == NULL) {
+    monitor->part_s = calloc(world * FR_PART_N, sizeof(double));
+    monitor->part_sum_s = calloc(world * FR_PART_N, sizeof(double));
+    fr_status status = FR_OK;
+    if (monitor->all == NULL || monitor->scratch == NULL ||
+        monitor->part_s == NULL || monitor->part_sum_s == NULL)
+        status = fr_fail_no_memory(err);
+    if (status == FR_OK && executor->transport->rank == 0 &&
+        executor->ops->part_s != NULL)
+        status = fr_stragglers_create(&executor->program->plan,
+                                      executor->is_oversubscribed,
+                                      &monitor->stragglers, err);
+    if (status != FR_OK) {
         fr_step_monitor_destroy(monitor);
-        return fr_fail_no_memory(err);
+        return status;
     }
     *out = monitor;
     return FR_OK;
@@ -63,6 +80,9 @@ void fr_step_monitor_destroy(fr_step_monitor *monitor)
 {
     if (monitor == NULL)
         return;
+    fr_stragglers_destroy(monitor->stragglers);
+    free(monitor->part_s);
+    free(monitor->part_sum_s);
     free(monitor->all);
     free(monitor->scratch);
     free(monitor);
@@ -113,6 +133,27 @@ static void sum_up(fr_step_monitor *monitor, fr_step_record *record)
     record->median_compute_s = fr_stats_median(monitor->scratch, (size_t)world);
 }
 
+static fr_status look_for_stragglers(fr_step_monitor *monitor,
+                                     fr_step_record *record, fr_err *err)
+{
+    const int64_t world = monitor->executor->transport->world;
+
+    for (int64_t i = 0; i < world; i++)
+        memcpy(&monitor->part_s[i * FR_PART_N], monitor->all[i].part_s,
+               sizeof monitor->all[i].part_s);
+    for (int64_t i = 0; i < world * FR_PART_N; i++)
+        monitor->part_sum_s[i] += monitor->part_s[i];
+    monitor->n_summed++;
+    FR_TRY(fr_stragglers_add(monitor->stragglers, record->step, record->step_s,
+                             monitor->part_s, err));
+    const fr_straggler_list *found = fr_stragglers_found(monitor->stragglers);
+    for (size_t i = 0; i < found->n; i++)
+        if (found->items[i].last_step < 0 &&
+            record->n_stragglers < FR_STEP_STRAGGLERS)
+            record->stragglers[record->n_stragglers++] = found->items[i];
+    return FR_OK;
+}
+
 fr_status fr_step_monitor_gather(fr_step_monitor *monitor, int64_t i_step,
                                  double step_s, fr_step_record *out,
                                  fr_err *err)
@@ -127,6 +168,33 @@ fr_status fr_step_monitor_gather(fr_step_monitor *monitor, int64_t i_step,
     record.loss = scalars->loss_sum;
     record.grad_norm = monitor->has_norm ? scalars->grad_norm : NAN;
     sum_up(monitor, &record);
+    if (monitor->stragglers != NULL &&
+        ++monitor->n_steps > executor->options->n_warmup)
+        FR_TRY(look_for_stragglers(monitor, &record, err));
     *out = record;
     return FR_OK;
+}
+
+const fr_straggler_list *
+fr_step_monitor_stragglers(const fr_step_monitor *monitor)
+{
+    return monitor->stragglers != NULL
+               ? fr_stragglers_found(monitor->stragglers)
+               : NULL;
+}
+
+bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,
+                           double *wait_s)
+{
+    if (monitor->n_summed == 0)
+        return false;
+    const double n = (double)monitor->n_summed;
+    for (int64_t i = 0; i < monitor->executor->transport->world; i++) {
+        const double *sum_s = &monitor->part_sum_s[i * FR_PART_N];
+        compute_s[i] = sum_s[FR_PART_COMPUTE] / n;
+        wait_s[i] = 0;
+        for (int part = FR_PART_EXPOSED_TP; part <= FR_PART_STRAGGLERS; part++)
+            wait_s[i] += sum_s[part] / n;
+    }
+    return true;
 }

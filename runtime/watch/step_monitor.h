@@ -6,7 +6,8 @@
 #define FR_RUNTIME_WATCH_STEP_MONITOR_H
 
 #include "runtime/run/executor.h"
-#include "spec/result/step_record.h"
+#include "runtime/watch/stragglers.h"
+#include "spec/run/step_record.h"
 
 typedef struct fr_step_monitor fr_step_monitor;
 
@@ -14,6 +15,14 @@ typedef struct fr_step_monitor fr_step_monitor;
 FR_CHECKED fr_status fr_step_monitor_create(const fr_executor *executor,
                                             fr_step_monitor **out, fr_err *err);
 void fr_step_monitor_destroy(fr_step_monitor *monitor); /* takes NULL */
+
+/* What rank 0 has found; NULL: nothing can be found. */
+const fr_straggler_list *
+fr_step_monitor_stragglers(const fr_step_monitor *monitor);
+/* Means over the steps after warm-up: how long each rank computed, and waited
+ * for others; false: not known.  [world] each. */
+bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,
+                           double *wait_s);
 
 /* Collective: the step took step_s on this rank.  The record is the same on
  * all ranks but for the loss, which is this one's. */

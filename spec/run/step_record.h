@@ -2,10 +2,12 @@
  * step_record.h: what is known of one training step once it is over: a line of
  * --metrics, the numbers of --prometheus.
  */
-#ifndef FR_SPEC_RESULT_STEP_RECORD_H
-#define FR_SPEC_RESULT_STEP_RECORD_H
+#ifndef FR_SPEC_RUN_STEP_RECORD_H
+#define FR_SPEC_RUN_STEP_RECORD_H
 
-#include "spec/result/prediction.h"
+#include "spec/run/straggler.h"
+
+enum { FR_STEP_STRAGGLERS = 8 };
 
 typedef struct fr_step_record {
     int64_t step;    /* from 0 */
@@ -22,6 +24,9 @@ typedef struct fr_step_record {
     double slowest_compute_s, median_compute_s;
     uint64_t memory_bytes;   /* resident, of the rank that has most */
     uint64_t received_bytes; /* by all ranks in this step, from others */
+    /* Who holds the run up now; on rank 0, the first so many. */
+    int n_stragglers;
+    fr_straggler stragglers[FR_STEP_STRAGGLERS];
 } fr_step_record;
 
 #endif
