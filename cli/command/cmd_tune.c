@@ -164,6 +164,22 @@ static int n_alternatives(const fr_cli *cli)
     return n_measured - 1 > n ? n_measured - 1 : n;
 }
 
+/* Which version of the target: --version, else the newest. */
+static fr_status choose_version(const fr_cli *cli, const fr_cluster *cluster,
+                                int *out, fr_err *err)
+{
+    const fr_target *target = fr_cli_executor(cli, cluster);
+    const char *version = fr_cli_text(cli, FR_OPT_VERSION);
+    *out = 0;
+    if (version != NULL && (target == NULL || !fr_cli_has(cli, FR_OPT_FOR)))
+        return fr_fail(err, FR_USAGE,
+                       "--version %.40s of what? give --for torchtitan, "
+                       "megatron ...",
+                       version);
+    return target != NULL ? fr_target_version(target, version, out, err)
+                          : FR_OK;
+}
+
 static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
                                     const fr_axis_range *ranges,
@@ -180,8 +196,6 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .world = v[FR_OPT_RANKS].count,
                   .ranges = ranges,
                   .target = target,
-                  .target_version =
-                      target != NULL ? fr_target_newest(target) : 0,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
                   .fit_confidence = fr_cli_fit_confidence(cli)},
         .goal = goal,
@@ -242,6 +256,7 @@ FR_COMMAND_FUNCTION(tune)
 {
     fr_goal goal;
     double budget_s;
+    int version;
     fr_inputs inputs = {0};
     fr_plan_choice choice = {0};
     fr_tuning tuning;
@@ -254,6 +269,8 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY(check_options(cli, &goal, err));
     FR_TRY(apply_budget(cli, &budget_s, err));
     FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(status, choose_version(cli, &inputs.cluster, &version, err),
                 out_inputs);
     FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
     FR_TRY_GOTO(status,
@@ -274,6 +291,7 @@ FR_COMMAND_FUNCTION(tune)
         make_options(cli, &inputs, &choice, ranges, &goal,
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     options.budget_s = budget_s;
+    options.space.target_version = version;
     status = fr_tune(&options, inputs.costs, &tuning, err);
     if (status == FR_INPUT && !fr_cli_has(cli, FR_OPT_FOR) &&
         options.space.target != NULL)

@@ -34,7 +34,7 @@
     X(PROGRAM, "program", 0, TEXT, "NAME", OUTPUT, 0, 0, 0,                    \
       "what a launcher starts: megatron, deepspeed ...")                       \
     X(VERSION, "version", 0, TEXT, "V", OUTPUT, 0, 0, 0,                       \
-      "of the framework (the newest that is known)")                           \
+      "of the framework of --to or --for (the newest)")                        \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \

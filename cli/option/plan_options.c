@@ -157,7 +157,8 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
         if (field->metavar == NULL)
             store(&cli->option[FR_OPT_OF_PLAN(i)], field, &changed);
     }
-    if (!fr_cli_has(cli, FR_OPT_SCHEDULE) && changed.vpp > 1)
+    if (!fr_cli_has(cli, FR_OPT_SCHEDULE) && changed.vpp > 1 &&
+        !fr_schedule_has_chunks(fr_schedules[changed.schedule]))
         changed.schedule = fr_schedule_usual(changed.vpp);
     if (fr_cli_has(cli, FR_OPT_RECOMPUTE_PARTS))
         FR_TRY(apply_parts(fr_cli_text(cli, FR_OPT_RECOMPUTE_PARTS), &changed,

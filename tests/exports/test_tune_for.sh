@@ -3,13 +3,16 @@
 # shellcheck source=tests/usability/expect.sh
 . "$(dirname "$0")/../usability/expect.sh"
 
-# picks TARGET OPTION...
+# picks TARGET[=VERSION] OPTION...
 picks() {
-    local target=$1
+    local target=${1%=*} version=()
+    [ "$target" = "$1" ] || version=(--version "${1#*=}")
     shift
-    ask forerun tune "$@" --for "$target" --budget 1s -o "$target.json"
+    ask forerun tune "$@" --for "$target" "${version[@]}" --budget 1s \
+        -o "$target.json"
     ends_with 0
-    ask forerun export "$target.json" --to "$target" -o "$target-files/"
+    ask forerun export "$target.json" --to "$target" "${version[@]}" \
+        -o "$target-files/"
     ends_with 0
 }
 
@@ -21,4 +24,7 @@ for target in megatron deepspeed torchtitan accelerate; do
     picks $target llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 done
 picks megatron mixtral-8x7b dgx-h100:4 --global-batch 128 --seq 4096
+picks torchtitan=0.2 mixtral-8x7b dgx-b200:16 --global-batch 512 --seq 2048
+picks megatron=core-0.8 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
+picks accelerate=1.0 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 summary
