@@ -242,13 +242,14 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        (int)plan->vpp, (long long)n_micro);
     bool is_gpu = placement != NULL && placement->by_framework;
     bool is_short = is_gpu && !placement->is_whole;
-    double most = is_gpu ? most_calls_gpu : most_calls;
-    if (placement != NULL && placement->most_calls > 0)
-        most = fmin(most, placement->most_calls);
+    const double asked = placement != NULL && placement->most_calls > 0
+                             ? placement->most_calls
+                             : HUGE_VAL;
     const int64_t few = is_short ? few_micro(plan, n_micro) : n_micro;
     fr_err why;
     if (few < n_micro &&
-        fr_plan_check_calls(plan, model, few, most, &why) == FR_OK) {
+        fr_plan_check_calls(plan, model, few, fmin(asked, most_calls), &why) ==
+            FR_OK) {
         fr_program *program;
         FR_TRY(lower_micro(model, job, plan, placement, few, &program, err));
         if (set_repeats(program, n_micro, few)) {
@@ -257,6 +258,8 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         }
         fr_program_destroy(program);
     }
-    FR_TRY(fr_plan_check_calls(plan, model, n_micro, most, err));
+    FR_TRY(fr_plan_check_calls(
+        plan, model, n_micro, fmin(asked, is_gpu ? most_calls_gpu : most_calls),
+        err));
     return lower_micro(model, job, plan, placement, n_micro, out, err);
 }
