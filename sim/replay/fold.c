@@ -236,7 +236,7 @@ fr_status fr_fold_init(const fr_rank_layout *layout,
     begin_colors(&f);
     int32_t n = number_colors(&f), before = 0;
     for (int64_t visits = 0; n > before; visits += layout->n_ranks) {
-        if (is_bounded && visits > FR_FOLD_MOST_VISITS) {
+        if (visits > (is_bounded ? 1 : 2) * FR_FOLD_MOST_VISITS) {
             status = fr_fold_fail(n, err);
             goto out_free;
         }

@@ -370,21 +370,24 @@ static bool find_loops(fr_replay_context *c)
     return true;
 }
 
-/* Some kinds of ranks for each rank program take what they take. */
+/* Some kinds of ranks for each rank program take what they take, and so do
+ * ranks that are replayed one by one because their links ask for it. */
 static fr_status check_calls(const fr_replay_context *c,
                              const fr_replay_options *options, fr_err *err)
 {
     enum { SOME = 8 };
+    const int64_t most = options->is_bounded    ? FR_REPLAY_MOST_CALLS
+                         : options->is_unfolded ? INT64_MAX
+                                                : 2 * FR_REPLAY_MOST_CALLS;
     const fr_program *program = c->layout.program;
     int64_t n_calls = 0;
     for (int32_t i = 0; i < c->actors.n; i++)
         n_calls +=
             program->rank_programs[c->layout.stage_of_rank[c->actors.rank[i]]]
                 .n_calls;
-    bool is_short = n_calls <= FR_REPLAY_MOST_CALLS ||
+    bool is_short = n_calls <= most ||
                     c->actors.n <= SOME * (int64_t)program->n_rank_programs;
-    return options->is_bounded && !is_short ? fr_fold_fail(c->actors.n, err)
-                                            : FR_OK;
+    return is_short ? FR_OK : fr_fold_fail(c->actors.n, err);
 }
 
 static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,

@@ -37,7 +37,7 @@ typedef struct fr_replay_options {
     fr_replay_detail detail;
     bool is_unfolded; /* every rank by itself */
     bool is_whole;    /* every rank is listed, for a timeline of them */
-    bool is_bounded;  /* ranks of too many kinds are FR_INFEASIBLE */
+    bool is_bounded;  /* ranks of too many kinds are FR_INFEASIBLE sooner */
 } fr_replay_options;
 
 /* One instruction that one rank ran, or a run of calls. */
@@ -89,7 +89,8 @@ typedef struct fr_replay {
     fr_replay_context *context;
 } fr_replay;
 
-/* Calls of all that are replayed, of one that is bounded: some ten seconds. */
+/* Calls of all that are replayed, of one that is bounded: some ten seconds.
+ * What is folded and has twice as many is FR_INFEASIBLE in any case. */
 enum { FR_REPLAY_MOST_CALLS = 1 << 22 };
 
 /*

@@ -192,14 +192,12 @@ size_t fr_search_run_batches(const fr_goal *goal, const fr_job *job,
  * takes, and in a search beside the one that was asked for some seconds.  Those
  * of an eighth of a second are simulated in any case.
  */
-static const double calls_beside = 1 << 18;
-
 static double most_calls(const fr_tune_options *options, double work_frac)
 {
-    const double a_second = 1 << 17;
+    const double a_second = 1 << 17, beside = 1 << 18;
     if (options->budget_s > 0 && !options->is_exact)
         return a_second * fmax(0.5 * options->budget_s, 0.125);
-    return work_frac < 1 ? calls_beside : 0;
+    return work_frac < 1 ? beside : 0;
 }
 
 static void list_requests(const fr_tune_options *options,
@@ -263,21 +261,6 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
 
 /* ---- what a budget leaves no time for ------------------------------------ */
 
-/* One that is quick to simulate, else one that takes seconds. */
-static fr_status find_usual(const fr_tune_options *options,
-                            const fr_plan_space_request *request,
-                            const fr_cost_model *costs, fr_quick *out,
-                            fr_err *err)
-{
-    fr_plan_space_request longer = *request;
-    longer.most_calls = calls_beside;
-    fr_status status =
-        fr_tune_quick(request, costs, options->n_threads, out, err);
-    if (status == FR_OK && !out->fits && (out->may_fit || !out->has_plan))
-        status = fr_tune_quick(&longer, costs, options->n_threads, out, err);
-    return status;
-}
-
 /*
  * A search that was ended before it found anything: of the usual plans one that
  * fits, so that there is always a plan that can be launched.
@@ -293,7 +276,8 @@ static fr_status add_usual(const fr_tune_options *options,
     fr_trial trial = {.request = request, .plan = &run->usual};
     fr_quick found;
     fr_err why;
-    fr_status status = find_usual(options, request, costs, &found, &why);
+    fr_status status =
+        fr_tune_quick(request, costs, options->n_threads, &found, &why);
     if (status == FR_INPUT || (status == FR_OK && !found.fits))
         return FR_OK; /* no plan is legal, or none of the usual ones fits */
     if (status != FR_OK)

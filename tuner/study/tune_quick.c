@@ -399,14 +399,17 @@ static fr_status walk_all(quick *q, fr_err *err)
                          "--ranks");
 }
 
-fr_status fr_tune_quick(const fr_plan_space_request *request,
-                        const fr_cost_model *costs, int n_threads,
-                        fr_quick *out, fr_err *err)
+/* Of plans whose simulation takes no more than so many passes over layers. */
+static fr_status tune_within(const fr_plan_space_request *request,
+                             const fr_cost_model *costs, int n_threads,
+                             double most_calls, fr_quick *out, fr_err *err)
 {
+    fr_plan_space_request bounded = *request;
+    bounded.most_calls = most_calls;
     quick *q = calloc(1, sizeof *q);
     if (q == NULL)
         return fr_fail_no_memory(err);
-    q->request = request;
+    q->request = &bounded;
     q->costs = costs;
     q->n_threads = n_threads;
     q->best_s = q->answer.bound_s = q->least_estimate_s = HUGE_VAL;
@@ -420,4 +423,22 @@ fr_status fr_tune_quick(const fr_plan_space_request *request,
     }
     free(q);
     return status;
+}
+
+/* Passes over layers that some seconds are enough for. */
+static const double some_calls = 1 << 18;
+
+fr_status fr_tune_quick(const fr_plan_space_request *request,
+                        const fr_cost_model *costs, int n_threads,
+                        fr_quick *out, fr_err *err)
+{
+    const double asked = request->most_calls;
+    fr_quick found;
+    FR_TRY(tune_within(request, costs, n_threads,
+                       asked > 0 ? asked : some_calls, &found, err));
+    if (!found.fits && (found.may_fit || !found.has_plan) && asked < some_calls)
+        FR_TRY(tune_within(request, costs, n_threads,
+                           asked > 0 ? some_calls : 0, &found, err));
+    *out = found;
+    return FR_OK;
 }

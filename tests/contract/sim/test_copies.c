@@ -225,12 +225,12 @@ static void test_million(void)
 }
 
 /* Blocks of an odd number of ranks begin at ever other places of a node: next
- * to no two ranks are alike, which a search does not wait for. */
-static void test_bounded(void)
+ * to no two ranks are alike, which nobody waits for. */
+static void check_bounded(bool is_bounded)
 {
     const grid_case odd = {
         .dp = 15625, .tp = 8, .pp = 8, .order = FR_RANK_ORDER_DP_TP_PP};
-    const fr_replay_options options = {.is_bounded = true};
+    const fr_replay_options options = {.is_bounded = is_bounded};
     char xml[2048];
     sim_fixture f;
     fr_err err;
@@ -242,6 +242,12 @@ static void test_bounded(void)
                     FR_INFEASIBLE, &err))
         CHECK(strstr(err.text, "kinds of ranks") != NULL);
     sim_fixture_release(&f);
+}
+
+static void test_bounded(void)
+{
+    check_bounded(true);
+    check_bounded(false);
 }
 
 CHECK_MAIN({"random grids", test_random}, {"a million", test_million},
