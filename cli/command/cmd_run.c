@@ -74,6 +74,11 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         return fr_fail(err, FR_USAGE,
                        "--checkpoint-every needs --checkpoint DIR");
     FR_TRY(check_faults(cli, &file->plan, err));
+    if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
+         fr_cli_has(cli, FR_OPT_EVAL_BATCHES)) &&
+        !fr_cli_has(cli, FR_OPT_EVAL_DATA))
+        return fr_fail(err, FR_USAGE,
+                       "--eval-every and --eval-batches need --eval-data FILE");
     if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
     if (!fr_cli_is_on_gpu(cli))
@@ -98,6 +103,9 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
     options.checkpoint_every = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
     options.is_resumed = fr_cli_on(cli, FR_OPT_RESUME);
+    options.eval_data = fr_cli_text(cli, FR_OPT_EVAL_DATA);
+    options.eval_every = cli->option[FR_OPT_EVAL_EVERY].count;
+    options.eval_batches = cli->option[FR_OPT_EVAL_BATCHES].count;
     options.init_path = fr_cli_text(cli, FR_OPT_INIT);
     options.save_dir = fr_cli_text(cli, FR_OPT_SAVE);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))

@@ -169,6 +169,14 @@ typedef struct fr_program {
 
 void fr_program_destroy(fr_program *program);
 
+/*
+ * Is it needed for the loss alone?  Not: backward, the reduction of gradients
+ * and the optimizer.  A step of what is needed changes no parameter and no
+ * state of the optimizer; ranks that talk to each other agree on it.
+ */
+bool fr_segment_is_evaluated(const fr_program *program,
+                             const fr_segment *segment);
+
 /* The base of a space of one of its calls; 0 where the call has none. */
 uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
                             const fr_call *call, int space);

@@ -70,11 +70,24 @@ static void put_nccl(const fr_run_report *r, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+static void put_evaluations(const fr_run_report *r, fr_json_writer *json)
+{
+    fr_json_open_array(json, "validation");
+    for (size_t i = 0; i < r->n_evaluations; i++) {
+        fr_json_begin_object(json);
+        fr_json_put_i64(json, "steps_done", r->evaluations[i].n_steps_done);
+        fr_json_put_double(json, "loss", r->evaluations[i].loss);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+}
+
 /* What is not known is null. */
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
 {
     fr_fields_put(FR_FIELDS(head_fields), r, json);
     fr_json_put_doubles(json, "loss", r->loss, (size_t)r->n_steps);
+    put_evaluations(r, json);
     fr_json_put_u64(json, "peak_bytes", r->peak_bytes);
     fr_json_put_u64(json, "baseline_bytes", r->baseline_bytes);
     fr_json_key(json, "predicted");
@@ -193,6 +206,12 @@ fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
                          r->loss[r->n_steps - 1]);
         print_curve(r, out);
     }
+    if (r->n_evaluations > 1)
+        fr_buffer_printf(out, "validation loss %.4f -> %.4f\n",
+                         r->evaluations[0].loss,
+                         r->evaluations[r->n_evaluations - 1].loss);
+    else if (r->n_evaluations == 1)
+        fr_buffer_printf(out, "validation loss %.4f\n", r->evaluations[0].loss);
     fr_buffer_putc(out, '\n');
     FR_TRY(print_table(r, out, err));
     fr_buffer_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",

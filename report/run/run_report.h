@@ -9,13 +9,16 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
+#include "spec/result/step_record.h"
 #include "spec/run/straggler.h"
 
 typedef struct fr_run_report {
     const char *plan;    /* fr_plan_describe */
     const char *backend; /* "cpu", "cuda" */
     int64_t world_size, n_steps;
-    const double *loss; /* [n_steps], borrowed */
+    const double *loss;                   /* [n_steps], borrowed */
+    const fr_run_evaluation *evaluations; /* borrowed */
+    size_t n_evaluations;
     double step_s_median, step_s_p5, step_s_p95;
     double tokens_per_s;
     uint64_t peak_bytes;

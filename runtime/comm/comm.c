@@ -62,10 +62,11 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
         return FR_OK;
     uint32_t i_call = state->calls[state->i_call];
     const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
+    const uint32_t n_instrs = fr_interpreter_n_instrs(it, i_call);
     if (!state->is_open && !fr_interpreter_is_ready(it, i_call))
         return FR_OK;
     state->is_open = true;
-    if (state->i_instr < segment->n_instrs) {
+    if (state->i_instr < n_instrs) {
         uint32_t i_instr = segment->first_instr + state->i_instr;
         if (!state->is_started)
             state->begin_ns = state->moved_ns = fr_clock_ns();
@@ -87,7 +88,7 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
         state->i_instr++;
     }
     *has_moved = true;
-    if (state->i_instr >= segment->n_instrs)
+    if (state->i_instr >= n_instrs)
         finish_call(it, state, i_call);
     return FR_OK;
 }

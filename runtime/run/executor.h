@@ -33,6 +33,12 @@ typedef struct fr_executor_ops {
     fr_status (*step)(fr_executor *executor, int64_t i_step, bool is_traced,
                       double *step_s, fr_err *err);
     const fr_step_scalars *(*scalars)(const fr_executor *executor);
+    /* The loss of the n-th global batch of `data` comes to scalars(), nothing
+     * else changes.  NULL: the backend cannot. */
+    fr_status (*evaluate)(fr_executor *executor, fr_data *data, int64_t i_batch,
+                          fr_err *err);
+    /* This rank's part of the last step's loss; NULL: it does not know. */
+    double (*own_loss)(const fr_executor *executor);
     /* The last step by part, see fr_interpreter_part_s(); NULL: not known. */
     void (*part_s)(const fr_executor *executor, double part_s[FR_PART_N]);
     /* From other ranks, since the begin; NULL: not known. */

@@ -235,6 +235,19 @@ static uint64_t cpu_received_bytes(const fr_executor *executor)
         ((const cpu_executor *)executor)->interpreter);
 }
 
+static fr_status cpu_evaluate(fr_executor *executor, fr_data *data,
+                              int64_t i_batch, fr_err *err)
+{
+    return fr_interpreter_evaluate(((cpu_executor *)executor)->interpreter,
+                                   data, i_batch, err);
+}
+
+static double cpu_own_loss(const fr_executor *executor)
+{
+    return fr_interpreter_own_loss(
+        ((const cpu_executor *)executor)->interpreter);
+}
+
 static size_t cpu_copy_spans(const fr_executor *executor, fr_span *out)
 {
     return fr_interpreter_copy_spans(
@@ -275,6 +288,8 @@ static const fr_executor_ops cpu_ops = {
     .fill = cpu_fill,
     .step = cpu_step,
     .scalars = cpu_scalars,
+    .evaluate = cpu_evaluate,
+    .own_loss = cpu_own_loss,
     .part_s = cpu_part_s,
     .received_bytes = cpu_received_bytes,
     .copy_spans = cpu_copy_spans,

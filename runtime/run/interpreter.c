@@ -4,6 +4,8 @@
 #include "runtime/kernels_cpu/narrow/narrow.h"
 #include "runtime/run/interpreter_state.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +61,15 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
                                  FR_LANE_COMPUTE];
     fr_kernels_cpu_run(&kernel);
     return FR_OK;
+}
+
+uint32_t fr_interpreter_n_instrs(const fr_interpreter *it, uint32_t i_call)
+{
+    const fr_call *call = &it->rank.rank_program->calls[i_call];
+
+    return it->is_evaluation && it->is_evaluated[call->i_segment] == 0
+               ? 0
+               : fr_rank_segment(&it->rank, i_call)->n_instrs;
 }
 
 bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call)
@@ -263,6 +274,10 @@ static fr_status communicate(fr_interpreter *it, uint32_t i_call,
     fr_waiter waiter;
 
     fr_interpreter_resolve(it, i_call, instr, ptr);
+    if (instr->ref[FR_COMM_SRC].space == FR_SPACE_STEP &&
+        instr->ref[FR_COMM_SRC].offset_bytes ==
+            offsetof(fr_step_scalars, loss_sum))
+        memcpy(&it->own_loss, ptr[FR_COMM_SRC], sizeof it->own_loss);
     if (!fr_engine_route_of(it->engine, i_instr)->is_shared)
         return hand_over(it, i_call, i_instr, ptr, err);
     fr_engine_start(it->engine, i_instr, ptr[0],
@@ -340,7 +355,8 @@ static fr_status run_call(fr_interpreter *it, uint32_t i_call, fr_err *err)
         FR_TRY(wait_for(it, i_call, fr_interpreter_is_ready, err));
         it->part_ns[awaited] += fr_clock_ns() - begin_ns;
     }
-    for (uint32_t i = 0; i < segment->n_instrs; i++)
+    const uint32_t n_instrs = fr_interpreter_n_instrs(it, i_call);
+    for (uint32_t i = 0; i < n_instrs; i++)
         FR_TRY(run_instr(it, i_call, segment->first_instr + i, err));
     atomic_store_explicit(&it->done[i_call], it->step_mark,
                           memory_order_release);
@@ -358,17 +374,17 @@ static void close_parts(fr_interpreter *it, int64_t step_ns)
     it->part_ns[FR_PART_COMPUTE] = step_ns;
 }
 
-fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
-                              bool is_traced, double *step_s, fr_err *err)
+/* Runs all lanes to their end. */
+static fr_status run_lanes(fr_interpreter *it, int64_t i_step, int64_t *end_ns,
+                           fr_err *err)
 {
     const fr_lane_state *lane = &it->lanes[FR_LANE_COMPUTE];
     fr_status status = FR_OK;
 
     it->i_step = i_step;
-    it->is_traced = is_traced;
     it->step_mark++;
+    it->own_loss = NAN;
     memset(it->part_ns, 0, sizeof it->part_ns);
-    fr_inject_begin_step(&it->inject, i_step);
     it->step_begin_ns = fr_clock_ns();
     atomic_store_explicit(&it->open_mark, it->step_mark, memory_order_release);
     fr_shm_ring(&it->control->bell[FR_BELL_COMM]);
@@ -380,12 +396,44 @@ fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
     if (status == FR_OK)
         status =
             wait_for(it, it->rank.rank_program->n_calls, are_lanes_done, err);
-    int64_t end_ns = fr_clock_ns();
-    it->part_ns[awaited] += end_ns - wait_ns;
-    close_parts(it, end_ns - it->step_begin_ns);
-    if (status == FR_OK)
-        *step_s = (double)(end_ns - it->step_begin_ns) * 1e-9;
+    *end_ns = fr_clock_ns();
+    it->part_ns[awaited] += *end_ns - wait_ns;
+    if (isnan(it->own_loss)) /* nobody added it up */
+        it->own_loss = fr_interpreter_scalars(it)->loss_sum;
     return status;
+}
+
+fr_status fr_interpreter_step(fr_interpreter *it, int64_t i_step,
+                              bool is_traced, double *step_s, fr_err *err)
+{
+    int64_t end_ns = 0;
+
+    it->is_traced = is_traced;
+    fr_inject_begin_step(&it->inject, i_step);
+    FR_TRY(run_lanes(it, i_step, &end_ns, err));
+    close_parts(it, end_ns - it->step_begin_ns);
+    *step_s = (double)(end_ns - it->step_begin_ns) * 1e-9;
+    return FR_OK;
+}
+
+fr_status fr_interpreter_evaluate(fr_interpreter *it, fr_data *data,
+                                  int64_t i_batch, fr_err *err)
+{
+    fr_data *of_training = it->rank.data;
+    int64_t end_ns = 0;
+
+    it->is_traced = false;
+    it->is_evaluation = true;
+    it->rank.data = data;
+    fr_status status = run_lanes(it, i_batch, &end_ns, err);
+    it->rank.data = of_training;
+    it->is_evaluation = false;
+    return status;
+}
+
+double fr_interpreter_own_loss(const fr_interpreter *it)
+{
+    return it->own_loss;
 }
 
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it)

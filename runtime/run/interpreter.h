@@ -68,6 +68,18 @@ FR_CHECKED fr_status fr_interpreter_step(fr_interpreter *interpreter,
                                          int64_t i_step, bool is_traced,
                                          double *step_s, fr_err *err);
 
+/*
+ * What of a step the loss needs, on the n-th global batch of `data` (NULL
+ * where the program loads no tokens); parameters stay, gradients are lost.
+ * The scalars then have its loss.
+ */
+FR_CHECKED fr_status fr_interpreter_evaluate(fr_interpreter *interpreter,
+                                             fr_data *data, int64_t i_batch,
+                                             fr_err *err);
+
+/* This rank's part of the last step's loss. */
+double fr_interpreter_own_loss(const fr_interpreter *interpreter);
+
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
 
 /*

@@ -69,6 +69,10 @@ static fr_status prepare(fr_interpreter *it, fr_err *err)
     FR_TRY_CALLOC(it->part_of_instr, program->n_instrs + 1, err);
     for (uint32_t i = 0; i < program->n_instrs; i++)
         it->part_of_instr[i] = (uint8_t)fr_step_part_of(&program->instrs[i]);
+    FR_TRY_CALLOC(it->is_evaluated, program->n_segments + 1, err);
+    for (uint32_t i = 0; i < program->n_segments; i++)
+        it->is_evaluated[i] =
+            fr_segment_is_evaluated(program, &program->segments[i]);
     FR_TRY_CALLOC(it->done, it->rank.rank_program->n_calls + 1, err);
     FR_TRY(list_lanes(it, err));
     FR_TRY(take_scratch(it, err));
@@ -114,6 +118,7 @@ void fr_interpreter_destroy(fr_interpreter *it)
         free(it->scratch[i]);
     free(it->lane_calls);
     free(it->part_of_instr);
+    free(it->is_evaluated);
     free((void *)it->done);
     free(it);
 }

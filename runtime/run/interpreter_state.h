@@ -46,6 +46,9 @@ struct fr_interpreter {
     int64_t i_step; /* written between steps */
     int64_t step_begin_ns;
     bool is_traced;
+    bool is_evaluation;    /* of what the loss needs alone */
+    double own_loss;       /* of this rank's tokens in the last step */
+    uint8_t *is_evaluated; /* [program->n_segments] */
     uint32_t step_mark;
     uint8_t *part_of_instr;     /* [program->n_instrs] fr_part */
     int64_t part_ns[FR_PART_N]; /* of the last step; COMPUTE: what is left */
@@ -76,6 +79,9 @@ void fr_interpreter_resolve(const fr_interpreter *it, uint32_t i_call,
 FR_CHECKED fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
                                             uint32_t i_instr, int n_threads,
                                             fr_err *err);
+/* Instructions of a call that are due: none of what an evaluation leaves
+ * out, which is done at once. */
+uint32_t fr_interpreter_n_instrs(const fr_interpreter *it, uint32_t i_call);
 bool fr_interpreter_is_ready(const fr_interpreter *it, uint32_t i_call);
 void fr_interpreter_record(fr_interpreter *it, fr_lane lane, uint32_t i_call,
                            uint32_t i_instr, int64_t begin_ns, int64_t end_ns);

@@ -8,8 +8,11 @@
 #include "runtime/run/executor.h"
 #include "runtime/run/gradient_dump.h"
 #include "runtime/run/run_saver.h"
+#include "runtime/run/run_validation.h"
 #include "runtime/watch/step_monitor.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +26,7 @@ typedef struct run {
     fr_data *data;
     fr_weights *weights; /* that training begins with, NULL: random ones */
     fr_executor *executor;
+    fr_run_validation *validation; /* NULL: none is wanted */
     fr_gradient_dump *dump;
     fr_rank_page *page;
     int64_t first_step, n_steps; /* n_steps: until where, from 0 */
@@ -44,6 +48,7 @@ void fr_run_result_release(fr_run_result *result)
     free(result->stragglers);
     free(result->compute_s);
     free(result->wait_s);
+    free(result->evaluations);
     free(result->collectives);
     *result = (fr_run_result){0};
 }
@@ -91,6 +96,8 @@ static fr_status set_up(run *r, fr_err *err)
     if (loads_tokens(r))
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
+    FR_TRY(
+        fr_run_validation_open(executor, loads_tokens(r), &r->validation, err));
     executor->data = r->data;
     if (r->options.init_path != NULL)
         FR_TRY(fr_weights_open(r->options.init_path, r->program, &r->weights,
@@ -169,6 +176,35 @@ static fr_status fill_slab(run *r, fr_err *err)
     return resume(r, err);
 }
 
+/* What is not a number would be saved, and trained on for days. */
+static fr_status check_loss(const fr_step_record *record, fr_err *err)
+{
+    if (isfinite(record->loss))
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE,
+                   "step %lld: the loss of rank %lld is %s; lower --lr, or "
+                   "look at the data and the weights that it began with",
+                   (long long)record->step,
+                   (long long)(record->bad_rank < 0 ? 0 : record->bad_rank),
+                   isnan(record->loss) ? "not a number" : "infinite");
+}
+
+/* The loss on other data, where it is due; rank 0 tells. */
+static fr_status evaluate(run *r, int64_t n_done, fr_err *err)
+{
+    const fr_run_evaluation *all;
+    char line[96];
+    const size_t before = fr_run_validation_losses(r->validation, &all);
+    FR_TRY(fr_run_validation_step(r->validation, n_done, r->n_steps, err));
+    const size_t n = fr_run_validation_losses(r->validation, &all);
+    if (n == before || r->transport->rank != 0 || r->options.on_note == NULL)
+        return FR_OK;
+    snprintf(line, sizeof line, "after step %lld: validation loss %.4f",
+             (long long)n_done - 1, all[n - 1].loss);
+    r->options.on_note(r->options.context, line);
+    return FR_OK;
+}
+
 static fr_status do_step(run *r, int64_t i_step, fr_err *err)
 {
     fr_transport *transport = r->transport;
@@ -188,8 +224,10 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
     }
+    FR_TRY(check_loss(&record, err));
     if (transport->rank == 0 && r->options.on_step != NULL)
         r->options.on_step(r->options.context, &record);
+    FR_TRY(evaluate(r, i_step + 1, err));
     return fr_run_saver_step(&r->saver, &state, i_step, record.loss, err);
 }
 
@@ -325,6 +363,19 @@ static fr_status note_ranks(const run *r, fr_run_result *out, fr_err *err)
     return FR_OK;
 }
 
+static fr_status note_evaluations(const run *r, fr_run_result *out, fr_err *err)
+{
+    const fr_run_evaluation *all;
+    const size_t n = fr_run_validation_losses(r->validation, &all);
+
+    if (n == 0)
+        return FR_OK;
+    FR_TRY_CALLOC(out->evaluations, n, err);
+    memcpy(out->evaluations, all, n * sizeof *all);
+    out->n_evaluations = n;
+    return FR_OK;
+}
+
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
@@ -354,6 +405,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     }
     summarise(r, &result, scratch);
     free(scratch);
+    FR_TRY(note_evaluations(r, &result, err));
     result.loss = r->loss;
     result.step_s = r->step_s;
     r->loss = r->step_s = NULL;
@@ -367,6 +419,7 @@ static void tear_down(run *r)
     fr_executor_destroy(r->executor);
     fr_run_saver_release(&r->saver);
     fr_data_close(r->data);
+    fr_run_validation_close(r->validation);
     fr_weights_close(r->weights);
     fr_gradient_dump_destroy(r->dump);
     fr_rank_page_close(r->page);

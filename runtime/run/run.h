@@ -30,6 +30,9 @@ typedef struct fr_run_options {
                                    run is resumed */
     int64_t checkpoint_every;   /* steps; 0: after the last one only */
     bool is_resumed;            /* go on from checkpoint_dir if it has one */
+    const char *eval_data;      /* NULL: no validation, see run_validation.h */
+    int64_t eval_every;         /* steps; 0: after the last one only */
+    int64_t eval_batches;       /* of the job's size, 0: 4 */
     const char *init_path;      /* NULL: random weights, see weights.h */
     const char *save_dir;       /* NULL: none are written at the end */
     uint64_t save_shard_bytes;  /* 0: as fr_weights_save() has it */
@@ -52,8 +55,10 @@ void fr_run_options_init(fr_run_options *options);
 typedef struct fr_run_result {
     const char *backend; /* its name, static */
     int64_t n_steps, world_size;
-    double *loss;   /* [n_steps], from resumed_from_step on */
-    double *step_s; /* [n_steps], slowest rank */
+    double *loss;                   /* [n_steps], from resumed_from_step on */
+    double *step_s;                 /* [n_steps], slowest rank */
+    fr_run_evaluation *evaluations; /* [n_evaluations] */
+    size_t n_evaluations;
     /* Of the steps after warm-up; on GPUs traced steps do not count, for their
      * events slow them. */
     double step_s_median, step_s_p5, step_s_p95;

@@ -14,7 +14,7 @@
 
 /* What ranks tell each other after each step. */
 typedef struct step_news {
-    double step_s;
+    double step_s, own_loss;
     double part_s[FR_PART_N];
     uint64_t memory_bytes, received_bytes;
 } step_news;
@@ -95,6 +95,9 @@ static void look(fr_step_monitor *monitor, double step_s)
     int64_t now_ns = fr_clock_ns();
 
     mine->step_s = step_s;
+    mine->own_loss = executor->ops->own_loss != NULL
+                         ? executor->ops->own_loss(executor)
+                         : executor->ops->scalars(executor)->loss_sum;
     if (executor->ops->part_s != NULL)
         executor->ops->part_s(executor, mine->part_s);
     if (executor->ops->received_bytes != NULL) {
@@ -117,6 +120,8 @@ static void sum_up(fr_step_monitor *monitor, fr_step_record *record)
     for (int64_t i = 0; i < world; i++) {
         const step_news *of = &monitor->all[i];
         const double compute_s = of->part_s[FR_PART_COMPUTE];
+        if (record->bad_rank < 0 && !isfinite(of->own_loss))
+            record->bad_rank = i;
         if (of->step_s > record->step_s)
             record->step_s = of->step_s;
         for (int part = 0; part < FR_PART_N; part++)
@@ -159,7 +164,7 @@ fr_status fr_step_monitor_gather(fr_step_monitor *monitor, int64_t i_step,
                                  fr_err *err)
 {
     const fr_executor *executor = monitor->executor;
-    fr_step_record record = {.step = i_step};
+    fr_step_record record = {.step = i_step, .bad_rank = -1};
 
     look(monitor, step_s);
     FR_TRY(fr_transport_all_gather(executor->transport, &monitor->mine,

@@ -13,6 +13,7 @@ typedef struct fr_step_record {
     int64_t step;    /* from 0 */
     int64_t n_steps; /* where the run ends */
     double loss;
+    int64_t bad_rank; /* the first whose part of it is not finite; -1: none */
     double grad_norm; /* before it is clipped; NaN: it is not computed */
     double step_s;    /* of the slowest rank */
     /* Where the ranks' compute lanes spent their time, mean over them; what a
@@ -28,5 +29,11 @@ typedef struct fr_step_record {
     int n_stragglers;
     fr_straggler stragglers[FR_STEP_STRAGGLERS];
 } fr_step_record;
+
+/* The mean loss of batches that are not trained on. */
+typedef struct fr_run_evaluation {
+    int64_t n_steps_done;
+    double loss;
+} fr_run_evaluation;
 
 #endif

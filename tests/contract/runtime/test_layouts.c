@@ -20,10 +20,12 @@
 #include <unistd.h>
 
 #define N_STEPS 20
+#define EVAL_EVERY 7 /* of other windows, which leaves no trace */
+#define N_LOSSES (N_STEPS + (N_STEPS - 1) / EVAL_EVERY + 1)
 /* A result of one process that layouts are compared with. */
 typedef struct reference {
     bool is_there;
-    double loss[N_STEPS];
+    double loss[N_LOSSES]; /* of steps, then of evaluations */
     gradient_file gradients;
 } reference;
 
@@ -55,7 +57,7 @@ static fr_status lower(const layout_row *l, fr_transport *transport,
 }
 
 /* Runs a layout on this rank; losses count on rank 0 alone. */
-static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
+static fr_status run_layout(const layout_row *l, double loss[N_LOSSES],
                             const char *gradient_path, fr_err *err)
 {
     int64_t world = layout_world(l);
@@ -68,6 +70,9 @@ static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
     fr_run_options_init(&options);
     options.is_gradient_dump = gradient_path != NULL;
     options.gradient_path = gradient_path;
+    options.eval_data = "";
+    options.eval_every = EVAL_EVERY;
+    options.eval_batches = 2;
     if (world > 1) {
         FR_TRY(fr_transport_mpi_create(world, 60, &transport, err));
         if (transport == NULL)
@@ -81,8 +86,12 @@ static fr_status run_layout(const layout_row *l, double loss[N_STEPS],
             transport != NULL
                 ? fr_run_over(transport, program, &options, NULL, &result, err)
                 : fr_run(program, &options, NULL, &result, err);
-    if (status == FR_OK && self.rank == 0)
+    if (status == FR_OK && self.rank == 0 &&
+        CHECK_INT(result.n_evaluations, N_LOSSES - N_STEPS)) {
         memcpy(loss, result.loss, N_STEPS * sizeof *loss);
+        for (int i = N_STEPS; i < N_LOSSES; i++)
+            loss[i] = result.evaluations[i - N_STEPS].loss;
+    }
     fr_run_result_release(&result);
     fr_program_destroy(program);
     if (status == FR_OK)
@@ -147,7 +156,7 @@ static void compare_gradients(const layout_row *l, const gradient_file *mine,
 
 static void check_layout(const layout_row *l)
 {
-    double loss[N_STEPS] = {0}, again[N_STEPS] = {0};
+    double loss[N_LOSSES] = {0}, again[N_LOSSES] = {0};
     char path[CHECK_PATH_BYTES];
     gradient_file gradients = {0};
     fr_err err = {0};
@@ -164,7 +173,7 @@ static void check_layout(const layout_row *l)
     if (self.rank != 0)
         return;
     const reference *expected = find_reference(l);
-    for (int i = 0; i < N_STEPS; i++) {
+    for (int i = 0; i < N_LOSSES; i++) {
         double rel = fabs(loss[i] - expected->loss[i]) / expected->loss[i];
         check_that(rel <= layout_loss_tolerance(l), __FILE__, __LINE__,
                    "%s: step %d: loss %.9g, alone %.9g", l->name, i, loss[i],
