@@ -9,7 +9,7 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
-#include "spec/result/step_record.h"
+#include "spec/run/step_record.h"
 #include "spec/run/straggler.h"
 
 typedef struct fr_run_report {
