@@ -46,6 +46,9 @@
       "nodes that stand ready, paid too; default: there always is one")        \
     X(REPAIR, "repair", 0, TIME, "TIME", RUN, 0, 1, 1e9,                       \
       "with --spares: until a node that failed is back (24h)")                 \
+    X(LEAST_NODES, "least-nodes", 0, COUNT, "N", RUN, 0, 1, 1000000,           \
+      "with --spares: with fewer nodes the run goes on, replanned, down to "   \
+      "so many; default: it waits")                                            \
     X(SPOT_EVERY, "spot-every", 0, TIME, "TIME", RUN, 0, 1, 1e15,              \
       "mean time until one spot node is taken away: 200h")                     \
     X(SPOT_TRACE, "spot-trace", 0, PATH, "FILE", RUN, 0, 0, 0,                 \

@@ -26,10 +26,13 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
     static const struct {
         fr_option option, other;
-    } pairs[] = {
-        {FR_OPT_REPAIR, FR_OPT_SPARES},   {FR_OPT_SPOT_EVERY, FR_OPT_SPOT},
-        {FR_OPT_SPOT_WAIT, FR_OPT_SPOT},  {FR_OPT_SPOT_TOGETHER, FR_OPT_SPOT},
-        {FR_OPT_SPOT_TRACE, FR_OPT_SPOT}, {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
+    } pairs[] = {{FR_OPT_REPAIR, FR_OPT_SPARES},
+                 {FR_OPT_LEAST_NODES, FR_OPT_SPARES},
+                 {FR_OPT_SPOT_EVERY, FR_OPT_SPOT},
+                 {FR_OPT_SPOT_WAIT, FR_OPT_SPOT},
+                 {FR_OPT_SPOT_TOGETHER, FR_OPT_SPOT},
+                 {FR_OPT_SPOT_TRACE, FR_OPT_SPOT},
+                 {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (cli->option[pairs[i].option].source == FR_SOURCE_FLAG &&
             !fr_cli_has(cli, pairs[i].other))
@@ -193,6 +196,29 @@ static fr_status make_spot(const making *m, fr_err *err)
     return FR_OK;
 }
 
+/* A new plan is found in less than that (docs/tuner.md). */
+static const double replan_s = 1;
+
+static fr_status make_elastic(const making *m, fr_err *err)
+{
+    const int64_t least = m->cli->option[FR_OPT_LEAST_NODES].count;
+    fr_goodput_setup *setup = &m->out->setup;
+    if (!fr_cli_has(m->cli, FR_OPT_LEAST_NODES))
+        return FR_OK;
+    if (least >= setup->n_nodes)
+        return fr_fail(err, FR_USAGE,
+                       "--least-nodes %lld: the run has %lld; give fewer",
+                       (long long)least, (long long)setup->n_nodes);
+    const fr_elastic_request request = {m->file, setup->step_s, setup->n_nodes,
+                                        least};
+    FR_TRY(fr_goodput_speeds(m->inputs, &request, &m->out->speeds, err));
+    m->out->conditions.elastic =
+        (fr_run_elastic){m->out->speeds.items, m->out->speeds.n, replan_s};
+    setup->least_nodes = least;
+    setup->speed_without_one = m->out->speeds.items[0];
+    return FR_OK;
+}
+
 /* Years, and hours of our own time, that nobody waits for. */
 static fr_status check_effort(const fr_goodput_case *run, fr_err *err)
 {
@@ -235,6 +261,7 @@ fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
     FR_TRY(make_length(&m, err));
     FR_TRY(make_hazards(&m, err));
     FR_TRY(make_spot(&m, err));
+    FR_TRY(make_elastic(&m, err));
     out->setup.is_interval_best = !fr_cli_has(cli, FR_OPT_CHECKPOINT_EVERY);
     out->conditions.every_steps = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
     save_best(out);
@@ -244,6 +271,7 @@ fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
 void fr_goodput_case_release(fr_goodput_case *run)
 {
     fr_vec_release(&run->spans);
+    fr_vec_release(&run->speeds);
 }
 
 void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,

@@ -6,6 +6,7 @@
 #define FR_CLI_RUN_GOODPUT_CASE_H
 
 #include "cli/inputs.h"
+#include "cli/run/goodput_elastic.h"
 #include "interop/trace/spot_trace.h"
 #include "report/run/goodput_report.h"
 #include "sim/run/run_hazards.h"
@@ -17,6 +18,7 @@ typedef struct fr_goodput_case {
     fr_run_hazards hazards; /* as a user said them */
     fr_goodput_setup setup; /* without the sums */
     fr_spot_spans spans;    /* that conditions borrow */
+    fr_speeds speeds;       /* the same */
 } fr_goodput_case;
 
 void fr_goodput_case_release(fr_goodput_case *run);

@@ -57,6 +57,8 @@ static const fr_field setup_fields[] = {
     FR_FIELD(fr_goodput_setup, is_storage_assumed),
     {"spares", FR_MEMBER(fr_goodput_setup, n_spares)},
     FR_FIELD(fr_goodput_setup, repair_s),
+    FR_FIELD(fr_goodput_setup, least_nodes),
+    FR_FIELD(fr_goodput_setup, speed_without_one),
     FR_FIELD(fr_goodput_setup, is_spot),
 };
 
@@ -154,6 +156,13 @@ static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
     fr_buffer_printf(out, " of %lld node%s\n", (long long)s->n_nodes,
                      s->n_nodes == 1 ? "" : "s");
     print_failures(s, out);
+    if (s->least_nodes > 0)
+        fr_buffer_printf(out,
+                         "elastic: planned anew for as few as %lld node%s; "
+                         "without one at %.1f %% of the rate\n",
+                         (long long)s->least_nodes,
+                         s->least_nodes == 1 ? "" : "s",
+                         100 * s->speed_without_one);
     if (s->is_spot)
         fr_buffer_printf(out, "spot: nodes go every %s, for %s\n",
                          fr_format_s(every, sizeof every, s->spot_mtbf_s),

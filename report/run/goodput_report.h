@@ -26,6 +26,8 @@ typedef struct fr_goodput_setup {
     bool is_storage_assumed;
     int64_t n_spares; /* -1: there always is one */
     double repair_s;
+    int64_t least_nodes;      /* with fewer it waits; 0: it always does */
+    double speed_without_one; /* of its steps, a node missing */
     bool is_spot;
     double spot_mtbf_s, spot_wait_s; /* of the job */
     double usd, kwh, kgco2e;         /* until it is done; 0: not known */

@@ -47,7 +47,7 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
     fr_table_text(table, kwh);
 }
 
-const char *fr_run_is_without(const fr_run_counts *counts)
+static const char *is_without(const fr_run_counts *counts)
 {
     return counts->has_failures ? "start-up, maintenance, evaluation"
                                 : "failures, restarts, evaluation";
@@ -58,7 +58,7 @@ void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out)
     if (counts->has_failures)
         fr_buffer_printf(out, "with failures%s, checkpoints, restarts; ",
                          counts->is_mtbf_assumed ? " as Llama 3's" : "");
-    fr_buffer_printf(out, "without %s", fr_run_is_without(counts));
+    fr_buffer_printf(out, "without %s", is_without(counts));
     if (counts->lacks_spot_rate)
         fr_buffer_puts(out, "\nspot nodes stay: how often they go is not known "
                             "(--spot-every 200h)");
@@ -111,7 +111,7 @@ void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json)
 
 void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json)
 {
-    fr_json_put_string(json, "run_is_without", fr_run_is_without(counts));
+    fr_json_put_string(json, "run_is_without", is_without(counts));
     fr_json_put_string(json, "run_failures",
                        !counts->has_failures     ? "none"
                        : counts->is_mtbf_assumed ? "assumed"

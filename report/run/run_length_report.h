@@ -25,9 +25,7 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table);
 void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out);
 
-/* "failures, restarts, evaluation": what no run of an answer counts. */
-const char *fr_run_is_without(const fr_run_counts *counts);
-/* The same, and what is counted; no end of line. */
+/* What is counted, and what is not; no end of line. */
 void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out);
 /* Members "seconds", "usd" ... of an object that is open. */
 void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json);

@@ -22,7 +22,8 @@ fr_status fr_run_conditions_check(const fr_run_conditions *c, fr_err *err)
                    {"repair", c->repair_s, HUGE_VAL},
                    {"rate of interruptions", c->interruptions_per_s, HUGE_VAL},
                    {"absence", c->absence_s, HUGE_VAL},
-                   {"notice", c->notice_s, HUGE_VAL}};
+                   {"notice", c->notice_s, HUGE_VAL},
+                   {"new plan", c->elastic.replan_s, HUGE_VAL}};
     for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
         if (!(amounts[i].value >= 0 && amounts[i].value <= amounts[i].most &&
               isfinite(amounts[i].value)))
@@ -33,6 +34,19 @@ fr_status fr_run_conditions_check(const fr_run_conditions *c, fr_err *err)
                            amounts[i].most == 1 ? ", and 1 or less" : "");
     if (!(c->step_s > 0))
         return fr_fail(err, FR_INPUT, "a step of a run takes no time");
+    double more = 1;
+    for (size_t i = 0; i < c->elastic.n; i++) {
+        const double speed = c->elastic.speed_frac[i];
+        if (!(speed >= 0 && speed <= more))
+            return fr_fail(err, FR_INPUT,
+                           "with %zu nodes missing a run is %g times as fast "
+                           "as with all; give 0 to %g",
+                           i + 1, speed, more);
+        more = speed;
+    }
+    if (c->elastic.n > 0 && c->n_spares < 0)
+        return fr_fail(err, FR_INPUT,
+                       "a run that always has a spare node never shrinks");
     double present_s = 0;
     for (size_t i = 0; i < c->presence.n; i++)
         if (c->presence.spans_s[i] >= 0)

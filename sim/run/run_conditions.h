@@ -15,6 +15,14 @@ typedef struct fr_run_presence {
     size_t n;
 } fr_run_presence;
 
+/* Where a run goes on with the nodes that are left: its rate of steps with k
+ * of them missing, of that with all, [0, 1], falling; 0: it waits. */
+typedef struct fr_run_elastic {
+    const double *speed_frac; /* [n]: of 1, 2 ... n missing, borrowed */
+    size_t n;                 /* 0: it waits for every node */
+    double replan_s;          /* beside each restart that shrinks or grows it */
+} fr_run_elastic;
+
 typedef struct fr_run_conditions {
     double step_s;         /* without anything of what follows; > 0 */
     double straggler_frac; /* of it, waits for slower ranks, [0, 1] */
@@ -35,6 +43,7 @@ typedef struct fr_run_conditions {
     int64_t n_spares; /* ... which one of these replaces; -1: there always is
                          one */
     double repair_s;  /* until a node is back */
+    fr_run_elastic elastic; /* with n_spares >= 0: when more are away */
 
     /* Nodes that can be taken away (spot): all that the job needs are there,
      * or it waits.  Either memoryless, or as it was somewhere. */

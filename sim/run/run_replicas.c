@@ -40,6 +40,7 @@ typedef struct replica {
     size_t i_span;   /* of presence: the next */
     double *back_s;  /* [n_spares + 1]: when nodes in repair are back, a ring */
     size_t n_away, first_away;
+    double speed_frac; /* of steps, with the nodes that are there */
 } replica;
 
 /* ---- draws --------------------------------------------------------------- */
@@ -110,12 +111,14 @@ static void book(replica *r, fr_run_part part, double seconds)
     r->now_s += seconds;
 }
 
+/* Steps with nodes missing take longer: that is time without these. */
 static void book_steps(replica *r, double steps_s)
 {
     const double straggler = r->c->straggler_frac, input = r->c->input_frac;
     r->parts_s[FR_RUN_STRAGGLER] += steps_s * straggler;
     r->parts_s[FR_RUN_INPUT] += steps_s * input;
     r->parts_s[FR_RUN_USEFUL] += steps_s * (1 - straggler - input);
+    r->parts_s[FR_RUN_IDLE] += steps_s * (1 / r->speed_frac - 1);
 }
 
 static void count_interruption(replica *r)
@@ -132,7 +135,8 @@ static bool is_given_up(const replica *r)
 
 /* ---- training ------------------------------------------------------------ */
 
-/* What a while of training is made of. */
+/* What a while of training is made of; steps in seconds that they take with all
+ * nodes. */
 typedef struct stretch {
     double saved_s;   /* steps in checkpoints that can be loaded */
     double unsaved_s; /* steps since */
@@ -140,14 +144,15 @@ typedef struct stretch {
 } stretch;
 
 /* Steps, then a checkpoint, over and over; from the second on it waits until
- * the one before is away. */
+ * the one before is away.  On the clock. */
 typedef struct cycles {
     double steps_s, blocked_s, wait_s;
 } cycles;
 
-static cycles cycles_of(const fr_run_conditions *c)
+static cycles cycles_of(const replica *r)
 {
-    const double steps_s = (double)c->every_steps * c->step_s;
+    const fr_run_conditions *c = r->c;
+    const double steps_s = (double)c->every_steps * c->step_s / r->speed_frac;
     return (cycles){steps_s, c->blocked_s, fmax(c->drain_s - steps_s, 0)};
 }
 
@@ -166,42 +171,46 @@ static double waits_of(const cycles *of, double n)
     return n * of->blocked_s + fmax(n - 1, 0) * of->wait_s;
 }
 
-static stretch train(const fr_run_conditions *c, double seconds)
+static stretch train(const replica *r, double seconds)
 {
-    const cycles of = cycles_of(c);
+    const fr_run_conditions *c = r->c;
+    const cycles of = cycles_of(r);
+    const double speed = r->speed_frac;
     if (c->every_steps == 0)
-        return (stretch){.unsaved_s = seconds};
+        return (stretch){.unsaved_s = seconds * speed};
     const double n = count_saved(&of, seconds);
     const double n_safe = count_saved(&of, seconds - c->drain_s);
     const double begun_s = n * of.steps_s + waits_of(&of, n);
     const double steps_s = fmin(seconds - begun_s, of.steps_s);
-    return (stretch){.saved_s = n_safe * of.steps_s,
-                     .unsaved_s = (n - n_safe) * of.steps_s + steps_s,
+    return (stretch){.saved_s = n_safe * of.steps_s * speed,
+                     .unsaved_s = ((n - n_safe) * of.steps_s + steps_s) * speed,
                      .waited_s = seconds - n * of.steps_s - steps_s};
 }
 
 /* Seconds until `left_s` of steps are done, if nothing comes between. */
-static double time_of(const fr_run_conditions *c, double left_s)
+static double time_of(const replica *r, double left_s)
 {
-    const cycles of = cycles_of(c);
-    if (c->every_steps == 0)
-        return left_s;
-    return left_s + waits_of(&of, fmax(ceil(left_s / of.steps_s) - 1, 0));
+    const cycles of = cycles_of(r);
+    const double steps_s = left_s / r->speed_frac;
+    if (r->c->every_steps == 0)
+        return steps_s;
+    return steps_s + waits_of(&of, fmax(ceil(steps_s / of.steps_s) - 1, 0));
 }
 
 /* Books training for so long; what of it is lost at its end is unless
  * `is_safe`. */
 static void book_training(replica *r, double seconds, bool is_safe)
 {
-    const stretch all = train(r->c, seconds);
+    const stretch all = train(r, seconds);
     const double kept_s = all.saved_s + (is_safe ? all.unsaved_s : 0);
     if (r->now_s + seconds <= horizon_of(r)) {
         book_steps(r, kept_s);
         r->parts_s[FR_RUN_CHECKPOINT] += all.waited_s;
-        r->parts_s[FR_RUN_LOST] += all.saved_s + all.unsaved_s - kept_s;
+        r->parts_s[FR_RUN_LOST] +=
+            (all.saved_s + all.unsaved_s - kept_s) / r->speed_frac;
     } else if (r->now_s < horizon_of(r)) {
         /* At the horizon nothing is lost so far. */
-        const stretch part = train(r->c, horizon_of(r) - r->now_s);
+        const stretch part = train(r, horizon_of(r) - r->now_s);
         book_steps(r, part.saved_s + part.unsaved_s);
         r->parts_s[FR_RUN_CHECKPOINT] += part.waited_s;
     }
@@ -227,22 +236,60 @@ static void wait_for_nodes(replica *r)
     }
 }
 
-/* A node is away for repair: one of the spares takes its place, or the first
- * that comes back. */
-static void replace_node(replica *r)
+/* Nodes in repair that are back by now are there again. */
+static void take_back(replica *r)
 {
-    const size_t n_ring = (size_t)r->c->n_spares + 1;
+    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
     while (r->n_away > 0 && r->back_s[r->first_away] <= r->now_s) {
         r->first_away = (r->first_away + 1) % n_ring;
         r->n_away--;
     }
+}
+
+/* Of steps with so many nodes in repair; 0: it cannot go on. */
+static double speed_of(const replica *r, size_t n_away)
+{
+    const fr_run_elastic *elastic = &r->c->elastic;
+    if (r->c->n_spares < 0 || n_away <= (size_t)r->c->n_spares)
+        return 1;
+    const size_t n_missing = n_away - (size_t)r->c->n_spares;
+    return n_missing <= elastic->n ? elastic->speed_frac[n_missing - 1] : 0;
+}
+
+/* When enough nodes are back to make it faster; HUGE_VAL: it has all.  They
+ * come back in the order in which they went. */
+static double next_return_s(const replica *r)
+{
+    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
+    for (size_t i = 1; r->speed_frac < 1 && i <= r->n_away; i++)
+        if (speed_of(r, r->n_away - i) > r->speed_frac)
+            return r->back_s[(r->first_away + i - 1) % n_ring];
+    return HUGE_VAL;
+}
+
+/* Goes on with the nodes that are there, once there are enough. */
+static void use_nodes(replica *r)
+{
+    take_back(r);
+    while (!(speed_of(r, r->n_away) > 0)) {
+        book(r, FR_RUN_IDLE, r->back_s[r->first_away] - r->now_s);
+        take_back(r);
+    }
+    const double speed_frac = speed_of(r, r->n_away);
+    if (speed_frac != r->speed_frac)
+        book(r, FR_RUN_REPLAN, r->c->elastic.replan_s);
+    r->speed_frac = speed_frac;
+}
+
+/* A node is away for repair: one of the spares takes its place, or the run goes
+ * on without it, or waits for the first that comes back. */
+static void replace_node(replica *r)
+{
+    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
+    take_back(r);
     r->back_s[(r->first_away + r->n_away++) % n_ring] =
         r->now_s + r->c->repair_s;
-    if (r->n_away <= (size_t)r->c->n_spares)
-        return;
-    book(r, FR_RUN_IDLE, r->back_s[r->first_away] - r->now_s);
-    r->first_away = (r->first_away + 1) % n_ring;
-    r->n_away--;
+    use_nodes(r);
 }
 
 /* From a failure until steps go on; others may come meanwhile. */
@@ -294,14 +341,23 @@ static void run_replica(replica *r)
         begin_presence(r);
     restart(r, c->start_s);
     while (!is_given_up(r)) {
-        const double finish_s = time_of(c, work_s - r->saved_s);
+        const double finish_s = time_of(r, work_s - r->saved_s);
         const double failure_s = next_failure_s(r);
         const double absent_s = r->absent_s - r->now_s;
-        const double until_s = fmin(failure_s, absent_s);
+        const double return_s = fmax(next_return_s(r) - r->now_s, 0);
+        const double until_s = fmin(fmin(failure_s, absent_s), return_s);
         if (finish_s <= until_s) {
             book_training(r, finish_s, true);
             r->finish_s = r->now_s;
             return;
+        }
+        if (return_s <= until_s) {
+            /* All is saved before it grows. */
+            book_training(r, return_s, true);
+            book(r, FR_RUN_CHECKPOINT, save_s);
+            use_nodes(r);
+            restart(r, c->restart_s);
+            continue;
         }
         const bool is_failure = failure_s < absent_s;
         /* With notice the nodes stay until all is saved. */
@@ -376,7 +432,8 @@ static void run_all(const fr_run_conditions *c, const fr_run_request *request,
         replica r = {.c = c,
                      .request = request,
                      .index = (uint64_t)i,
-                     .back_s = s->back_s};
+                     .back_s = s->back_s,
+                     .speed_frac = 1};
         run_replica(&r);
         add_replica(&r, i, s, out);
     }
@@ -395,7 +452,9 @@ fr_status fr_run_replicas(const fr_run_conditions *conditions,
         request->n_runs < 1)
         return fr_fail(err, FR_INPUT, "a run without steps, or no run at all");
     const size_t n_ring =
-        conditions->n_spares < 0 ? 1 : (size_t)conditions->n_spares + 1;
+        conditions->n_spares < 0
+            ? 1
+            : (size_t)conditions->n_spares + 1 + conditions->elastic.n;
     s.goodput = calloc((size_t)request->n_runs, sizeof *s.goodput);
     s.finish_days = calloc((size_t)request->n_runs, sizeof *s.finish_days);
     s.back_s = calloc(n_ring, sizeof *s.back_s);

@@ -183,6 +183,72 @@ static void test_against_steps(void)
     compare("no checkpoints", &c);
 }
 
+/* A run that goes on without the nodes in repair, second by second: 5 nodes, a
+ * failure takes one, saving is free. */
+static double walk_elastic(unsigned short i_run, const fr_run_conditions *c,
+                           double work_s)
+{
+    unsigned short seed[3] = {7, i_run, 77};
+    double back_s[1000], done_s = 0, now_s = 0, down_until_s = c->start_s;
+    int n_back = 0, n_lost = 0; /* back_s[n_back .. n_lost) are in repair */
+    double speed = 1;
+    while (done_s < work_s && n_lost < 1000) {
+        now_s += 1;
+        bool fails = erand48(seed) < c->failures_per_s;
+        bool is_down = now_s <= down_until_s;
+        if (fails && is_down) {
+            down_until_s = now_s + c->restart_s;
+        } else if (fails) {
+            back_s[n_lost++] = now_s + c->repair_s;
+            down_until_s = now_s + c->restart_s + c->elastic.replan_s;
+        } else if (!is_down) {
+            done_s += speed;
+        }
+        if (is_down || fails)
+            continue;
+        int n_before = n_back;
+        while (n_back < n_lost && back_s[n_back] <= now_s)
+            n_back++;
+        if (n_back > n_before)
+            down_until_s = now_s + c->restart_s + c->elastic.replan_s;
+        const int n_missing = n_lost - n_back;
+        speed = n_missing > 3 ? 0 : 1 - 0.2 * n_missing;
+    }
+    return now_s;
+}
+
+static void test_elastic(void)
+{
+    enum { N_RUNS = 300 };
+    static const double speed_frac[] = {0.8, 0.6, 0.4};
+    fr_run_conditions c = {.step_s = 1,
+                           .every_steps = 1,
+                           .failures_per_s = 1.0 / 4000,
+                           .restart_s = 120,
+                           .start_s = 120,
+                           .node_frac = 1,
+                           .n_spares = 0,
+                           .repair_s = 3000,
+                           .elastic = {speed_frac, 3, 60}};
+    const fr_run_request request = {.work_s = 40000, .n_runs = 3000, .seed = 5};
+    fr_goodput found, waiting;
+    fr_err err;
+    double mean_s = 0;
+    for (int i = 0; i < N_RUNS; i++)
+        mean_s += walk_elastic((unsigned short)i, &c, request.work_s) / N_RUNS;
+    if (!CHECK_OK(fr_run_replicas(&c, &request, &found, &err), &err))
+        return;
+    CHECK_NEAR(found.finish_days_mean * 86400, mean_s, 0.015);
+    double sum = 0;
+    for (int part = 0; part < FR_RUN_PARTS; part++)
+        sum += found.waterfall[part];
+    CHECK_WITHIN(sum, 1, 1e-9);
+    CHECK(found.waterfall[FR_RUN_REPLAN] > 0.01);
+    c.elastic = (fr_run_elastic){0};
+    if (CHECK_OK(fr_run_replicas(&c, &request, &waiting, &err), &err))
+        CHECK(waiting.goodput < 0.8 * found.goodput);
+}
+
 /* The mean of many runs is what the closed form says, where there is one, and
  * no other interval is better than the one that it calls best. */
 static void test_closed_form(void)
@@ -320,5 +386,5 @@ static void test_presence(void)
 }
 
 CHECK_MAIN({"against steps", test_against_steps}, {"stretch", test_stretch},
-           {"closed form", test_closed_form}, {"requests", test_requests},
-           {"presence", test_presence})
+           {"elastic", test_elastic}, {"closed form", test_closed_form},
+           {"requests", test_requests}, {"presence", test_presence})
