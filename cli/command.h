@@ -129,6 +129,13 @@ void fr_help_print(const fr_cli *cli, const fr_command *command);
 
 /* One chatter line on stderr unless --quiet. */
 void fr_cli_note(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);
+/*
+ * A line that the next note or status line is written over, for terminals;
+ * unless --quiet.  A rank writes it as a line that begins with a carriage
+ * return, which its supervisor draws.
+ */
+void fr_cli_status(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);
+void fr_cli_status_end(const fr_cli *cli);
 /* Every line of the text, after the topic where there is one. */
 void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text);
 

@@ -2,8 +2,13 @@
 #include "cli/run/run_watch.h"
 
 #include "cli/run/supervise.h"
+#include "core/base/clock.h"
+#include "core/base/units.h"
 
+#include <math.h>
 #include <time.h>
+
+#define SHOW_EVERY_S 0.2
 
 static bool cli_serves(const fr_cli *cli)
 {
@@ -60,6 +65,7 @@ void fr_run_watch_close(fr_run_watch *watch)
 {
     fr_metrics_file_close(&watch->metrics);
     fr_metrics_server_destroy(watch->server);
+    fr_cli_status_end(watch->cli);
     fr_buffer_release(&watch->line);
 }
 
@@ -121,6 +127,57 @@ static void name_stragglers(fr_run_watch *watch, const fr_step_record *record)
         watch->named[i] = record->stragglers[i];
 }
 
+static void name_loss(fr_run_watch *watch, const fr_step_record *record)
+{
+    double usual = NAN;
+
+    switch (fr_spike_add(&watch->losses, record->loss, &usual)) {
+    case FR_SPIKE_NOT_FINITE:
+        fr_cli_note(watch->cli,
+                    "forerun: step %lld: the loss is not finite (%g, gradient "
+                    "norm %g); weights after it are lost",
+                    (long long)record->step, record->loss, record->grad_norm);
+        break;
+    case FR_SPIKE_HIGH:
+        fr_cli_note(watch->cli,
+                    "forerun: step %lld: the loss jumped to %.4f from about "
+                    "%.4f (gradient norm %.3g)",
+                    (long long)record->step, record->loss, usual,
+                    record->grad_norm);
+        break;
+    default:
+        break;
+    }
+}
+
+/* About twenty lines, whatever the number of steps, and a line that is drawn
+ * again and again under them. */
+static void show_progress(fr_run_watch *watch, const fr_step_record *record)
+{
+    const int64_t every = (record->n_steps + 19) / 20;
+    const int64_t n_left = record->n_steps - record->step - 1;
+    const double now_s = fr_clock_s();
+    char left[FR_FORMAT_MAX];
+
+    if (record->step % every == 0 || n_left == 0)
+        fr_cli_note(watch->cli, "step %5lld  loss %8.4f  %8.1f ms",
+                    (long long)record->step, record->loss,
+                    1e3 * record->step_s);
+    if (watch->state.n_done == 1)
+        watch->begin_s = now_s;
+    if (n_left == 0 || watch->state.n_done == 1 ||
+        now_s - watch->shown_s < SHOW_EVERY_S)
+        return;
+    watch->shown_s = now_s;
+    fr_cli_status(watch->cli,
+                  "step %lld of %lld  loss %.4f  %.0f tokens/s  %s left",
+                  (long long)record->step + 1, (long long)record->n_steps,
+                  record->loss, fr_metrics_tokens_per_s(&watch->state),
+                  fr_format_s(left, sizeof left,
+                              (now_s - watch->begin_s) * (double)n_left /
+                                  (double)(watch->state.n_done - 1)));
+}
+
 void fr_run_watch_step(void *context, const fr_step_record *record)
 {
     fr_run_watch *watch = context;
@@ -133,14 +190,9 @@ void fr_run_watch_step(void *context, const fr_step_record *record)
     if (watch->server != NULL)
         fr_metrics_server_show(watch->server, &watch->state);
     name_stragglers(watch, record);
-    if (!watch->is_shown)
-        return;
-    /* About twenty lines, whatever the number of steps. */
-    int64_t every = (record->n_steps + 19) / 20;
-    if (record->step % every == 0 || record->step + 1 == record->n_steps)
-        fr_cli_note(watch->cli, "step %5lld  loss %8.4f  %8.1f ms",
-                    (long long)record->step, record->loss,
-                    1e3 * record->step_s);
+    name_loss(watch, record);
+    if (watch->is_shown)
+        show_progress(watch, record);
 }
 
 void fr_run_watch_note(void *context, const char *line)

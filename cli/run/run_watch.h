@@ -8,11 +8,14 @@
 #include "cli/command.h"
 #include "cli/run/metrics_file.h"
 #include "cli/run/metrics_server.h"
+#include "core/numbers/spike.h"
 #include "plan/decide/plan_json.h"
 
 typedef struct fr_run_watch {
     const fr_cli *cli;
-    bool is_shown; /* the progress */
+    bool is_shown;           /* the progress */
+    double begin_s, shown_s; /* when the first step was over; when it was last shown */
+    fr_spike_watch losses;
     fr_metrics_state state;
     fr_metrics_file metrics;
     fr_metrics_server *server; /* NULL: there is none */

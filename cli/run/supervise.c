@@ -16,7 +16,10 @@
 static void pass_line(void *context, const char *line)
 {
     const fr_cli *const *cli = context;
-    fr_cli_note(*cli, "%s", line);
+    if (line[0] == '\r')
+        fr_cli_status(*cli, "%s", line + 1);
+    else
+        fr_cli_note(*cli, "%s", line);
 }
 
 static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
@@ -33,7 +36,9 @@ static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
     options.context = &cli;
     if (isatty(fileno(cli->chatter)))
         setenv(PROGRESS_ENV, "1", 1);
-    return fr_launch_supervise(cli->argv, &options, err);
+    fr_status status = fr_launch_supervise(cli->argv, &options, err);
+    fr_cli_status_end(cli);
+    return status;
 }
 
 int64_t fr_launched_ranks(void)

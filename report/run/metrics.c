@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static double tokens_per_s(const fr_metrics_state *state)
+double fr_metrics_tokens_per_s(const fr_metrics_state *state)
 {
     return state->last.step_s > 0 ? state->tokens_per_step / state->last.step_s
                                   : NAN;
@@ -94,7 +94,7 @@ void fr_metrics_line(const fr_metrics_state *state, fr_buffer *out)
     fr_json_put_double(&json, "loss", record->loss);
     fr_json_put_double(&json, "grad_norm", record->grad_norm);
     fr_json_put_double(&json, "step_s", record->step_s);
-    fr_json_put_double(&json, "tokens_per_s", tokens_per_s(state));
+    fr_json_put_double(&json, "tokens_per_s", fr_metrics_tokens_per_s(state));
     fr_json_put_double(&json, "mfu", mfu(state));
     put_parts(record, &json);
     put_slowest(record, &json);
@@ -178,7 +178,7 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
         {"step_seconds", "gauge", "Time of the last step, slowest rank.",
          last->step_s, has_step},
         {"tokens_per_second", "gauge", "Tokens of the global batch over that.",
-         tokens_per_s(state), has_step},
+         fr_metrics_tokens_per_s(state), has_step},
         {"tokens_total", "counter", "Tokens of this process's steps.",
          state->tokens_per_step * (double)state->n_done, true},
         {"mfu_ratio", "gauge", "Model flop utilization of the last step.",

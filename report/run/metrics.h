@@ -20,6 +20,8 @@ typedef struct fr_metrics_state {
     uint64_t received_bytes; /* by all steps */
 } fr_metrics_state;
 
+double fr_metrics_tokens_per_s(const fr_metrics_state *state);
+
 /* One more step is over. */
 void fr_metrics_add(fr_metrics_state *state, const fr_step_record *record,
                     double unix_s);

@@ -146,10 +146,39 @@ static void turn_step(fr_interpreter *it, bool *has_moved)
     *has_moved = true;
 }
 
+/* Tells what holds the compute lane up where it waits for other lanes. */
+static void note_wait(const fr_interpreter *it, int64_t now_ns)
+{
+    const int64_t least_ns = 100 * 1000000;
+    const fr_step_watch *watch = &it->options.watch;
+
+    if (watch->on_wait == NULL ||
+        !atomic_load_explicit(&it->is_held, memory_order_relaxed))
+        return;
+    if (it->lanes[FR_LANE_COMPUTE].is_started) {
+        if (now_ns - it->handoff_moved_ns > least_ns)
+            watch->on_wait(watch->context, it->handoff_call, it->handoff_instr,
+                           fr_engine_waits_for(it->engine, FR_LANE_COMPUTE));
+        return;
+    }
+    for (int lane = 1; lane < FR_LANE_N; lane++) {
+        const fr_lane_state *state = &it->lanes[lane];
+        if (!state->is_started || now_ns - state->moved_ns < least_ns)
+            continue;
+        const uint32_t i_call = state->calls[state->i_call];
+        watch->on_wait(watch->context, i_call,
+                       fr_rank_segment(&it->rank, i_call)->first_instr +
+                           state->i_instr,
+                       fr_engine_waits_for(it->engine, (fr_lane)lane));
+    }
+}
+
 static fr_status check_limits(fr_interpreter *it, int64_t now_ns, fr_err *err)
 {
     int64_t limit_ns = (int64_t)(it->options.timeout_s * 1e9);
     bool has_dead_peer = fr_transport_failed_rank(it->transport) >= 0;
+
+    note_wait(it, now_ns);
 
     for (int lane = 1; lane < FR_LANE_N; lane++) {
         const fr_lane_state *state = &it->lanes[lane];

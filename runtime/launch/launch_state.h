@@ -35,6 +35,7 @@ typedef struct fr_supervisor {
     int blame;        /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];
+    bool is_still;     /* no rank goes on, and it was said */
     bool is_in_notice; /* between two rulers of mpirun's stderr */
     char notice[2048]; /* its lines, joined by blanks */
     char line[2048];
@@ -46,6 +47,10 @@ typedef struct fr_supervisor {
 void fr_watch_line(fr_supervisor *sv, const char *line);
 /* Looks at the pages: failures, signs of life. */
 void fr_watch_pages(fr_supervisor *sv);
+/* Says who waits for whom where no rank goes on (launch_hang.c). */
+void fr_watch_hang(fr_supervisor *sv);
+/* ", at step 7 in layer_bwd" for as much as is known of a rank. */
+void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n);
 /* Notes who asked to stop. */
 void fr_watch_signal(fr_supervisor *sv, int signal, int from);
 /* The page of a rank that has one; else NULL. */

@@ -38,8 +38,7 @@ fr_rank_page *fr_watch_page(fr_supervisor *sv, int64_t rank)
     return is_there ? page : NULL;
 }
 
-/* ", at step 7 in layer_bwd" for as much as is known. */
-static void describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
+void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
 {
     const fr_rank_page *page = fr_watch_page(sv, rank);
     uint32_t op = page != NULL ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
@@ -91,7 +90,7 @@ static void judge_notice(fr_supervisor *sv)
         const fr_rank_page *page = fr_watch_page(sv, rank);
         if (page != NULL)
             pid = page->pid; /* mpirun says 0 for ranks of other daemons */
-        describe(sv, rank, doing, sizeof doing);
+        fr_watch_describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_SIGNAL, FR_FAILURE,
               "rank %lld (pid %lld) was killed by signal %lld%s%s", rank, pid,
               signal, why, doing);
@@ -101,7 +100,7 @@ static void judge_notice(fr_supervisor *sv)
     if (process != NULL && number_after(text, "Exit code:", &code)) {
         const char *second = strstr(process, "],");
         rank = second != NULL ? strtoll(second + 2, NULL, 10) : -1;
-        describe(sv, rank, doing, sizeof doing);
+        fr_watch_describe(sv, rank, doing, sizeof doing);
         blame(sv, FR_BLAME_EXIT, FR_FAILURE,
               "rank %lld ended with exit code %lld%s", rank, code, doing);
         return;
@@ -245,7 +244,7 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
         watch_waiting(sv, rank, page, state, silent_s);
     if (state != FR_RANK_RUNNING)
         return;
-    describe(sv, rank, doing, sizeof doing);
+    fr_watch_describe(sv, rank, doing, sizeof doing);
     blame(sv, FR_BLAME_HUNG, FR_FAILURE,
           "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
           (long long)rank, page->pid, silent_s, doing);
@@ -257,4 +256,5 @@ void fr_watch_pages(fr_supervisor *sv)
 
     for (int64_t rank = 0; rank < sv->options->world; rank++)
         watch_page(sv, rank, now_ns);
+    fr_watch_hang(sv);
 }

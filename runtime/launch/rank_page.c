@@ -42,6 +42,8 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
         atomic_store(&page->step, -1);
         atomic_store(&page->op, FR_OP_N);
         atomic_store(&page->beat_ns, fr_clock_ns());
+        atomic_store(&page->since_ns, fr_clock_ns());
+        atomic_store(&page->waits_for, -1);
         (void)gethostname(page->host, sizeof page->host - 1);
         atomic_store_explicit(&page->state, FR_RANK_RUNNING,
                               memory_order_release);

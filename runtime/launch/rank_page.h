@@ -26,10 +26,12 @@ typedef struct fr_rank_page {
     _Atomic int32_t step; /* -1: before the first */
     _Atomic uint32_t op;  /* fr_op, FR_OP_N: none */
     _Atomic uint32_t call;
-    _Atomic uint32_t layer;  /* + 1; 0: none */
-    _Atomic int64_t beat_ns; /* CLOCK_MONOTONIC of the last sign of life */
-    int32_t status;          /* fr_status of the failure */
-    uint32_t job;            /* Open MPI's number of this job, 0: unknown */
+    _Atomic uint32_t layer;    /* + 1; 0: none */
+    _Atomic int64_t since_ns;  /* it is at that, on the same clock as: */
+    _Atomic int32_t waits_for; /* rank; -1: nobody, as far as is known */
+    _Atomic int64_t beat_ns;   /* CLOCK_MONOTONIC of the last sign of life */
+    int32_t status;            /* fr_status of the failure */
+    uint32_t job;              /* Open MPI's number of this job, 0: unknown */
     char host[64];
     char failure[512];
 } fr_rank_page;

@@ -192,11 +192,13 @@ static fr_status check_wait(const fr_interpreter *it, const fr_waiter *waiter,
     double waited_s = fr_waiter_waited_s(waiter);
     if (waited_s < 0.01)
         return FR_OK;
+    const int64_t peer = fr_engine_waits_for(it->engine, FR_LANE_COMPUTE);
+    if (it->options.watch.on_wait != NULL)
+        it->options.watch.on_wait(it->options.watch.context, i_call, i_instr,
+                                  peer);
     bool is_over = waited_s > it->options.timeout_s;
     if (is_over || fr_transport_failed_rank(it->transport) >= 0)
-        return fr_interpreter_fail_wait(
-            it, i_call, i_instr,
-            fr_engine_waits_for(it->engine, FR_LANE_COMPUTE), err);
+        return fr_interpreter_fail_wait(it, i_call, i_instr, peer, err);
     return FR_OK;
 }
 
@@ -214,6 +216,7 @@ static fr_status wait_for(fr_interpreter *it, uint32_t i_call,
     if (is_there(it, i_call))
         return FR_OK;
     init_main_waiter(it, &waiter);
+    atomic_store_explicit(&it->is_held, true, memory_order_relaxed);
     do {
         fr_waiter_pause(&waiter);
         if (atomic_load_explicit(&it->has_failed, memory_order_acquire)) {
@@ -231,6 +234,7 @@ static fr_status wait_for(fr_interpreter *it, uint32_t i_call,
                            (long long)it->i_step, i_call);
         }
     } while (!is_there(it, i_call));
+    atomic_store_explicit(&it->is_held, false, memory_order_relaxed);
     fr_waiter_reset(&waiter);
     return FR_OK;
 }
@@ -300,14 +304,13 @@ static fr_status communicate(fr_interpreter *it, uint32_t i_call,
 }
 
 /* Stands still, as a rank that hangs does, until others have given up. */
-static fr_status hang(const fr_interpreter *it, fr_err *err)
+static fr_status hang(const fr_interpreter *it, uint32_t i_call,
+                      uint32_t i_instr, fr_err *err)
 {
     while (fr_transport_failed_rank(it->transport) < 0 &&
            !atomic_load_explicit(&it->has_failed, memory_order_acquire))
         fr_sleep_s(0.01);
-    return fr_fail(err, FR_FAILURE,
-                   "rank %lld: step %lld: hung, as --inject asked for",
-                   (long long)it->transport->rank, (long long)it->i_step);
+    return fr_interpreter_fail_wait(it, i_call, i_instr, -1, err);
 }
 
 static fr_status run_instr(fr_interpreter *it, uint32_t i_call,
@@ -323,7 +326,7 @@ static fr_status run_instr(fr_interpreter *it, uint32_t i_call,
         it->options.watch.on_status(it->options.watch.context, it->i_step,
                                     i_call, i_instr);
     if (it->inject.is_hung)
-        return hang(it, err);
+        return hang(it, i_call, i_instr, err);
     if (communicates)
         fr_inject_settle(&it->inject);
     int64_t begin_ns = is_timed ? fr_clock_ns() : 0;

@@ -34,7 +34,11 @@ typedef struct fr_step_watch {
      * with its gradients in the host's memory as float32. */
     void (*on_gradients)(void *context, const fr_instr_view *view);
     fr_status_fn on_status;
-    void *context; /* of both */
+    /* What the compute lane waits in, and for which rank (-1: it cannot be
+     * told), now and then while the wait goes on. */
+    void (*on_wait)(void *context, uint32_t i_call, uint32_t i_instr,
+                    int64_t peer);
+    void *context; /* of all */
 } fr_step_watch;
 
 typedef struct fr_interpreter_options {

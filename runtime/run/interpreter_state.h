@@ -60,6 +60,7 @@ struct fr_interpreter {
     _Atomic uint32_t lanes_mark; /* the step that they have finished */
     _Atomic bool should_stop;
     _Atomic bool has_failed; /* comm_err is valid */
+    _Atomic bool is_held;    /* the compute lane waits for the other lanes */
     fr_err comm_err;
     _Atomic uint32_t handoff;
     uint32_t handoff_instr, handoff_call;

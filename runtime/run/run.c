@@ -58,18 +58,37 @@ static void note_gradients(void *context, const fr_instr_view *view)
     fr_gradient_dump_note(((run *)context)->dump, view);
 }
 
-static void note_status(void *context, int64_t i_step, uint32_t i_call,
-                        uint32_t i_instr)
+static void note_place(const run *r, uint32_t i_call, uint32_t i_instr)
 {
-    const run *r = context;
     int32_t layer = r->rank_program->calls[i_call].layer;
 
-    atomic_store_explicit(&r->page->step, (int32_t)i_step,
-                          memory_order_relaxed);
     atomic_store_explicit(&r->page->call, i_call, memory_order_relaxed);
     atomic_store_explicit(&r->page->layer, (uint32_t)(layer + 1),
                           memory_order_relaxed);
     atomic_store_explicit(&r->page->op, r->program->instrs[i_instr].op,
+                          memory_order_relaxed);
+}
+
+static void note_status(void *context, int64_t i_step, uint32_t i_call,
+                        uint32_t i_instr)
+{
+    const run *r = context;
+
+    note_place(r, i_call, i_instr);
+    atomic_store_explicit(&r->page->step, (int32_t)i_step,
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->page->since_ns, fr_clock_ns(),
+                          memory_order_relaxed);
+    atomic_store_explicit(&r->page->waits_for, -1, memory_order_relaxed);
+}
+
+static void note_wait(void *context, uint32_t i_call, uint32_t i_instr,
+                      int64_t peer)
+{
+    const run *r = context;
+
+    note_place(r, i_call, i_instr);
+    atomic_store_explicit(&r->page->waits_for, (int32_t)peer,
                           memory_order_relaxed);
 }
 
@@ -116,6 +135,7 @@ static fr_status set_up(run *r, fr_err *err)
                                     r->transport->rank, true);
     if (r->page != NULL) {
         executor->watch.on_status = note_status;
+        executor->watch.on_wait = note_wait;
         executor->beat_ns = &r->page->beat_ns;
     }
     FR_TRY(fr_step_monitor_create(executor, &r->monitor, err));

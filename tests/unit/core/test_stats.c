@@ -1,5 +1,6 @@
 /* test_stats.c: statistics and random numbers against textbook values. */
 #include "core/numbers/rng.h"
+#include "core/numbers/spike.h"
 #include "core/numbers/stats.h"
 #include "tests/check.h"
 
@@ -170,7 +171,25 @@ static void test_rng(void)
     fr_rng_destroy(NULL);
 }
 
-CHECK_MAIN({"order", test_order}, {"mad", test_mad},
+static void test_spikes(void)
+{
+    fr_spike_watch watch = {0};
+    double usual = 0;
+
+    for (int i = 0; i < 40; i++)
+        CHECK_INT(fr_spike_add(&watch, 4 - 0.02385 * i + 0.05 * (i % 3), NULL),
+                  FR_SPIKE_NONE);
+    CHECK_INT(fr_spike_add(&watch, 5.385, &usual), FR_SPIKE_HIGH);
+    CHECK_WITHIN(usual, 3.5, 0.2);
+    CHECK_INT(fr_spike_add(&watch, 5.2, NULL), FR_SPIKE_NONE); /* said once */
+    CHECK_INT(fr_spike_add(&watch, 3.07, NULL), FR_SPIKE_NONE);
+    CHECK_INT(fr_spike_add(&watch, NAN, NULL), FR_SPIKE_NOT_FINITE);
+    CHECK_INT(fr_spike_add(&watch, INFINITY, NULL), FR_SPIKE_NONE);
+    CHECK_INT(fr_spike_add(&watch, 3.05, NULL), FR_SPIKE_NONE);
+    CHECK_INT(fr_spike_add(&watch, -INFINITY, NULL), FR_SPIKE_NOT_FINITE);
+}
+
+CHECK_MAIN({"spikes", test_spikes}, {"order", test_order}, {"mad", test_mad},
            {"intervals", test_intervals},
            {"interval_coverage", test_interval_coverage},
            {"scores", test_scores}, {"hash_numbers", test_hash_numbers},
