@@ -14,7 +14,7 @@
 typedef struct fr_run_watch {
     const fr_cli *cli;
     bool is_shown;           /* the progress */
-    double begin_s, shown_s; /* when the first step was over; when it was last shown */
+    double begin_s, shown_s; /* the first step was over; last shown */
     fr_spike_watch losses;
     fr_metrics_state state;
     fr_metrics_file metrics;
