@@ -9,6 +9,7 @@
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
+#include "cli/run/elastic.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/run_answer.h"
 #include "cli/run/run_watch.h"
@@ -34,11 +35,16 @@ static fr_status parse_faults(const fr_cli *cli, const fr_plan *plan,
                               fr_faults *out, fr_err *err)
 {
     const char *words = fr_cli_text(cli, FR_OPT_INJECT);
+    int64_t reached = 0;
 
     if (words == NULL)
         return FR_OK;
     FR_TRY(fr_faults_parse(words, out, err));
-    FR_TRY(fr_faults_check(out, fr_plan_world(plan), err));
+    /* What went on from a failure has had some, and may be of fewer ranks. */
+    if (fr_launch_number(FR_REACHED_ENV, -1, INT64_MAX, &reached))
+        fr_faults_forget(out, reached);
+    else
+        FR_TRY(fr_faults_check(out, fr_plan_world(plan), err));
     if (fr_cli_is_on_gpu(cli) && (fr_faults_has(out, FR_FAULT_SLOW) ||
                                   fr_faults_has(out, FR_FAULT_HANG)))
         return fr_fail(err, FR_USAGE,
@@ -73,6 +79,10 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         !fr_cli_has(cli, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE,
                        "--checkpoint-every needs --checkpoint DIR");
+    if (fr_cli_has(cli, FR_OPT_ELASTIC))
+        FR_TRY(fr_elastic_parse(cli, &(fr_elastic_range){0}, err));
+    else if (fr_cli_has(cli, FR_OPT_MAX_RESTARTS))
+        return fr_fail(err, FR_USAGE, "--max-restarts needs --elastic MIN:MAX");
     FR_TRY(check_faults(cli, &file->plan, err));
     if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
          fr_cli_has(cli, FR_OPT_EVAL_BATCHES)) &&
@@ -106,6 +116,8 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.eval_data = fr_cli_text(cli, FR_OPT_EVAL_DATA);
     options.eval_every = cli->option[FR_OPT_EVAL_EVERY].count;
     options.eval_batches = cli->option[FR_OPT_EVAL_BATCHES].count;
+    options.is_checkpoint_async = fr_cli_on(cli, FR_OPT_CHECKPOINT_ASYNC);
+    options.n_checkpoints_kept = cli->option[FR_OPT_KEEP].count;
     options.init_path = fr_cli_text(cli, FR_OPT_INIT);
     options.save_dir = fr_cli_text(cli, FR_OPT_SAVE);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
@@ -309,10 +321,24 @@ static fr_status check_machine(const fr_cli *cli, const fr_plan_file *file,
         fr_format_bytes(have, sizeof have, (double)here.memory_bytes));
 }
 
+/* This process is none of the ranks, and starts them as often as it takes. */
+static fr_status run_elastic(const fr_cli *cli, const fr_plan_file *file,
+                             fr_err *err)
+{
+    fr_faults faults = {0};
+    fr_status status = parse_faults(cli, &file->plan, &faults, err);
+
+    if (status == FR_OK)
+        status = fr_elastic_run(cli, file, &faults, err);
+    fr_vec_release(&faults);
+    return status;
+}
+
 /* The plan is read before anything is started: a bad one costs nothing. */
 FR_COMMAND_FUNCTION(run)
 {
     fr_plan_file file;
+    fr_launch launch;
     if (fr_cli_on(cli, FR_OPT_UPDATE_PROFILE) &&
         !fr_cli_has(cli, FR_OPT_PROFILE))
         return fr_fail(err, FR_USAGE,
@@ -326,8 +352,15 @@ FR_COMMAND_FUNCTION(run)
         status = check_machine(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())
         status = fr_run_watch_check(cli, err);
+    if (fr_cli_has(cli, FR_OPT_CHECKPOINT))
+        fr_launch_hold_signals();
+    fr_launch_detect(&launch);
+    const bool is_elastic =
+        fr_cli_has(cli, FR_OPT_ELASTIC) && launch.role == FR_LAUNCH_STANDALONE;
+    if (status == FR_OK && is_elastic)
+        status = run_elastic(cli, &file, err);
     fr_plan_file_release(&file);
-    if (status != FR_OK)
+    if (status != FR_OK || is_elastic)
         return status;
     if (fr_cli_is_on_gpu(cli))
         return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);

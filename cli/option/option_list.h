@@ -70,6 +70,14 @@
       FR_NO_LIMIT, "steps between checkpoints; default: only the last")        \
     X(RESUME, "resume", 0, FLAG, 0, MACHINE, 0, 0, 0,                          \
       "go on from --checkpoint if it holds one")                               \
+    X(CHECKPOINT_ASYNC, "checkpoint-async", 0, FLAG, 0, MACHINE, 0, 0, 0,      \
+      "training goes on while a copy of the state is written")                 \
+    X(KEEP, "keep", 0, COUNT, "K", MACHINE, 0, 1, 100000,                      \
+      "newest checkpoints that stay (2)")                                      \
+    X(ELASTIC, "elastic", 0, TEXT, "MIN:MAX", MACHINE, 0, 0, 0,                \
+      "a rank that dies or hangs ends no run: go on with MIN to MAX ranks")    \
+    X(MAX_RESTARTS, "max-restarts", 0, COUNT, "N", MACHINE, 0, 0, 1000000,     \
+      "failures that --elastic goes on from (3)")                              \
     X(METRICS, "metrics", 0, PATH, "FILE.jsonl", RUN, 0, 0, 0,                 \
       "write a line of JSON a step: loss, time by part, memory ...")           \
     X(PROMETHEUS, "prometheus", 0, OPTIONAL, "[ADDR:PORT]", RUN, 0, 0, 0,      \

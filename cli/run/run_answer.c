@@ -4,6 +4,7 @@
 #include "cli/answer.h"
 #include "cli/inputs.h"
 #include "cli/run/gpu_ranks.h"
+#include "cli/run/restart_log.h"
 #include "core/base/fileio.h"
 #include "plan/ir/step_breakdown.h"
 #include "report/run/run_report.h"
@@ -78,6 +79,8 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .loss = result->loss,
         .evaluations = result->evaluations,
         .n_evaluations = result->n_evaluations,
+        .loss_before =
+            fr_cli_has(parts->cli, FR_OPT_ELASTIC) ? result->loss_before : NULL,
         .step_s_median = result->step_s_median,
         .step_s_p5 = result->step_s_p5,
         .step_s_p95 = result->step_s_p95,
@@ -142,6 +145,13 @@ static fr_status add_gantt(const answer_parts *parts, fr_buffer *out,
                         fr_step_median(parts->measured), out, err);
 }
 
+/* What all steps that count took, also those before the last restart. */
+static double useful_s(const fr_run_report *report)
+{
+    return (double)(report->resumed_from_step + report->n_steps) *
+           report->step_s_median;
+}
+
 static fr_status print_report(const answer_parts *parts,
                               const fr_run_report *report, fr_err *err)
 {
@@ -150,11 +160,13 @@ static fr_status print_report(const answer_parts *parts,
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.run/1");
         fr_report_run_json(report, json);
+        fr_restart_log_put_json(cli, useful_s(report), json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_status status = fr_report_run_text(report, &text, err);
+    fr_restart_log_put_text(cli, useful_s(report), &text);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT))
         status = add_gantt(parts, &text, err);
     return fr_answer_text(status, &text, cli, err);

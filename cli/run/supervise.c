@@ -13,30 +13,48 @@
 /* Set by a supervisor whose stderr is a terminal, for its ranks. */
 #define PROGRESS_ENV "FORERUN_SHOW_PROGRESS"
 
+/* Who is shown the lines and the progress of the ranks. */
+typedef struct onlooker {
+    const fr_cli *cli;
+    bool (*look)(void *context, int64_t step); /* NULL: nobody looks */
+    void *context;
+} onlooker;
+
 static void pass_line(void *context, const char *line)
 {
-    const fr_cli *const *cli = context;
+    const onlooker *o = context;
     if (line[0] == '\r')
-        fr_cli_status(*cli, "%s", line + 1);
+        fr_cli_status(o->cli, "%s", line + 1);
     else
-        fr_cli_note(*cli, "%s", line);
+        fr_cli_note(o->cli, "%s", line);
 }
 
-static fr_status start_ranks(const fr_cli *cli, int64_t n_ranks, int n_threads,
-                             fr_err *err)
+static bool pass_step(void *context, int64_t step)
+{
+    const onlooker *o = context;
+    return o->look != NULL && o->look(o->context, step);
+}
+
+fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
+                             int64_t n_ranks, int n_threads,
+                             bool (*look)(void *context, int64_t step),
+                             void *context, fr_err *err)
 {
     fr_launch_options options;
+    onlooker o = {cli, look, context};
     fr_launch_options_init(&options);
     options.world = n_ranks;
     options.n_threads = n_threads;
     options.hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
+    options.is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.hung_s = cli->option[FR_OPT_TIMEOUT].real;
     options.on_line = pass_line;
-    options.context = &cli;
+    options.on_look = pass_step;
+    options.context = &o;
     if (isatty(fileno(cli->chatter)))
         setenv(PROGRESS_ENV, "1", 1);
-    fr_status status = fr_launch_supervise(cli->argv, &options, err);
+    fr_status status = fr_launch_supervise(argv, &options, err);
     fr_cli_status_end(cli);
     return status;
 }
@@ -74,7 +92,8 @@ fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
         return FR_OK;
     if (launch.role == FR_LAUNCH_STANDALONE)
         return n_ranks == 1 ? work(cli, n_ranks, err)
-                            : start_ranks(cli, n_ranks, n_threads, err);
+                            : fr_supervise_ranks(cli, cli->argv, n_ranks,
+                                                 n_threads, NULL, NULL, err);
     fr_launch_begin_rank(launch.rank);
     fr_status status =
         launch.world == n_ranks

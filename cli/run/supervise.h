@@ -17,6 +17,12 @@ FR_CHECKED fr_status fr_supervised(
     fr_status (*work)(const fr_cli *cli, int64_t n_ranks, fr_err *err),
     fr_err *err);
 
+/* Starts `argv` as ranks under mpirun and waits for them; `look` and its
+ * context are on_look of launch.h. */
+FR_CHECKED fr_status fr_supervise_ranks(
+    const fr_cli *cli, char *const *argv, int64_t n_ranks, int n_threads,
+    bool (*look)(void *context, int64_t step), void *context, fr_err *err);
+
 /* Ranks that a launcher started, this one among them; 0: nobody did. */
 int64_t fr_launched_ranks(void);
 

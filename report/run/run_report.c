@@ -83,10 +83,23 @@ static void put_evaluations(const fr_run_report *r, fr_json_writer *json)
 }
 
 /* What is not known is null. */
+/* Of every step, whatever interrupted them, where those before are known. */
+static void put_losses(const fr_run_report *r, fr_json_writer *json)
+{
+    const int64_t n_before = r->loss_before != NULL ? r->resumed_from_step : 0;
+    fr_json_key(json, "loss");
+    fr_json_begin_row(json);
+    for (int64_t i = 0; i < n_before; i++)
+        fr_json_double(json, r->loss_before[i]);
+    for (int64_t i = 0; i < r->n_steps; i++)
+        fr_json_double(json, r->loss[i]);
+    fr_json_end_array(json);
+}
+
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
 {
     fr_fields_put(FR_FIELDS(head_fields), r, json);
-    fr_json_put_doubles(json, "loss", r->loss, (size_t)r->n_steps);
+    put_losses(r, json);
     put_evaluations(r, json);
     fr_json_put_u64(json, "peak_bytes", r->peak_bytes);
     fr_json_put_u64(json, "baseline_bytes", r->baseline_bytes);

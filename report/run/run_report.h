@@ -19,6 +19,8 @@ typedef struct fr_run_report {
     const double *loss;                   /* [n_steps], borrowed */
     const fr_run_evaluation *evaluations; /* borrowed */
     size_t n_evaluations;
+    /* [resumed_from_step], borrowed; NULL: of this run's own steps alone. */
+    const double *loss_before;
     double step_s_median, step_s_p5, step_s_p95;
     double tokens_per_s;
     uint64_t peak_bytes;

@@ -12,7 +12,8 @@ void fr_inject_begin_step(fr_inject *inject, int64_t i_step)
     if (inject->faults == NULL)
         return;
     const int64_t rank = inject->rank;
-    if (fr_faults_at(inject->faults, FR_FAULT_KILL, rank, i_step) != NULL)
+    if (fr_faults_at(inject->faults, FR_FAULT_KILL, rank, i_step) != NULL ||
+        fr_faults_at(inject->faults, FR_FAULT_LOSE, rank, i_step) != NULL)
         (void)raise(SIGKILL);
     inject->is_hung =
         fr_faults_at(inject->faults, FR_FAULT_HANG, rank, i_step) != NULL;

@@ -36,6 +36,10 @@ typedef struct fr_launch {
 /* Reads the environment: OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK. */
 void fr_launch_detect(fr_launch *out);
 
+/* Set for ranks that go on from a failure: the furthest step that was begun
+ * before it, which has had its faults on purpose (faults.h). */
+#define FR_REACHED_ENV "FORERUN_REACHED"
+
 /* Did a supervisor of ours start this rank? */
 bool fr_launch_is_supervised(void);
 
@@ -51,6 +55,14 @@ typedef struct fr_launch_options {
     double hung_s; /* no sign of life of a rank for so long: it hangs; 0: 20 */
     /* Called with each line that a rank writes to stderr; may be NULL. */
     void (*on_line)(void *context, const char *line);
+    /* The ranks hold signals back and stop with FR_STOPPED (run_saver.h): the
+     * first SIGTERM or SIGUSR1 is handed on to them, and a second one, or
+     * hung_s without an end, is as any. */
+    bool is_stoppable;
+    /* Looks at the run some times a second, and once after its end: the
+     * furthest step that a rank of this machine has begun, -1: none.  True asks
+     * the ranks to stop, as SIGTERM would; may be NULL. */
+    bool (*on_look)(void *context, int64_t step);
     void *context;
 } fr_launch_options;
 

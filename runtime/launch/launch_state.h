@@ -36,6 +36,8 @@ typedef struct fr_supervisor {
     fr_status blame_status;
     char blame_text[512];
     bool is_still;     /* no rank goes on, and it was said */
+    int asked_signal, asked_by; /* who asked the ranks to stop; 0: nobody */
+    double asked_s;
     bool is_in_notice; /* between two rulers of mpirun's stderr */
     char notice[2048]; /* its lines, joined by blanks */
     char line[2048];
@@ -51,6 +53,8 @@ void fr_watch_pages(fr_supervisor *sv);
 void fr_watch_hang(fr_supervisor *sv);
 /* ", at step 7 in layer_bwd" for as much as is known of a rank. */
 void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n);
+/* The furthest step that has begun, -1: none. */
+int64_t fr_watch_step(fr_supervisor *sv);
 /* Notes who asked to stop. */
 void fr_watch_signal(fr_supervisor *sv, int signal, int from);
 /* The page of a rank that has one; else NULL. */

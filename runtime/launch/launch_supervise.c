@@ -18,6 +18,7 @@
 
 #define LOOK_MS 100 /* between two looks at the ranks */
 #define GRACE_S 2.0 /* for mpirun to end after something went wrong */
+#define WORDS_S 0.3 /* for ranks to leave their reasons */
 #define MAX_ARGS 64 /* of mpirun itself */
 /* Processes of one machine: far more than are of use, and it still answers. */
 #define MOST_RANKS_PER_CORE 64
@@ -39,7 +40,7 @@ static const char **mpirun_args(const fr_launch_options *options,
                                 char *const *argv, char *world, size_t n_world)
 {
     static const char *const passed_on[] = {
-        FR_STATUS_DIR_ENV, "OMP_NUM_THREADS", "OMP_WAIT_POLICY",
+        FR_STATUS_DIR_ENV, FR_REACHED_ENV, "OMP_NUM_THREADS", "OMP_WAIT_POLICY",
         "GOMP_SPINCOUNT"};
     size_t n_argv = 0, n = 0;
 
@@ -69,6 +70,11 @@ static const char **mpirun_args(const fr_launch_options *options,
     }
     ARG("--bind-to");
     ARG("none");
+    /* Ranks have nothing to do when they are ended; the default waits for 1 s.
+     */
+    ARG("--mca");
+    ARG("odls_base_sigkill_timeout");
+    ARG("0");
     for (size_t i = 0; i < n_argv; i++)
         ARG(argv[i]);
 #undef ARG
@@ -231,12 +237,27 @@ static void follow(fr_supervisor *sv, const struct pollfd *seen, int *fd,
     *fd = -1;
 }
 
+/* mpirun hands SIGUSR1 on to its ranks; SIGTERM would end them. */
+static void ask_to_stop(fr_supervisor *sv, int signal, int from)
+{
+    sv->asked_signal = signal;
+    sv->asked_by = from;
+    sv->asked_s = fr_clock_s();
+    (void)kill(sv->mpirun, SIGUSR1);
+}
+
 static void take_signal(fr_supervisor *sv)
 {
     struct signalfd_siginfo info;
 
     if (read(sv->signal_fd, &info, sizeof info) != sizeof info)
         return;
+    const bool is_asking =
+        info.ssi_signo == SIGTERM || info.ssi_signo == SIGUSR1;
+    if (sv->options->is_stoppable && is_asking && sv->asked_signal == 0) {
+        ask_to_stop(sv, (int)info.ssi_signo, (int)info.ssi_pid);
+        return;
+    }
     fr_watch_signal(sv, (int)info.ssi_signo, (int)info.ssi_pid);
     fr_clean_signal(sv->mpirun, (int)info.ssi_signo);
 }
@@ -253,12 +274,30 @@ static void press(fr_supervisor *sv, double *bad_since_s)
         *bad_since_s = now_s;
         return;
     }
+    /* Ranks that hold signals back would not hear mpirun. */
+    if (sv->options->is_stoppable && now_s - *bad_since_s > WORDS_S)
+        fr_clean_ranks(sv);
     if (now_s - *bad_since_s > 2 * GRACE_S) {
         fr_clean_ranks(sv);
         (void)kill(sv->mpirun, SIGKILL);
     } else if (now_s - *bad_since_s > GRACE_S) {
         fr_clean_signal(sv->mpirun, SIGTERM);
     }
+}
+
+/* Shows the run to whoever looks on, and ends one that did not stop. */
+static void look(fr_supervisor *sv, bool has_ended)
+{
+    const fr_launch_options *options = sv->options;
+
+    fr_watch_pages(sv);
+    if (options->on_look != NULL &&
+        options->on_look(options->context, fr_watch_step(sv)) && !has_ended &&
+        sv->asked_signal == 0)
+        ask_to_stop(sv, SIGTERM, (int)getpid());
+    if (!has_ended && sv->asked_signal != 0 && sv->blame == FR_BLAME_NONE &&
+        fr_clock_s() - sv->asked_s > options->hung_s)
+        fr_watch_signal(sv, sv->asked_signal, sv->asked_by);
 }
 
 /* Waits until mpirun has ended and returns its wait status. */
@@ -276,7 +315,7 @@ static int watch(fr_supervisor *sv)
         follow(sv, &fds[1], &sv->stderr_fd, read_lines);
         if (ended_s < 0 && (fds[2].revents & POLLIN))
             take_signal(sv);
-        fr_watch_pages(sv);
+        look(sv, ended_s >= 0);
         if (ended_s < 0 &&
             waitpid(sv->mpirun, &wait_status, WNOHANG) == sv->mpirun)
             ended_s = fr_clock_s();
@@ -286,7 +325,7 @@ static int watch(fr_supervisor *sv)
         if (ended_s < 0 && sv->blame != FR_BLAME_NONE)
             press(sv, &bad_since_s);
     }
-    fr_watch_pages(sv);
+    look(sv, true);
     return wait_status;
 }
 
@@ -325,6 +364,8 @@ static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
     (void)sigaddset(&ours, SIGINT);
     (void)sigaddset(&ours, SIGTERM);
     (void)sigaddset(&ours, SIGHUP);
+    if (sv->options->is_stoppable)
+        (void)sigaddset(&ours, SIGUSR1);
     blocked = ours;
     (void)sigaddset(&blocked, SIGPIPE);
     if (sigprocmask(SIG_BLOCK, &blocked, before) != 0)

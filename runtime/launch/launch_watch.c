@@ -131,6 +131,7 @@ void fr_watch_line(fr_supervisor *sv, const char *line)
         bool is_own =
             line[0] == '\0' ||
             (line[0] == '[' && strstr(line, " more process") != NULL) ||
+            fr_text_starts(line, "mpirun: Forwarding signal") ||
             fr_text_starts(line, "mpirun: abort is already");
         if (!is_own && sv->options->on_line != NULL)
             sv->options->on_line(sv->options->context, line);
@@ -248,6 +249,18 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
     blame(sv, FR_BLAME_HUNG, FR_FAILURE,
           "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
           (long long)rank, page->pid, silent_s, doing);
+}
+
+int64_t fr_watch_step(fr_supervisor *sv)
+{
+    int64_t furthest = -1;
+
+    for (int64_t rank = 0; rank < sv->options->world; rank++) {
+        const fr_rank_page *page = fr_watch_page(sv, rank);
+        const int64_t step = page != NULL ? atomic_load(&page->step) : -1;
+        furthest = step > furthest ? step : furthest;
+    }
+    return furthest;
 }
 
 void fr_watch_pages(fr_supervisor *sv)

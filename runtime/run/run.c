@@ -44,6 +44,7 @@ void fr_run_options_init(fr_run_options *options)
 void fr_run_result_release(fr_run_result *result)
 {
     free(result->loss);
+    free(result->loss_before);
     free(result->step_s);
     free(result->stragglers);
     free(result->compute_s);
@@ -235,6 +236,9 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
     fr_step_record record;
     double step_s = 0;
 
+    if (r->page != NULL) /* what happens before its first operation, too */
+        atomic_store_explicit(&r->page->step, (int32_t)i_step,
+                              memory_order_relaxed);
     FR_TRY(executor->ops->step(executor, i_step, is_traced, &step_s, err));
     FR_TRY(fr_step_monitor_gather(r->monitor, i_step, step_s, &record, err));
     record.n_steps = r->n_steps;
@@ -428,6 +432,8 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     FR_TRY(note_evaluations(r, &result, err));
     result.loss = r->loss;
     result.step_s = r->step_s;
+    result.loss_before = r->saver.loss;
+    r->saver.loss = NULL;
     r->loss = r->step_s = NULL;
     *out = result;
     return FR_OK;
@@ -492,7 +498,9 @@ fr_status fr_run_over(fr_transport *transport, const fr_program *program,
         status = save_weights(&r, &local);
     if (status == FR_OK)
         status = collect(&r, timeline, &result, &local);
-    if (status != FR_OK)
+    if (status == FR_STOPPED) /* all ranks do, and nobody waits */
+        fr_rank_page_fail(r.page, &local);
+    else if (status != FR_OK)
         announce_failure(&r, &local);
     else if (r.page != NULL) {
         atomic_store(&r.page->beat_ns, fr_clock_ns());

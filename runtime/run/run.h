@@ -59,6 +59,7 @@ typedef struct fr_run_result {
     double *step_s;                 /* [n_steps], slowest rank */
     fr_run_evaluation *evaluations; /* [n_evaluations] */
     size_t n_evaluations;
+    double *loss_before; /* [resumed_from_step]; NULL: not known */
     /* Of the steps after warm-up; on GPUs traced steps do not count, for their
      * events slow them. */
     double step_s_median, step_s_p5, step_s_p95;

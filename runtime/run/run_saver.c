@@ -3,7 +3,6 @@
 
 #include "runtime/launch/launch.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,10 +121,9 @@ fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
         return FR_OK;
     FR_TRY(fr_checkpoints_finish(saver->checkpoints, true, err));
     return fr_fail(err, FR_STOPPED,
-                   "stopped by SIG%s after step %lld; the checkpoint in %s is "
+                   "asked to stop, after step %lld; the checkpoint in %s is "
                    "complete: go on with --resume",
-                   sigabbrev_np(all.signal), (long long)i_step,
-                   saver->options->checkpoint_dir);
+                   (long long)i_step, saver->options->checkpoint_dir);
 }
 
 fr_status fr_run_saver_end(fr_run_saver *saver, fr_err *err)

@@ -174,3 +174,25 @@ fr_status fr_faults_check(const fr_faults *faults, int64_t world, fr_err *err)
     }
     return FR_OK;
 }
+
+void fr_faults_forget(fr_faults *faults, int64_t reached)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < faults->n; i++)
+        if (kinds[faults->items[i].kind].has_span ||
+            faults->items[i].first_step > reached)
+            faults->items[n++] = faults->items[i];
+    faults->n = n;
+}
+
+int64_t fr_faults_count(const fr_faults *faults, fr_fault_kind kind,
+                        int64_t reached)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < faults->n; i++)
+        n += faults->items[i].kind == kind &&
+             faults->items[i].first_step <= reached;
+    return n;
+}

@@ -44,6 +44,12 @@ FR_CHECKED fr_status fr_faults_parse(const char *text, fr_faults *out,
 const fr_fault *fr_faults_at(const fr_faults *faults, fr_fault_kind kind,
                              int64_t rank, int64_t step);
 
+/* Those that happen once, and have: of steps up to `reached`. */
+void fr_faults_forget(fr_faults *faults, int64_t reached);
+/* How many of a kind have begun by then. */
+int64_t fr_faults_count(const fr_faults *faults, fr_fault_kind kind,
+                        int64_t reached);
+
 /* Is there one of the kind? */
 bool fr_faults_has(const fr_faults *faults, fr_fault_kind kind);
 /* FR_USAGE where a fault is of a rank that `world` ranks do not have. */

@@ -1,0 +1,224 @@
+/* elastic.c: see elastic.h. */
+#include "cli/run/elastic.h"
+
+#include "cli/run/replan.h"
+#include "cli/run/restart_log.h"
+#include "cli/run/supervise.h"
+#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "runtime/launch/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_RESTARTS 3
+#define LOOK_S 1.0 /* between two looks at the hostfile */
+
+fr_status fr_elastic_parse(const fr_cli *cli, fr_elastic_range *out,
+                           fr_err *err)
+{
+    const char *text = fr_cli_text(cli, FR_OPT_ELASTIC);
+    char least[32];
+    const char *colon = strchr(text, ':');
+    fr_err why;
+
+    if (colon == NULL || (size_t)(colon - text) >= sizeof least)
+        return fr_fail(err, FR_USAGE,
+                       "--elastic '%.40s': give MIN:MAX, such as 2:4", text);
+    (void)snprintf(least, sizeof least, "%.*s", (int)(colon - text), text);
+    if (fr_parse_i64(least, &out->least, &why) != FR_OK ||
+        fr_parse_i64(colon + 1, &out->most, &why) != FR_OK || out->least < 1 ||
+        out->most < out->least || out->most > 1 << 20)
+        return fr_fail(err, FR_USAGE,
+                       "--elastic '%.40s': give MIN:MAX with 1 <= MIN <= MAX",
+                       text);
+    if (!fr_cli_has(cli, FR_OPT_CHECKPOINT))
+        return fr_fail(err, FR_USAGE,
+                       "--elastic needs --checkpoint DIR, and "
+                       "--checkpoint-every N");
+    return FR_OK;
+}
+
+typedef struct elastic {
+    const fr_cli *cli;
+    const fr_plan_file *file; /* the first plan */
+    const fr_faults *faults;
+    fr_elastic_range range;
+    int64_t max_restarts, n_failures;
+    int64_t world;     /* of the running plan ... */
+    int n_threads;     /* ... of its ranks */
+    int64_t n_planned; /* places that it was made for */
+    int64_t n_listed;  /* slots of the hostfile; 0: there is none */
+    double listed_s;   /* when it was read */
+    int64_t reached;   /* the furthest step that was begun, -1: none */
+    int64_t at;        /* the step that is under way, since: */
+    double progress_s;
+    char plan_path[1024]; /* of a later plan; "": the first */
+    fr_restart_log log;
+} elastic;
+
+/* As far as the run has come, at most what it may use. */
+static int64_t n_places(elastic *e)
+{
+    const char *hostfile = fr_cli_text(e->cli, FR_OPT_HOSTFILE);
+    int64_t n = e->range.most, n_slots = 0;
+    fr_err ignored;
+
+    if (hostfile != NULL && fr_clock_s() - e->listed_s > LOOK_S) {
+        if (fr_hostfile_slots(hostfile, &n_slots, &ignored) == FR_OK)
+            e->n_listed = n_slots;
+        e->listed_s = fr_clock_s();
+    }
+    if (e->n_listed > 0 && e->n_listed < n)
+        n = e->n_listed;
+    n -= fr_faults_count(e->faults, FR_FAULT_LOSE, e->reached);
+    n += fr_faults_count(e->faults, FR_FAULT_JOIN, e->reached);
+    return n < e->range.most ? n : e->range.most;
+}
+
+/* Is there room for more ranks than the plan was made for? */
+static bool look(void *context, int64_t step)
+{
+    elastic *e = context;
+
+    if (step != e->at) {
+        e->at = step;
+        e->progress_s = fr_clock_s();
+    }
+    if (step > e->reached)
+        e->reached = step;
+    if (step >= 0)
+        fr_restart_log_resumed(&e->log);
+    return n_places(e) > e->n_planned;
+}
+
+/* The command line of the ranks: another plan, and --resume. */
+static char **make_argv(const elastic *e, bool is_first)
+{
+    const fr_cli *cli = e->cli;
+    char **argv = calloc((size_t)cli->argc + 2, sizeof *argv);
+    static char resume[] = "--resume";
+
+    if (argv == NULL)
+        return NULL;
+    for (int i = 0; i < cli->argc; i++) {
+        const bool is_plan =
+            e->plan_path[0] != '\0' && cli->argv[i] == cli->positional[0];
+        argv[i] = is_plan ? (char *)e->plan_path : cli->argv[i];
+    }
+    if (!is_first && !fr_cli_on(cli, FR_OPT_RESUME))
+        argv[cli->argc] = resume;
+    return argv;
+}
+
+static fr_status run_generation(elastic *e, bool is_first, fr_err *err)
+{
+    char reached[32];
+    char **argv = make_argv(e, is_first);
+
+    if (argv == NULL)
+        return fr_fail_no_memory(err);
+    (void)snprintf(reached, sizeof reached, "%lld", (long long)e->reached);
+    (void)setenv(FR_REACHED_ENV, reached, 1);
+    fr_status status =
+        fr_supervise_ranks(e->cli, argv, e->world, e->n_threads, look, e, err);
+    free(argv);
+    return status;
+}
+
+/* A plan for other places than the one that ran. */
+static fr_status plan_for(elastic *e, int64_t n, fr_err *err)
+{
+    fr_plan_file file;
+    char text[512];
+    const char *dir = fr_cli_text(e->cli, FR_OPT_CHECKPOINT);
+
+    FR_TRY(fr_replan(e->cli, e->file, n, e->range.least, &file, err));
+    (void)snprintf(e->plan_path, sizeof e->plan_path, "%.900s/plan-%lld.json",
+                   dir, (long long)n);
+    FR_TRY(fr_plan_file_save(&file, e->plan_path, err));
+    e->world = fr_plan_world(&file.plan);
+    e->n_threads = file.plan.n_threads;
+    fr_cli_note(e->cli, "forerun: %lld place%s: %s", (long long)n,
+                n == 1 ? "" : "s",
+                fr_plan_describe(&file.plan, text, sizeof text));
+    return FR_OK;
+}
+
+/* What the next generation is: the same plan, where its places are there. */
+static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
+{
+    const int64_t n = n_places(e);
+    fr_restart restart = {.step = e->reached, .ranks_before = e->world};
+
+    if (n < e->range.least)
+        return fr_fail(err, FR_FAILURE,
+                       "%lld place%s left, --elastic wants at least %lld; the "
+                       "last failure: %s",
+                       (long long)n, n == 1 ? " is" : "s are",
+                       (long long)e->range.least, why->text);
+    if (n != e->n_planned && (n < e->world || n > e->n_planned)) {
+        FR_TRY(plan_for(e, n, err));
+        e->n_planned = n;
+    }
+    fr_text_copy_cut(restart.why, sizeof restart.why, why->text);
+    restart.ranks_after = e->world;
+    fr_restart_log_add(&e->log, &restart, e->progress_s);
+    return FR_OK;
+}
+
+static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
+{
+    const bool has_grown =
+        why->status == FR_STOPPED && n_places(e) > e->n_planned;
+
+    if (why->status != FR_FAILURE && !has_grown) {
+        *err = *why;
+        return why->status;
+    }
+    if (!has_grown && ++e->n_failures > e->max_restarts)
+        return fr_fail(err, FR_FAILURE, "given up after %lld restart%s: %s",
+                       (long long)e->max_restarts,
+                       e->max_restarts == 1 ? "" : "s", why->text);
+    fr_cli_note(e->cli, "forerun: %s; going on from the newest checkpoint",
+                has_grown ? "there are more places" : why->text);
+    return prepare_next(e, why, err);
+}
+
+fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
+                         const fr_faults *faults, fr_err *err)
+{
+    elastic e = {.cli = cli,
+                 .file = file,
+                 .faults = faults,
+                 .max_restarts = fr_cli_has(cli, FR_OPT_MAX_RESTARTS)
+                                     ? cli->option[FR_OPT_MAX_RESTARTS].count
+                                     : DEFAULT_RESTARTS,
+                 .world = fr_plan_world(&file->plan),
+                 .n_threads = file->plan.n_threads,
+                 .listed_s = -LOOK_S,
+                 .reached = -1,
+                 .at = -1,
+                 .progress_s = fr_clock_s()};
+    fr_status status = FR_OK;
+
+    FR_TRY(fr_elastic_parse(cli, &e.range, err));
+    if (e.world < e.range.least || e.world > e.range.most)
+        return fr_fail(err, FR_USAGE,
+                       "--elastic %s: the plan is of %lld rank%s",
+                       fr_cli_text(cli, FR_OPT_ELASTIC), (long long)e.world,
+                       e.world == 1 ? "" : "s");
+    FR_TRY(fr_restart_log_begin(&e.log, cli, err));
+    e.n_planned = n_places(&e);
+    for (bool is_first = true; status == FR_OK; is_first = false) {
+        fr_err why = {0};
+        why.status = run_generation(&e, is_first, &why);
+        if (why.status == FR_OK)
+            break;
+        status = go_on(&e, &why, err);
+    }
+    fr_restart_log_release(&e.log);
+    return status;
+}
