@@ -140,6 +140,10 @@ static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
 static const fr_option doctor_options[] = {FR_OPT_COLUMNS, FR_OPT_PROFILE,
                                            FR_OPT_N};
+WORDS(checkpoint_words, "inspect", "verify", "convert")
+
+static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
+                                               FR_OPT_N};
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES,   FR_OPT_MODEL,  FR_OPT_RANKS,
     FR_OPT_SEQ, FR_OPT_TOP,       FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
@@ -238,6 +242,17 @@ const fr_command fr_commands[] = {
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json\n"
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
+    {"checkpoint", fr_cmd_checkpoint,
+     "say what checkpoints hold, whether they are whole, and convert them",
+     "inspect|verify|convert DIR [PLAN]", 2, 3,
+     {IS(WORD), IS(FILE), IS(FILE)}, checkpoint_words, checkpoint_options,
+     NULL,
+     "DIR is what run --checkpoint was given, or one step-N in it; without one "
+     "it is the\nnewest that is complete.  verify reads every byte of all and "
+     "ends with exit code 4\nwhere one is damaged.  convert writes one for the "
+     "ranks of PLAN into -o DIR; a run\nconverts by itself when it resumes.",
+     "  forerun checkpoint inspect checkpoints\n"
+     "  forerun checkpoint convert checkpoints plan-of-8.json -o for-8"},
     {"explain", fr_cmd_explain,
      "say what a plan does, what binds it, what to change next",
      "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2,

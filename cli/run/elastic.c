@@ -56,6 +56,7 @@ typedef struct elastic {
     int64_t at;        /* the step that is under way, since: */
     double progress_s;
     char plan_path[1024]; /* of a later plan; "": the first */
+    char resume[16];      /* the option */
     fr_restart_log log;
 } elastic;
 
@@ -95,21 +96,20 @@ static bool look(void *context, int64_t step)
 }
 
 /* The command line of the ranks: another plan, and --resume. */
-static char **make_argv(const elastic *e, bool is_first)
+static char **make_argv(elastic *e, bool is_first)
 {
     const fr_cli *cli = e->cli;
     char **argv = calloc((size_t)cli->argc + 2, sizeof *argv);
-    static char resume[] = "--resume";
 
     if (argv == NULL)
         return NULL;
     for (int i = 0; i < cli->argc; i++) {
         const bool is_plan =
             e->plan_path[0] != '\0' && cli->argv[i] == cli->positional[0];
-        argv[i] = is_plan ? (char *)e->plan_path : cli->argv[i];
+        argv[i] = is_plan ? e->plan_path : cli->argv[i];
     }
     if (!is_first && !fr_cli_on(cli, FR_OPT_RESUME))
-        argv[cli->argc] = resume;
+        argv[cli->argc] = e->resume;
     return argv;
 }
 
@@ -199,6 +199,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                  .world = fr_plan_world(&file->plan),
                  .n_threads = file->plan.n_threads,
                  .listed_s = -LOOK_S,
+                 .resume = "--resume",
                  .reached = -1,
                  .at = -1,
                  .progress_s = fr_clock_s()};

@@ -63,6 +63,9 @@ typedef struct fr_exporter {
      * torchrun: what follows torchrun's own options), without its end of line.
      * It runs in the folder that the files are in. */
     fr_export_start start;
+    /* With these it saves when it gets SIGUSR1, ends with 75, and goes on when
+     * it is started again; NULL: it cannot. */
+    const char *resume_options;
     FR_CHECKED fr_status (*put_command)(const fr_export_request *request,
                                         fr_buffer *out, fr_err *err);
 } fr_exporter;

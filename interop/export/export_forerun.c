@@ -34,5 +34,6 @@ const fr_exporter fr_exporter_forerun = {
     .target = &fr_target_forerun,
     .write = write_plan,
     .start = FR_START_MPI,
+    .resume_options = "--checkpoint checkpoints --checkpoint-async --resume",
     .put_command = put_command,
 };

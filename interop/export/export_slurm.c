@@ -19,6 +19,10 @@ static void put_directives(const fr_export_request *request, fr_buffer *out)
                          (long long)request->n_ranks_per_node);
     fr_buffer_puts(out, "#SBATCH --exclusive\n"
                         "#SBATCH --output=%x-%j.out\n");
+    if (request->program->resume_options != NULL)
+        fr_buffer_puts(out, "#SBATCH --requeue\n"
+                            "#SBATCH --signal=USR1@300\n"
+                            "#SBATCH --open-mode=append\n");
     if (minutes > 0)
         fr_buffer_printf(out, "#SBATCH --time=%lld\n", (long long)minutes);
 }
@@ -30,6 +34,24 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
                         "\"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                         "export MASTER_ADDR\n"
                         "export MASTER_PORT=29500\n");
+}
+
+/* What saves when it is asked to stop ends with 75, and is started again. */
+static void put_end(const fr_exporter *program, fr_buffer *out)
+{
+    if (program->resume_options == NULL)
+        fr_buffer_putc(out, '\n');
+    else
+        fr_buffer_printf(
+            out,
+            " %s || code=$?\n"
+            "# 75: asked to stop, by Slurm before the time is over "
+            "or the node goes, and saved.\n"
+            "if [ \"$code\" = 75 ]; then\n"
+            "    scontrol requeue \"$SLURM_JOB_ID\"\n"
+            "fi\n"
+            "exit \"$code\"\n",
+            program->resume_options);
 }
 
 static fr_status write_script(const fr_export_request *request,
@@ -49,6 +71,8 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer_puts(text, "set -euo pipefail\n\n"
                          "cd \"$SLURM_SUBMIT_DIR\"\n");
     put_environment(request, text);
+    if (program->resume_options != NULL)
+        fr_buffer_puts(text, "code=0\n");
     fr_buffer_printf(text, "srun --kill-on-bad-exit=1 %s",
                      program->start == FR_START_MPI && !request->has_gpus
                          ? "--mpi=pmix "
@@ -58,7 +82,7 @@ static fr_status write_script(const fr_export_request *request,
                               "\"$SLURM_JOB_ID\" --rdzv_endpoint "
                               "\"$MASTER_ADDR:$MASTER_PORT\"",
                               text, err));
-    fr_buffer_putc(text, '\n');
+    put_end(program, text);
     return fr_buffer_check(text, err);
 }
 

@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "step-12": 12; 0: it is no such name. */
-static int64_t step_of(const char *name)
+int64_t fr_checkpoint_step(const char *name)
 {
     int64_t step = 0;
 
@@ -32,7 +31,7 @@ int64_t fr_checkpoint_older(const char *dir, int64_t below)
     if (list == NULL)
         return 0;
     for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        int64_t step = step_of(entry->d_name);
+        int64_t step = fr_checkpoint_step(entry->d_name);
         if (step < below && step > newest)
             newest = step;
     }
@@ -49,7 +48,7 @@ int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes)
     (void)snprintf(path, sizeof path, "%s/latest", dir);
     if (fr_file_exists(path) &&
         fr_file_read(path, 64, &name, NULL, &why) == FR_OK)
-        named = step_of(fr_text_trim(name));
+        named = fr_checkpoint_step(fr_text_trim(name));
     free(name);
     if (named == 0 && newest > 0)
         fr_buffer_printf(notes,

@@ -8,6 +8,9 @@
 #include "core/base/buffer.h"
 #include "runtime/checkpoint/state.h"
 
+/* "step-12": 12; 0: it is no such name. */
+int64_t fr_checkpoint_step(const char *name);
+
 /* The largest N below `below` of a directory step-N in `dir`; 0: none. */
 int64_t fr_checkpoint_older(const char *dir, int64_t below);
 

@@ -54,9 +54,4 @@ FR_CHECKED fr_status fr_checkpoint_publish(const char *dir,
 /* Waits for the thread, and gives back what the writer holds. */
 void fr_checkpoint_writer_stop(fr_checkpoints *checkpoints);
 
-/* Losses of all steps so far; *out NULL where the manifest has none. */
-FR_CHECKED fr_status fr_losses_read(const char *dir,
-                                    const fr_manifest *manifest, double **out,
-                                    fr_err *err);
-
 #endif

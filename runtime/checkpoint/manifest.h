@@ -46,6 +46,11 @@ FR_CHECKED fr_status fr_manifest_check(const fr_manifest *manifest,
                                        const fr_program *program,
                                        uint64_t data_hash, fr_err *err);
 
+/* Losses of all steps so far, to be freed; *out NULL where there are none. */
+FR_CHECKED fr_status fr_losses_read(const char *dir,
+                                    const fr_manifest *manifest, double **out,
+                                    fr_err *err);
+
 /* "DIR/step-N/rank-I"; returns `path`. */
 char *fr_shard_path(const char *dir, int64_t n_steps_done, int64_t i_file,
                     char path[FR_CHECKPOINT_PATH]);
