@@ -127,27 +127,17 @@ static void name_stragglers(fr_run_watch *watch, const fr_step_record *record)
         watch->named[i] = record->stragglers[i];
 }
 
+/* One that is not finite ends the run, which says so. */
 static void name_loss(fr_run_watch *watch, const fr_step_record *record)
 {
     double usual = NAN;
 
-    switch (fr_spike_add(&watch->losses, record->loss, &usual)) {
-    case FR_SPIKE_NOT_FINITE:
-        fr_cli_note(watch->cli,
-                    "forerun: step %lld: the loss is not finite (%g, gradient "
-                    "norm %g); weights after it are lost",
-                    (long long)record->step, record->loss, record->grad_norm);
-        break;
-    case FR_SPIKE_HIGH:
+    if (fr_spike_add(&watch->losses, record->loss, &usual) == FR_SPIKE_HIGH)
         fr_cli_note(watch->cli,
                     "forerun: step %lld: the loss jumped to %.4f from about "
                     "%.4f (gradient norm %.3g)",
                     (long long)record->step, record->loss, usual,
                     record->grad_norm);
-        break;
-    default:
-        break;
-    }
 }
 
 /* About twenty lines, whatever the number of steps, and a line that is drawn

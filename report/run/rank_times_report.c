@@ -13,8 +13,10 @@ void fr_report_rank_times_json(const fr_run_report *r, fr_json_writer *json)
     if (r->compute_s == NULL) {
         fr_json_put_null(json, "stragglers");
         fr_json_put_null(json, "ranks");
+        fr_json_put_null(json, "monitoring_s");
         return;
     }
+    fr_json_put_double(json, "monitoring_s", r->monitoring_s);
     fr_json_open_array(json, "stragglers");
     for (size_t i = 0; i < r->n_stragglers; i++) {
         const fr_straggler *at = &r->stragglers[i];

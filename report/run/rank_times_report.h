@@ -7,8 +7,8 @@
 
 #include "report/run/run_report.h"
 
-/* "stragglers" and "ranks" of an object that is open; what is not known is
- * null. */
+/* "monitoring_s", "stragglers" and "ranks" of an object that is open; what is
+ * not known is null. */
 void fr_report_rank_times_json(const fr_run_report *report,
                                fr_json_writer *json);
 /* A line a straggler, and a heat map of the ranks, dp across and pipeline

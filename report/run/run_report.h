@@ -40,6 +40,7 @@ typedef struct fr_run_report {
      * of a step: [world_size], NULL: not known; borrowed. */
     const fr_straggler *stragglers;
     size_t n_stragglers;
+    double monitoring_s; /* what looking at a step took rank 0, mean */
     const double *compute_s, *wait_s;
     const fr_plan *grid;  /* that of the ranks */
     const char *topology; /* file that NCCL wrote its topology to; NULL */

@@ -248,9 +248,12 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
         FR_TRY(fr_gradient_dump_write(r->dump, transport,
                                       r->options.gradient_path, err));
     }
-    FR_TRY(check_loss(&record, err));
-    if (transport->rank == 0 && r->options.on_step != NULL)
+    if (transport->rank == 0 && r->options.on_step != NULL) {
+        int64_t begin_ns = fr_clock_ns();
         r->options.on_step(r->options.context, &record);
+        fr_step_monitor_charge(r->monitor, fr_clock_ns() - begin_ns);
+    }
+    FR_TRY(check_loss(&record, err));
     FR_TRY(evaluate(r, i_step + 1, err));
     return fr_run_saver_step(&r->saver, &state, i_step, record.loss, err);
 }
@@ -379,6 +382,7 @@ static fr_status note_ranks(const run *r, fr_run_result *out, fr_err *err)
         memcpy(out->stragglers, found->items,
                found->n * sizeof *out->stragglers);
     out->n_stragglers = found->n;
+    out->monitoring_s = fr_step_monitor_cost_s(r->monitor);
     if (fr_step_monitor_means(r->monitor, out->compute_s, out->wait_s))
         return FR_OK;
     free(out->compute_s);

@@ -30,6 +30,7 @@ struct fr_step_monitor {
     double *part_s;     /* [world * FR_PART_N] of the last step ... */
     double *part_sum_s; /* ... and of all steps after warm-up */
     int64_t n_steps, n_summed;
+    int64_t cost_ns;         /* of n_steps steps */
     int64_t memory_ns;       /* when memory was looked at */
     uint64_t received_bytes; /* until the step before */
 };
@@ -166,16 +167,20 @@ fr_status fr_step_monitor_gather(fr_step_monitor *monitor, int64_t i_step,
     const fr_executor *executor = monitor->executor;
     fr_step_record record = {.step = i_step, .bad_rank = -1};
 
+    int64_t begin_ns = fr_clock_ns();
     look(monitor, step_s);
+    fr_step_monitor_charge(monitor, fr_clock_ns() - begin_ns);
     FR_TRY(fr_transport_all_gather(executor->transport, &monitor->mine,
                                    sizeof monitor->mine, monitor->all, err));
+    begin_ns = fr_clock_ns();
     const fr_step_scalars *scalars = executor->ops->scalars(executor);
     record.loss = scalars->loss_sum;
     record.grad_norm = monitor->has_norm ? scalars->grad_norm : NAN;
     sum_up(monitor, &record);
-    if (monitor->stragglers != NULL &&
-        ++monitor->n_steps > executor->options->n_warmup)
+    if (++monitor->n_steps > executor->options->n_warmup &&
+        monitor->stragglers != NULL)
         FR_TRY(look_for_stragglers(monitor, &record, err));
+    fr_step_monitor_charge(monitor, fr_clock_ns() - begin_ns);
     *out = record;
     return FR_OK;
 }
@@ -186,6 +191,18 @@ fr_step_monitor_stragglers(const fr_step_monitor *monitor)
     return monitor->stragglers != NULL
                ? fr_stragglers_found(monitor->stragglers)
                : NULL;
+}
+
+void fr_step_monitor_charge(fr_step_monitor *monitor, int64_t cost_ns)
+{
+    monitor->cost_ns += cost_ns;
+}
+
+double fr_step_monitor_cost_s(const fr_step_monitor *monitor)
+{
+    return monitor->n_steps > 0
+               ? 1e-9 * (double)monitor->cost_ns / (double)monitor->n_steps
+               : 0;
 }
 
 bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,

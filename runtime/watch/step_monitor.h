@@ -24,6 +24,11 @@ fr_step_monitor_stragglers(const fr_step_monitor *monitor);
 bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,
                            double *wait_s);
 
+/* What looking at a step cost this rank, without the wait for others; what is
+ * done with a record is added by who does it. */
+void fr_step_monitor_charge(fr_step_monitor *monitor, int64_t cost_ns);
+double fr_step_monitor_cost_s(const fr_step_monitor *monitor); /* mean */
+
 /* Collective: the step took step_s on this rank.  The record is the same on
  * all ranks but for the loss, which is this one's. */
 FR_CHECKED fr_status fr_step_monitor_gather(fr_step_monitor *monitor,
