@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SOURCES = 64, FEW = 6, N_DRAWS = 12 };
+enum { MOST_SOURCES = 64, FEW = 3, N_DRAWS = 12 };
 
 typedef struct source {
     char name[96];
@@ -37,8 +37,9 @@ typedef struct sources {
 } sources;
 
 static const fr_stack_prior usual = {
+    .mean = 0.05,
     .common = 0.1,
-    .share = {0.15, 0.5, 0.5, 0.4, 0.5, 0.5, 0.5, 0.3, 0.3},
+    .share = {0.15, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2},
     .alike = 0.1,
     .size = {3, 3, 3, 3, 3, 3},
     .kind = {1, 1, 1, 1},
@@ -192,7 +193,7 @@ static void print_list(const double *x, int n, const char *end)
 
 static void print_prior(const char *without, const fr_stack_prior *p)
 {
-    printf("{\"%s\",\n {%.3g, ", without, p->common);
+    printf("{\"%s\",\n {%.3g, %.3g, ", without, p->mean, p->common);
     print_list(p->share, FR_RUN_SHARE_N, ",\n  ");
     printf("%.3g, ", p->alike);
     print_list(p->size, FR_RUN_SIZE_N, ", ");

@@ -48,6 +48,18 @@ static double log_ratio(const fr_run_point *run)
     return log(run->measured_s / run->predicted_s);
 }
 
+/* Without what all stacks have in common. */
+static double residual(const fr_stack_prior *prior, const fr_run_point *run)
+{
+    return log_ratio(run) - prior->mean;
+}
+
+static fr_student about_mean(const fr_stack_prior *prior, fr_student value)
+{
+    value.mean += prior->mean;
+    return value;
+}
+
 static fr_status make_process(const fr_stack_prior *prior,
                               const fr_run_point *runs, const size_t *used,
                               size_t n, fr_process **out, fr_err *err)
@@ -62,7 +74,7 @@ static fr_status make_process(const fr_stack_prior *prior,
             cov[i * n + k] = covariance(prior, &a->features, &b->features);
         }
         cov[i * n + i] += square(prior->noise);
-        y[i] = log_ratio(a);
+        y[i] = residual(prior, a);
     }
     fr_status status = fr_process_create(cov, y, n, prior->dof, out, err);
     free(cov);
@@ -88,7 +100,8 @@ static size_t worst_outlier(const fr_stack *s)
     size_t worst = s->n_used;
     for (size_t i = 0; i < s->n_used; i++) {
         fr_student others = fr_process_without(s->process, i);
-        double tail = fr_student_tail(&others, log_ratio(&s->runs[s->used[i]]));
+        double tail =
+            fr_student_tail(&others, residual(&s->prior, &s->runs[s->used[i]]));
         if (tail < least) {
             least = tail;
             worst = i;
@@ -186,12 +199,14 @@ fr_student fr_stack_at(const fr_stack *s, const fr_run_features *features)
 {
     double cross[FR_STACK_MOST_RUNS];
     cross_of(s, features, cross);
-    return fr_process_at(s->process, cross, own_variance(s, features));
+    return about_mean(
+        &s->prior, fr_process_at(s->process, cross, own_variance(s, features)));
 }
 
 fr_student fr_stack_before(const fr_stack *s, const fr_run_features *features)
 {
-    return (fr_student){.scale = sqrt(own_variance(s, features)),
+    return (fr_student){.mean = s->prior.mean,
+                        .scale = sqrt(own_variance(s, features)),
                         .dof = s->prior.dof};
 }
 
@@ -240,7 +255,7 @@ fr_student fr_stack_without(const fr_stack *s, size_t i)
 {
     for (size_t k = 0; k < s->n_used; k++)
         if (s->used[k] == i)
-            return fr_process_without(s->process, k);
+            return about_mean(&s->prior, fr_process_without(s->process, k));
     return fr_stack_at(s, &s->runs[i].features);
 }
 
@@ -254,6 +269,8 @@ void fr_stack_factors(const fr_stack *s, const fr_run_features *features,
         for (size_t i = 0; i < s->n_used; i++)
             sum += weights[i] * s->runs[s->used[i]].features.share[j];
         share[j] = square(s->prior.share[j]) * sum;
+        if (j < FR_RUN_LAUNCHES) /* parts of the step, which add up to it */
+            share[j] += s->prior.mean;
         of_shares += share[j] * features->share[j];
         share[j] = exp(share[j]);
     }

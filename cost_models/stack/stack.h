@@ -2,12 +2,13 @@
  * stack.h: what a stack (software on hardware) takes beside what is predicted,
  * learned from steps of it that were measured.
  *
- * log(measured / predicted) of the steps of a stack is a Student-t process of
- * mean 0 (core/numbers/student.h): a common factor, one for each part of the
- * step by its share of it, fixed times for a step and for each pass over a
- * layer, what steps of like size and kind have in common, and noise.  How
- * large each of them is in the field stands in the prior; what is measured of
- * this stack conditions it.
+ * log(measured / predicted) of the steps of a stack is a Student-t process
+ * (core/numbers/student.h) about what the field's stacks have in common, a mean
+ * above 0, for a step takes more than the sum of its parts: a common factor,
+ * one for each part of the step by its share of it, fixed times for a step and
+ * for each pass over a layer, what steps of like size and kind have in common,
+ * and noise.  How large each of them is in the field stands in the prior; what
+ * is measured of this stack conditions it.
  */
 #ifndef FR_COST_MODELS_STACK_STACK_H
 #define FR_COST_MODELS_STACK_STACK_H
@@ -18,6 +19,7 @@
 
 /* Standard deviations are of logarithms.  Nothing but doubles. */
 typedef struct fr_stack_prior {
+    double mean; /* of log(measured / predicted) over stacks, > 0 */
     double common;
     double share[FR_RUN_SHARE_N]; /* of a part that is all of the step */
     double alike;                 /* of steps alike in size and kind */
