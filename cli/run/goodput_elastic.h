@@ -18,10 +18,11 @@ typedef struct fr_elastic_request {
 } fr_elastic_request;
 
 /*
- * out->items[k - 1]: the rate of steps with k nodes missing, of that with
- * all, under the best plan for each; that of the next smaller number for which there is a plan, 0 where there is
- * none.  Of many numbers not every one is tuned.  fr_vec_release() frees.
- * FR_INFEASIBLE: there is no plan for any of them, or the nodes are no GPUs.
+ * out->items[k - 1]: the rate of steps with k nodes missing, of that with all,
+ * under the best plan for each; where there is none, that of the next smaller
+ * number; 0: of none.  Of many numbers not every one is tuned.
+ * fr_vec_release() frees.  FR_INFEASIBLE: there is no plan for any of them, or
+ * the nodes are no GPUs.
  */
 FR_CHECKED fr_status fr_goodput_speeds(const fr_inputs *inputs,
                                        const fr_elastic_request *request,
