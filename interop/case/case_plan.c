@@ -239,8 +239,6 @@ static void read_overlap(const fr_case *row, const fr_framework *how,
     plan->is_optimizer_offloaded =
         fr_case_find_switch(other, "optimizer offload") == 1 ||
         fr_case_find_switch(other, "offload_optimizer") == 1;
-    if (fr_case_find_switch(other, "activation_offload") == 1)
-        plan->activation_offload_frac = 1.0;
 }
 
 static fr_status read_recompute(const fr_case *row, fr_case_setup *setup,
@@ -321,6 +319,18 @@ static void read_kernels(const fr_case *row, const fr_framework *how,
         setup->job.dropout = 0.0;
 }
 
+/* Of all layers, or of so many of a rank's. */
+static void read_offload(const fr_case *row, fr_case_setup *setup)
+{
+    const char *other = row->field[FR_CASE_OTHER_OPTS];
+    double n_own = (double)setup->model.n_layers / setup->plan.pp;
+    double n = (double)fr_case_find_number(other, "cpu_offloading_num_layers");
+    if (fr_case_find_switch(other, "activation_offload") == 1 || n > n_own)
+        n = n_own;
+    if (n > 0)
+        setup->plan.activation_offload_frac = n / n_own;
+}
+
 /* Experts are split as tp is (Megatron's default), as far as the ranks of a
  * stage go round: etp x ep divides them. */
 static void read_expert_split(const fr_case *row, fr_plan *plan)
@@ -352,6 +362,7 @@ fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
     read_switches(row, plan, &given);
     fr_framework_set_plan(how, given, plan);
     read_kernels(row, how, setup);
+    read_offload(row, setup);
     read_expert_split(row, plan);
     model->vocab = fr_framework_vocab(how, plan, model);
     return FR_OK;

@@ -286,6 +286,17 @@ int fr_case_parse_flash_kind(const char *text)
     return fr_case_has(text, "FlashAttention-2") ? FR_FLASH_2 : -1;
 }
 
+int64_t fr_case_find_number(const char *text, const char *name)
+{
+    const char *at = strcasestr(text, name);
+    if (at == NULL)
+        return 0;
+    at += strlen(name);
+    if ((*at != '=' && *at != ':') || !isdigit((unsigned char)at[1]))
+        return 0;
+    return strtol(at + 1, NULL, 10);
+}
+
 int fr_case_find_switch(const char *text, const char *name)
 {
     const char *at = strcasestr(text, name);

@@ -61,6 +61,8 @@ int fr_case_parse_flash_kind(const char *text);
 int fr_case_parse_switch(const char *text);
 /* "overlap_grad_reduce=True" within other options; -1: not said. */
 int fr_case_find_switch(const char *text, const char *name);
+/* "cpu_offloading_num_layers=40" within other options; 0: not said. */
+int64_t fr_case_find_number(const char *text, const char *name);
 
 /* "A100-SXM-80GB", "H100-SXM-96GB HBM2e 2.4TB/s (500W cap)". */
 typedef struct fr_case_gpu {

@@ -160,6 +160,10 @@ static void test_switches(void)
     CHECK_INT(fr_case_parse_flash("no (an old default)"), 0);
     CHECK_INT(fr_case_parse_flash(""), -1);
     CHECK_INT(fr_case_parse_flash("math"), 0);
+    CHECK_INT(fr_case_find_number("fsdp cpu_offloading_num_layers=38",
+                                  "cpu_offloading_num_layers"),
+              38);
+    CHECK_INT(fr_case_find_number("num_layers=many", "num_layers"), 0);
     CHECK_INT(fr_case_parse_flash("yes (FlashAttention-2: by default)"), 1);
     CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-2: by default)"),
               FR_FLASH_2);

@@ -1,0 +1,60 @@
+#!/bin/sh
+# compare.sh RESULT.json: the scored rows of a validation against
+# tests/validate/reached.tsv, the result that was committed last.  Prints the
+# rows whose error changed by half a point and more, and the sources whose mean
+# did; exit code 4 where a source's mean got worse by more than two points.
+# UPDATE=1 writes reached.tsv anew: review the diff.
+set -eu
+reached="$(dirname "$0")/reached.tsv"
+now=$(mktemp)
+trap 'rm -f "$now"' EXIT
+# Steps have measured_s, memory's rows measured_bytes; what is not scored
+# comes last.
+awk -F '"' '
+    $2 == "unscored" { exit }
+    $2 == "id" { id = $4; is_step = 0 }
+    $2 == "source" { source = $4 }
+    $2 == "measured_s" { is_step = 1 }
+    $2 == "rel_err" && is_step {
+        value = $3
+        gsub(/[ :,]/, "", value)
+        printf "%s\t%s\t%.4f\n", source, id, value
+    }' "$1" | LC_ALL=C sort >"$now"
+if [ "${UPDATE:-}" = 1 ]; then
+    cp "$now" "$reached"
+    exit 0
+fi
+awk -F '\t' '
+    function size(x) { return x < 0 ? -x : x }
+    NR == FNR { before[$1 FS $2] = $3; next }
+    !(($1 FS $2) in before) { n_new++; next }
+    {
+        old = before[$1 FS $2]
+        n_seen++
+        n[$1]++
+        was[$1] += size(old)
+        is[$1] += size($3)
+        if (size($3 - old) >= 0.005) {
+            if (n_changed++ < 30)
+                printf "%-30.30s  %-44.44s %+7.1f %% -> %+.1f %%\n", $1, $2,
+                       100 * old, 100 * $3
+        }
+    }
+    END {
+        for (key in before)
+            n_before++
+        printf "%d rows, %d of them changed by half a point and more, ",
+               n_seen, n_changed
+        printf "%d new, %d gone\n", n_new, n_before - n_seen
+        for (source in n) {
+            a = 100 * was[source] / n[source]
+            b = 100 * is[source] / n[source]
+            if (size(b - a) < 0.5)
+                continue
+            printf "%-36.36s mean error %5.1f %% -> %.1f %%%s\n", source, a, b,
+                   (b > a + 2 ? "  worse" : "")
+            if (b > a + 2)
+                is_worse = 1
+        }
+        exit is_worse ? 4 : 0
+    }' "$reached" "$now"
