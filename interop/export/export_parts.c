@@ -26,15 +26,25 @@ fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
     return FR_OK;
 }
 
+/* A name that others gave: a new line in it would end the comment, and begin a
+ * command of the script. */
+static void put_on_line(const char *text, fr_buffer *out)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        fr_buffer_putc(out, iscntrl((unsigned char)*c) ? ' ' : *c);
+}
+
 void fr_export_put_header(const fr_export_request *request,
                           const fr_target *target, const char *prefix,
                           fr_buffer *out)
 {
     const fr_plan_file *file = request->file;
     char name[512];
-    fr_buffer_printf(out, "%sWritten by forerun from %s: %s\n", prefix,
-                     fr_path_name(request->plan_path), file->model.name);
-    fr_buffer_printf(out, "%sPlan: %s\n", prefix,
+    fr_buffer_printf(out, "%sWritten by forerun from ", prefix);
+    put_on_line(fr_path_name(request->plan_path), out);
+    fr_buffer_puts(out, ": ");
+    put_on_line(file->model.name, out);
+    fr_buffer_printf(out, "\n%sPlan: %s\n", prefix,
                      fr_plan_describe(&file->plan, name, sizeof name));
     if (file->has_prediction)
         fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g tokens/s\n",
