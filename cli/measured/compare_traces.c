@@ -159,11 +159,11 @@ static fr_status print_text(const fr_cli *cli, const fr_losses *predicted,
 {
     fr_buffer text;
     fr_answer_open(cli, &text);
-    fr_buffer_printf(&text,
-                     "predicted: %s\nmeasured: %s, %zu ranks, %llu "
-                     "steps\n\n",
-                     cli->positional[0], cli->positional[1], measured->n,
-                     (unsigned long long)measured->n_steps);
+    fr_buffer_printf(
+        &text, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s\n\n",
+        cli->positional[0], cli->positional[1], measured->n,
+        measured->n == 1 ? "" : "s", (unsigned long long)measured->n_steps,
+        measured->n_steps == 1 ? "" : "s");
     fr_status status = put_categories(predicted, measured, &text, err);
     fr_buffer_putc(&text, '\n');
     if (status == FR_OK)
