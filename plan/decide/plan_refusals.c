@@ -23,6 +23,22 @@ REFUSAL(is_encoder)
     return model->kind == FR_MODEL_ENCODER;
 }
 
+/* Losses on the first token have no labels to learn. */
+REFUSAL(is_other_encoder)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_ENCODER &&
+           (!model->has_mlm_head || model->has_pooler);
+}
+
+/* Nobody adds up the gradients of what its ends have for a part of the rows.
+ */
+REFUSAL(is_encoder_in_rows)
+{
+    UNUSED_BUT(job);
+    return model->kind == FR_MODEL_ENCODER && plan->is_sequence_parallel;
+}
+
 REFUSAL(has_experts)
 {
     UNUSED_BUT(model);
@@ -229,7 +245,12 @@ enum {
 const fr_plan_refusal fr_plan_refusals[] = {
     {"a plain list of layers", "choose a decoder transformer", BOTH, 0,
      is_list},
-    {"an encoder", "choose a decoder transformer", BOTH, 0, is_encoder},
+    {"an encoder, on GPUs", "choose a decoder transformer", GPU, 0, is_encoder},
+    {"an encoder of images, or with a pooler",
+     "choose an encoder with a masked-token head alone (BertForMaskedLM)", CPU,
+     0, is_other_encoder},
+    {"an encoder with sequence parallelism", "leave sequence-parallel out", CPU,
+     BIT(SEQUENCE_PARALLEL), is_encoder_in_rows},
     {"a mixture of experts, on GPUs", "choose a dense model", GPU, 0,
      has_experts},
     {"experts without gates or with biases", "choose gated experts", CPU, 0,

@@ -5,10 +5,15 @@
 #include "runtime/kernels_cpu/kernels_simd.h"
 #include "runtime/kernels_cpu/narrow/narrow.h"
 
-/* Row of the local shard that holds a token; -1: another shard's. */
+/* Row of the local shard that holds a token; -1: another shard's.  A table
+ * whose first row is that of all tokens is whole on each rank: one adds it to
+ * the sum, all have its gradient. */
 static int64_t local_row(const fr_kernel_call *call, int32_t token)
 {
     int64_t n_local = call->instr->embed.n_local;
+    if ((call->instr->flags & FR_INSTR_FIRST_ROW) != 0)
+        return call->coordinate == 0 || call->instr->op == FR_OP_EMBED_BWD ? 0
+                                                                           : -1;
     int64_t row = token - call->coordinate * n_local;
     return row >= 0 && row < n_local ? row : -1;
 }

@@ -94,8 +94,8 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
             uint64_t from = tensor->first + (uint64_t)(row * cols + col);
             int64_t whole_col = fr_tensor_global_col(tensor, col, place);
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
-            if (!has[from] || to->at == NULL)
-                continue;
+            if (whole_col >= global_cols || !has[from] || to->at == NULL)
+                continue; /* a bias of the vocabulary is padded too */
             to->at[into] = flat[from];
             to->has[into] = 1;
         }

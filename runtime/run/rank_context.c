@@ -1,9 +1,11 @@
 /* rank_context.c: see rank_context.h. */
 #include "runtime/run/rank_context.h"
 
+#include "core/numbers/rng.h"
 #include "plan/decide/grid.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
                                fr_data *data, fr_rank_context *out, fr_err *err)
@@ -59,6 +61,29 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
     };
 }
 
+/*
+ * What an encoder learns: the tokens themselves, some of which it does not see
+ * (Devlin et al. 2018, arXiv 1810.04805, of whose 15 % all are masked here; the
+ * loss is that of all positions).  Which does not depend on the layout.
+ */
+static void mask(const fr_rank_context *rank, int64_t i_step, int64_t first,
+                 int64_t n, int32_t *tokens)
+{
+    const fr_program *program = rank->program;
+    const fr_sequence_share share = share_of(rank);
+    const int64_t len = fr_sequence_share_len(share, program->job.seq);
+    int32_t *targets = tokens + n * len;
+
+    memcpy(targets, tokens, (size_t)(n * len) * sizeof *tokens);
+    for (int64_t i = 0; i < n * len; i++) {
+        const int64_t at = fr_sequence_position(share, len, i % len);
+        if (fr_hash_uniform(program->job.seed, (uint64_t)i_step,
+                            (uint64_t)(first + i / len),
+                            (uint64_t)at + 1) < 0.15)
+            tokens[i] = (int32_t)program->model.vocab - 1;
+    }
+}
+
 fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
                               const fr_instr *instr, int64_t i_step,
                               void *tokens, fr_err *err)
@@ -70,6 +95,9 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
 
     if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
-    return fr_data_load(rank->data, i_step, first, instr->tokens.batch,
-                        share_of(rank), tokens, err);
+    FR_TRY(fr_data_load(rank->data, i_step, first, instr->tokens.batch,
+                        share_of(rank), tokens, err));
+    if (program->model.kind == FR_MODEL_ENCODER)
+        mask(rank, i_step, first, instr->tokens.batch, tokens);
+    return FR_OK;
 }

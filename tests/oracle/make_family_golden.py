@@ -48,6 +48,10 @@ FAMILIES = {
     "llama3": family("llama", rope_scaling=dict(
         rope_type="llama3", factor=8.0, low_freq_factor=1.0,
         high_freq_factor=4.0, original_max_position_embeddings=20)),
+    "bert": dict(model_type="bert", architectures=["BertForMaskedLM"],
+                 num_hidden_layers=2, hidden_size=32, num_attention_heads=4,
+                 num_key_value_heads=4, intermediate_size=80, vocab_size=97,
+                 max_position_embeddings=64, layer_norm_eps=1e-12),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -63,7 +67,7 @@ class Model:
         self.heads, self.kv = c["num_attention_heads"], c["num_key_value_heads"]
         self.d = c.get("head_dim", self.c // self.heads)
         self.v, self.layers = c["vocab_size"], c["num_hidden_layers"]
-        self.is_neox = self.type == "gpt_neox"
+        self.is_neox = self.type in ("gpt_neox", "bert")
         self.eps = c["layer_norm_eps"] if self.is_neox else c["rms_norm_eps"]
         self.theta = c.get("rope_theta", 10000.0)
         self.rotated = int(self.d * c.get("rotary_pct", 1.0))
@@ -234,6 +238,9 @@ class Model:
         gate, up = h.split(self.f, -1)
         return self.linear(self.act(gate) * up, n["fc2"])
 
+    def step_loss(self, step, flat):
+        return self.loss(flat[:-1], flat[1:])
+
     def loss(self, x, y):
         first = "wte.weight" if self.is_neox else "embed_tokens.weight"
         h = F.embedding(x, self.w[first])
@@ -251,6 +258,87 @@ class Model:
         h = self.norm(h, "ln_f" if self.is_neox else "norm")
         head = self.w[first if self.is_tied else "lm_head.weight"]
         return F.cross_entropy(F.linear(h, head), y)
+
+
+class Bert(Model):
+    """BertForMaskedLM; the loss is that of all tokens."""
+
+    def name_tensors(self):
+        c = self.c
+        self.is_tied = True
+        self.add("wte.weight", self.v, c, 0.0, 0.31)
+        self.add("wpe.weight", self.config["max_position_embeddings"], c, 0.0,
+                 0.23)
+        self.add("types", 2, c, 0.0, 0.17)
+        self.add_pair("embed_norm", c)
+        for i in range(self.layers):
+            p = f"h.{i}."
+            self.add_norm(p + "ln_1", c)
+            self.add_norm(p + "ln_2", c)
+            self.add_linear(p + "attn.c_attn", 3 * c, c, True)
+            self.add_linear(p + "attn.c_proj", c, c, True)
+            self.add_linear(p + "mlp.c_fc", self.f, c, True)
+            self.add_linear(p + "mlp.c_proj", c, self.f, True)
+        self.add("dense", c, c, 0.0, 0.27)
+        self.add("dense_bias", 1, c, 0.0, 0.13)
+        self.add_pair("dense_norm", c)
+        self.add("vocab_bias", 1, self.v, 0.0, 0.12)
+
+    def add_pair(self, name, width):
+        self.add(name, 1, width, 1.0, 0.21)
+        self.add(name + "_bias", 1, width, 0.0, 0.11)
+
+    def norm_pair(self, x, name):
+        return F.layer_norm(x, [self.c], self.w[name][0],
+                            self.w[name + "_bias"][0], self.eps)
+
+    def attention(self, x, p):
+        t = x.shape[0]
+        q, k, v = (a.view(t, self.heads, -1).transpose(0, 1)
+                   for a in self.linear(x, p + "attn.c_attn").chunk(3, -1))
+        o = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.d), -1) @ v
+        return self.linear(o.transpose(0, 1).reshape(t, -1), p + "attn.c_proj")
+
+    def loss(self, x, y):
+        h = F.embedding(x, self.w["wte.weight"])
+        h = h + self.w["wpe.weight"][:len(x)] + self.w["types"][0]
+        h = self.norm_pair(h, "embed_norm")
+        for i in range(self.layers):
+            p = f"h.{i}."
+            h = self.norm(h + self.attention(h, p), p + "ln_1")
+            wide = F.gelu(self.linear(h, p + "mlp.c_fc"))
+            h = self.norm(h + self.linear(wide, p + "mlp.c_proj"), p + "ln_2")
+        h = F.linear(h, self.w["dense"], self.w["dense_bias"][0])
+        h = self.norm_pair(F.gelu(h), "dense_norm")
+        h = F.linear(h, self.w["wte.weight"], self.w["vocab_bias"][0])
+        return F.cross_entropy(h, y)
+
+    def step_loss(self, step, flat):
+        """Of two samples, whose masks are drawn as the runtime draws them."""
+        losses = []
+        for sample in range(2):
+            x = flat[:-1].clone()
+            for i in range(len(x)):
+                if uniform(1, step, sample, i + 1) < 0.15:
+                    x[i] = self.v - 1
+            losses.append(self.loss(x, flat[:-1]))
+        return sum(losses) / 2
+
+
+def mix(x):
+    x ^= x >> 30
+    x = x * 0xbf58476d1ce4e5b9 % 2**64
+    x ^= x >> 27
+    x = x * 0x94d049bb133111eb % 2**64
+    return x ^ x >> 31
+
+
+def uniform(*words):
+    """core/numbers/rng.h: fr_hash_uniform."""
+    x = 0
+    for word in words:
+        x = mix(((x ^ word) + 0x9e3779b97f4a7c15) % 2**64)
+    return (x >> 11) * 2.0**-53
 
 
 def rescaled(inverse, c):
@@ -298,9 +386,9 @@ def train(m):
                    weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=LR, betas=(BETA1, BETA2), eps=EPS)
     losses, first = [], None
-    for _ in range(STEPS):
+    for step in range(STEPS):
         optimizer.zero_grad()
-        loss = m.loss(flat[:-1], flat[1:])
+        loss = m.step_loss(step, flat)
         loss.backward()
         losses.append(loss.item())
         if first is None:
@@ -310,7 +398,7 @@ def train(m):
 
 
 def emit(name, config):
-    m = Model(config)
+    m = (Bert if config["model_type"] == "bert" else Model)(config)
     losses, first = train(m)
     print(f"static const family_tensor family_{name}_tensors[] = {{")
     for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):

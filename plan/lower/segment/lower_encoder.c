@@ -85,6 +85,7 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
         lower_temp(context, lower_bytes(context, s->rows, s->hidden));
     instr = lower_look_up(context, FR_OP_EMBED_FWD, m->n_token_types,
                           m->n_token_types);
+    instr->flags |= FR_INSTR_FIRST_ROW;
     instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, e->types);
     instr->ref[FR_EMBED_FWD_OUT] = types;
     lower_add(context, types, sum, s->rows * s->hidden);
@@ -163,6 +164,7 @@ void lower_encoder_embed(lower_context *context, const lower_ends *ends,
     instr =
         lower_look_up(context, FR_OP_EMBED_BWD, context->model->n_token_types,
                       context->model->n_token_types);
+    instr->flags |= FR_INSTR_FIRST_ROW;
     instr->ref[FR_EMBED_BWD_DOUT] = dy;
     instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, e->types);
 }
@@ -203,6 +205,7 @@ static void masked_token_head(lower_context *context,
     fr_ref stats = lower_temp(context, stats_bytes(context));
     lower_product_fwd(context, NULL, &dense, x, h);
     fr_instr *instr = lower_emit(context, FR_OP_GELU_FWD);
+    instr->activation = (uint8_t)context->model->activation;
     instr->vector.n = rows * c;
     instr->ref[FR_GELU_FWD_X] = h;
     instr->ref[FR_GELU_FWD_Y] = act;
@@ -219,6 +222,7 @@ static void masked_token_head(lower_context *context,
     lower_sum_rows(context, partial, y);
     lower_norm_bwd(context, &norm, y, act, stats, y, false);
     instr = lower_emit(context, FR_OP_GELU_BWD);
+    instr->activation = (uint8_t)context->model->activation;
     instr->vector.n = rows * c;
     instr->ref[FR_GELU_BWD_DY] = y;
     instr->ref[FR_GELU_BWD_X] = h;

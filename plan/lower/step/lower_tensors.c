@@ -131,7 +131,15 @@ typedef struct more_spec {
     uint8_t sharded_dim;
     int64_t rows, cols, global_rows, global_cols;
     const char *name;
+    bool is_zero; /* at the beginning: a bias */
 } more_spec;
+
+static fr_tensor_init first_value(const more_spec *spec)
+{
+    if (spec->is_zero)
+        return FR_TENSOR_INIT_ZERO;
+    return spec->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL;
+}
 
 static bool push_specs(lower_rank *rank, const more_spec *specs, size_t n,
                        uint32_t first_id, uint64_t unit_first, int32_t layer)
@@ -139,18 +147,17 @@ static bool push_specs(lower_rank *rank, const more_spec *specs, size_t n,
     bool is_ok = true;
     for (size_t i = 0; is_ok && i < n; i++) {
         const more_spec *p = &specs[i];
-        const tensor_spec tensor = {
-            .id = first_id + (uint32_t)i,
-            .at = p->at,
-            .rows = p->rows,
-            .cols = p->cols,
-            .global_rows = p->global_rows,
-            .global_cols = p->global_cols,
-            .sharded_dim = p->sharded_dim,
-            .init = p->rows == 1 ? FR_TENSOR_INIT_ONE : FR_TENSOR_INIT_NORMAL,
-            .std = 0.02,
-            .gpt2_name = p->name,
-            .llama_name = p->name};
+        const tensor_spec tensor = {.id = first_id + (uint32_t)i,
+                                    .at = p->at,
+                                    .rows = p->rows,
+                                    .cols = p->cols,
+                                    .global_rows = p->global_rows,
+                                    .global_cols = p->global_cols,
+                                    .sharded_dim = p->sharded_dim,
+                                    .init = first_value(p),
+                                    .std = 0.02,
+                                    .gpt2_name = p->name,
+                                    .llama_name = p->name};
         is_ok = push_tensor(rank, &tensor, unit_first, layer);
     }
     return is_ok;
@@ -200,32 +207,33 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
     const int64_t kn = is_latent ? m->kv_lora_rank : s->head_dim;
     const int64_t q = s->q_heads * s->head_dim;
     const more_spec specs[] = {
-        {l->q_norm, 0, 1, qn, 1, qn, "q_norm"},
-        {l->k_norm, 0, 1, kn, 1, kn, "k_norm"},
-        {l->q_down, 0, m->q_lora_rank, c, m->q_lora_rank, c, "q_a_proj"},
-        {l->q_up, 1, q, q_in, q * tp, q_in, "q_b_proj"},
-        {l->kv_down, 0, kv_in, c, kv_in, c, "kv_a_proj"},
+        {l->q_norm, 0, 1, qn, 1, qn, "q_norm", false},
+        {l->k_norm, 0, 1, kn, 1, kn, "k_norm", false},
+        {l->q_down, 0, m->q_lora_rank, c, m->q_lora_rank, c, "q_a_proj", false},
+        {l->q_up, 1, q, q_in, q * tp, q_in, "q_b_proj", false},
+        {l->kv_down, 0, kv_in, c, kv_in, c, "kv_a_proj", false},
         {l->kv_up, 1, kv_out, m->kv_lora_rank, kv_out * tp, m->kv_lora_rank,
-         "kv_b_proj"},
-        {l->router, 0, all, c, all, c, "router"},
-        {l->shared_gate, 0, 1, c, 1, c, "shared_gate"},
-        {l->shared_fc1.w, 1, s->shared_fc1, c, gate * shared, c, "shared_up"},
+         "kv_b_proj", false},
+        {l->router, 0, all, c, all, c, "router", false},
+        {l->shared_gate, 0, 1, c, 1, c, "shared_gate", false},
+        {l->shared_fc1.w, 1, s->shared_fc1, c, gate * shared, c, "shared_up",
+         false},
         {l->shared_fc1.b, 2, 1, s->shared_fc1, 1, gate * shared,
-         "shared_up_bias"},
-        {l->shared_fc2.w, 2, c, s->shared_ffn, c, shared, "shared_down"},
-        {l->shared_fc2.b, 0, 1, c, 1, c, "shared_down_bias"},
-        {l->mtp_norm[0], 0, 1, c, 1, c, "hnorm"},
-        {l->mtp_norm[1], 0, 1, c, 1, c, "enorm"},
-        {l->mtp_last[0], 0, 1, c, 1, c, "last_norm"},
-        {l->mtp_last[1], 0, 1, c, 1, c, "last_norm_bias"},
-        {l->mtp_join, 0, c, 2 * c, c, 2 * c, "eh_proj"},
+         "shared_up_bias", true},
+        {l->shared_fc2.w, 2, c, s->shared_ffn, c, shared, "shared_down", false},
+        {l->shared_fc2.b, 0, 1, c, 1, c, "shared_down_bias", true},
+        {l->mtp_norm[0], 0, 1, c, 1, c, "hnorm", false},
+        {l->mtp_norm[1], 0, 1, c, 1, c, "enorm", false},
+        {l->mtp_last[0], 0, 1, c, 1, c, "last_norm", false},
+        {l->mtp_last[1], 0, 1, c, 1, c, "last_norm_bias", true},
+        {l->mtp_join, 0, c, 2 * c, c, 2 * c, "eh_proj", false},
         {l->expert_fc1.w, 1, e * s->expert_fc1, c, all * gate * wide, c,
-         "experts_up"},
+         "experts_up", false},
         {l->expert_fc1.b, 1, e, s->expert_fc1, all, gate * wide,
-         "experts_up_bias"},
+         "experts_up_bias", true},
         {l->expert_fc2.w, 2, e * c, s->expert_ffn, all * c, wide,
-         "experts_down"},
-        {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias"},
+         "experts_down", false},
+        {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias", true},
     };
     const size_t before = rank->tensors.n;
     bool is_ok = push_specs(rank, specs, FR_LENGTH(specs), more_id(unit->layer),
@@ -324,23 +332,23 @@ static bool push_encoder_ends(lower_rank *rank, bool is_final)
     const int64_t c = s->hidden;
     const int64_t patch = m->n_channels * m->patch_size * m->patch_size;
     const more_spec specs[] = {
-        {e->types, 0, m->n_token_types, c, m->n_token_types, c, "types"},
-        {e->norm_w, 0, 1, c, 1, c, "embed_norm"},
-        {e->norm_b, 0, 1, c, 1, c, "embed_norm_bias"},
-        {e->patch, 0, c, patch, c, patch, "patch"},
-        {e->patch_b, 0, 1, c, 1, c, "patch_bias"},
-        {e->first_token, 0, 1, c, 1, c, "first_token"},
-        {h->pooler, 0, c, c, c, c, "pooler"},
-        {h->pooler_b, 0, 1, c, 1, c, "pooler_bias"},
-        {h->dense, 0, c, c, c, c, "dense"},
-        {h->dense_b, 0, 1, c, 1, c, "dense_bias"},
-        {h->dense_norm_w, 0, 1, c, 1, c, "dense_norm"},
-        {h->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias"},
-        {h->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias"},
-        {h->pair, 0, 2, c, 2, c, "pair"},
-        {h->pair_b, 0, 1, 2, 1, 2, "pair_bias"},
-        {h->labels, 0, m->n_labels, c, m->n_labels, c, "labels"},
-        {h->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias"},
+        {e->types, 0, m->n_token_types, c, m->n_token_types, c, "types", false},
+        {e->norm_w, 0, 1, c, 1, c, "embed_norm", false},
+        {e->norm_b, 0, 1, c, 1, c, "embed_norm_bias", true},
+        {e->patch, 0, c, patch, c, patch, "patch", false},
+        {e->patch_b, 0, 1, c, 1, c, "patch_bias", true},
+        {e->first_token, 0, 1, c, 1, c, "first_token", true},
+        {h->pooler, 0, c, c, c, c, "pooler", false},
+        {h->pooler_b, 0, 1, c, 1, c, "pooler_bias", true},
+        {h->dense, 0, c, c, c, c, "dense", false},
+        {h->dense_b, 0, 1, c, 1, c, "dense_bias", true},
+        {h->dense_norm_w, 0, 1, c, 1, c, "dense_norm", false},
+        {h->dense_norm_b, 0, 1, c, 1, c, "dense_norm_bias", true},
+        {h->vocab_b, 2, 1, s->vocab_local, 1, s->vocab, "vocab_bias", true},
+        {h->pair, 0, 2, c, 2, c, "pair", false},
+        {h->pair_b, 0, 1, 2, 1, 2, "pair_bias", true},
+        {h->labels, 0, m->n_labels, c, m->n_labels, c, "labels", false},
+        {h->labels_b, 0, 1, m->n_labels, 1, m->n_labels, "labels_bias", true},
     };
     const size_t n_first = 6, n_all = FR_LENGTH(specs);
     return push_specs(rank, &specs[is_final ? n_first : 0],

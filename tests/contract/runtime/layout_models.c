@@ -39,6 +39,8 @@ static const char *const families[LAYOUT_FAMILIES] = {
         "8", "4") "\"sliding_window\": 11}",
     [LAYOUT_MIXTRAL] = "{\"model_type\": \"mixtral\", " SIZES(
         "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2}",
+    [LAYOUT_BERT] = "{\"model_type\": \"bert\", " SIZES(
+        "4", "4") "\"architectures\": [\"BertForMaskedLM\"]}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

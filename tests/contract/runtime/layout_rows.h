@@ -21,6 +21,7 @@ typedef enum layout_family {
     LAYOUT_MIXTRAL,  /* two of six experts */
     LAYOUT_QWEN_MOE, /* three of eight in every second layer, a gated shared
                         one beside */
+    LAYOUT_BERT, /* post-norm, both directions, a masked-token head */
     LAYOUT_FAMILIES
 } layout_family;
 
