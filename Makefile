@@ -263,7 +263,7 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
 
-$(BUILD)/cli/run/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
+$(BUILD)/cli/watch/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
 
 # Kernels: loops that vectorise; neither option changes a result.
 $(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \

@@ -8,7 +8,7 @@
 #include "runtime/checkpoint/checkpoint_dir.h"
 #include "runtime/checkpoint/checkpoint_state.h"
 #include "runtime/checkpoint/shard_reader.h"
-#include "runtime/data/data.h"
+#include "runtime/data/token_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

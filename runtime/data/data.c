@@ -1,218 +1,37 @@
-/* data.c: token files and made-up tokens. */
+/* data.c: samples of token files, and made-up ones. */
 #include "runtime/data/data.h"
 
+#include "core/base/clock.h"
 #include "core/base/hash.h"
-#include "core/base/text.h"
 #include "core/numbers/rng.h"
+#include "runtime/data/prefetch.h"
+#include "runtime/data/token_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define LLMC_MAGIC 20240520U
-#define LLMC_HEADER_BYTES 1024
-#define SCAN_BYTES 65536
-#define IDENTITY_PIECES 64
-#define IDENTITY_BYTES ((uint64_t)1 << 20) /* of a piece */
+#define NAP_S                                                                  \
+    0.02 /* of a slow reader, which looks whether it is still wanted */
+
+/* What a thread that reads has for itself. */
+typedef struct reader {
+    unsigned char *window; /* the bytes of a sample */
+    int32_t *tokens;       /* seq + 1 of it */
+    double due_s;          /* when a slow one may read again */
+} reader;
 
 struct fr_data {
-    int fd; /* -1: synthetic */
-    char path[512];
+    bool is_synthetic;
     uint64_t seed;
-    int64_t seq, vocab;
-    uint64_t first_byte, n_tokens;
-    unsigned token_bytes; /* 1 or 2 */
-    unsigned char *window;
-    int32_t *sample; /* tokens[seq], then targets[seq], of which a rank may
-                        have a share */
+    int64_t seq, vocab, global_batch;
+    fr_token_set set;
+    pthread_mutex_t lock;  /* of `set`, which opens files as they are read */
+    fr_prefetch *prefetch; /* NULL: synthetic */
+    reader readers[2];     /* of who asks, of the thread that reads ahead */
+    const fr_faults *faults;
+    int64_t rank;
 };
-
-static fr_status read_at(const fr_data *data, uint64_t offset, void *bytes,
-                         size_t n, fr_err *err)
-{
-    size_t n_read = 0;
-
-    while (n_read < n) {
-        ssize_t got = pread(data->fd, (char *)bytes + n_read, n - n_read,
-                            (off_t)(offset + n_read));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fr_fail(err, FR_IO, "%s: %s", data->path, strerror(errno));
-        if (got == 0)
-            return fr_fail(err, FR_IO, "%s: the file became shorter",
-                           data->path);
-        n_read += (size_t)got;
-    }
-    return FR_OK;
-}
-
-static uint32_t token_at(const fr_data *data, const unsigned char *bytes,
-                         uint64_t i)
-{
-    if (data->token_bytes == 1)
-        return bytes[i];
-    return (uint32_t)bytes[2 * i] | (uint32_t)bytes[2 * i + 1] << 8;
-}
-
-static fr_status read_header(fr_data *data, uint64_t n_file, fr_err *err)
-{
-    unsigned char head[12];
-    uint32_t word[3];
-
-    if (n_file < LLMC_HEADER_BYTES)
-        return FR_OK;
-    FR_TRY(read_at(data, 0, head, sizeof head, err));
-    for (int i = 0; i < 3; i++)
-        word[i] = (uint32_t)head[4 * i] | (uint32_t)head[4 * i + 1] << 8 |
-                  (uint32_t)head[4 * i + 2] << 16 |
-                  (uint32_t)head[4 * i + 3] << 24;
-    if (word[0] != LLMC_MAGIC)
-        return FR_OK;
-    if (word[1] != 1)
-        return fr_fail(err, FR_INPUT,
-                       "%s: token file of version %u, only version 1 is known",
-                       data->path, word[1]);
-    uint64_t n_there = (n_file - LLMC_HEADER_BYTES) / 2;
-    if (word[2] > n_there)
-        return fr_fail(err, FR_INPUT,
-                       "%s: the header says %u tokens, the file has %llu",
-                       data->path, word[2], (unsigned long long)n_there);
-    data->first_byte = LLMC_HEADER_BYTES;
-    data->n_tokens = word[2];
-    return FR_OK;
-}
-
-/* Looks for tokens that the model has no row for; one pass at opening. */
-static fr_status scan(const fr_data *data, fr_err *err)
-{
-    uint32_t largest = data->token_bytes == 1 ? UINT8_MAX : UINT16_MAX;
-
-    if ((int64_t)largest < data->vocab)
-        return FR_OK;
-    unsigned char *piece = malloc(SCAN_BYTES);
-    fr_status status = piece != NULL ? FR_OK : fr_fail_no_memory(err);
-    uint64_t n_piece = SCAN_BYTES / data->token_bytes;
-    for (uint64_t at = 0; status == FR_OK && at < data->n_tokens;
-         at += n_piece) {
-        uint64_t n =
-            data->n_tokens - at < n_piece ? data->n_tokens - at : n_piece;
-        status = read_at(data, data->first_byte + at * data->token_bytes, piece,
-                         n * data->token_bytes, err);
-        for (uint64_t i = 0; status == FR_OK && i < n; i++)
-            if ((int64_t)token_at(data, piece, i) >= data->vocab)
-                status = fr_fail(
-                    err, FR_INPUT,
-                    "%s: token %u at position %llu, the vocabulary has %lld; "
-                    "take a model with a larger vocabulary%s",
-                    data->path, token_at(data, piece, i),
-                    (unsigned long long)(at + i), (long long)data->vocab,
-                    data->token_bytes == 1 ? " or 7-bit text"
-                                           : " or another token file");
-    }
-    free(piece);
-    return status;
-}
-
-static fr_status open_file(fr_data *data, fr_err *err)
-{
-    struct stat info;
-
-    data->fd = open(data->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (data->fd < 0 || fstat(data->fd, &info) != 0)
-        return fr_fail(err, FR_IO, "%s: %s", data->path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return fr_fail(err, FR_INPUT, "%s: not a regular file", data->path);
-    uint64_t n_file = (uint64_t)info.st_size;
-    data->token_bytes = fr_text_ends(data->path, ".bin") ? 2 : 1;
-    data->n_tokens = n_file / data->token_bytes;
-    if (data->token_bytes == 2)
-        FR_TRY(read_header(data, n_file, err));
-    if (data->n_tokens < (uint64_t)data->seq + 1)
-        return fr_fail(err, FR_INPUT,
-                       "%s: %llu tokens, a sample needs seq + 1 = %lld; take "
-                       "a longer file or a shorter sequence",
-                       data->path, (unsigned long long)data->n_tokens,
-                       (long long)data->seq + 1);
-    return scan(data, err);
-}
-
-fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
-                       fr_err *err)
-{
-    fr_data *data = calloc(1, sizeof *data);
-    fr_status status = FR_OK;
-
-    if (data == NULL)
-        return fr_fail_no_memory(err);
-    data->fd = -1;
-    data->seed = job->seed;
-    data->seq = job->seq;
-    data->vocab = vocab;
-    fr_text_copy_cut(data->path, sizeof data->path, job->data);
-    data->window = malloc(2 * ((size_t)job->seq + 1));
-    data->sample = malloc(2 * (size_t)job->seq * sizeof *data->sample);
-    if (data->window == NULL || data->sample == NULL)
-        status = fr_fail_no_memory(err);
-    else if (data->path[0] != '\0')
-        status = open_file(data, err);
-    if (status != FR_OK) {
-        fr_data_close(data);
-        return status;
-    }
-    *out = data;
-    return FR_OK;
-}
-
-void fr_data_close(fr_data *data)
-{
-    if (data == NULL)
-        return;
-    if (data->fd >= 0)
-        (void)close(data->fd);
-    free(data->window);
-    free(data->sample);
-    free(data);
-}
-
-fr_status fr_data_identity(const char *path, uint64_t *out, fr_err *err)
-{
-    fr_data data = {.fd = -1};
-    struct stat info;
-    fr_status status = FR_OK;
-
-    *out = 0;
-    if (path[0] == '\0')
-        return FR_OK;
-    fr_text_copy_cut(data.path, sizeof data.path, path);
-    data.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    unsigned char *piece = malloc(IDENTITY_BYTES);
-    if (piece == NULL)
-        status = fr_fail_no_memory(err);
-    else if (data.fd < 0 || fstat(data.fd, &info) != 0)
-        status = fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));
-    if (status == FR_OK) {
-        uint64_t n_file = (uint64_t)info.st_size, at = 0;
-        uint64_t step = n_file <= IDENTITY_PIECES * IDENTITY_BYTES
-                            ? IDENTITY_BYTES
-                            : n_file / IDENTITY_PIECES;
-        *out = fr_hash_bytes(&n_file, sizeof n_file, 0);
-        for (; status == FR_OK && at < n_file; at += step) {
-            uint64_t n =
-                n_file - at < IDENTITY_BYTES ? n_file - at : IDENTITY_BYTES;
-            status = read_at(&data, at, piece, n, err);
-            if (status == FR_OK)
-                *out = fr_hash_bytes(piece, n, *out);
-        }
-    }
-    free(piece);
-    if (data.fd >= 0)
-        (void)close(data.fd);
-    return status;
-}
 
 /*
  * A chain: the next token is a fixed scramble of the last one three times of
@@ -232,59 +51,166 @@ static uint32_t next_token(const fr_data *data, uint64_t sample, uint64_t t,
     return (uint32_t)(token < n ? token : n - 1);
 }
 
-static void make_up(const fr_data *data, uint64_t sample, int32_t *tokens,
-                    int32_t *targets)
+static void make_up(const fr_data *data, uint64_t sample, int32_t *tokens)
 {
-    uint32_t token = next_token(data, sample, 0, 0);
+    uint32_t token = 0;
 
-    for (int64_t t = 0; t < data->seq; t++) {
+    for (int64_t t = 0; t <= data->seq; t++) {
+        token = next_token(data, sample, (uint64_t)t, token);
         tokens[t] = (int32_t)token;
-        token = next_token(data, sample, (uint64_t)t + 1, token);
-        targets[t] = (int32_t)token;
     }
 }
 
-static fr_status load_window(fr_data *data, uint64_t first, int32_t *tokens,
-                             int32_t *targets, fr_err *err)
+/* Reading at a rate that was asked for: waits until so many bytes were due. */
+static void hold_up(const fr_data *data, reader *by, int64_t i_step,
+                    uint64_t n_bytes)
 {
-    uint64_t n = (uint64_t)data->seq + 1;
+    const fr_fault *slow =
+        data->faults != NULL
+            ? fr_faults_at(data->faults, FR_FAULT_READ, data->rank, i_step)
+            : NULL;
 
-    FR_TRY(read_at(data, data->first_byte + first * data->token_bytes,
-                   data->window, n * data->token_bytes, err));
-    for (uint64_t t = 0; t + 1 < n; t++) {
-        tokens[t] = (int32_t)token_at(data, data->window, t);
-        targets[t] = (int32_t)token_at(data, data->window, t + 1);
+    if (slow == NULL)
+        return;
+    double now_s = fr_clock_s();
+    by->due_s = (by->due_s > now_s ? by->due_s : now_s) +
+                (double)n_bytes / slow->rate_Bps;
+    while (now_s < by->due_s && !fr_prefetch_is_over(data->prefetch)) {
+        const double left_s = by->due_s - now_s;
+        fr_sleep_s(left_s < NAP_S ? left_s : NAP_S);
+        now_s = fr_clock_s();
     }
-    return FR_OK;
 }
 
-static fr_status load_sample(fr_data *data, int64_t i_step, int64_t i,
-                             fr_err *err)
+/* The window of sample i of a step: anywhere, or in the part of all windows
+ * that belongs to this place of the global batch. */
+static uint64_t window_of(const fr_data *data, int64_t i_step, int64_t i)
 {
-    int32_t *tokens = data->sample, *targets = data->sample + data->seq;
-    uint64_t draw = fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)i, 0);
+    const uint64_t draw =
+        fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)i, 0);
+    const uint64_t n = fr_token_set_windows(&data->set);
+    const uint64_t n_parts = (uint64_t)data->global_batch;
 
-    if (data->fd < 0) {
-        make_up(data, draw, tokens, targets);
+    if (!data->set.has_ranges || n < n_parts)
+        return draw % n;
+    const uint64_t part = (uint64_t)i % n_parts;
+    const uint64_t begin = n / n_parts * part;
+    const uint64_t end = part + 1 == n_parts ? n : begin + n / n_parts;
+    return begin + draw % (end - begin);
+}
+
+/* Sample i of a step, seq + 1 tokens in by->tokens. */
+static fr_status load_sample(fr_data *data, reader *by, int64_t i_step,
+                             int64_t i, fr_err *err)
+{
+    const fr_token_file *file = NULL;
+    const uint64_t n = (uint64_t)data->seq + 1;
+    uint64_t first = 0;
+
+    if (data->is_synthetic) {
+        make_up(data, fr_hash_u64(data->seed, (uint64_t)i_step, (uint64_t)i, 0),
+                by->tokens);
         return FR_OK;
     }
-    uint64_t n_places = data->n_tokens - (uint64_t)data->seq;
-    return load_window(data, draw % n_places, tokens, targets, err);
+    (void)pthread_mutex_lock(&data->lock);
+    fr_status status = fr_token_set_find(&data->set, window_of(data, i_step, i),
+                                         &file, &first, err);
+    (void)pthread_mutex_unlock(&data->lock);
+    if (status != FR_OK)
+        return status;
+    hold_up(data, by, i_step, n * file->token_bytes);
+    return fr_token_file_read(file, first, n, data->vocab, by->window,
+                              by->tokens, err);
+}
+
+static fr_status load_batch(void *context, bool is_ahead,
+                            const fr_batch_request *request, int32_t *tokens,
+                            fr_err *err)
+{
+    fr_data *data = context;
+    reader *by = &data->readers[is_ahead];
+    const int64_t len = fr_sequence_share_len(request->share, data->seq);
+    int32_t *targets = tokens + request->n * len;
+
+    for (int64_t i = 0; i < request->n; i++) {
+        FR_TRY(load_sample(data, by, request->i_step, request->first + i, err));
+        for (int64_t t = 0; t < len; t++) {
+            int64_t at = fr_sequence_position(request->share, len, t);
+            tokens[i * len + t] = by->tokens[at];
+            targets[i * len + t] = by->tokens[at + 1];
+        }
+    }
+    return FR_OK;
 }
 
 fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
                        fr_sequence_share share, int32_t *tokens, fr_err *err)
 {
-    const int64_t len = fr_sequence_share_len(share, data->seq);
-    int32_t *targets = tokens + n * len;
+    const fr_batch_request request = {
+        .i_step = i_step,
+        .first = first,
+        .n = n,
+        .share = share,
+        .n_values = 2 * (size_t)(n * fr_sequence_share_len(share, data->seq))};
 
-    for (int64_t i = 0; i < n; i++) {
-        FR_TRY(load_sample(data, i_step, first + i, err));
-        for (int64_t t = 0; t < len; t++) {
-            int64_t at = fr_sequence_position(share, len, t);
-            tokens[i * len + t] = data->sample[at];
-            targets[i * len + t] = data->sample[data->seq + at];
-        }
+    return data->prefetch != NULL
+               ? fr_prefetch_get(data->prefetch, &request, tokens, err)
+               : load_batch(data, false, &request, tokens, err);
+}
+
+/* ---- life --------------------------------------------------------------- */
+
+static fr_status begin(fr_data *data, const char *path, fr_err *err)
+{
+    const size_t n = (size_t)data->seq + 1;
+
+    for (int i = 0; i < 2; i++) {
+        FR_TRY_CALLOC(data->readers[i].window, 2 * n, err);
+        FR_TRY_CALLOC(data->readers[i].tokens, n, err);
     }
-    return FR_OK;
+    if (data->is_synthetic)
+        return FR_OK;
+    FR_TRY(fr_token_set_open(&data->set, path, data->seq, data->vocab, err));
+    return fr_prefetch_create(load_batch, data, &data->prefetch, err);
+}
+
+fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
+                       fr_err *err)
+{
+    fr_data *data = calloc(1, sizeof *data);
+
+    if (data == NULL)
+        return fr_fail_no_memory(err);
+    data->seed = job->seed;
+    data->seq = job->seq;
+    data->vocab = vocab;
+    data->global_batch = job->global_batch;
+    data->is_synthetic = job->data[0] == '\0';
+    (void)pthread_mutex_init(&data->lock, NULL);
+    fr_status status = begin(data, job->data, err);
+    if (status == FR_OK)
+        *out = data;
+    else
+        fr_data_close(data);
+    return status;
+}
+
+void fr_data_close(fr_data *data)
+{
+    if (data == NULL)
+        return;
+    fr_prefetch_destroy(data->prefetch);
+    fr_token_set_close(&data->set);
+    (void)pthread_mutex_destroy(&data->lock);
+    for (int i = 0; i < 2; i++) {
+        free(data->readers[i].window);
+        free(data->readers[i].tokens);
+    }
+    free(data);
+}
+
+void fr_data_inject(fr_data *data, const fr_faults *faults, int64_t rank)
+{
+    data->faults = faults;
+    data->rank = rank;
 }

@@ -116,6 +116,8 @@ static fr_status set_up(run *r, fr_err *err)
     if (loads_tokens(r))
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
+    if (r->data != NULL)
+        fr_data_inject(r->data, r->options.faults, r->transport->rank);
     FR_TRY(
         fr_run_validation_open(executor, loads_tokens(r), &r->validation, err));
     executor->data = r->data;

@@ -22,7 +22,7 @@ BEGIN {
     only["^yaml"] = "^core/document/yaml\\.c$"
     only["cJSON"] = "^core/document/json\\.c$"
     only["^sqlite3"] = "^interop/trace/nsys_sqlite\\.c$"
-    only["^microhttpd"] = "^cli/run/metrics_microhttpd\\.c$"
+    only["^microhttpd"] = "^cli/watch/metrics_microhttpd\\.c$"
     only["^zlib"] = "^core/stream/infile_zlib\\.c$"
     only["^gsl/"] = "^core/numbers/(rng|stats|fit[a-z_]*)\\.c$"
     only["^mpi\\.h$"] = "_mpi\\.c$"

@@ -1,4 +1,5 @@
 /* Token files: formats, sample order, errors. */
+#include "core/base/clock.h"
 #include "core/base/fileio.h"
 #include "core/numbers/rng.h"
 #include "runtime/data/data.h"
@@ -183,6 +184,97 @@ static void test_synthetic(void)
     fr_data_close(data);
 }
 
-CHECK_MAIN({"bytes", test_bytes}, {"token_files", test_token_files},
+/* Three files, the second of which is too short for a window, are as good as
+ * one; with ranges, the first places of the batch stay in the first file. */
+static void test_manifest(void)
+{
+    enum { N = 400, SHORT = 7 };
+    static const char manifest[] =
+        "{\"schema\": \"forerun.tokens/1\", \"shuffle\": \"%s\", \"files\": "
+        "[{\"path\": \"%s.0\", \"tokens\": 400}, {\"path\": \"%s.1\"}, "
+        "{\"path\": \"%s.2\", \"tokens\": %d}]}";
+    unsigned char bytes[N];
+    int32_t text[3 * N];
+    char base[CHECK_PATH_BYTES], name[CHECK_PATH_BYTES + 4], json[2048];
+    char at[CHECK_PATH_BYTES + 8];
+    fr_err err = {0};
+    fr_data *data = NULL;
+
+    (void)snprintf(base, sizeof base, "%s", path("part"));
+    (void)snprintf(at, sizeof at, "%s.json", base);
+    for (int file = 0; file < 3; file++) {
+        for (int i = 0; i < N; i++) {
+            bytes[i] =
+                (unsigned char)fr_hash_u64(5, (uint64_t)i, (uint64_t)file, 0);
+            text[file * N + i] = bytes[i];
+        }
+        (void)snprintf(name, sizeof name, "%s.%d", base, file);
+        CHECK_OK(fr_file_write(name, bytes, file == 1 ? SHORT : N, &err), &err);
+    }
+    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+        int n = snprintf(json, sizeof json, manifest, "ranges", base, base,
+                         base, is_wrong ? N + 1 : N);
+        CHECK_OK(fr_file_write(at, json, (size_t)n, &err), &err);
+        fr_job job = job_for(at);
+        job.global_batch = 8;
+        if (!CHECK_OK(fr_data_open(&job, 256, &data, &err), &err))
+            return;
+        int32_t tokens[2 * 13];
+        for (int64_t step = 0; step < 20; step++)
+            for (int64_t i = 0; i < 8; i++) {
+                if (is_wrong && i >= 4) {
+                    CHECK_FAILS(
+                        fr_data_load(data, step, i, 1, whole, tokens, &err),
+                        FR_INPUT, &err);
+                    continue;
+                }
+                CHECK_OK(fr_data_load(data, step, i, 1, whole, tokens, &err),
+                         &err);
+                CHECK(is_window(tokens, tokens + 13, 13,
+                                text + (i < 4 ? 0 : 2 * N), N));
+            }
+        fr_data_close(data);
+    }
+    (void)unlink(at);
+    for (int file = 0; file < 3; file++) {
+        (void)snprintf(name, sizeof name, "%s.%d", base, file);
+        (void)unlink(name);
+    }
+}
+
+/* Reading ahead hides what takes less than a step, and nothing more. */
+static void test_slow_reading(void)
+{
+    enum { N = 400 };
+    unsigned char bytes[N] = {0};
+    int32_t tokens[2 * 13];
+    fr_faults faults = {0};
+    fr_err err = {0};
+    fr_data *data = NULL;
+
+    CHECK_OK(fr_file_write(path("slow"), bytes, N, &err), &err);
+    fr_job job = job_for(path("slow"));
+    if (!CHECK_OK(fr_faults_parse("read:700B/s@1..20", &faults, &err), &err) ||
+        !CHECK_OK(fr_data_open(&job, 256, &data, &err), &err))
+        return;
+    fr_data_inject(data, &faults, 0);
+    CHECK_OK(fr_data_load(data, 0, 0, 1, whole, tokens, &err), &err);
+    for (int64_t step = 1; step < 5; step++) {
+        fr_sleep_s(0.06); /* 14 bytes take 20 ms */
+        double begin_s = fr_clock_s();
+        CHECK_OK(fr_data_load(data, step, 0, 1, whole, tokens, &err), &err);
+        CHECK(fr_clock_s() - begin_s < 0.015);
+    }
+    double begin_s = fr_clock_s();
+    for (int64_t step = 5; step < 11; step++)
+        CHECK_OK(fr_data_load(data, step, 0, 1, whole, tokens, &err), &err);
+    CHECK(fr_clock_s() - begin_s > 0.095);
+    fr_data_close(data);
+    fr_vec_release(&faults);
+    (void)unlink(path("slow"));
+}
+
+CHECK_MAIN({"manifest", test_manifest}, {"slow_reading", test_slow_reading},
+           {"bytes", test_bytes}, {"token_files", test_token_files},
            {"bad_files", test_bad_files}, {"file_shrinks", test_file_shrinks},
            {"synthetic", test_synthetic})

@@ -1,5 +1,5 @@
 /* metrics_microhttpd.c: see metrics_server.h. */
-#include "cli/run/metrics_server.h"
+#include "cli/watch/metrics_server.h"
 
 #ifdef FR_HAVE_MICROHTTPD
 

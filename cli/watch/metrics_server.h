@@ -2,8 +2,8 @@
  * metrics_server.h: the numbers of the last step for Prometheus, over HTTP
  * (libmicrohttpd, in a thread of its own).
  */
-#ifndef FR_CLI_RUN_METRICS_SERVER_H
-#define FR_CLI_RUN_METRICS_SERVER_H
+#ifndef FR_CLI_WATCH_METRICS_SERVER_H
+#define FR_CLI_WATCH_METRICS_SERVER_H
 
 #include "report/run/metrics.h"
 

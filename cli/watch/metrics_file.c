@@ -1,5 +1,5 @@
 /* metrics_file.c: see metrics_file.h. */
-#include "cli/run/metrics_file.h"
+#include "cli/watch/metrics_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,12 +2,12 @@
  * run_watch.h: what rank 0 shows and writes of a training run while it goes
  * on: the progress on the terminal, --metrics, --prometheus.
  */
-#ifndef FR_CLI_RUN_RUN_WATCH_H
-#define FR_CLI_RUN_RUN_WATCH_H
+#ifndef FR_CLI_WATCH_RUN_WATCH_H
+#define FR_CLI_WATCH_RUN_WATCH_H
 
 #include "cli/command.h"
-#include "cli/run/metrics_file.h"
-#include "cli/run/metrics_server.h"
+#include "cli/watch/metrics_file.h"
+#include "cli/watch/metrics_server.h"
 #include "core/numbers/spike.h"
 #include "plan/decide/plan_json.h"
 

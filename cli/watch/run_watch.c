@@ -1,5 +1,5 @@
 /* run_watch.c: see run_watch.h. */
-#include "cli/run/run_watch.h"
+#include "cli/watch/run_watch.h"
 
 #include "cli/run/supervise.h"
 #include "core/base/clock.h"

@@ -2,8 +2,8 @@
  * metrics_file.h: the file of --metrics: whole lines only, each handed to the
  * system as it is made.
  */
-#ifndef FR_CLI_RUN_METRICS_FILE_H
-#define FR_CLI_RUN_METRICS_FILE_H
+#ifndef FR_CLI_WATCH_METRICS_FILE_H
+#define FR_CLI_WATCH_METRICS_FILE_H
 
 #include "core/base/buffer.h"
 
