@@ -55,6 +55,29 @@ static const fr_weight_name neox_names[] = {
     PLAIN(HEAD, "embed_out.weight"),
     {0}};
 
+#define BERT_LAYER "bert.encoder.layer.#."
+static const fr_weight_name bert_names[] = {
+    PLAIN(EMBED, "bert.embeddings.word_embeddings.weight"),
+    PLAIN(POSITIONS, "bert.embeddings.position_embeddings.weight"),
+    PLAIN(TYPES, "bert.embeddings.token_type_embeddings.weight"),
+    WITH_BIAS(EMBED_NORM, "bert.embeddings.LayerNorm"),
+    PLAIN(QKV, BERT_LAYER "attention.self.query.weight"),
+    PLAIN(QKV, BERT_LAYER "attention.self.key.weight"),
+    PLAIN(QKV, BERT_LAYER "attention.self.value.weight"),
+    BIAS(QKV, BERT_LAYER "attention.self.query"),
+    BIAS(QKV, BERT_LAYER "attention.self.key"),
+    BIAS(QKV, BERT_LAYER "attention.self.value"),
+    WITH_BIAS(OUT, BERT_LAYER "attention.output.dense"),
+    WITH_BIAS(NORM1, BERT_LAYER "attention.output.LayerNorm"),
+    WITH_BIAS(FC1, BERT_LAYER "intermediate.dense"),
+    WITH_BIAS(FC2, BERT_LAYER "output.dense"),
+    WITH_BIAS(NORM2, BERT_LAYER "output.LayerNorm"),
+    WITH_BIAS(DENSE, "cls.predictions.transform.dense"),
+    WITH_BIAS(DENSE_NORM, "cls.predictions.transform.LayerNorm"),
+    PLAIN(HEAD, "cls.predictions.decoder.weight"),
+    PLAIN(VOCAB_BIAS, "cls.predictions.bias"),
+    {0}};
+
 /* Llama, Mistral, Qwen 2 and 3, Gemma; what a model has not has no tensor. */
 static const fr_weight_name llama_names[] = {
     PLAIN(EMBED, "model.embed_tokens.weight"),
@@ -104,6 +127,15 @@ static const char *const attention_buffers[] = {
     ".attn.bias",           ".attn.masked_bias",      ".attention.bias",
     ".rotary_emb.inv_freq", ".attention.masked_bias", NULL};
 
+/* Files of the whole of BERT have heads that masked tokens do not need. */
+static const char *const bert_buffers[] = {".position_ids",
+                                           "cls.predictions.decoder.bias",
+                                           ".pooler.dense.weight",
+                                           ".pooler.dense.bias",
+                                           "cls.seq_relationship.weight",
+                                           "cls.seq_relationship.bias",
+                                           NULL};
+
 #define DENSE_LLAMA                                                            \
     {                                                                          \
         "model.", 0, llama_names, no_names, attention_buffers                  \
@@ -124,6 +156,7 @@ static const fr_weight_family families[FR_MODEL_HF_N] = {
                              attention_buffers},
     [FR_MODEL_HF_QWEN2_MOE] = {"model.", 0, llama_names, qwen_experts,
                                attention_buffers},
+    [FR_MODEL_HF_BERT] = {"bert.", 0, bert_names, no_names, bert_buffers},
     [FR_MODEL_HF_QWEN3_MOE] = {"model.", 0, llama_names, qwen_experts,
                                attention_buffers},
 };

@@ -18,10 +18,14 @@ static const struct {
     [FR_MODEL_HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM"},
     [FR_MODEL_HF_QWEN2_MOE] = {"qwen2_moe", "Qwen2MoeForCausalLM"},
     [FR_MODEL_HF_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    [FR_MODEL_HF_BERT] = {"bert", "BertForMaskedLM"},
 };
 
 fr_model_hf fr_model_hf_type(const fr_model *model)
 {
+    if (model->kind == FR_MODEL_ENCODER && model->has_mlm_head &&
+        !model->has_pooler)
+        return FR_MODEL_HF_BERT;
     if (model->kind != FR_MODEL_DECODER || model->kv_lora_rank > 0 ||
         model->n_mtp_layers > 0)
         return FR_MODEL_HF_NONE;
@@ -52,6 +56,18 @@ static void put_gpt2(const fr_model *m, fr_json_writer *json)
     fr_json_put_i64(json, "n_positions", m->max_seq);
     fr_json_put_double(json, "layer_norm_epsilon", m->norm_eps);
     fr_json_put_string(json, "activation_function", fr_model_hf_activation(m));
+}
+
+static void put_bert(const fr_model *m, fr_json_writer *json)
+{
+    fr_json_put_i64(json, "num_hidden_layers", m->n_layers);
+    fr_json_put_i64(json, "hidden_size", m->hidden);
+    fr_json_put_i64(json, "num_attention_heads", m->n_heads);
+    fr_json_put_i64(json, "intermediate_size", m->ffn_hidden);
+    fr_json_put_i64(json, "max_position_embeddings", m->max_seq);
+    fr_json_put_i64(json, "type_vocab_size", m->n_token_types);
+    fr_json_put_double(json, "layer_norm_eps", m->norm_eps);
+    fr_json_put_string(json, "hidden_act", fr_model_hf_activation(m));
 }
 
 static void put_rope(const fr_model *m, fr_json_writer *json)
@@ -152,6 +168,8 @@ void fr_model_to_hugging_face(const fr_model *m, fr_json_writer *json)
     fr_json_put_bool(json, "tie_word_embeddings", m->is_tied);
     if (type == FR_MODEL_HF_GPT2)
         put_gpt2(m, json);
+    else if (type == FR_MODEL_HF_BERT)
+        put_bert(m, json);
     else if (type == FR_MODEL_HF_GPT_NEOX)
         put_neox(m, json);
     else

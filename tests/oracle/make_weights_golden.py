@@ -52,6 +52,10 @@ MODELS = {
                         norm_topk_prob=True, decoder_sparse_step=2),
                   "F16", 1),
 }
+MODELS["bert"] = (dict(model_type="bert", architectures=["BertForMaskedLM"],
+                       num_hidden_layers=2, hidden_size=16,
+                       num_attention_heads=4, intermediate_size=20,
+                       vocab_size=37, max_position_embeddings=16), "F32", 1)
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -221,6 +225,64 @@ def llama_logits(s, c, x):
     return s.linear(h, "lm_head", v)
 
 
+def bert_logits(s, c, x):
+    n, heads, e = c["hidden_size"], c["num_attention_heads"], "bert.embeddings."
+    embed = s.get(e + "word_embeddings.weight", c["vocab_size"], n)
+    h = embed[x] + s.get(e + "token_type_embeddings.weight", 2, n)[0]
+    h = h + s.get(e + "position_embeddings.weight",
+                  c["max_position_embeddings"], n)[:len(x)]
+    h = s.layer_norm(h, e + "LayerNorm", 1e-12)
+    for i in range(c["num_hidden_layers"]):
+        b = f"bert.encoder.layer.{i}."
+        q, k, v = (s.linear(h, f"{b}attention.self.{name}", n, True)
+                   .view(len(x), heads, -1).transpose(0, 1)
+                   for name in ("query", "key", "value"))
+        score = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        a = (torch.softmax(score, -1) @ v).transpose(0, 1).reshape(len(x), n)
+        a = s.linear(a, b + "attention.output.dense", n, True)
+        h = s.layer_norm(h + a, b + "attention.output.LayerNorm", 1e-12)
+        m = F.gelu(s.linear(h, b + "intermediate.dense",
+                            c["intermediate_size"], True))
+        m = s.linear(m, b + "output.dense", n, True)
+        h = s.layer_norm(h + m, b + "output.LayerNorm", 1e-12)
+    t = "cls.predictions.transform."
+    h = F.gelu(s.linear(h, t + "dense", n, True))
+    h = s.layer_norm(h, t + "LayerNorm", 1e-12)
+    return h @ embed.T + s.get("cls.predictions.bias", c["vocab_size"])
+
+
+def bert_loss(s, c, tokens):
+    """Of four samples, whose masks are drawn as the runtime draws them."""
+    losses = []
+    for sample in range(4):
+        x = tokens.clone()
+        for i in range(len(x)):
+            if uniform(1, 0, sample, i + 1) < 0.15:
+                x[i] = c["vocab_size"] - 1
+        losses.append(F.cross_entropy(bert_logits(s, c, x), tokens).item())
+    # What files of the whole of BERT have besides.
+    s.get("bert.pooler.dense.weight", 16, 16)
+    s.w["bert.embeddings.position_ids"] = torch.arange(16).to(
+        torch.uint8)[None, :]
+    return sum(losses) / 4
+
+
+def mix(x):
+    x ^= x >> 30
+    x = x * 0xbf58476d1ce4e5b9 % 2**64
+    x ^= x >> 27
+    x = x * 0x94d049bb133111eb % 2**64
+    return x ^ x >> 31
+
+
+def uniform(*words):
+    """core/numbers/rng.h: fr_hash_uniform."""
+    x = 0
+    for word in words:
+        x = mix(((x ^ word) + 0x9e3779b97f4a7c15) % 2**64)
+    return (x >> 11) * 2.0**-53
+
+
 # ---- files
 
 
@@ -271,9 +333,12 @@ for model, (config, dtype, shards) in MODELS.items():
     state = StateDict(dtype)
     i = torch.arange(SEQ + 1)
     tokens = (7 * i * i + 3 * i + 11) % config["vocab_size"]
-    logits = dict(gpt2=gpt2_logits, gpt_neox=neox_logits).get(
-        model, llama_logits)(state, config, tokens[:-1])
-    loss = F.cross_entropy(logits, tokens[1:]).item()
+    if model == "bert":
+        loss = bert_loss(state, config, tokens[:-1])
+    else:
+        logits = dict(gpt2=gpt2_logits, gpt_neox=neox_logits).get(
+            model, llama_logits)(state, config, tokens[:-1])
+        loss = F.cross_entropy(logits, tokens[1:]).item()
     write("weights/" + model, config, state.w, shards)
     print(f'    {{"{model}", {loss:.12g}}},')
 print("};\n\n#endif")

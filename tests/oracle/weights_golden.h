@@ -20,6 +20,7 @@ static const struct {
     {"mixtral", 3.73119141517},
     {"qwen2_moe", 4.42646716882},
     {"qwen3_moe", 3.99456838419},
+    {"bert", 4.09248605402},
 };
 
 #endif
