@@ -3,11 +3,12 @@
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
 #   make fidelity | regret | bench-runtime | bench-sim | bench-tuner |
-#       bench-sweep | validate | goodput | record
+#       bench-sweep | bench-checkpoint | validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
 #   make random-layouts SEED=1 N=1000   random plans run against one process
+#   make chaos N_SCRIPTED=200 N_RANDOM=1000   ranks killed, stopped, lost; torn files
 #   make reshard        checkpoints of 12 layouts resumed by 12
 #   make check-exports REPOSITORIES=folder  what frameworks, whose clones lie
 #       there, say of what is exported to them
@@ -385,6 +386,16 @@ N ?= 1000
 random-layouts: $(BUILD)/tests/contract/runtime/test_random_layouts
 	@RANDOM_LAYOUTS="$(SEED) 0 $(N)" $<
 
+# Elastic runs of a tiny model whose ranks are killed, stopped and lost and whose
+# checkpoints are torn: tests/chaos/run.sh.  chaos-short: 60 of them.
+.PHONY: chaos chaos-short
+N_SCRIPTED ?= 200
+N_RANDOM ?= 1000
+chaos: $(BUILD)/forerun
+	@BUILD=$(BUILD) tests/chaos/run.sh $(N_SCRIPTED) $(N_RANDOM)
+chaos-short: $(BUILD)/forerun
+	@BUILD=$(BUILD) tests/chaos/run.sh short || [ $$? = 77 ]
+
 # Twelve layouts by twelve, of two models: checkpoints of each resumed by each;
 # a part is in `make check`.
 .PHONY: reshard
@@ -403,7 +414,7 @@ format:
 # ---- demonstrations and benchmarks ------------------------------------------
 # Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
 .PHONY: demo demo-now fidelity regret bench-runtime bench-sim bench-tuner
-.PHONY: bench-sweep
+.PHONY: bench-sweep bench-checkpoint
 .PHONY: validate bench-programs
 bench-programs: $(BUILD)/forerun $(BENCH_BIN)
 
@@ -421,6 +432,8 @@ regret: bench-programs
 	@$(call run_script,bench/regret.sh)
 bench-runtime: bench-programs
 	@$(call run_script,bench/runtime.sh)
+bench-checkpoint: $(BUILD)/bench/bench_checkpoint
+	@dir=$$(mktemp -d) && $< $$dir | tee $(BUILD)/bench-checkpoint.json; rm -rf $$dir
 bench-sim: bench-programs
 	@$(call run_script,bench/sim.sh)
 bench-tuner: bench-programs

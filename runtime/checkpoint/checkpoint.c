@@ -91,6 +91,8 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
             fr_fail(err, FR_INPUT, "%s: the path is too long", options->dir);
     if (status == FR_OK)
         status = fr_shard_plan(program, transport->rank, &c->shard, err);
+    if (status == FR_OK && c->is_async)
+        status = fr_checkpoint_writer_start(c, err);
     if (status == FR_OK && transport->rank == 0)
         status = prepare(c, options->is_resumed, err);
     status = fr_transport_agree(transport, status, false, err);

@@ -41,7 +41,7 @@ static fr_status write_shard(fr_shard_reader *reader, const fr_shard *shard,
                              uint64_t slab_bytes, uint64_t *hash, fr_err *err)
 {
     unsigned char *slab = calloc(slab_bytes + 1, 1);
-    const fr_state state = {slab, view, store};
+    const fr_state state = {slab, slab, view, store};
     bool is_there = false;
 
     if (slab == NULL)

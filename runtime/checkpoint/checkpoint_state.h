@@ -51,6 +51,9 @@ FR_CHECKED fr_status fr_checkpoint_publish(const char *dir,
                                            fr_manifest *manifest,
                                            const double *loss, fr_err *err);
 
+/* Before the first asynchronous save. */
+FR_CHECKED fr_status fr_checkpoint_writer_start(fr_checkpoints *checkpoints,
+                                                fr_err *err);
 /* Waits for the thread, and gives back what the writer holds. */
 void fr_checkpoint_writer_stop(fr_checkpoints *checkpoints);
 

@@ -182,13 +182,21 @@ static fr_status take_image(fr_checkpoints *c, const fr_state *state,
 {
     fr_checkpoint_writer *w = &c->writer;
 
-    if (w->image == NULL)
-        w->image = malloc(fr_shard_bytes(&c->shard));
-    if (w->image == NULL)
-        return fr_fail_no_memory(err);
     FR_TRY(fr_shard_copy(&c->shard, state, w->image, err));
     atomic_store(&w->is_written, false);
     return start(w, write_aside, c, err);
+}
+
+/* Its pages are touched now, not while training waits for a copy. */
+fr_status fr_checkpoint_writer_start(fr_checkpoints *c, fr_err *err)
+{
+    const uint64_t n_bytes = fr_shard_bytes(&c->shard);
+
+    c->writer.image = malloc(n_bytes);
+    if (c->writer.image == NULL)
+        return fr_fail_no_memory(err);
+    memset(c->writer.image, 1, n_bytes);
+    return FR_OK;
 }
 
 bool fr_checkpoints_is_written(const fr_checkpoints *c)

@@ -100,8 +100,10 @@ static fr_status put_state(output *out, const fr_state *state, uint64_t at,
     return FR_OK;
 }
 
-static fr_status put_shard(output *out, const fr_shard *shard,
-                           const fr_state *state, fr_err *err)
+/* *places, where it is wanted: where each slice begins, and the end of the
+ * last. */
+static fr_status put_index(output *out, const fr_shard *shard, uint64_t *places,
+                           fr_err *err)
 {
     const head h = head_of(shard);
     uint64_t at = sizeof h + shard->slices.n * sizeof(fr_tensor_slice);
@@ -110,26 +112,57 @@ static fr_status put_shard(output *out, const fr_shard *shard,
     for (size_t i = 0; i < shard->slices.n; i++) {
         fr_tensor_slice slice = shard->slices.items[i];
         slice.at_bytes = at;
+        if (places != NULL)
+            places[i] = at;
         at += fr_tensor_slice_bytes(&slice);
         FR_TRY(put(out, &slice, sizeof slice, err));
     }
-    for (size_t i = 0; i < shard->slices.n; i++) {
-        const fr_tensor_slice *slice = &shard->slices.items[i];
-        FR_TRY(put_state(out, state, slice->at_bytes,
-                         fr_tensor_slice_bytes(slice), err));
-    }
+    if (places != NULL)
+        places[shard->slices.n] = at;
+    return FR_OK;
+}
+
+static fr_status put_own(output *out, const fr_shard *shard,
+                         const fr_state *state, fr_err *err)
+{
     for (size_t i = 0; i < shard->own.n; i++)
         FR_TRY(put_state(out, state, shard->own.items[i].at_bytes,
                          shard->own.items[i].n_bytes, err));
     return FR_OK;
 }
 
+static fr_status put_shard(output *out, const fr_shard *shard,
+                           const fr_state *state, fr_err *err)
+{
+    FR_TRY(put_index(out, shard, NULL, err));
+    for (size_t i = 0; i < shard->slices.n; i++) {
+        const fr_tensor_slice *slice = &shard->slices.items[i];
+        FR_TRY(put_state(out, state, slice->at_bytes,
+                         fr_tensor_slice_bytes(slice), err));
+    }
+    return put_own(out, shard, state, err);
+}
+
 fr_status fr_shard_copy(const fr_shard *shard, const fr_state *state,
                         unsigned char *image, fr_err *err)
 {
     output out = {.bytes = image};
+    const size_t n = shard->slices.n;
+    uint64_t *at;
 
-    return put_shard(&out, shard, state, err);
+    if (state->memory == NULL)
+        return put_shard(&out, shard, state, err);
+    FR_TRY_CALLOC(at, n + 1, err);
+    fr_status status = put_index(&out, shard, at, err);
+#pragma omp parallel for schedule(dynamic)
+    for (size_t i = 0; i < n; i++)
+        memcpy(image + at[i], state->memory + shard->slices.items[i].at_bytes,
+               fr_tensor_slice_bytes(&shard->slices.items[i]));
+    out.n = at[n];
+    if (status == FR_OK)
+        status = put_own(&out, shard, state, err);
+    free(at);
+    return status;
 }
 
 static fr_status put_image(output *out, const unsigned char *image,

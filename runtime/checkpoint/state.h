@@ -14,6 +14,9 @@ enum { FR_CHECKPOINT_PATH = 1024 };
 
 typedef struct fr_state {
     void *context;
+    /* Where it lies, for whoever reads more than a piece, also from several
+     * threads; NULL: it is not in this process's memory. */
+    const unsigned char *memory;
     /* What is read stays until the next call. */
     fr_status (*view)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
                       const void **out, fr_err *err);

@@ -74,6 +74,7 @@ struct fr_executor {
 struct fr_backend {
     const char *name;
     bool is_slow_traced;   /* traced steps take longer than others */
+    bool is_host_memory;   /* the transport's slab is the program's memory */
     size_t executor_bytes; /* of a struct that begins with fr_executor */
     const fr_executor_ops *ops;
     const void *context;

@@ -298,5 +298,7 @@ static const fr_executor_ops cpu_ops = {
     .peak = cpu_peak,
 };
 
-const fr_backend fr_backend_cpu = {
-    .name = "cpu", .executor_bytes = sizeof(cpu_executor), .ops = &cpu_ops};
+const fr_backend fr_backend_cpu = {.name = "cpu",
+                                   .is_host_memory = true,
+                                   .executor_bytes = sizeof(cpu_executor),
+                                   .ops = &cpu_ops};

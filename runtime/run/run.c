@@ -163,7 +163,14 @@ static fr_status store_state(void *context, uint64_t offset_bytes,
 
 static fr_state state_of(const run *r)
 {
-    return (fr_state){r->executor, view_state, store_state};
+    const fr_transport *transport = r->transport;
+
+    return (fr_state){.context = r->executor,
+                      .memory = r->backend->is_host_memory
+                                    ? transport->slab[transport->rank]
+                                    : NULL,
+                      .view = view_state,
+                      .store = store_state};
 }
 
 static void tell(const run *r, fr_buffer *notes)

@@ -1,0 +1,257 @@
+#!/bin/bash
+# tests/chaos/run.sh [short | N_SCRIPTED N_RANDOM]: runs of a tiny model on 1 to
+# 4 ranks whose processes are killed, stopped, asked to stop or lost, and whose
+# checkpoints are torn.  None may hang, lose more than what was done since the
+# last checkpoint, or end with other losses: the same to the bit where the
+# layout is the same, else within 1e-4.  Nothing is left behind.
+#
+# short: 60 runs.  SEED=n draws others.  Leaves build/chaos.json.
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build}
+PATH=$PWD/$build:$PATH
+root=$PWD
+report=$PWD/$build/chaos.json
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/forerun-chaos-XXXXXX") || exit 1
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+export TMPDIR=$scratch
+RANDOM=${SEED:-1}
+if ! command -v mpirun >/dev/null; then
+    echo "skipped: there is no mpirun"
+    exit 77
+fi
+case ${1:-short} in
+short) n_scripted=42 n_random=18 ;;
+*) n_scripted=$1 n_random=${2:-0} ;;
+esac
+steps=60 every=10
+n_passed=0 n_failed=0 n_hung=0 n_restarts=0
+started=$SECONDS
+
+# The model, the layouts, and what each comes to when nobody disturbs it.
+cat >model.json <<'M'
+{"model_type": "gpt2", "n_layer": 4, "n_embd": 32, "n_head": 4, "n_inner": 64,
+ "n_positions": 32, "vocab_size": 61, "layer_norm_epsilon": 1e-5,
+ "activation_function": "gelu_new"}
+M
+layouts=(
+    "alone --dp 1 --micro-batch 8"
+    "dp2 --dp 2 --micro-batch 4"
+    "zero3 --dp 2 --zero 3 --micro-batch 2"
+    "tp2 --tp 2 --micro-batch 8"
+    "pp2 --pp 2 --micro-batch 2"
+    "dp3 --dp 3 --micro-batch 2"
+    "dp4zero1 --dp 4 --zero 1 --micro-batch 2"
+    "dp2tp2 --dp 2 --tp 2 --micro-batch 2"
+)
+
+loss_of() { # the row of losses of an answer
+    sed -n 's/^  "loss": \[\(.*\)\],*$/\1/p' "$1"
+}
+
+member() { # a number of an answer
+    sed -n "s/^ *\"$2\": \([0-9.e+-]*\),*\$/\1/p" "$1" | tail -n 1
+}
+
+for layout in "${layouts[@]}"; do
+    read -r name options <<<"$layout"
+    # shellcheck disable=SC2086
+    forerun simulate model.json "$root/configs/clusters/this-machine.xml" $options \
+        --ranks-per-node 4 --global-batch 24 --seq 32 --steps $steps -q -o "$name.json" >/dev/null &&
+        forerun run "$name.json" --json -q >"$name.answer" || exit 1
+    loss_of "$name.answer" >"$name.loss"
+done
+
+# Largest difference of two rows, relative to the second.
+distance() {
+    awk -v RS='[, \n]+' 'FNR == NR { a[n++] = $1; next } { b[m++] = $1 }
+    END {
+        worst = n == m && n > 0 ? 0 : 1e9
+        for (i = 0; i < n && i < m; i++) {
+            d = (a[i] - b[i]) / b[i]
+            if (d < 0) d = -d
+            if (d > worst) worst = d
+        }
+        print worst + 0
+    }' "$1" "$2"
+}
+
+fail() { # CASE WHAT ...
+    n_failed=$((n_failed + 1))
+    echo "FAIL $1: $2"
+    shift 2
+    [ $# = 0 ] || printf '    %s\n' "$@"
+}
+
+# judge CASE LAYOUT RC: the answer against the undisturbed run.
+judge() {
+    local name=$1 layout=$2 rc=$3 far lost limit=$every
+    if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+        n_hung=$((n_hung + 1))
+        fail "$name" "hangs"
+        return
+    fi
+    if [ "$rc" != 0 ]; then
+        fail "$name" "exit $rc" "$(tail -n 3 error)"
+        return
+    fi
+    loss_of answer >loss
+    n_restarts=$((n_restarts + $(grep -c '"ranks_before"' answer)))
+    # An asynchronous checkpoint may be on its way.
+    case $flags in *async*) limit=$((2 * every)) ;; esac
+    lost=$(member answer resumed_from_step) # null: from the beginning
+    lost=$(($(member answer step) + 1 - ${lost:-0}))
+    if grep -q '"ranks_before"' answer && [ "$lost" -gt "$((limit + 1))" ]; then
+        fail "$name" "lost $lost steps, there is a checkpoint every $every"
+    elif cmp -s loss "$layout.loss"; then
+        n_passed=$((n_passed + 1))
+    elif ! grep '"ranks_\(before\|after\)"' answer | grep -qv ": $(member "$layout.answer" world_size),"; then
+        fail "$name" "other bits in the same layout"
+    else
+        far=$(distance loss "$layout.loss")
+        if awk "BEGIN { exit !($far <= 1e-4) }"; then
+            n_passed=$((n_passed + 1))
+        else
+            fail "$name" "losses differ by $far"
+        fi
+    fi
+}
+
+# elastic CASE LAYOUT FAULTS: a run with faults on purpose.
+elastic() {
+    rm -rf checkpoints
+    # shellcheck disable=SC2086
+    timeout -s KILL 90 forerun run "$2.json" --checkpoint checkpoints \
+        --checkpoint-every $every --elastic 1:4 --max-restarts 9 --timeout 3 \
+        --json -q $flags ${3:+--inject "$3"} >answer 2>error
+    judge "$1 $2 $3 $flags" "$2" $?
+}
+
+pick() { # a layout at random, of at least $1 ranks
+    while :; do
+        read -r layout _ <<<"${layouts[RANDOM % ${#layouts[@]}]}"
+        world=$(member "$layout.answer" world_size)
+        [ "$world" -ge "$1" ] && return
+    done
+}
+
+scripted() {
+    local step=$((RANDOM % (steps - 2) + 1))
+    flags=
+    [ $((RANDOM % 3)) = 0 ] && flags=--checkpoint-async
+    case $(($1 % 7)) in
+    0 | 1 | 2)
+        pick 1
+        elastic killed "$layout" "kill:rank=$((RANDOM % world))@step=$step"
+        ;;
+    3)
+        pick 2
+        elastic "killed twice" "$layout" \
+            "kill:rank=0@$step,kill:rank=$((RANDOM % world))@$(((step + steps) / 2))"
+        ;;
+    4)
+        pick 2
+        elastic lost "$layout" "lose:rank=$((RANDOM % world))@$step"
+        ;;
+    5)
+        pick 2
+        torn
+        ;;
+    6)
+        if [ $(($1 % 14)) = 6 ]; then
+            pick 2
+            elastic hung "$layout" "hang:rank=$((RANDOM % world))@$step"
+        else
+            pick 2
+            elastic "lost and back" "$layout" \
+                "lose:rank=1@$((step / 2)),join:rank=1@$((step / 2 + 15))"
+        fi
+        ;;
+    esac
+}
+
+# Half of a run, a checkpoint that is torn, and the rest.
+torn() {
+    local file size
+    flags=
+    rm -rf checkpoints
+    if ! timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+        --checkpoint-every $every --keep 3 --steps 30 --json -q >/dev/null 2>error; then
+        fail "torn $layout" "the first half" "$(cat error)"
+        return
+    fi
+    # shellcheck disable=SC2012
+    file=$(ls checkpoints/step-30/* checkpoints/latest | shuf -n 1 --random-source=<(yes $RANDOM))
+    size=$(stat -c %s "$file")
+    if [ $((RANDOM % 2)) = 0 ]; then
+        truncate -s $((RANDOM % size)) "$file"
+    else
+        printf '\xff\x00\xa5' | dd of="$file" bs=1 seek=$((RANDOM * 7 % size)) conv=notrunc status=none
+    fi
+    timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+        --checkpoint-every $every --elastic 1:4 --resume --json -q >answer 2>error
+    judge "torn $layout $file" "$layout" $?
+}
+
+ranks_of() { # processes of the run's ranks
+    local mpirun
+    mpirun=$(pgrep -P "$1" mpirun) && pgrep -P "$mpirun"
+}
+
+# A rank, or all that is asked to stop, at an instant that nobody has chosen.
+random() {
+    local supervisor victim rc how=$((RANDOM % 6))
+    flags=
+    [ $((RANDOM % 2)) = 0 ] && flags=--checkpoint-async
+    pick 1
+    rm -rf checkpoints
+    # shellcheck disable=SC2086
+    forerun run "$layout.json" --checkpoint checkpoints --checkpoint-every $every \
+        --elastic 1:4 --max-restarts 9 --timeout 3 --json -q $flags >answer 2>error &
+    supervisor=$!
+    sleep "$((RANDOM % 2)).$((RANDOM % 10))"
+    victim=$(ranks_of $supervisor | shuf -n 1 --random-source=<(yes $RANDOM))
+    case $how in
+    0) [ -z "$victim" ] || kill -STOP "$victim" 2>/dev/null ;;
+    1) kill -TERM $supervisor 2>/dev/null ;;
+    *) [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null ;;
+    esac
+    for _ in $(seq 600); do
+        kill -0 $supervisor 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $supervisor 2>/dev/null
+    wait $supervisor 2>/dev/null
+    rc=$?
+    if [ $how = 1 ] && [ $rc = 75 ]; then
+        timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+            --checkpoint-every $every --elastic 1:4 --resume --json -q >answer 2>error
+        rc=$?
+    elif [ $how = 1 ] && grep -q "stopped by SIGTERM" error; then
+        rc=0 # before there was a run to save
+        cp "$layout.answer" answer
+    fi
+    judge "random $how $layout $flags" "$layout" $rc
+}
+
+for ((i = 0; i < n_scripted; i++)); do
+    scripted $i
+done
+for ((i = 0; i < n_random; i++)); do
+    random
+done
+
+# What is left: processes that were started here, memory that nobody maps.
+sleep 0.5
+left=$(pgrep -f "forerun run .*--checkpoint checkpoints" | while read -r pid; do
+    [ "$(readlink "/proc/$pid/cwd")" = "$scratch" ] && echo "process $pid"
+done)
+[ -z "$left" ] || fail "at the end" "left: $left"
+left=$(ls -d "$scratch"/forerun-?????? "$scratch"/ompi.* 2>/dev/null)
+[ -z "$left" ] || fail "at the end" "left: $left"
+
+seconds=$((SECONDS - started))
+printf '{"runs": %d, "failed": %d, "hung": %d, "restarts": %d, "seconds": %d, "seed": %d}\n' \
+    $((n_scripted + n_random)) $n_failed $n_hung $n_restarts $seconds "${SEED:-1}" >"$report"
+echo "# $n_passed passed, $n_failed failed, 0 skipped; $n_restarts restarts in $seconds s"
+[ $n_failed = 0 ]
