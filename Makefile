@@ -138,7 +138,7 @@ LIB := $(BUILD)/libforerun.a
 
 TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
-BENCH_SRC := $(wildcard bench/bench_*.c bench/fit/bench_*.c)
+BENCH_SRC := $(wildcard bench/bench_*.c bench/fit/bench_*.c bench/checkpoint/bench_*.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
@@ -408,7 +408,7 @@ check-exports: $(BUILD)/forerun $(RANDOM_EXPORTS)
 	@BUILD=$(BUILD) REPOSITORIES="$(REPOSITORIES)" tests/exports/run.sh
 
 format:
-	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] bench/fit/*.[ch] \
+	clang-format -i $(call in_floors,*.[ch]) $(wildcard bench/*.[ch] bench/*/*.[ch] \
 	    tests/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 # ---- demonstrations and benchmarks ------------------------------------------
@@ -432,7 +432,7 @@ regret: bench-programs
 	@$(call run_script,bench/regret.sh)
 bench-runtime: bench-programs
 	@$(call run_script,bench/runtime.sh)
-bench-checkpoint: $(BUILD)/bench/bench_checkpoint
+bench-checkpoint: $(BUILD)/bench/checkpoint/bench_checkpoint
 	@dir=$$(mktemp -d) && $< $$dir | tee $(BUILD)/bench-checkpoint.json; rm -rf $$dir
 bench-sim: bench-programs
 	@$(call run_script,bench/sim.sh)
