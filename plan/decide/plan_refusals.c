@@ -119,6 +119,12 @@ REFUSAL(has_dropout)
     return job->dropout > 0;
 }
 
+REFUSAL(drops_unfused)
+{
+    UNUSED_BUT(plan);
+    return job->dropout > 0 && !plan->is_flash;
+}
+
 /* ---- ranks --------------------------------------------------------------- */
 
 REFUSAL(is_context_parallel)
@@ -275,7 +281,9 @@ const fr_plan_refusal fr_plan_refusals[] = {
      "change the activation", GPU, 0, has_other_activation},
     {"a sliding window that is shorter than seq", "choose a shorter seq", GPU,
      0, has_window},
-    {"dropout", "choose dropout 0", BOTH, 0, has_dropout},
+    {"dropout, on GPUs", "choose dropout 0", GPU, 0, has_dropout},
+    {"dropout in attention that is not fused", "choose --flash-attention", CPU,
+     BIT(FLASH_ATTENTION), drops_unfused},
     {"context parallelism on GPUs", "choose cp 1", GPU, BIT(CP),
      is_context_parallel},
     {"expert parallel plans, on GPUs", "choose ep 1", GPU, BIT(EP),

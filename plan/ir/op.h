@@ -122,6 +122,7 @@ typedef struct fr_instr {
         uint8_t flash_kind; /* ATTN_*: fr_flash_kind */
         uint8_t scaling;    /* products of fp8: fr_scaling */
         uint8_t activation; /* GELU_*, SWIGLU_*: fr_activation */
+        uint8_t place;      /* DROPOUT_ADD: of the layer */
         uint8_t variant;    /* any of them */
     };
     uint8_t grad_dtype; /* fr_dtype of the gradients of parameters */

@@ -63,7 +63,7 @@ static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
                                   const fr_instr *instr, void *const *ptr)
 {
     fr_cuda_launch launch = {
-        .call = fr_rank_kernel_call(&it->rank, instr,
+        .call = fr_rank_kernel_call(&it->rank, NULL, instr,
                                     it->rank.program->plan.n_threads, 0),
         .step = it->device_step,
         .stream = it->lanes[lane].stream,

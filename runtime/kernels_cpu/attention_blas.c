@@ -16,6 +16,7 @@
  * from where they stand in the sequence.
  */
 #include "plan/ir/sequence_share.h"
+#include "runtime/kernels_cpu/dropout/dropout.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
 
@@ -36,6 +37,7 @@ typedef struct attn_shape {
     int64_t window; /* keys that a query sees; 0: all before it */
     bool is_causal;
     float scale;
+    const fr_kernel_call *dropped; /* NULL: no probability is */
 } attn_shape;
 
 /* Which rows of the sequence the operands have: see op_list.inc. */
@@ -44,9 +46,7 @@ static void set_rows(const fr_kernel_call *call, attn_shape *shape)
     const fr_instr *instr = call->instr;
     const fr_attention_dims *dim = &instr->attention;
     const fr_sequence_share share = call->share;
-    shape->query_rows = (fr_sequence_rows){{0, 1}, false, dim->seq};
-    if (instr->axis == FR_AXIS_CP)
-        shape->query_rows.share = share;
+    shape->query_rows = (fr_sequence_rows){share, false, dim->seq};
     shape->key_rows = shape->query_rows;
     if (instr->axis != FR_AXIS_CP)
         return;
@@ -86,6 +86,8 @@ static attn_shape shape_of(const fr_kernel_call *call)
                         .window = dim->window,
                         .is_causal = !(instr->flags & FR_INSTR_NONCAUSAL),
                         .scale = (float)(1.0 / sqrt((double)dim->head_dim))};
+    if (instr->flags & FR_INSTR_DROPOUT && call->dropout > 0)
+        shape.dropped = call;
     set_rows(call, &shape);
     return shape;
 }
@@ -106,29 +108,6 @@ static void product(mat a, mat b, float *c, int64_t c_stride,
                 (blasint)mnk[1], (blasint)mnk[2], alpha_beta[0], a.at,
                 (blasint)a.stride, b.at, (blasint)b.stride, alpha_beta[1], c,
                 (blasint)c_stride);
-}
-
-/* x = exp(x - shift); returns the sum. */
-FR_SIMD static float row_exp(float *x, int64_t n, float shift)
-{
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) {
-        float e = fr_fast_expf(x[i] - shift);
-        x[i] = e;
-        sum += e;
-    }
-    return sum;
-}
-
-FR_SIMD static float row_dot(const float *restrict a, const float *restrict b,
-                             int64_t n)
-{
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
 }
 
 /* ds = scale p (dp - delta), over dp */
@@ -240,11 +219,20 @@ static bool next_tile(const attn_shape *shape, const row_block *block,
     return false;
 }
 
+/* The factors of a tile's probabilities where some are dropped. */
+static void tile_factors(const attn_shape *shape, int64_t b, int64_t h,
+                         const tile *at, float *out)
+{
+    for (int64_t i = 0; i < at->m; i++)
+        fr_dropout_keys(shape->dropped, (int64_t[]){b, h, at->position + i},
+                        at->key_position, at->n, out + i * at->n);
+}
+
 /* ---- forward ------------------------------------------------------------ */
 
 /* One head of one sequence: its q, k, v and output in place. */
 typedef struct attn_head {
-    int64_t b;
+    int64_t b, h;
     const float *q, *k, *v;
     float *o;
     float *probs; /* [queries,keys] or NULL */
@@ -263,6 +251,7 @@ static attn_head head_of(const attn_shape *shape, const fr_kernel_call *call,
     const float *k = keys != NULL ? keys : q + shape->k_first;
     return (attn_head){
         .b = b,
+        .h = h,
         .q = q + h * hd,
         .k = k + i_kv * hd,
         .v = k + shape->n_kv * hd + i_kv * shape->v_dim,
@@ -319,7 +308,7 @@ static void forward_saved(const attn_shape *shape, const attn_head *head,
         float *x = kept_probs(shape, head->probs, &all) + i * stride;
         int64_t n = open.last - open.first;
         float *y = x + open.first;
-        float sum = row_exp(y, n, fr_floats_max(y, n, y[0]));
+        float sum = fr_floats_exp(y, n, fr_floats_max(y, n, y[0]));
         fr_floats_scale(y, n, 1.0F / sum);
         row_clear(x, 0, open.first);
         row_clear(x, open.last, all.n);
@@ -352,7 +341,7 @@ static void tile_softmax(const attn_shape *shape, const attn_head *head,
         x += open.first;
         bool has_some = run->sum[i] > 0.0F;
         float max = fr_floats_max(x, n, has_some ? run->max[i] : x[0]);
-        float sum = row_exp(x, n, max);
+        float sum = fr_floats_exp(x, n, max);
         if (has_some) {
             float factor = fr_fast_expf(run->max[i] - max);
             sum += run->sum[i] * factor;
@@ -369,13 +358,17 @@ static void tile_softmax(const attn_shape *shape, const attn_head *head,
 static void forward_tiled(const attn_shape *shape, const attn_head *head,
                           const row_block *block)
 {
-    float s[TILE_ROWS * TILE_COLS];
+    float s[TILE_ROWS * TILE_COLS], factor[TILE_ROWS * TILE_COLS];
     running run = {0};
     tile_walk walk = {.b = head->b, .widest = TILE_COLS};
     while (next_tile(shape, block, &walk)) {
         const tile *at = &walk.at;
         tile_scores(shape, head->q, head->k, at, s, at->n);
         tile_softmax(shape, head, at, s, &run);
+        if (shape->dropped != NULL) { /* the sums are those of all */
+            tile_factors(shape, head->b, head->h, at, factor);
+            fr_floats_multiply(s, factor, at->m * at->n);
+        }
         tile_output(shape, head, at, (mat){s, at->n, false},
                     walk.is_first ? 0.0F : 1.0F);
     }
@@ -438,7 +431,7 @@ void fr_kernel_attn_fwd(const fr_kernel_call *call)
 
 /* Backward of one head of one sequence. */
 typedef struct attn_grad {
-    int64_t b;
+    int64_t b, h;
     const float *q, *k, *v, *o, *d_o, *lse;
     float *probs; /* is only read */
     float *dq, *dk, *dv;
@@ -463,6 +456,7 @@ static attn_grad grad_of(const attn_shape *shape, const fr_kernel_call *call,
         dkeys = dq + shape->k_first;
     return (attn_grad){
         .b = b,
+        .h = h,
         .q = q + h * hd,
         .k = keys + k_at,
         .v = keys + v_at,
@@ -489,8 +483,8 @@ static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
         open_columns open = open_of(shape, at, i);
         float *x = scratch + i * at->n;
         row_clear(x, 0, open.first);
-        row_exp(x + open.first, open.last - open.first,
-                grad->lse[at->i_row + i]);
+        fr_floats_exp(x + open.first, open.last - open.first,
+                      grad->lse[at->i_row + i]);
         row_clear(x, open.last, at->n);
     }
     return (mat){scratch, at->n, true};
@@ -502,6 +496,7 @@ static void backward_tile(const attn_shape *shape, const attn_grad *grad,
                           const tile *at, const float *delta, bool is_first)
 {
     float scratch[TILE_ROWS * TILE_COLS], ds[TILE_ROWS * TILE_COLS];
+    float factor[TILE_ROWS * TILE_COLS];
     const int64_t qs = shape->q_stride, ks = shape->k_stride;
     const int64_t hd = shape->head_dim, vd = shape->v_dim;
     mat d_o = {grad->d_o + at->row * shape->o_stride, shape->o_stride, false};
@@ -509,10 +504,19 @@ static void backward_tile(const attn_shape *shape, const attn_grad *grad,
     mat k = {grad->k + at->col * ks, ks, false};
     mat q = {grad->q + at->row * qs, qs, false};
     mat p = tile_probs(shape, grad, at, scratch);
-    product(p, d_o, grad->dv + at->col * ks, ks, (int64_t[]){at->n, vd, at->m},
-            (float[]){1.0F, 1.0F});
+    mat dropped = p;
+    if (shape->dropped != NULL) {
+        tile_factors(shape, grad->b, grad->h, at, factor);
+        memcpy(ds, p.at, (size_t)(at->m * at->n) * sizeof *ds);
+        fr_floats_multiply(ds, factor, at->m * at->n);
+        dropped.at = ds;
+    }
+    product(dropped, d_o, grad->dv + at->col * ks, ks,
+            (int64_t[]){at->n, vd, at->m}, (float[]){1.0F, 1.0F});
     product(d_o, v_t, ds, at->n, (int64_t[]){at->m, at->n, vd},
             (float[]){1.0F, 0.0F});
+    if (shape->dropped != NULL)
+        fr_floats_multiply(ds, factor, at->m * at->n);
     for (int64_t i = 0; i < at->m; i++) {
         open_columns open = open_of(shape, at, i);
         float *x = ds + i * at->n;
@@ -538,9 +542,9 @@ static void backward_head(const attn_shape *shape, const attn_grad *grad)
         int64_t row = block.run.row + block.first;
         tile_walk walk = {.b = grad->b, .widest = TILE_COLS};
         for (int64_t i = 0; i < block.m; i++)
-            delta[i] =
-                row_dot(grad->d_o + (row + i) * shape->o_stride,
-                        grad->o + (row + i) * shape->o_stride, shape->v_dim);
+            delta[i] = fr_floats_dot(grad->d_o + (row + i) * shape->o_stride,
+                                     grad->o + (row + i) * shape->o_stride,
+                                     shape->v_dim);
         while (next_tile(shape, &block, &walk))
             backward_tile(shape, grad, &walk.at, delta, walk.is_first);
         for (int64_t i = 0; walk.at.n == 0 && i < block.m; i++)

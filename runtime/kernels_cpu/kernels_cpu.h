@@ -23,6 +23,10 @@ typedef struct fr_kernel_call {
     int n_threads;
     void *scratch;  /* fr_kernels_cpu_scratch_bytes(); the thread's own */
     int64_t i_step; /* from 0 */
+    /* Where the rows stand in training, for what is drawn: the layer, the first
+     * sequence of the global batch, the first row of those that are there. */
+    int64_t layer, first_sequence, first_row;
+    double dropout; /* the job's; 0 where nothing is trained */
     const fr_job *job;
     const fr_plan *plan;
     const fr_model *model;

@@ -44,6 +44,8 @@
 
 /* Those that no GPU has yet. */
 #define FR_KERNEL_CPU_LIST(X)                                                  \
+    X(DROPOUT_ADD, dropout_add)                                                \
+    X(DROPOUT_BWD, dropout_bwd)                                                \
     X(PACK_HEADS, pack_heads)                                                  \
     X(HEAD_NORM_FWD, head_norm_fwd)                                            \
     X(HEAD_NORM_BWD, head_norm_bwd)                                            \

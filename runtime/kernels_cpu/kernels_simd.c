@@ -58,6 +58,51 @@ FR_SIMD static void floats_of_bf16(float *restrict out,
         out[i] = fr_float_of_bits((uint32_t)x[i] << 16);
 }
 
+FR_SIMD static void floats_multiply(float *restrict x,
+                                    const float *restrict factor, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= factor[i];
+}
+
+void fr_floats_multiply(float *x, const float *factor, int64_t n)
+{
+    floats_multiply(x, factor, n);
+}
+
+FR_SIMD static float floats_exp(float *x, int64_t n, float shift)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        float e = fr_fast_expf(x[i] - shift);
+        x[i] = e;
+        sum += e;
+    }
+    return sum;
+}
+
+FR_SIMD static float floats_dot(const float *restrict a,
+                                const float *restrict b, int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+float fr_floats_exp(float *x, int64_t n, float shift)
+{
+    return floats_exp(x, n, shift);
+}
+
+float fr_floats_dot(const float *a, const float *b, int64_t n)
+{
+    return floats_dot(a, b, n);
+}
+
 void fr_floats_add(float *y, const float *x, int64_t n)
 {
     floats_add(y, x, n);

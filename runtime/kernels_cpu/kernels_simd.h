@@ -141,12 +141,17 @@ FR_INLINE float fr_fast_sigmoidf(float x)
     return 1.0F / (1.0F + fr_fast_expf(-x));
 }
 
-/* y += x;  x *= factor;  the largest of `max` and x[0..n) (kernels_simd.c).
+/* y += x;  x *= factor;  the largest of `max` and x[0..n);  x *= factor, one
+ * by one (kernels_simd.c).
  * Static clones need names of their own in all files: clang lets the
  * resolvers of static functions clash. */
 void fr_floats_add(float *y, const float *x, int64_t n);
 void fr_floats_scale(float *x, int64_t n, float factor);
 float fr_floats_max(const float *x, int64_t n, float max);
+void fr_floats_multiply(float *x, const float *factor, int64_t n);
+/* x = exp(x - shift), of which it returns the sum; the sum of a b. */
+float fr_floats_exp(float *x, int64_t n, float shift);
+float fr_floats_dot(const float *a, const float *b, int64_t n);
 /* Between float32 and bfloat16: rounded to nearest, ties to even; a NaN stays
  * a (quiet) NaN. */
 void fr_floats_to_bf16(uint16_t *out, const float *x, int64_t n);

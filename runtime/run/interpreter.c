@@ -46,8 +46,10 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
     const fr_instr *instr = &it->rank.program->instrs[i_instr];
     const fr_call *call = &it->rank.rank_program->calls[i_call];
     fr_kernel_call kernel =
-        fr_rank_kernel_call(&it->rank, instr, n_threads, it->i_step);
+        fr_rank_kernel_call(&it->rank, call, instr, n_threads, it->i_step);
 
+    if (it->is_evaluation)
+        kernel.dropout = 0;
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
     if (it->options.watch.on_gradients != NULL && instr->op == FR_OP_OPT_STEP)
         FR_TRY(show_gradients(it, call, instr, kernel.ptr, err));

@@ -41,9 +41,20 @@ static fr_sequence_share share_of(const fr_rank_context *rank)
                                rank->n_group[FR_AXIS_CP]};
 }
 
+/* The first sequence of a call's micro-batch in the global batch. */
+static int64_t first_sequence(const fr_rank_context *rank, const fr_call *call)
+{
+    const fr_program *program = rank->program;
+    const fr_plan *plan = &program->plan;
+    int64_t per_rank = program->job.global_batch / plan->dp;
+    fr_coord at = fr_plan_coord(plan, rank->rank);
+
+    return at.dp * per_rank + call->micro_batch * plan->micro_batch;
+}
+
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
-                                   const fr_instr *instr, int n_threads,
-                                   int64_t i_step)
+                                   const fr_call *call, const fr_instr *instr,
+                                   int n_threads, int64_t i_step)
 {
     return (fr_kernel_call){
         .instr = instr,
@@ -53,6 +64,9 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
         .share = share_of(rank),
         .n_threads = n_threads,
         .i_step = i_step,
+        .dropout = rank->program->job.dropout,
+        .layer = call != NULL ? call->layer : 0,
+        .first_sequence = call != NULL ? first_sequence(rank, call) : 0,
         .job = &rank->program->job,
         .plan = &rank->program->plan,
         .model = &rank->program->model,
@@ -88,16 +102,13 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
                               const fr_instr *instr, int64_t i_step,
                               void *tokens, fr_err *err)
 {
-    const fr_program *program = rank->program;
-    int64_t per_rank = program->job.global_batch / program->plan.dp;
-    fr_coord at = fr_plan_coord(&program->plan, rank->rank);
-    int64_t first = at.dp * per_rank + call->micro_batch * instr->tokens.batch;
+    const int64_t first = first_sequence(rank, call);
 
     if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
     FR_TRY(fr_data_load(rank->data, i_step, first, instr->tokens.batch,
                         share_of(rank), tokens, err));
-    if (program->model.kind == FR_MODEL_ENCODER)
+    if (rank->program->model.kind == FR_MODEL_ENCODER)
         mask(rank, i_step, first, instr->tokens.batch, tokens);
     return FR_OK;
 }

@@ -25,10 +25,11 @@ FR_CHECKED fr_status fr_rank_context_init(const fr_program *program,
 
 const fr_segment *fr_rank_segment(const fr_rank_context *rank, uint32_t i_call);
 
-/* What a kernel needs for an instruction, but for the operands. */
+/* What a kernel needs for an instruction, but for the operands; call NULL: no
+ * mask is drawn. */
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
-                                   const fr_instr *instr, int n_threads,
-                                   int64_t i_step);
+                                   const fr_call *call, const fr_instr *instr,
+                                   int n_threads, int64_t i_step);
 
 /* Carries out a LOAD_TOKENS of a call.  FR_CHECK: there is no data. */
 FR_CHECKED fr_status fr_rank_load_tokens(const fr_rank_context *rank,

@@ -22,7 +22,7 @@ typedef struct reference {
 } reference;
 
 static struct {
-    reference references[2][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
+    reference references[LAYOUT_VARIANTS][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
 } self;
 
 static void prepare(gpu_show *show, const layout_row *l, layout_target target)
@@ -35,8 +35,8 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r =
-        &self.references[l->is_bf16][layout_family_of(l)][l->optimizer];
+    reference *r = &self.references[layout_variant_of(l)][layout_family_of(l)]
+                                   [l->optimizer];
     layout_row alone = layout_alone(l);
     gpu_show show;
 

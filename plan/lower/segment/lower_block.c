@@ -307,7 +307,7 @@ void lower_norm_bwd(lower_context *context, const lower_norm *norm, fr_ref dy,
 }
 
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
-                    uint64_t mask)
+                    uint64_t mask, int place)
 {
     bool is_dropped = mask != LOWER_ABSENT;
     fr_instr *instr = lower_emit(context, is_dropped ? FR_OP_DROPOUT_ADD
@@ -321,6 +321,7 @@ void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
     instr->ref[FR_DROPOUT_ADD_MASK] = lower_saved_at(mask);
     if (is_dropped) {
         instr->scalar = context->job->dropout;
+        instr->place = (uint8_t)place;
         lower_overhead_dropout(context);
     }
 }
@@ -331,7 +332,7 @@ void lower_residual_two(lower_context *context, fr_ref a,
     const lower_layer_layout *l = &kind->layout;
     const size_t i_sum = context->instrs.n;
     bool is_dropped = kind->saved.mask2 != LOWER_ABSENT;
-    lower_residual(context, a, l->fc2_b, sum, kind->saved.mask2);
+    lower_residual(context, a, l->fc2_b, sum, kind->saved.mask2, 2);
     if (!context->is_out_of_memory)
         context->instrs.items[i_sum]
             .ref[is_dropped ? FR_DROPOUT_ADD_BIAS2 : FR_RESIDUAL_ADD_BIAS2] =

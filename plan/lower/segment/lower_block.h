@@ -109,7 +109,7 @@ void lower_residual_two(lower_context *context, fr_ref a,
                         const lower_kind *kind, fr_ref sum);
 /* out = a + sum (+ bias), dropped out if the job says so; in place on sum. */
 void lower_residual(lower_context *context, fr_ref a, uint64_t bias, fr_ref sum,
-                    uint64_t mask);
+                    uint64_t mask, int place);
 /* The gradient that goes into a block whose output was dropped out. */
 fr_ref lower_dropped(lower_context *context, fr_ref dy, uint64_t mask);
 void lower_add(lower_context *context, fr_ref src, fr_ref dst, int64_t n);

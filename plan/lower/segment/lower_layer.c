@@ -49,7 +49,7 @@ static void second_half(lower_context *context, const lower_kind *kind,
         lower_mlp_finish(context, kind, lower_mlp_begin(context, kind, x), out,
                          false);
     lower_residual(context, residual, kind->layout.fc2_b, out,
-                   kind->saved.mask2);
+                   kind->saved.mask2, 2);
 }
 
 static void forward_pre_norm(lower_context *context, const lower_kind *kind,
@@ -63,7 +63,7 @@ static void forward_pre_norm(lower_context *context, const lower_kind *kind,
     uint64_t mark = lower_temp_mark(context);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
     lower_attention_forward(context, kind, x, mid, false);
-    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1, 1);
     lower_temp_reset(context, mark);
     x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
     if (is_whole)
@@ -107,7 +107,7 @@ static void forward_post_norm(lower_context *context, const lower_kind *kind,
     const fr_ref last = lower_saved_at(k->last);
     uint64_t mark = lower_temp_mark(context);
     lower_attention_forward(context, kind, in, mid, false);
-    lower_residual(context, in, kind->layout.out_b, mid, k->mask1);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1, 1);
     lower_norm_fwd(context, &norm1, mid, n2, lower_saved_at(k->stats1));
     second_half(context, kind, n2, n2, last);
     lower_norm_fwd(context, &norm2, last, out, lower_saved_at(k->stats2));
@@ -260,7 +260,7 @@ static fr_ref mid_for_backward(lower_context *context, const lower_kind *kind,
         return lower_saved_at(k->mid);
     fr_ref mid = lower_temp(context, context->shape.stream_bytes);
     lower_attention_recompute_output(context, kind, mid);
-    lower_residual(context, input, kind->layout.out_b, mid, k->mask1);
+    lower_residual(context, input, kind->layout.out_b, mid, k->mask1, 1);
     lower_mark_recompute(context, first);
     return mid;
 }
@@ -365,7 +365,7 @@ void lower_layer_after(lower_context *context, const lower_kind *kind,
     const fr_ref mid = lower_saved_at(k->mid);
     lower_attention_finish(context, kind, mid, false);
     lower_residual(context, layer_input(kind, FR_SPACE_IN), kind->layout.out_b,
-                   mid, k->mask1);
+                   mid, k->mask1, 1);
     fr_ref x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
     second_half(context, kind, x, mid, out);
 }

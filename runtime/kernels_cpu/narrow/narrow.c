@@ -55,6 +55,8 @@ static int64_t grain_of(const fr_instr *instr)
     case FR_OP_SWIGLU_FWD:
     case FR_OP_SWIGLU_BWD:
     case FR_OP_RESIDUAL_ADD:
+    case FR_OP_DROPOUT_ADD:
+    case FR_OP_DROPOUT_BWD:
     case FR_OP_XENT:
     case FR_OP_XENT_MAX:
     case FR_OP_XENT_SUM:
@@ -256,6 +258,10 @@ void fr_narrow_run(const fr_kernel_call *call, fr_kernel_fn kernel)
         if (row == 0)
             move_all(&part, &all, row, false, true);
         place_range(call, &instr, row);
+        if (instr.op == FR_OP_ATTN_FWD || instr.op == FR_OP_ATTN_BWD)
+            part.first_sequence = call->first_sequence + row;
+        else
+            part.first_row = row;
         move_all(&part, &all, row, true, true);
         set_pointers(&part, &all, row);
         kernel(&part);

@@ -12,6 +12,8 @@ layout_row layout_alone(const layout_row *row)
                         .family = row->family,
                         .optimizer = row->optimizer,
                         .is_bf16 = row->is_bf16,
+                        .dropout = row->dropout,
+                        .is_flash = row->dropout > 0,
                         .micro_batch = 8};
 }
 
@@ -36,6 +38,7 @@ fr_job layout_job(const layout_row *row, int64_t n_steps)
     job.trust_coefficient = 0.01;
     job.clip_norm = 0.7; /* of gradients with norms around 1 to 3 */
     job.warmup_steps = 3;
+    job.dropout = row->dropout;
     job.lr_schedule = FR_LR_COSINE;
     return job;
 }

@@ -46,14 +46,21 @@ typedef struct layout_row {
     int32_t split[4]; /* uneven layers per stage */
     fr_rank_order order;
     fr_collective_kind collective;
-    bool is_bf16;            /* weights and activations */
-    bool has_bf16_grads;     /* and the gradients of parameters */
+    bool is_bf16;        /* weights and activations */
+    bool has_bf16_grads; /* and the gradients of parameters */
+    double dropout;
     double offload_frac;     /* of activations, to the host */
     const char *cpu_refusal; /* part of the reason; NULL: it is trained */
     const char *gpu_refusal;
 } layout_row;
 
-enum { LAYOUT_MAX_RANKS = 4 };
+enum { LAYOUT_MAX_RANKS = 4, LAYOUT_VARIANTS = 4 };
+
+/* Trainings of one family that are not comparable. */
+static inline int layout_variant_of(const layout_row *row)
+{
+    return (row->is_bf16 ? 1 : 0) + (row->dropout > 0 ? 2 : 0);
+}
 
 extern const layout_row layout_rows[];
 extern const int layout_rows_n;

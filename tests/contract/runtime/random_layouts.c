@@ -193,12 +193,14 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
-    if (is_gpu || pick(rng, 4) == 0) {
-        /* What 16 bits need; the others may lose it again. */
+    if (is_gpu || pick(rng, 3) == 0) {
+        /* What 16 bits and dropout need; others may lose it again. */
         out->plan.is_flash = true;
         out->plan.kernels = FR_KERNELS_OWN;
-        if (pick(rng, 4) != 0)
+        if (pick(rng, 3) != 0)
             out->plan.precision = FR_DTYPE_BF16;
+        if (!is_gpu && pick(rng, 2) == 0)
+            out->job.dropout = 0.3;
     }
     draw_plan(rng, out);
     const int64_t n_nodes = 1 + pick(rng, 3), is_dealt = pick(rng, 2);
@@ -218,6 +220,7 @@ random_layout random_layout_alone(const random_layout *layout)
     alone.plan.micro_batch = 1;
     alone.plan.n_threads = 1;
     alone.is_gpu = false;
+    alone.plan.is_flash = alone.job.dropout > 0;
     if (fr_plan_storage_dtype(&layout->plan) == FR_DTYPE_BF16) {
         alone.plan.precision = FR_DTYPE_BF16;
         alone.plan.kernels = FR_KERNELS_OWN;
@@ -278,13 +281,14 @@ void random_layout_describe(const random_layout *l, char *buf, size_t n_buf)
     char plan[512];
     int n = snprintf(
         buf, n_buf,
-        "%s%s; %s batch %lld x %lld clip %g decay %g; %lld layers of %lld, "
+        "%s%s; %s batch %lld x %lld clip %g decay %g drop %g; %lld layers of "
+        "%lld, "
         "heads %lld/%lld, ffn %lld, vocab %lld%s%s%s%s%s%s%s; nodes",
         l->is_gpu ? "gpu " : "", fr_plan_describe(&l->plan, plan, sizeof plan),
         fr_name_of(&fr_optimizer_names, j->optimizer),
         (long long)j->global_batch, (long long)j->seq, j->clip_norm,
-        j->weight_decay, (long long)m->n_layers, (long long)m->hidden,
-        (long long)m->n_heads, (long long)m->n_kv_heads,
+        j->weight_decay, j->dropout, (long long)m->n_layers,
+        (long long)m->hidden, (long long)m->n_heads, (long long)m->n_kv_heads,
         (long long)m->ffn_hidden, (long long)m->vocab,
         m->is_tied ? " tied" : "", m->is_rope ? " rope" : "",
         m->is_rms_norm ? " rms" : "", m->is_gated_mlp ? " gated" : "",

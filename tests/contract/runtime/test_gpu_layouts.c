@@ -22,7 +22,7 @@ typedef struct reference {
 } reference;
 
 static struct {
-    reference references[2][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
+    reference references[LAYOUT_VARIANTS][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
     char path[CHECK_PATH_BYTES];
 } self;
 
@@ -38,8 +38,8 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r =
-        &self.references[l->is_bf16][layout_family_of(l)][l->optimizer];
+    reference *r = &self.references[layout_variant_of(l)][layout_family_of(l)]
+                                   [l->optimizer];
     layout_row alone = layout_alone(l);
     gpu_show show;
     fr_err err = {0};
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 
     check_tmp_path(self.path, "test_gpu_layouts.%d", (int)getpid());
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
-    for (int i = 0; i < 2 * LAYOUT_FAMILIES; i++)
+    for (int i = 0; i < LAYOUT_VARIANTS * LAYOUT_FAMILIES; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
             gradient_file_release(
                 &self.references[i / LAYOUT_FAMILIES][i % LAYOUT_FAMILIES][k]

@@ -32,7 +32,7 @@ typedef struct reference {
 /* Of this process; the tests' only state. */
 static struct {
     int rank;
-    reference references[2][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
+    reference references[LAYOUT_VARIANTS][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
 } self;
 
 static void dump_path(const char *what, char path[CHECK_PATH_BYTES])
@@ -101,8 +101,8 @@ static fr_status run_layout(const layout_row *l, double loss[N_LOSSES],
 
 static const reference *find_reference(const layout_row *l)
 {
-    reference *r =
-        &self.references[l->is_bf16][layout_family_of(l)][l->optimizer];
+    reference *r = &self.references[layout_variant_of(l)][layout_family_of(l)]
+                                   [l->optimizer];
     layout_row alone = layout_alone(l);
     fr_err err = {0};
 
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     if (rank != 0 && freopen("/dev/null", "w", stdout) == NULL)
         return 1;
     int code = check_run(tests, sizeof tests / sizeof *tests, argc, argv);
-    for (int i = 0; i < 2 * LAYOUT_FAMILIES; i++)
+    for (int i = 0; i < LAYOUT_VARIANTS * LAYOUT_FAMILIES; i++)
         for (int k = 0; k < FR_OPTIMIZER_N; k++)
             gradient_file_release(
                 &self.references[i / LAYOUT_FAMILIES][i % LAYOUT_FAMILIES][k]
