@@ -407,26 +407,11 @@ fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
 
 /* ---- CSV ---------------------------------------------------------------- */
 
-static void put_field(fr_buffer *out, const char *text)
-{
-    if (strpbrk(text, ",\"\n") == NULL) {
-        fr_buffer_puts(out, text);
-        return;
-    }
-    fr_buffer_putc(out, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fr_buffer_putc(out, '"');
-        fr_buffer_putc(out, *text);
-    }
-    fr_buffer_putc(out, '"');
-}
-
 static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
 {
     const fr_sweep_point *point = &sweep->points[i];
     for (int k = 0; k < sweep->n_keys; k++) {
-        put_field(out, fr_sweep_text_of(sweep, i, k));
+        fr_buffer_put_csv(out, fr_sweep_text_of(sweep, i, k));
         fr_buffer_putc(out, ',');
     }
     for (int c = 0; c < N_COLUMNS; c++) {
@@ -440,9 +425,9 @@ static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
     }
     fr_buffer_printf(out, "%d,%d,%d,%d,", point->is_feasible, point->is_knee,
                      point->is_best, point->is_pareto);
-    put_field(out, point->plan);
+    fr_buffer_put_csv(out, point->plan);
     fr_buffer_putc(out, ',');
-    put_field(out, point->is_feasible ? point->broken : point->why);
+    fr_buffer_put_csv(out, point->is_feasible ? point->broken : point->why);
     fr_buffer_putc(out, '\n');
 }
 

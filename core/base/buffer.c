@@ -64,6 +64,21 @@ void fr_buffer_putc(fr_buffer *buffer, char c)
     fr_buffer_append(buffer, &c, 1);
 }
 
+void fr_buffer_put_csv(fr_buffer *buffer, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fr_buffer_puts(buffer, text);
+        return;
+    }
+    fr_buffer_putc(buffer, '"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fr_buffer_putc(buffer, '"');
+        fr_buffer_putc(buffer, *text);
+    }
+    fr_buffer_putc(buffer, '"');
+}
+
 void fr_buffer_fill(fr_buffer *buffer, char c, size_t n)
 {
     if (!buffer_grow(buffer, n))

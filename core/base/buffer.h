@@ -25,6 +25,8 @@ void fr_buffer_release(fr_buffer *buffer);
 void fr_buffer_append(fr_buffer *buffer, const void *bytes, size_t n);
 void fr_buffer_puts(fr_buffer *buffer, const char *text);
 void fr_buffer_putc(fr_buffer *buffer, char c);
+/* A field of a line of CSV: in quotes where it needs them (RFC 4180). */
+void fr_buffer_put_csv(fr_buffer *buffer, const char *text);
 void fr_buffer_printf(fr_buffer *buffer, const char *format, ...)
     FR_PRINTF(2, 3);
 void fr_buffer_vprintf(fr_buffer *buffer, const char *format, va_list args)

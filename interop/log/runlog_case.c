@@ -448,21 +448,6 @@ void fr_runlog_release(fr_runlog *log)
 
 /* ---- CSV ---------------------------------------------------------------- */
 
-static void write_field(const char *text, fr_buffer *out)
-{
-    if (strpbrk(text, ",\"") == NULL) {
-        fr_buffer_puts(out, text);
-        return;
-    }
-    fr_buffer_putc(out, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fr_buffer_putc(out, '"');
-        fr_buffer_putc(out, *text);
-    }
-    fr_buffer_putc(out, '"');
-}
-
 void fr_runlog_write(const fr_runlog *logs, size_t n, fr_buffer *out)
 {
     bool is_used[FR_CASE_COLUMN_N] = {false};
@@ -485,7 +470,7 @@ void fr_runlog_write(const fr_runlog *logs, size_t n, fr_buffer *out)
                 continue;
             if (c > 0)
                 fr_buffer_putc(out, ',');
-            write_field(logs[i].field[c], out);
+            fr_buffer_put_csv(out, logs[i].field[c]);
         }
         fr_buffer_putc(out, '\n');
     }
