@@ -158,6 +158,19 @@ static void draw_model(fr_rng *rng, fr_model *model)
     model->rope_frac = 1;
 }
 
+/* BERT of the same sizes. */
+static void make_encoder(fr_model *model)
+{
+    model->kind = FR_MODEL_ENCODER;
+    model->n_kv_heads = model->n_heads;
+    model->activation = FR_ACTIVATION_GELU;
+    model->is_gated_mlp = model->is_rms_norm = model->is_rope = false;
+    model->has_qkv_bias = model->has_out_bias = model->has_mlp_bias = true;
+    model->is_tied = model->has_embed_norm = model->has_mlm_head = true;
+    model->has_final_norm = false;
+    model->n_token_types = 2;
+}
+
 static void draw_job(fr_rng *rng, fr_job *job)
 {
     static const double batches[] = {6, 8, 12, 16};
@@ -190,6 +203,9 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     FR_TRY(fr_rng_create(fr_hash_u64(seed, i, is_gpu, 0), &rng, err));
     memset(out, 0, sizeof *out);
     draw_model(rng, &out->model);
+    /* By its number, so that the others stay as they were. */
+    if (!is_gpu && i % 6 == 5)
+        make_encoder(&out->model);
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
