@@ -88,6 +88,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                 .zero_unit = FR_ZERO_UNIT_PARAMETER,
                                 .persistent_below = 100000,
                                 .max_reuse_distance = 1000000000,
+                                .max_live = 1000000000,
                                 .is_vocab_padded = true,
                                 .has_megatron_buckets = true,
                                 .is_grad_added_apart = true,

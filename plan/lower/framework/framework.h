@@ -51,6 +51,7 @@ typedef struct fr_framework {
      * whole; what full recompute has used is still there for backward within
      * that distance. */
     uint64_t persistent_below, max_reuse_distance;
+    uint64_t max_live; /* while so many are there nothing is fetched ahead */
     bool is_loss_fused;
     int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */

@@ -28,6 +28,7 @@ enum {
     PURPOSE_GATHER,
     PURPOSE_GATHER_TWICE,
     PURPOSE_COPY_OUT,
+    PURPOSE_WIRE_ZERO,
     PURPOSE_ZERO,
     PURPOSE_REDUCE,
     PURPOSE_REDUCE_ADD
@@ -122,6 +123,7 @@ static uint32_t set_segment(lower_rank *rank, int purpose, fr_lane lane,
         [PURPOSE_GATHER] = "param_gather",
         [PURPOSE_GATHER_TWICE] = "param_gather_twice",
         [PURPOSE_COPY_OUT] = "param_copy_out",
+        [PURPOSE_WIRE_ZERO] = "param_zero",
         [PURPOSE_ZERO] = "grad_zero",
         [PURPOSE_REDUCE] = "grad_reduce",
         [PURPOSE_REDUCE_ADD] = "grad_reduce_add",
@@ -157,10 +159,12 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
 /*
  * DeepSpeed 0.3 (2021), runtime/zero/stage3.py and partition_parameters.py:
  * fetch_sub_module gathers every parameter of a module by itself into a list
- * of views and waits for the device; prefetching brings the next ones beside
- * what runs.  Parameters below stage3_param_persistence_threshold stay.  What
- * full recompute has used is used again in backward: it was dropped where
- * more than stage3_max_reuse_distance elements lie in between.
+ * of views, of zeros for which the host has waited, and waits for the device;
+ * prefetching brings the next ones beside what runs, but not where more than
+ * stage3_max_live_parameters are there.  Parameters below
+ * stage3_param_persistence_threshold stay.  What full recompute has used is
+ * used again in backward: it was dropped where more than
+ * stage3_max_reuse_distance elements lie in between.
  */
 enum { MOST_PIECES = 32 };
 static const fr_framework *const deepspeed =
@@ -235,6 +239,22 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
     }
 }
 
+/* torch.zeros, then torch.cuda.synchronize, before a parameter is gathered. */
+static void zero_wire(lower_rank *rank, const lower_set *set, uint64_t n_bytes)
+{
+    bool is_new;
+    uint32_t i_segment =
+        set_segment(rank, PURPOSE_WIRE_ZERO, FR_LANE_COMPUTE, set, &is_new);
+    if (is_new) {
+        fr_instr *instr = lower_emit(rank->context, FR_OP_ZERO);
+        instr->copy.n_bytes = (int64_t)n_bytes;
+        instr->flags |= FR_INSTR_HELD;
+        instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_OUT, 0);
+    }
+    lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
+    fr_builder_bind(rank->builder, FR_SPACE_OUT, set->wire, 'w');
+}
+
 static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
 {
     lower_context *context = rank->context;
@@ -266,6 +286,8 @@ static void gather(lower_rank *rank, uint32_t i_set, bool is_backward)
     }
     set->wire = fr_builder_add_block(rank->builder, FR_MEMORY_PARAMETERS, false,
                                      set->n * weight_bytes);
+    if (is_by_parameter(context))
+        zero_wire(rank, set, set->n * weight_bytes);
     lower_add_call(rank, i_segment, unit_of(rank, set, 0)->layer, -1, -1);
     fr_builder_set_base(rank->builder, FR_SPACE_WEIGHT,
                         unit_of(rank, set, 0)->weight);
@@ -320,6 +342,9 @@ void lower_before_use(lower_rank *rank)
     provide(rank, rank->i_use + 1);
     if (rank->sets.items[i_set].weight == FR_BLOCK_NONE)
         copy_out(rank, i_set);
+    if (is_by_parameter(rank->context) &&
+        rank->sets.items[i_set].n >= deepspeed->max_live)
+        return;
     provide(rank, fr_weight_uses_reach(plan, &rank->uses, rank->i_use));
 }
 
