@@ -214,7 +214,11 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
     fr_profile profile;
     fr_log log;
     bool is_first = false;
-    /* The disk that is timed is the one that the profile goes to. */
+    /* Unless told, the disk that is timed is the one that the profile goes
+     * to. */
+    const char *storage = fr_cli_text(cli, FR_OPT_STORAGE);
+    if (storage != NULL && !fr_dir_exists(storage))
+        return fr_fail(err, FR_IO, "--storage %s: no such folder", storage);
     FR_TRY(fr_path_dir(path, scratch, sizeof scratch, err));
     fr_status status = load_cases(cli, &c, err);
     if (status != FR_OK)
@@ -226,7 +230,7 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
         .n_cases = c.n,
         .is_quick = fr_cli_on(cli, FR_OPT_QUICK),
         .timeout_s = cli->option[FR_OPT_TIMEOUT].real,
-        .scratch_dir = scratch,
+        .scratch_dir = storage != NULL ? storage : scratch,
         .log = is_silent ? NULL : &log,
     };
     FR_TRY_GOTO(status,

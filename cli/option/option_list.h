@@ -95,6 +95,8 @@
       "begin with these weights: safetensors of Hugging Face")                 \
     X(SAVE, "save", 0, PATH, "DIR", RUN, 0, 0, 0,                              \
       "write the weights there at the end, as safetensors")                    \
+    X(STORAGE, "storage", 0, PATH, "DIR", MACHINE, 0, 0, 0,                    \
+      "the storage to time is there (where the profile goes)")                 \
     X(QUICK, "quick", 0, FLAG, 0, MACHINE, 0, 0, 0,                            \
       "fewer repetitions and sizes")                                           \
     X(ALLOW, "allow", 0, CHOICE, "WHAT", SEARCH, &allow_names, 0, 0,           \

@@ -230,6 +230,32 @@ static fr_status predict_parts(const fr_replay *replay, fr_prediction *out,
     return status;
 }
 
+/*
+ * Samples are read a step ahead, by all nodes at the rate of their storage:
+ * what that takes beyond a step is waited for.  Tokens are stored in 16 bits,
+ * or 32 where the vocabulary needs them; samples of other models have no size.
+ */
+static void predict_input(const fr_replay *replay, fr_prediction *out)
+{
+    const fr_rank_layout *layout = &replay->context->layout;
+    const fr_program *program = layout->program;
+    const fr_job *job = &program->job;
+    const double read_Bps =
+        fr_cluster_node_type(layout->cluster, 0)->storage_read_Bps;
+    const double token_bytes = program->model.vocab > 1 << 16 ? 4 : 2;
+
+    if (!(read_Bps > 0) || program->model.kind == FR_MODEL_LAYERS)
+        return;
+    const double exposed_s =
+        token_bytes * (double)job->global_batch * (double)(job->seq + 1) /
+            (read_Bps * (double)(layout->n_nodes * layout->n_copies)) -
+        out->step_s;
+    if (exposed_s <= 0)
+        return;
+    out->step_s += exposed_s;
+    out->breakdown_s[FR_PART_DATA] += exposed_s;
+}
+
 static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
                               fr_err *err)
 {
@@ -237,6 +263,7 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
     fr_cost_source worst;
     out->step_s = 1e-12 * (double)replay->makespan_ps;
     FR_TRY(predict_parts(replay, out, err));
+    predict_input(replay, out);
     FR_TRY(path_error(replay, &sigma_s, &worst, err));
     const fr_cluster *cluster = replay->context->layout.cluster;
     const fr_replay_costs *costs = &replay->context->costs;
