@@ -78,7 +78,7 @@ for what in "$@"; do
         ;;
     golden) add golden tests/golden/run.sh ;;
     usability)
-        for script in tests/usability/role_*.sh; do
+        for script in tests/usability/role_*.sh tests/usability/options_act.sh; do
             base=${script##*/role_}
             add "usability/${base%.sh}" "$script"
         done

@@ -114,13 +114,7 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
 /* Without a cluster the plan is shown as it is. */
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    if (fr_cli_has(cli, FR_OPT_FROM) && cli->n_positional > 1)
-        return fr_fail(err, FR_USAGE,
-                       "--from takes a CLUSTER alone: forerun explain --from "
-                       "FILE CLUSTER --model NAME");
-    if (cli->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
-        !fr_cli_has(cli, FR_OPT_FROM))
-        return fr_fail(err, FR_USAGE, "--model goes with --from alone");
+    FR_TRY(fr_plan_subject_check(cli, err));
     for (int i = 0; i < FR_OPT_N && fr_plan_subject_cluster(cli) == NULL; i++) {
         if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
             i == FR_OPT_QUIET || i == FR_OPT_HELP || i == FR_OPT_COLUMNS)

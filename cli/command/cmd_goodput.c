@@ -96,6 +96,7 @@ FR_COMMAND_FUNCTION(goodput)
         return fr_fail(err, FR_USAGE,
                        "a CLUSTER is missing: forerun goodput PLAN CLUSTER, or "
                        "MODEL CLUSTER");
+    FR_TRY(fr_plan_subject_check(cli, err));
     fr_plan_file_init(&file);
     FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &inputs, err), out_all);
     FR_TRY_GOTO(status, fr_plan_subject_load(cli, &inputs, &file, err),

@@ -73,12 +73,14 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
     if (data != NULL &&
         !fr_text_copy(file->job.data, sizeof file->job.data, data))
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
-    if (fr_cli_has(cli, FR_OPT_RESUME) && !fr_cli_has(cli, FR_OPT_CHECKPOINT))
-        return fr_fail(err, FR_USAGE, "--resume needs --checkpoint DIR");
-    if (fr_cli_has(cli, FR_OPT_CHECKPOINT_EVERY) &&
-        !fr_cli_has(cli, FR_OPT_CHECKPOINT))
-        return fr_fail(err, FR_USAGE,
-                       "--checkpoint-every needs --checkpoint DIR");
+    static const fr_option of_checkpoints[] = {
+        FR_OPT_RESUME, FR_OPT_CHECKPOINT_EVERY, FR_OPT_CHECKPOINT_ASYNC,
+        FR_OPT_KEEP};
+    for (size_t i = 0; i < FR_LENGTH(of_checkpoints); i++)
+        if (fr_cli_has(cli, of_checkpoints[i]) &&
+            !fr_cli_has(cli, FR_OPT_CHECKPOINT))
+            return fr_fail(err, FR_USAGE, "--%s needs --checkpoint DIR",
+                           fr_option_get(of_checkpoints[i]).name);
     if (fr_cli_has(cli, FR_OPT_ELASTIC))
         FR_TRY(fr_elastic_parse(cli, &(fr_elastic_range){0}, err));
     else if (fr_cli_has(cli, FR_OPT_MAX_RESTARTS))
@@ -347,6 +349,10 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
+    if (world == 1 && fr_cli_has(cli, FR_OPT_HOSTFILE) &&
+        !fr_cli_is_on_gpu(cli))
+        fr_cli_note(cli, "forerun: has no effect here: --hostfile: the plan's "
+                         "one rank runs on this machine");
     fr_status status = warn_if_too_large(cli, &file, err);
     if (status == FR_OK)
         status = check_machine(cli, &file, err);

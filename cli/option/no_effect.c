@@ -49,6 +49,25 @@ static bool has_no_interruptions(const setting *at)
            goal == FR_GOAL_HEADROOM;
 }
 
+static bool measures_nothing(const setting *at)
+{
+    return fr_command_takes(at->cli->command, FR_OPT_MEASURE) &&
+           !fr_cli_has(at->cli, FR_OPT_MEASURE);
+}
+
+static bool is_not_spot(const setting *at)
+{
+    return !fr_cli_on(at->cli, FR_OPT_SPOT) && !has_no_interruptions(at);
+}
+
+/* Nobody says how often spot nodes go: none does. */
+static bool has_no_spot_rate(const setting *at)
+{
+    return fr_cli_on(at->cli, FR_OPT_SPOT) &&
+           !fr_cli_has(at->cli, FR_OPT_SPOT_EVERY) &&
+           !(at->cluster->spot_interruption_per_h > 0);
+}
+
 static bool has_no_experts(const setting *at)
 {
     return at->model->n_experts == 0;
@@ -88,6 +107,13 @@ static const struct {
      {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
       FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,
       FR_OPT_SPOT_TOGETHER}},
+    {measures_nothing, "nothing is timed without --measure", {FR_OPT_TIMEOUT}},
+    {is_not_spot,
+     "no spot nodes without --spot",
+     {FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER}},
+    {has_no_spot_rate,
+     "how often spot nodes go is not known: --spot-every says it",
+     {FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER}},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},

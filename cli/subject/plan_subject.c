@@ -14,6 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+fr_status fr_plan_subject_check(const fr_cli *cli, fr_err *err)
+{
+    if (fr_cli_has(cli, FR_OPT_FROM) && cli->n_positional > 1)
+        return fr_fail(err, FR_USAGE,
+                       "--from takes a CLUSTER alone: forerun %s --from FILE "
+                       "CLUSTER --model NAME",
+                       cli->command->name);
+    if (cli->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
+        !fr_cli_has(cli, FR_OPT_FROM))
+        return fr_fail(err, FR_USAGE, "--model goes with --from alone");
+    return FR_OK;
+}
+
 const char *fr_plan_subject_cluster(const fr_cli *cli)
 {
     if (fr_cli_has(cli, FR_OPT_FROM))

@@ -10,6 +10,9 @@
 /* The cluster: the second word, or with --from the only one; NULL: none. */
 const char *fr_plan_subject_cluster(const fr_cli *cli);
 
+/* Options that go with others: FR_USAGE says with which. */
+FR_CHECKED fr_status fr_plan_subject_check(const fr_cli *cli, fr_err *err);
+
 /*
  * Model, job and plan, and what the file says of them; options over that where
  * there is a cluster, which `inputs` has then.  fr_plan_file_release() frees,
