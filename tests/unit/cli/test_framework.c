@@ -29,7 +29,8 @@ static const struct {
      "4 --pp 8 --vpp 5 --zero 1 --global-batch 128 --seq 8192 --precision fp8"},
     {"nemo_24_07_performance_docs-003", "nemo",
      "simulate gpt3-175b dgx-h100:16 --framework nemo --dp 4 --tp 4 --pp 8 "
-     "--vpp 6 --zero 1 --global-batch 256 --seq 2048 --precision fp8"},
+     "--vpp 6 --zero 1 --global-batch 256 --seq 2048 --precision fp8 "
+     "--flash-kind flash-2"},
     {"megatron_lm_sc21_table_1-010", "megatron",
      "simulate gpt-1t dgx-a100:384 --framework megatron --dp 6 --tp 8 --pp 64 "
      "--recompute full --precision f16 --global-batch 3072 --seq 2048"},
