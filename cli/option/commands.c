@@ -243,14 +243,14 @@ const fr_command fr_commands[] = {
      "  mpirun -n 2 forerun run plan.json --json\n"
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
     {"checkpoint", fr_cmd_checkpoint,
-     "say what checkpoints hold, whether they are whole, and convert them",
+     "say what checkpoints hold, verify and convert them",
      "inspect|verify|convert DIR [PLAN]", 2, 3,
      {IS(WORD), IS(FILE), IS(FILE)}, checkpoint_words, checkpoint_options,
      NULL,
      "DIR is what run --checkpoint was given, or one step-N in it; without one "
-     "it is the\nnewest that is complete.  verify reads every byte of all and "
-     "ends with exit code 4\nwhere one is damaged.  convert writes one for the "
-     "ranks of PLAN into -o DIR; a run\nconverts by itself when it resumes.",
+     "it is\nthe newest that is complete.  verify reads every byte of all and "
+     "ends with exit\ncode 4 where one is damaged.  convert writes one for the "
+     "ranks of PLAN into -o\nDIR; a run converts by itself when it resumes.",
      "  forerun checkpoint inspect checkpoints\n"
      "  forerun checkpoint convert checkpoints plan-of-8.json -o for-8"},
     {"explain", fr_cmd_explain,
