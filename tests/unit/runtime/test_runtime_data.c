@@ -195,7 +195,7 @@ static void test_manifest(void)
         "{\"path\": \"%s.2\", \"tokens\": %d}]}";
     unsigned char bytes[N];
     int32_t text[3 * N];
-    char base[CHECK_PATH_BYTES], name[CHECK_PATH_BYTES + 4], json[2048];
+    char base[CHECK_PATH_BYTES], name[CHECK_PATH_BYTES + 16], json[2048];
     char at[CHECK_PATH_BYTES + 8];
     fr_err err = {0};
     fr_data *data = NULL;
