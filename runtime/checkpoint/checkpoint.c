@@ -264,13 +264,15 @@ fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
             return fr_fail(err,
                            found.verdict == FOREIGN ? FR_INPUT : FR_FAILURE,
                            "%s", found.text);
-        has_damaged = true;
         if (transport->rank == 0) {
+            has_damaged |= fr_checkpoint_was_finished(c->dir, at);
             fr_buffer_printf(notes, "step-%lld is passed over: %s\n",
                              (long long)at, found.text);
             at = fr_checkpoint_older(c->dir, at);
         }
     }
+    FR_TRY(
+        fr_transport_share(transport, &has_damaged, sizeof has_damaged, err));
     if (has_damaged)
         return fr_fail(err, FR_INPUT,
                        "%s: no checkpoint in it is whole; the last: %s", c->dir,

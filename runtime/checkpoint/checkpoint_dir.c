@@ -39,23 +39,41 @@ int64_t fr_checkpoint_older(const char *dir, int64_t below)
     return newest;
 }
 
-int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes)
+/* What `latest` names; 0: it is not there, or names nothing. */
+static int64_t latest(const char *dir)
 {
     char path[FR_CHECKPOINT_PATH], *name = NULL;
-    fr_err why = {0};
-    int64_t named = 0, newest = fr_checkpoint_older(dir, INT64_MAX);
+    fr_err ignored = {0};
+    int64_t named = 0;
 
     (void)snprintf(path, sizeof path, "%s/latest", dir);
     if (fr_file_exists(path) &&
-        fr_file_read(path, 64, &name, NULL, &why) == FR_OK)
+        fr_file_read(path, 64, &name, NULL, &ignored) == FR_OK)
         named = fr_checkpoint_step(fr_text_trim(name));
     free(name);
+    return named;
+}
+
+int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes)
+{
+    const int64_t named = latest(dir),
+                  newest = fr_checkpoint_older(dir, INT64_MAX);
+
     if (named == 0 && newest > 0)
         fr_buffer_printf(notes,
-                         "%s is missing or names no checkpoint: the newest "
-                         "that is whole is taken\n",
-                         path);
+                         "%s/latest is missing or names no checkpoint: the "
+                         "newest that is whole is taken\n",
+                         dir);
     return named > 0 ? named : newest;
+}
+
+bool fr_checkpoint_was_finished(const char *dir, int64_t n_steps_done)
+{
+    char path[FR_CHECKPOINT_PATH];
+
+    (void)snprintf(path, sizeof path, "%s/step-%lld/manifest.json", dir,
+                   (long long)n_steps_done);
+    return fr_file_exists(path) || latest(dir) == n_steps_done;
 }
 
 static void remove_step(const char *dir, int64_t n_steps_done)

@@ -18,6 +18,10 @@ int64_t fr_checkpoint_older(const char *dir, int64_t below);
  * a line in `notes` where `latest` is missing or says nothing. */
 int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes);
 
+/* Was it ever a checkpoint to go on from?  What a run was killed in the middle
+ * of has no manifest, and is not what `latest` names. */
+bool fr_checkpoint_was_finished(const char *dir, int64_t n_steps_done);
+
 /*
  * Removes what is older than `newest` but for the n_kept - 1 newest complete
  * ones (by their manifests and the sizes of their files); those in the open

@@ -5,7 +5,9 @@
 # last checkpoint, or end with other losses: the same to the bit where the
 # layout is the same, else within 1e-4.  Nothing is left behind.
 #
-# short: 60 runs.  SEED=n draws others.  Leaves build/chaos.json.
+# short: 60 runs.  SEED=n draws others, JOBS=n runs so many at a time (one for
+# each core).  What a run does is drawn from its number alone, so that
+# CASE="random 17" runs that one again.  Leaves build/chaos.json.
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
 PATH=$PWD/$build:$PATH
@@ -14,8 +16,8 @@ report=$PWD/$build/chaos.json
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/forerun-chaos-XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-export TMPDIR=$scratch
-RANDOM=${SEED:-1}
+seed=${SEED:-1}
+jobs=${JOBS:-$(nproc)}
 if ! command -v mpirun >/dev/null; then
     echo "skipped: there is no mpirun"
     exit 77
@@ -25,7 +27,6 @@ short) n_scripted=42 n_random=18 ;;
 *) n_scripted=$1 n_random=${2:-0} ;;
 esac
 steps=60 every=10
-n_passed=0 n_failed=0 n_hung=0 n_restarts=0
 started=$SECONDS
 
 # The model, the layouts, and what each comes to when nobody disturbs it.
@@ -60,6 +61,7 @@ for layout in "${layouts[@]}"; do
         --ranks-per-node 4 --global-batch 24 --seq 32 --steps $steps -q -o "$name.json" >/dev/null &&
         forerun run "$name.json" --json -q >"$name.answer" || exit 1
     loss_of "$name.answer" >"$name.loss"
+    worlds[${#worlds[@]}]=$(member "$name.answer" world_size)
 done
 
 # Largest difference of two rows, relative to the second.
@@ -76,9 +78,14 @@ distance() {
     }' "$1" "$2"
 }
 
+# What a case came to, a word a line: those of all jobs are counted at the end.
+result() {
+    echo "$1" >>results
+}
+
 fail() { # CASE WHAT ...
-    n_failed=$((n_failed + 1))
-    echo "FAIL $1: $2"
+    result failed
+    echo "FAIL $case: $1: $2"
     shift 2
     [ $# = 0 ] || printf '    %s\n' "$@"
 }
@@ -87,7 +94,7 @@ fail() { # CASE WHAT ...
 judge() {
     local name=$1 layout=$2 rc=$3 far lost limit=$every
     if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
-        n_hung=$((n_hung + 1))
+        result hung
         fail "$name" "hangs"
         return
     fi
@@ -96,21 +103,21 @@ judge() {
         return
     fi
     loss_of answer >loss
-    n_restarts=$((n_restarts + $(grep -c '"ranks_before"' answer)))
+    grep '"ranks_before"' answer | sed 's/.*/restart/' >>results
     # An asynchronous checkpoint may be on its way.
     case $flags in *async*) limit=$((2 * every)) ;; esac
     lost=$(member answer resumed_from_step) # null: from the beginning
     lost=$(($(member answer step) + 1 - ${lost:-0}))
     if grep -q '"ranks_before"' answer && [ "$lost" -gt "$((limit + 1))" ]; then
         fail "$name" "lost $lost steps, there is a checkpoint every $every"
-    elif cmp -s loss "$layout.loss"; then
-        n_passed=$((n_passed + 1))
-    elif ! grep '"ranks_\(before\|after\)"' answer | grep -qv ": $(member "$layout.answer" world_size),"; then
+    elif cmp -s loss "$scratch/$layout.loss"; then
+        result passed
+    elif ! grep '"ranks_\(before\|after\)"' answer | grep -qv ": $world,"; then
         fail "$name" "other bits in the same layout"
     else
-        far=$(distance loss "$layout.loss")
+        far=$(distance loss "$scratch/$layout.loss")
         if awk "BEGIN { exit !($far <= 1e-4) }"; then
-            n_passed=$((n_passed + 1))
+            result passed
         else
             fail "$name" "losses differ by $far"
         fi
@@ -121,16 +128,18 @@ judge() {
 elastic() {
     rm -rf checkpoints
     # shellcheck disable=SC2086
-    timeout -s KILL 90 forerun run "$2.json" --checkpoint checkpoints \
+    timeout -s KILL 90 forerun run "$scratch/$2.json" --checkpoint checkpoints \
         --checkpoint-every $every --elastic 1:4 --max-restarts 9 --timeout 3 \
         --json -q $flags ${3:+--inject "$3"} >answer 2>error
     judge "$1 $2 $3 $flags" "$2" $?
 }
 
 pick() { # a layout at random, of at least $1 ranks
+    local i
     while :; do
-        read -r layout _ <<<"${layouts[RANDOM % ${#layouts[@]}]}"
-        world=$(member "$layout.answer" world_size)
+        i=$((RANDOM % ${#layouts[@]}))
+        layout=${layouts[i]%% *}
+        world=${worlds[i]}
         [ "$world" -ge "$1" ] && return
     done
 }
@@ -175,7 +184,7 @@ torn() {
     local file size
     flags=
     rm -rf checkpoints
-    if ! timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+    if ! timeout -s KILL 60 forerun run "$scratch/$layout.json" --checkpoint checkpoints \
         --checkpoint-every $every --keep 3 --steps 30 --json -q >/dev/null 2>error; then
         fail "torn $layout" "the first half" "$(cat error)"
         return
@@ -188,7 +197,7 @@ torn() {
     else
         printf '\xff\x00\xa5' | dd of="$file" bs=1 seek=$((RANDOM * 7 % size)) conv=notrunc status=none
     fi
-    timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+    timeout -s KILL 60 forerun run "$scratch/$layout.json" --checkpoint checkpoints \
         --checkpoint-every $every --elastic 1:4 --resume --json -q >answer 2>error
     judge "torn $layout $file" "$layout" $?
 }
@@ -206,7 +215,7 @@ random() {
     pick 1
     rm -rf checkpoints
     # shellcheck disable=SC2086
-    forerun run "$layout.json" --checkpoint checkpoints --checkpoint-every $every \
+    forerun run "$scratch/$layout.json" --checkpoint checkpoints --checkpoint-every $every \
         --elastic 1:4 --max-restarts 9 --timeout 3 --json -q $flags >answer 2>error &
     supervisor=$!
     sleep "$((RANDOM % 2)).$((RANDOM % 10))"
@@ -224,34 +233,66 @@ random() {
     wait $supervisor 2>/dev/null
     rc=$?
     if [ $how = 1 ] && [ $rc = 75 ]; then
-        timeout -s KILL 60 forerun run "$layout.json" --checkpoint checkpoints \
+        timeout -s KILL 60 forerun run "$scratch/$layout.json" --checkpoint checkpoints \
             --checkpoint-every $every --elastic 1:4 --resume --json -q >answer 2>error
         rc=$?
-    elif [ $how = 1 ] && grep -q "stopped by SIGTERM" error; then
+    elif [ $how = 1 ] && [ ! -e checkpoints ] &&
+        { grep -q "stopped by SIGTERM" error || [ $rc = 143 ]; }; then
         rc=0 # before there was a run to save
-        cp "$layout.answer" answer
+        cp "$scratch/$layout.answer" answer
     fi
     judge "random $how $layout $flags" "$layout" $rc
 }
 
-for ((i = 0; i < n_scripted; i++)); do
-    scripted $i
+# one KIND NUMBER
+one() {
+    case="$1 $2"
+    RANDOM=$((seed * 32749 + $2 * 7 + ${#1}))
+    "$@"
+}
+
+# Every so many of the cases, beginning with $1, in a folder of its own.
+job() {
+    local i
+    mkdir "$scratch/job-$1" && cd "$scratch/job-$1" || exit 1
+    export TMPDIR=$PWD
+    for ((i = $1; i < n_scripted; i += jobs)); do
+        one scripted $i
+    done
+    for ((i = $1; i < n_random; i += jobs)); do
+        one random $i
+    done
+}
+
+if [ -n "${CASE:-}" ]; then
+    # shellcheck disable=SC2086
+    one $CASE
+    exit
+fi
+for ((j = 0; j < jobs; j++)); do
+    job "$j" &
 done
-for ((i = 0; i < n_random; i++)); do
-    random
-done
+wait
+# A word's number of lines.
+count() {
+    cat job-*/results 2>/dev/null | grep -cx "$1"
+}
+case="at the end"
+cd job-0 || exit 1
 
 # What is left: processes that were started here, memory that nobody maps.
 sleep 0.5
 left=$(pgrep -f "forerun run .*--checkpoint checkpoints" | while read -r pid; do
-    [ "$(readlink "/proc/$pid/cwd")" = "$scratch" ] && echo "process $pid"
+    case $(readlink "/proc/$pid/cwd") in "$scratch"*) echo "process $pid" ;; esac
 done)
-[ -z "$left" ] || fail "at the end" "left: $left"
-left=$(ls -d "$scratch"/forerun-?????? "$scratch"/ompi.* 2>/dev/null)
-[ -z "$left" ] || fail "at the end" "left: $left"
+[ -z "$left" ] || fail processes "left: $left"
+left=$(ls -d "$scratch"/job-*/forerun-?????? "$scratch"/job-*/ompi.* 2>/dev/null)
+[ -z "$left" ] || fail files "left: $left"
+cd "$scratch" || exit 1
 
 seconds=$((SECONDS - started))
+n_failed=$(count failed) n_restarts=$(count restart)
 printf '{"runs": %d, "failed": %d, "hung": %d, "restarts": %d, "seconds": %d, "seed": %d}\n' \
-    $((n_scripted + n_random)) $n_failed $n_hung $n_restarts $seconds "${SEED:-1}" >"$report"
-echo "# $n_passed passed, $n_failed failed, 0 skipped; $n_restarts restarts in $seconds s"
-[ $n_failed = 0 ]
+    $((n_scripted + n_random)) "$n_failed" "$(count hung)" "$n_restarts" $seconds "$seed" >"$report"
+echo "# $(count passed) passed, $n_failed failed, 0 skipped; $n_restarts restarts in $seconds s"
+[ "$n_failed" = 0 ]

@@ -389,6 +389,20 @@ static void test_latest_is_missing(void)
     remove_scratch();
 }
 
+/* What a run was killed in the middle of was never a checkpoint. */
+static void test_unfinished_alone(void)
+{
+    char path[CHECK_PATH_BYTES + 64];
+    fr_err err = {0};
+
+    CHECK_OK(fr_dir_create(scratch_dir(), &err), &err);
+    (void)snprintf(path, sizeof path, "%s/step-9", scratch_dir());
+    CHECK_OK(fr_dir_create(path, &err), &err);
+    write_text("step-9/rank-0", "cut");
+    CHECK_INT(resume_to(14, "", "step-9 is passed over"), 0);
+    remove_scratch();
+}
+
 /* A run that is not resumed leaves other runs' checkpoints alone. */
 static void test_fresh_run_into_old_checkpoints(void)
 {
@@ -555,6 +569,7 @@ CHECK_MAIN({"resume", test_resume},
            {"resume_below_the_checkpoint", test_resume_below_the_checkpoint},
            {"fall_back", test_fall_back},
            {"latest_is_missing", test_latest_is_missing},
+           {"unfinished_alone", test_unfinished_alone},
            {"fresh_run_into_old", test_fresh_run_into_old_checkpoints},
            {"directory_not_writable", test_directory_that_cannot_be_written},
            {"changed_data", test_changed_data},
