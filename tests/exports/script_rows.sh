@@ -17,6 +17,17 @@ plan parts gpt2-tiny --dp 2 --micro-batch 1 --recompute selective \
     --recompute-parts attention,mlp --bucket 100kB
 script ddp-weights ddp parts gpt2 --weights "$work/gpt2.safetensors"
 script ddp-llama ddp llama llama --save-weights "$work/llama.safetensors"
+# What forerun saved after five steps, in one file or in several, and both go on.
+saved() { # NAME PLAN: its weights, and losses of five steps from there
+    forerun run "$work/$2.json" --save "$work/$1" -q >/dev/null &&
+        forerun run "$work/$2.json" --init "$work/$1" --json -q \
+            >"$work/$1.run"
+}
+saved saved-gpt2 gpt2
+script ddp-saved ddp parts saved-gpt2 --weights "$work/saved-gpt2"
+saved saved-llama llama
+"${python:-python3}" "$here/split_safetensors.py" "$work/saved-llama"
+script ddp-saved-in-parts ddp llama saved-llama --weights "$work/saved-llama"
 plan later llama-tiny --dp 2 --micro-batch 2 --optimizer sgd --lr 0.05 \
     --lr-schedule cosine --warmup 2 --clip 0.5 --seed 7 --recompute full \
     --recompute-layers 3 --no-overlap --bucket 64kB

@@ -237,29 +237,38 @@ def find_part(module, path):
 
 
 class Weights:
-    """Forerun's own random numbers, or a safetensors file with the names of
-    Hugging Face's GPT-2 or Llama."""
+    """Forerun's own random numbers, or safetensors with the names of Hugging
+    Face's GPT-2 or Llama: a file, or a folder with all files of a model."""
 
     def __init__(self, path, seed):
         self.seed, self.path, self.entries = seed, path, None
-        if not path:
-            return
+        if path:
+            self.entries = {}
+            for file in [path] if os.path.isfile(path) else [
+                    os.path.join(path, name) for name in os.listdir(path)
+                    if name.endswith(".safetensors")]:
+                self.add_file(file)
+
+    def add_file(self, path):
+        """Notes where each tensor of a file stands."""
         with open(path, "rb") as file:
             (n,) = struct.unpack("<Q", file.read(8))
-            self.entries = json.loads(file.read(n))
-            self.start = 8 + n
+            entries = json.loads(file.read(n))
+        entries.pop("__metadata__", None)
+        for name, entry in entries.items():
+            self.entries[name] = path, 8 + n, entry
 
     def read(self, name):
-        """A tensor of the file; None: the file has none of that name."""
+        """A tensor of the files; None: they have none of that name."""
         for candidate in (name, "transformer." + name):
-            entry = self.entries.get(candidate)
-            if entry is not None:
+            if candidate in self.entries:
                 break
         else:
             return None
+        path, start, entry = self.entries[candidate]
         first, last = entry["data_offsets"]
-        with open(self.path, "rb") as file:
-            file.seek(self.start + first)
+        with open(path, "rb") as file:
+            file.seek(start + first)
             data = bytearray(file.read(last - first))
         tensor = torch.frombuffer(data, dtype=DTYPES[entry["dtype"]])
         return tensor.reshape(entry["shape"]).float()

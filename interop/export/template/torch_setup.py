@@ -6,7 +6,9 @@ def read_arguments():
     parser.add_argument("--steps", type=int, default=JOB["steps"])
     parser.add_argument("--data", default=JOB["data"],
                         help="token file; none: made-up tokens")
-    parser.add_argument("--weights", help="safetensors to begin with")
+    parser.add_argument("--weights", metavar="PATH",
+                        help="safetensors to begin with: a file, or a folder "
+                        "as Hugging Face and forerun run --save write it")
     parser.add_argument("--save-weights", metavar="FILE",
                         help="write the weights of step 0 as safetensors")
     return parser.parse_args()
