@@ -160,10 +160,13 @@ static fr_status print_text(const fr_cli *cli, const fr_losses *predicted,
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_buffer_printf(
-        &text, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s\n\n",
+        &text, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s%s\n\n",
         cli->positional[0], cli->positional[1], measured->n,
         measured->n == 1 ? "" : "s", (unsigned long long)measured->n_steps,
-        measured->n_steps == 1 ? "" : "s");
+        measured->n_steps == 1 ? "" : "s",
+        measured->steps_by == FR_STEPS_OPTIMIZER
+            ? ", from one of the optimizer's to the next"
+            : "");
     fr_status status = put_categories(predicted, measured, &text, err);
     fr_buffer_putc(&text, '\n');
     if (status == FR_OK)
@@ -194,6 +197,8 @@ static void put_side(fr_json_writer *json, const char *key,
     fr_json_open_object(json, key);
     put_times(json, losses->step_s, losses->time_s);
     fr_json_put_u64(json, "steps", losses->n_steps);
+    fr_json_put_string(json, "steps_by",
+                       fr_name_of(&fr_step_marks_names, (int)losses->steps_by));
     fr_json_open_array(json, "ranks");
     for (size_t i = 0; i < losses->n; i++) {
         fr_json_begin_object(json);

@@ -293,7 +293,8 @@ const fr_command fr_commands[] = {
      "data, idle) and by\nrank.  Traces are forerun's, those of PyTorch's "
      "profiler, exports of nsys to\nSQLite (each GPU is a rank; NVTX ranges "
      "like \"iteration 7\" mark steps) and\nChakra's: a file a rank, or a "
-     "folder of them.  What marks no steps is one step.",
+     "folder of them.  What marks no steps has them\nfrom one update of the "
+     "optimizer to the next, or is one step.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
      "forerun compare plan.json run.json\n"

@@ -11,12 +11,26 @@
 
 /* Different kernels and shapes; operators whose kernels may still come. */
 enum { ROWS_MAX = 1 << 16, OPS_MAX = 1 << 21, SLOTS = 2 * ROWS_MAX };
+/* Threads of a CPU, and operators that stand in each other. */
+enum { THREADS_MAX = 64, NESTED_MAX = 64 };
 
 /* What an operator is, for the kernels with its id. */
 typedef struct launch {
     double id; /* -1: empty */
     int32_t row;
 } launch;
+
+/* An operator that is under way; what it calls is not its own time. */
+typedef struct nested {
+    int32_t row;
+    double end_us, own_us;
+} nested;
+
+typedef struct host_thread {
+    char process[48], thread[48];
+    int n;
+    nested at[NESTED_MAX];
+} host_thread;
 
 struct fr_kernel_table {
     fr_arena arena;
@@ -27,6 +41,8 @@ struct fr_kernel_table {
     size_t n_launches, cap_launches; /* a power of two */
     uint64_t n_unknown;              /* operators beyond OPS_MAX */
     bool has_kernels;
+    host_thread *threads;
+    int n_threads;
     fr_trace_about about;
     const char *name; /* of the file */
 };
@@ -43,7 +59,8 @@ static bool is_operator(const fr_trace_event *event)
 {
     return strcmp(event->category, "cpu_op") == 0 ||
            strcmp(event->category, "Operator") == 0 ||
-           (event->category[0] == '\0' && event->phase == 'X');
+           (event->category[0] == '\0' && event->phase == 'X' &&
+            strncmp(event->name, "ProfilerStep#", 13) != 0);
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -137,6 +154,51 @@ static void add_time(fr_kernel_row *row, double time_s)
     row->sample_s[row->n_samples++] = time_s;
 }
 
+/* ---- operators within operators ------------------------------------------ */
+
+static host_thread *find_thread(fr_kernel_table *table,
+                                const fr_trace_event *event)
+{
+    for (int i = 0; i < table->n_threads; i++)
+        if (strcmp(table->threads[i].thread, event->thread) == 0 &&
+            strcmp(table->threads[i].process, event->process) == 0)
+            return &table->threads[i];
+    if (table->n_threads == THREADS_MAX)
+        return NULL;
+    host_thread *thread = &table->threads[table->n_threads++];
+    memcpy(thread->process, event->process, sizeof thread->process);
+    memcpy(thread->thread, event->thread, sizeof thread->thread);
+    return thread;
+}
+
+/* Those that ended before a moment have their whole time. */
+static void end_nested(fr_kernel_table *table, host_thread *thread,
+                       double before_us)
+{
+    while (thread->n > 0 && thread->at[thread->n - 1].end_us <= before_us) {
+        const nested *last = &thread->at[--thread->n];
+        add_time(&table->rows[last->row], fmax(last->own_us, 0) * 1e-6);
+    }
+}
+
+/* Operators of a thread come in the order of their begin, as profilers write
+ * them; one that stands in no other and has none in it counts whole. */
+static void add_operator(fr_kernel_table *table, const fr_trace_event *event,
+                         int32_t row)
+{
+    host_thread *thread = find_thread(table, event);
+    if (thread != NULL)
+        end_nested(table, thread, event->begin_us);
+    if (thread == NULL || thread->n == NESTED_MAX) {
+        add_time(&table->rows[row], event->dur_us * 1e-6);
+        return;
+    }
+    if (thread->n > 0)
+        thread->at[thread->n - 1].own_us -= event->dur_us;
+    thread->at[thread->n++] =
+        (nested){row, event->begin_us + event->dur_us, event->dur_us};
+}
+
 /* ---- who launched what -------------------------------------------------- */
 
 static size_t slot_of(const fr_kernel_table *table, double id)
@@ -222,7 +284,10 @@ static fr_status take(void *self, const fr_trace_event *event, fr_err *err)
     }
     table->has_kernels |= is_gpu;
     FR_TRY(find_row(table, &key, &row, err));
-    add_time(&table->rows[row], event->dur_us * 1e-6);
+    if (is_gpu)
+        add_time(&table->rows[row], event->dur_us * 1e-6);
+    else if (!table->has_kernels)
+        add_operator(table, event, row);
     if (!is_gpu && event->external_id >= 0)
         return note_launch(table, event->external_id, row, err);
     return FR_OK;
@@ -247,6 +312,8 @@ static int compare_rows(const void *a, const void *b)
 static void finish(fr_kernel_table *table)
 {
     size_t n = 0;
+    for (int i = 0; i < table->n_threads; i++)
+        end_nested(table, &table->threads[i], INFINITY);
     for (size_t i = 0; i < table->n; i++)
         if (table->rows[i].is_kernel == table->has_kernels)
             table->rows[n++] = table->rows[i];
@@ -265,7 +332,8 @@ static fr_status create(const char *name, fr_kernel_table **out, fr_err *err)
     fr_arena_init(&table->arena);
     table->name = name;
     table->slots = malloc(SLOTS * sizeof *table->slots);
-    if (table->slots == NULL) {
+    table->threads = calloc(THREADS_MAX, sizeof *table->threads);
+    if (table->slots == NULL || table->threads == NULL) {
         fr_kernel_table_destroy(table);
         return fr_fail_no_memory(err);
     }
@@ -321,6 +389,7 @@ void fr_kernel_table_destroy(fr_kernel_table *table)
     free(table->rows);
     free(table->slots);
     free(table->launches);
+    free(table->threads);
     free(table);
 }
 

@@ -22,6 +22,7 @@ typedef struct fr_kernel_row {
     const char *collective, *ranks; /* NCCL's; "" else */
     double n_in, n_out, n_group;    /* elements; ranks */
     uint64_t n;
+    /* An operator's time is without those that it calls. */
     double total_s, least_s, most_s;
     /* Durations, every stride-th, for the median; ascending once the table is
      * finished. */

@@ -19,6 +19,13 @@ static const char *const names[FR_LOSS_N] = {
 };
 const fr_names fr_loss_names = FR_NAMES(names);
 
+static const char *const step_marks[FR_STEPS_N] = {
+    [FR_STEPS_UNKNOWN] = "none",
+    [FR_STEPS_MARKED] = "profiler",
+    [FR_STEPS_OPTIMIZER] = "optimizer",
+};
+const fr_names fr_step_marks_names = FR_NAMES(step_marks);
+
 const char *fr_loss_title(fr_loss loss)
 {
     static const char *const titles[FR_LOSS_N] = {

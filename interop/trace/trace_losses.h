@@ -35,11 +35,21 @@ typedef struct fr_loss_rank {
     double step_s, time_s[FR_LOSS_N];
 } fr_loss_rank;
 
+/* Where steps begin and end. */
+typedef enum fr_step_marks {
+    FR_STEPS_UNKNOWN,   /* all is one */
+    FR_STEPS_MARKED,    /* by the profiler's step() */
+    FR_STEPS_OPTIMIZER, /* from one update of the optimizer to the next */
+    FR_STEPS_N
+} fr_step_marks;
+extern const fr_names fr_step_marks_names; /* JSON values */
+
 typedef struct fr_losses {
     fr_loss_rank *ranks; /* in the order of the rank */
     size_t n;
     uint64_t n_steps; /* of the first rank */
-    bool is_cpu;      /* operators of a CPU: a trace without kernels */
+    fr_step_marks steps_by;
+    bool is_cpu; /* operators of a CPU: a trace without kernels */
     double step_s, time_s[FR_LOSS_N]; /* means over the ranks */
 } fr_losses;
 

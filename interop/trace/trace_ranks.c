@@ -23,6 +23,8 @@ typedef struct trace_file {
     fr_vec(fr_rank_spans) ranks; /* forerun's; PyTorch's GPU is the first */
     fr_rank_spans operators;     /* of a CPU, until there is a kernel */
     fr_rank_spans marks;         /* steps */
+    fr_rank_spans updates;       /* of the optimizer */
+    char update[64];             /* what the first of them is called */
     size_t n_spans;
     bool has_kernels, is_forerun;
 } trace_file;
@@ -165,6 +167,18 @@ static fr_status take_kernel(trace_file *trace, const fr_trace_event *event,
     return add_span(trace, find_rank(trace, process), event, class, err);
 }
 
+/* Updates of the optimizer that was seen first, where there are several; those
+ * of the GPU repeat the ones of the host. */
+static bool is_update(trace_file *trace, const fr_trace_event *event)
+{
+    if (!fr_text_starts(event->name, "Optimizer.step#") ||
+        strcmp(event->category, "gpu_user_annotation") == 0)
+        return false;
+    if (trace->update[0] == '\0')
+        fr_text_copy_cut(trace->update, sizeof trace->update, event->name);
+    return fr_text_starts(event->name, trace->update);
+}
+
 static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
                             fr_err *err)
 {
@@ -178,6 +192,10 @@ static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
             return FR_OK;
         trace->marks.n_steps++;
         return add_span(trace, &trace->marks, event, FR_LOSS_IDLE, err);
+    }
+    if (is_update(trace, event)) {
+        trace->updates.n_steps++;
+        FR_TRY(add_span(trace, &trace->updates, event, FR_LOSS_IDLE, err));
     }
     if (is_kernel && !trace->has_kernels) {
         trace->has_kernels = true;
@@ -208,17 +226,29 @@ static fr_status take(void *self, const fr_trace_event *event, fr_err *err)
 
 /* ---- a file ------------------------------------------------------------- */
 
-/* From the first to the last mark, else from the first to the last span. */
-static void find_window(const fr_rank_spans *marks, fr_rank_spans *rank)
+/* From the first to the last mark; else from the end of the optimizer's first
+ * update to the end of its last; else from the first to the last span. */
+static fr_step_marks find_window(const trace_file *trace, fr_rank_spans *rank)
 {
-    const fr_rank_spans *of = marks->n > 0 ? marks : rank;
+    const fr_rank_spans *marks = &trace->marks, *updates = &trace->updates;
+    const bool is_updates = marks->n == 0 && updates->n_steps > 1;
+    const fr_rank_spans *of = marks->n > 0 ? marks
+                              : is_updates ? updates
+                                           : rank;
+    double first_end_us = INFINITY;
     rank->begin_us = INFINITY;
     rank->end_us = -INFINITY;
     for (size_t i = 0; i < of->n; i++) {
         rank->begin_us = fmin(rank->begin_us, of->at[i].begin_us);
         rank->end_us = fmax(rank->end_us, of->at[i].end_us);
+        first_end_us = fmin(first_end_us, of->at[i].end_us);
     }
     rank->n_steps = marks->n_steps;
+    if (!is_updates)
+        return marks->n > 0 ? FR_STEPS_MARKED : FR_STEPS_UNKNOWN;
+    rank->begin_us = first_end_us;
+    rank->n_steps = updates->n_steps - 1;
+    return FR_STEPS_OPTIMIZER;
 }
 
 static fr_status add_result(const trace_file *trace, fr_rank_spans *rank,
@@ -230,11 +260,13 @@ static fr_status add_result(const trace_file *trace, fr_rank_spans *rank,
     if (ranks == NULL)
         return fr_fail_no_memory(err);
     losses->ranks = ranks;
-    find_window(&trace->marks, rank);
+    const fr_step_marks by = find_window(trace, rank);
     FR_TRY(fr_loss_sweep(rank, &result, err));
     losses->ranks[losses->n++] = result;
-    if (losses->n == 1)
+    if (losses->n == 1) {
         losses->n_steps = rank->n_steps > 0 ? rank->n_steps : 1;
+        losses->steps_by = by;
+    }
     return FR_OK;
 }
 
@@ -320,6 +352,7 @@ static fr_status load_file(const char *path, bool is_predicted,
     fr_vec_release(&trace.ranks);
     free(trace.operators.at);
     free(trace.marks.at);
+    free(trace.updates.at);
     return status;
 }
 

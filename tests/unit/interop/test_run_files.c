@@ -111,6 +111,20 @@ static void test_steps(void)
     fr_infile_close(file);
 }
 
+static bool load_losses(const char *trace, fr_losses *out)
+{
+    char name[CHECK_PATH_BYTES];
+    const char *path = name;
+    check_tmp_path(name, "losses.json");
+    FILE *file = fopen(name, "w");
+    fr_err err;
+    if (!CHECK(file != NULL))
+        return false;
+    fputs(trace, file);
+    fclose(file);
+    return CHECK_OK(fr_losses_load(&path, 1, false, out, &err), &err);
+}
+
 /* Two streams: 30 us of compute, a collective of 50 us of which 20 us stand
  * beside it, a receive of 7 us, and 13 us of nothing. */
 static void test_losses(void)
@@ -125,19 +139,11 @@ static void test_losses(void)
         "\"dur\":30},"
         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_SendRecv\","
         "\"ts\":1060,\"dur\":7}]}";
-    char name[CHECK_PATH_BYTES];
-    const char *path = name;
-    check_tmp_path(name, "losses.json");
-    FILE *file = fopen(name, "w");
     fr_losses losses;
-    fr_err err;
-    CHECK(file != NULL);
-    if (file == NULL)
+    if (!load_losses(trace, &losses))
         return;
-    fputs(trace, file);
-    fclose(file);
-    CHECK_OK(fr_losses_load(&path, 1, false, &losses, &err), &err);
     CHECK(losses.n == 1 && losses.ranks[0].rank == 5 && losses.n_steps == 1);
+    CHECK_INT(losses.steps_by, FR_STEPS_MARKED);
     CHECK(fabs(losses.time_s[FR_LOSS_COMPUTE] - 30e-6) < 1e-12);
     CHECK(fabs(losses.time_s[FR_LOSS_COLLECTIVES] - 30e-6) < 1e-12);
     CHECK(fabs(losses.time_s[FR_LOSS_PIPELINE] - 7e-6) < 1e-12);
@@ -145,5 +151,33 @@ static void test_losses(void)
     fr_losses_release(&losses);
 }
 
+/* Without marks a step is from the end of one update of the optimizer to the
+ * end of the next; another optimizer's do not count, nor what came before. */
+static void test_losses_by_updates(void)
+{
+#define EVENT(name, at, time)                                                  \
+    "{\"ph\":\"X\",\"name\":\"" name "\",\"ts\":" at ",\"dur\":" time "},"
+    static const char trace[] =
+        "[" EVENT("aten::uniform_", "0", "900") EVENT("aten::mm", "1000", "30")
+            EVENT("Optimizer.step#AdamW.step", "1040", "10")
+                EVENT("aten::mm", "1060", "40")
+                    EVENT("Optimizer.step#AdamW.step", "1110", "12")
+                        EVENT("Optimizer.step#SGD.step", "1123", "5")
+                            EVENT("aten::mm", "1130", "44")
+                                EVENT("Optimizer.step#AdamW.step", "1180",
+                                      "20") "{\"ph\":\"X\",\"name\":\"aten::"
+                                            "mm\",\"ts\":1300,\"dur\":9}]";
+#undef EVENT
+    fr_losses losses;
+    if (!load_losses(trace, &losses))
+        return;
+    CHECK_INT(losses.steps_by, FR_STEPS_OPTIMIZER);
+    CHECK_INT(losses.n_steps, 2);
+    CHECK(fabs(losses.step_s - 75e-6) < 1e-12);
+    CHECK(fabs(losses.time_s[FR_LOSS_OPTIMIZER] - 37e-6 / 2) < 1e-12);
+    fr_losses_release(&losses);
+}
+
 CHECK_MAIN({"json", test_json}, {"lines", test_lines}, {"steps", test_steps},
-           {"losses", test_losses})
+           {"losses", test_losses},
+           {"losses_by_updates", test_losses_by_updates})
