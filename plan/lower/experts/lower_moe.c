@@ -118,7 +118,20 @@ static void route(lower_context *context, const lower_kind *kind, fr_ref x,
     at->counts = counts;
 }
 
-/* Weighs the shared expert's rows by a sigmoid of their own (Qwen 1.5 MoE). */
+/* From the type of activations to float32 or back, where these differ. */
+static fr_ref in_type(lower_context *context, fr_ref x, fr_dtype from,
+                      fr_dtype to)
+{
+    const int64_t n = context->shape.stream_rows;
+    if (from == to)
+        return x;
+    fr_ref out = lower_temp(context, (uint64_t)n * fr_dtype_bytes(to));
+    lower_cast(context, x, from, out, to, n);
+    return out;
+}
+
+/* Weighs the shared expert's rows by a sigmoid of their own (Qwen 1.5 MoE), in
+ * float32 as all weights of rows. */
 static void gate_rows(lower_context *context, const lower_kind *kind, fr_ref x,
                       moe_place *at)
 {
@@ -127,13 +140,16 @@ static void gate_rows(lower_context *context, const lower_kind *kind, fr_ref x,
         small_matrix(context, 1, kind->layout.shared_gate);
     if (!lower_is_routed(context) || kind->layout.shared_gate == LOWER_ABSENT)
         return;
-    at->gate_score = lower_temp(context, lower_float_bytes(s->stream_rows));
+    fr_ref score = lower_temp(context, lower_bytes(context, s->stream_rows, 1));
     at->gate_weights = lower_temp(context, lower_float_bytes(s->rows));
     fr_ref own = context->plan->is_sequence_parallel
                      ? lower_temp(context, lower_float_bytes(s->stream_rows))
                      : at->gate_weights;
-    lower_product_fwd(context, kind, &gate, x, at->gate_score);
+    lower_product_fwd(context, kind, &gate, x, score);
+    at->gate_score = in_type(
+        context, score, fr_plan_storage_dtype(context->plan), FR_DTYPE_F32);
     fr_instr *instr = lower_emit(context, FR_OP_GELU_FWD);
+    instr->dtype = FR_DTYPE_F32;
     instr->activation = FR_ACTIVATION_SIGMOID;
     instr->vector.n = s->stream_rows;
     instr->ref[FR_GELU_FWD_X] = at->gate_score;
@@ -402,11 +418,14 @@ static void gate_backward(lower_context *context, const lower_kind *kind,
             FR_AXIS_TP, FR_DTYPE_F32, (uint64_t)s->rows, dweights, own);
     fr_ref dscore = lower_temp(context, lower_float_bytes(s->stream_rows));
     fr_instr *instr = lower_emit(context, FR_OP_GELU_BWD);
+    instr->dtype = FR_DTYPE_F32;
     instr->activation = FR_ACTIVATION_SIGMOID;
     instr->vector.n = s->stream_rows;
     instr->ref[FR_GELU_BWD_DY] = own;
     instr->ref[FR_GELU_BWD_X] = at->gate_score;
     instr->ref[FR_GELU_BWD_DX] = dscore;
+    dscore = in_type(context, dscore, FR_DTYPE_F32,
+                     fr_plan_storage_dtype(context->plan));
     lower_product_dgrad(context, kind, &gate, dscore, dx)->flags |=
         FR_INSTR_ACCUMULATE;
     lower_product_wgrad(context, &gate, dscore, x);

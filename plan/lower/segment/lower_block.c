@@ -61,15 +61,24 @@ static uint64_t low_bytes(const lower_context *context, int64_t rows,
            fr_dtype_bytes(context->plan->precision);
 }
 
-static void cast(lower_context *context, fr_ref src, uint64_t src_bytes,
-                 fr_ref dst, fr_ref transposed, int64_t n)
+fr_instr *lower_cast(lower_context *context, fr_ref src, fr_dtype from,
+                     fr_ref dst, fr_dtype to, int64_t n)
 {
     fr_instr *instr = lower_emit(context, FR_OP_CAST);
-    instr->dtype = (uint8_t)context->plan->precision;
+    instr->dtype = (uint8_t)to;
     instr->vector.n = n;
-    instr->scalar = (double)src_bytes;
+    instr->scalar = (double)fr_dtype_bytes(from);
     instr->ref[FR_CAST_SRC] = src;
     instr->ref[FR_CAST_DST] = dst;
+    return instr;
+}
+
+/* To the type of products, the transpose too where that is kept. */
+static void cast(lower_context *context, fr_ref src, fr_dtype from, fr_ref dst,
+                 fr_ref transposed, int64_t n)
+{
+    fr_instr *instr =
+        lower_cast(context, src, from, dst, context->plan->precision, n);
     instr->ref[FR_CAST_DST_T] = transposed;
     if (transposed.space != FR_SPACE_NONE)
         instr->flags = FR_INSTR_TRANSPOSE;
@@ -82,8 +91,8 @@ fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
         return x;
     fr_ref low = lower_temp(context, low_bytes(context, rows, cols));
     lower_overhead_scaling(context, rows * cols, false);
-    cast(context, x, lower_bytes(context, 1, 1), low, lower_saved_at(kept.low),
-         rows * cols);
+    cast(context, x, fr_plan_storage_dtype(context->plan), low,
+         lower_saved_at(kept.low), rows * cols);
     return low;
 }
 
@@ -99,7 +108,7 @@ fr_ref lower_gradient_shard(lower_context *context, fr_ref dy, int64_t rows,
         return dy;
     fr_ref shard = lower_temp(context, low_bytes(context, rows, cols));
     lower_overhead_scaling(context, rows * cols, false);
-    cast(context, dy, lower_bytes(context, 1, 1), shard, lower_absent,
+    cast(context, dy, fr_plan_storage_dtype(context->plan), shard, lower_absent,
          rows * cols);
     return shard;
 }
@@ -111,15 +120,15 @@ lower_gradient lower_gradient_columns(lower_context *context, fr_ref whole,
     if (!context->target.is_low)
         return out;
     out.columns = lower_temp(context, low_bytes(context, rows, cols));
-    cast(context, whole, fr_dtype_bytes(context->plan->precision), out.columns,
-         lower_absent, rows * cols);
+    cast(context, whole, context->plan->precision, out.columns, lower_absent,
+         rows * cols);
     return out;
 }
 
 lower_gradient lower_gradient_operand(lower_context *context, fr_ref dy,
                                       bool is_shard, int64_t rows, int64_t cols)
 {
-    const uint64_t wide = lower_bytes(context, 1, 1);
+    const fr_dtype wide = fr_plan_storage_dtype(context->plan);
     bool is_gathered = is_shard && context->plan->is_sequence_parallel;
     fr_dtype dtype = lower_product_dtype(context);
     if (!context->target.is_low) {
@@ -162,7 +171,7 @@ static fr_ref product_weight(lower_context *context, const lower_kind *kind,
                              width);
     fr_ref low = lower_temp(context, (uint64_t)matrix_elements(matrix) * width);
     lower_overhead_weight_scaling(context, matrix_elements(matrix));
-    cast(context, wide, lower_bytes(context, 1, 1), low, lower_absent,
+    cast(context, wide, fr_plan_storage_dtype(context->plan), low, lower_absent,
          matrix_elements(matrix));
     return low;
 }
@@ -176,7 +185,8 @@ static void cast_weights(lower_context *context, const lower_kind *kind,
     if (n == 0)
         return;
     lower_overhead_weight_scaling(context, (int64_t)n);
-    cast(context, lower_weight(context, first), lower_bytes(context, 1, 1),
+    cast(context, lower_weight(context, first),
+         fr_plan_storage_dtype(context->plan),
          lower_ref(FR_SPACE_LOW, first * width),
          lower_ref(FR_SPACE_LOW, (kind->layout.n + first) * width), (int64_t)n);
 }

@@ -51,6 +51,9 @@ void lower_sum_cols(lower_context *context, fr_ref partial, fr_ref target,
 
 /* ---- operands of products ---- */
 
+/* n elements in another type. */
+fr_instr *lower_cast(lower_context *context, fr_ref src, fr_dtype from,
+                     fr_ref dst, fr_dtype to, int64_t n);
 /* x, or its copy for products; a transpose goes to where it is kept. */
 fr_ref lower_operand(lower_context *context, fr_ref x, lower_kept kept,
                      int64_t rows, int64_t cols);

@@ -62,18 +62,6 @@ static void loss(lower_context *context, fr_ref logits)
     lower_temp_reset(context, mark);
 }
 
-static void cast_logits(lower_context *context, fr_ref src, fr_ref dst,
-                        fr_dtype from, fr_dtype to)
-{
-    const lower_shape *s = &context->shape;
-    fr_instr *instr = lower_emit(context, FR_OP_CAST);
-    instr->dtype = (uint8_t)to;
-    instr->scalar = (double)fr_dtype_bytes(from);
-    instr->vector.n = s->rows * s->vocab_local;
-    instr->ref[FR_CAST_SRC] = src;
-    instr->ref[FR_CAST_DST] = dst;
-}
-
 /*
  * The loss is computed in float32: logits of 16 bits are cast to a copy, in
  * which they become their gradients, and these are cast back (Megatron-LM's
@@ -89,10 +77,11 @@ void lower_loss(lower_context *context, fr_ref logits)
         return;
     }
     uint64_t mark = lower_temp_mark(context);
+    const int64_t n = s->rows * s->vocab_local;
     fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
-    cast_logits(context, logits, whole, dtype, FR_DTYPE_F32);
+    lower_cast(context, logits, dtype, whole, FR_DTYPE_F32, n);
     loss(context, whole);
     lower_overhead_loss(context);
-    cast_logits(context, whole, logits, FR_DTYPE_F32, dtype);
+    lower_cast(context, whole, FR_DTYPE_F32, logits, dtype, n);
     lower_temp_reset(context, mark);
 }

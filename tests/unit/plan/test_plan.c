@@ -345,8 +345,10 @@ static void test_executable(void)
     fr_err err = {0};
     PLAN((void)0);
     CHECK_OK(fr_plan_check_executable(&plan, &model, &job, &err), &err);
+    plan.precision = FR_DTYPE_F16;
+    expect_refused(plan, &model, "precision f32 or bf16");
     plan.precision = FR_DTYPE_BF16;
-    expect_refused(plan, &model, "precision f32");
+    expect_refused(plan, &model, "--kernels forerun --flash-attention");
     fr_plan_init(&plan);
     plan.cp = 2;
     plan.cp_kind = FR_CP_ALL_TO_ALL;
