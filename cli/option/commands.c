@@ -105,7 +105,7 @@ static const fr_option goodput_options[] = {
     FR_OPT_RANKS,       FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
     FR_OPT_SPARES,      FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
-    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
+    FR_OPT_MEETS,       HAZARD_OPTIONS,    OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,

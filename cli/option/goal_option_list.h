@@ -49,6 +49,10 @@
     X(LEAST_NODES, "least-nodes", 0, COUNT, "N", RUN, 0, 1, 1000000,           \
       "with --spares: with fewer nodes the run goes on, replanned, down to "   \
       "so many; default: it waits")                                            \
+    X(MEETS, "meets", 0, TEXT, "EVENT,..", RUN, 0, 0, 0,                       \
+      "besides: maintenance:4h@30d, evaluation:5min@1000 (steps), "            \
+      "slow:2hx1.3@5000h (a node until it is noticed), rack:8@50000h (nodes "  \
+      "at once)")                                                              \
     X(SPOT_EVERY, "spot-every", 0, TIME, "TIME", RUN, 0, 1, 1e15,              \
       "mean time until one spot node is taken away: 200h")                     \
     X(SPOT_TRACE, "spot-trace", 0, PATH, "FILE", RUN, 0, 0, 0,                 \

@@ -36,6 +36,9 @@ fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
         hazards.spot_wait_s = v[FR_OPT_SPOT_WAIT].real;
     if (fr_cli_has(cli, FR_OPT_SPOT_TOGETHER))
         hazards.spot_together_frac = v[FR_OPT_SPOT_TOGETHER].real;
+    if (fr_cli_has(cli, FR_OPT_MEETS))
+        FR_TRY(fr_run_events_parse(fr_cli_text(cli, FR_OPT_MEETS),
+                                   &hazards.events, err));
     *out = hazards;
     return FR_OK;
 }

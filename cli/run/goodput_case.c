@@ -76,16 +76,28 @@ static fr_status make_length(const making *m, fr_err *err)
         .n_runs = fr_cli_has(cli, FR_OPT_RUNS) ? cli->option[FR_OPT_RUNS].count
                                                : usual_runs,
         .seed = m->file->job.seed};
-    m->out->conditions.step_s = setup->step_s = m->prediction->step_s;
-    m->out->conditions.straggler_frac =
-        m->prediction->breakdown_s[FR_PART_STRAGGLERS] / setup->step_s;
-    m->out->conditions.input_frac =
-        m->prediction->breakdown_s[FR_PART_DATA] / setup->step_s;
+    setup->step_s = m->prediction->step_s;
     setup->work_days = request->work_s / day_s;
     setup->horizon_days = request->horizon_s / day_s;
     setup->n_nodes = run.n_nodes;
     setup->n_devices = run.n_devices;
     return FR_OK;
+}
+
+/* Steps with their share of the evaluations, which are made after so many. */
+static void make_steps(const making *m)
+{
+    const fr_run_events *events = &m->out->hazards.events;
+    fr_run_conditions *c = &m->out->conditions;
+    const double step_s = m->prediction->step_s;
+    const double evaluation_s =
+        events->evaluation_s / fmax(events->evaluation_every_steps, 1);
+    c->step_s = step_s + evaluation_s;
+    c->evaluation_frac = evaluation_s / c->step_s;
+    c->straggler_frac =
+        m->prediction->breakdown_s[FR_PART_STRAGGLERS] / c->step_s;
+    c->input_frac = m->prediction->breakdown_s[FR_PART_DATA] / c->step_s;
+    m->out->request.work_s *= c->step_s / step_s;
 }
 
 static void save_best(fr_goodput_case *run)
@@ -112,6 +124,13 @@ static fr_run_met meet(const fr_cluster *cluster, fr_goodput_case *run)
     c->restart_s = setup->restart_s = to->restart_s;
     c->blocked_s = setup->blocked_s = to->blocked_s;
     c->drain_s = setup->drain_s = to->drain_s;
+    c->racks_per_s = to->racks_per_s;
+    c->rack_nodes = to->rack_nodes;
+    c->slowdowns_per_s = to->slowdowns_per_s;
+    c->slow_s = to->slow_s;
+    c->slow_factor = to->slow_factor;
+    c->maintenance_s = to->maintenance_s;
+    c->maintenance_every_s = to->maintenance_every_s;
     if (c->presence.n == 0 || !run->hazards.is_spot) {
         c->presence = (fr_run_presence){0};
         c->interruptions_per_s = to->interruptions_per_s;
@@ -142,6 +161,8 @@ static fr_status make_hazards(const making *m, fr_err *err)
     fr_goodput_setup *setup = &m->out->setup;
     fr_run_conditions *c = &m->out->conditions;
     FR_TRY(fr_cli_make_hazards(cli, &m->out->hazards, err));
+    setup->events = m->out->hazards.events;
+    make_steps(m);
     setup->checkpoint_bytes =
         fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan);
     c->n_spares = setup->n_spares =
@@ -225,7 +246,10 @@ static fr_status check_effort(const fr_goodput_case *run, fr_err *err)
     const double most_days = 36500, most_interruptions = 1e9;
     const fr_run_conditions *c = &run->conditions;
     const double n_interruptions =
-        run->request.work_s * (c->failures_per_s + c->interruptions_per_s) *
+        run->request.work_s *
+        (c->failures_per_s + c->racks_per_s + c->interruptions_per_s +
+         c->slowdowns_per_s +
+         (c->maintenance_every_s > 0 ? 1 / c->maintenance_every_s : 0)) *
         (double)run->request.n_runs;
     if (run->setup.work_days > most_days)
         return fr_fail(err, FR_INPUT,
@@ -235,7 +259,7 @@ static fr_status check_effort(const fr_goodput_case *run, fr_err *err)
     if (n_interruptions > most_interruptions * (double)run->request.n_runs)
         return fr_fail(err, FR_INPUT,
                        "something fails every %.3g s: no run gets anywhere; "
-                       "check --mtbf, --spot-every and the cluster's "
+                       "check --mtbf, --meets, --spot-every and the cluster's "
                        "<reliability>",
                        run->request.work_s * (double)run->request.n_runs /
                            n_interruptions);
@@ -283,7 +307,8 @@ void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
         setup->n_nodes + (setup->n_spares > 0 ? setup->n_spares : 0);
     const double waiting = goodput->waterfall[FR_RUN_RESTART] +
                            goodput->waterfall[FR_RUN_REPLAN] +
-                           goodput->waterfall[FR_RUN_IDLE];
+                           goodput->waterfall[FR_RUN_IDLE] +
+                           goodput->waterfall[FR_RUN_MAINTENANCE];
     /* Spares are paid, and idle. */
     const double busy_w = fr_cluster_power_w(cluster, setup->n_nodes, 1);
     const double idle_w = fr_cluster_power_w(cluster, setup->n_nodes, 0);

@@ -60,6 +60,12 @@ static bool pay_on_demand(fr_goodput_case *run)
     return is_spot;
 }
 
+static bool see_slow_earlier(fr_goodput_case *run)
+{
+    run->hazards.events.slow_s /= 2;
+    return run->conditions.slowdowns_per_s > 0;
+}
+
 static bool fail_less(fr_goodput_case *run)
 {
     run->hazards.device_mtbf_s = 2 * run->setup.device_mtbf_s;
@@ -77,6 +83,7 @@ static const struct {
     {"restarts in half the time", restart_faster},
     {"one more spare node", have_spare},
     {"on demand, not spot", pay_on_demand},
+    {"slow nodes seen in half the time", see_slow_earlier},
     {"devices that fail half as often", fail_less},
 };
 

@@ -7,7 +7,7 @@
 
 #include "cli/run/goodput_case.h"
 
-enum { FR_GOODPUT_CHANGES = 8 };
+enum { FR_GOODPUT_CHANGES = 9 };
 
 /* Those that apply, into out[FR_GOODPUT_CHANGES]; the run itself is not
  * changed.  FR_NO_MEMORY. */

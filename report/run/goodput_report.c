@@ -37,6 +37,20 @@ static const fr_field sum_fields[] = {
     FR_FIELD(fr_goodput_setup, kgco2e),
 };
 
+static const fr_field event_fields[] = {
+    {"maintenance_s", FR_MEMBER(fr_goodput_setup, events.maintenance_s)},
+    {"maintenance_every_s",
+     FR_MEMBER(fr_goodput_setup, events.maintenance_every_s)},
+    {"evaluation_s", FR_MEMBER(fr_goodput_setup, events.evaluation_s)},
+    {"evaluation_every_steps",
+     FR_MEMBER(fr_goodput_setup, events.evaluation_every_steps)},
+    {"slow_s", FR_MEMBER(fr_goodput_setup, events.slow_s)},
+    {"slow_factor", FR_MEMBER(fr_goodput_setup, events.slow_factor)},
+    {"slow_every_s", FR_MEMBER(fr_goodput_setup, events.slow_every_s)},
+    {"rack_nodes", FR_MEMBER(fr_goodput_setup, events.rack_nodes)},
+    {"rack_every_s", FR_MEMBER(fr_goodput_setup, events.rack_every_s)},
+};
+
 static const fr_field setup_fields[] = {
     FR_FIELD(fr_goodput_setup, step_s),
     FR_FIELD(fr_goodput_setup, work_days),
@@ -59,6 +73,7 @@ static const fr_field setup_fields[] = {
     FR_FIELD(fr_goodput_setup, repair_s),
     FR_FIELD(fr_goodput_setup, least_nodes),
     FR_FIELD(fr_goodput_setup, speed_without_one),
+    FR_GROUP("meets", event_fields),
     FR_FIELD(fr_goodput_setup, is_spot),
 };
 
@@ -147,6 +162,35 @@ static void print_checkpoints(const fr_goodput_setup *s, fr_buffer *out)
     fr_buffer_putc(out, '\n');
 }
 
+/* A line for each kind that there is. */
+static void print_events(const fr_run_events *e, int64_t n_nodes,
+                         fr_buffer *out)
+{
+    char first[FR_FORMAT_MAX], second[FR_FORMAT_MAX];
+    if (e->rack_every_s > 0)
+        fr_buffer_printf(
+            out, "racks: %.0f nodes fail together every %s\n", e->rack_nodes,
+            fr_format_s(first, sizeof first,
+                        e->rack_every_s /
+                            fmax((double)n_nodes / e->rack_nodes, 1)));
+    if (e->slow_every_s > 0)
+        fr_buffer_printf(
+            out,
+            "slow nodes: one every %s, all steps take %.3g times as long for "
+            "%s\n",
+            fr_format_s(first, sizeof first, e->slow_every_s / (double)n_nodes),
+            e->slow_factor, fr_format_s(second, sizeof second, e->slow_s));
+    if (e->maintenance_every_s > 0)
+        fr_buffer_printf(
+            out, "maintenance: %s every %s, announced\n",
+            fr_format_s(first, sizeof first, e->maintenance_s),
+            fr_format_s(second, sizeof second, e->maintenance_every_s));
+    if (e->evaluation_every_steps > 0)
+        fr_buffer_printf(out, "evaluation: %s every %.0f steps\n",
+                         fr_format_s(first, sizeof first, e->evaluation_s),
+                         e->evaluation_every_steps);
+}
+
 static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
 {
     char step[FR_FORMAT_MAX], every[FR_FORMAT_MAX], wait[FR_FORMAT_MAX];
@@ -156,6 +200,7 @@ static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
     fr_buffer_printf(out, " of %lld node%s\n", (long long)s->n_nodes,
                      s->n_nodes == 1 ? "" : "s");
     print_failures(s, out);
+    print_events(&s->events, s->n_nodes, out);
     if (s->least_nodes > 0)
         fr_buffer_printf(out,
                          "elastic: planned anew for as few as %lld node%s; "

@@ -5,6 +5,7 @@
 #include "core/base/buffer.h"
 #include "core/document/json.h"
 #include "spec/result/goodput.h"
+#include "spec/run/run_events.h"
 
 #include <stdbool.h>
 
@@ -28,6 +29,7 @@ typedef struct fr_goodput_setup {
     double repair_s;
     int64_t least_nodes;      /* with fewer it waits; 0: it always does */
     double speed_without_one; /* of its steps, a node missing */
+    fr_run_events events;
     bool is_spot;
     double spot_mtbf_s, spot_wait_s; /* of the job */
     double usd, kwh, kgco2e;         /* until it is done; 0: not known */

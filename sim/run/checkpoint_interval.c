@@ -12,11 +12,12 @@ static interruption interruption_of(const fr_run_conditions *c)
 {
     const double failure_s = c->restart_s + c->hang_frac * c->hang_s;
     const double absence_s = c->absence_s + c->restart_s;
-    interruption all = {.per_s = c->failures_per_s + c->interruptions_per_s};
+    const double failures_per_s = c->failures_per_s + c->racks_per_s;
+    interruption all = {.per_s = failures_per_s + c->interruptions_per_s};
     if (all.per_s > 0)
-        all.down_s = (c->failures_per_s * failure_s +
-                      c->interruptions_per_s * absence_s) /
-                     all.per_s;
+        all.down_s =
+            (failures_per_s * failure_s + c->interruptions_per_s * absence_s) /
+            all.per_s;
     return all;
 }
 
@@ -105,7 +106,8 @@ fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
 double fr_run_expected_goodput(const fr_run_conditions *c)
 {
     const double steps_s = (double)c->every_steps * c->step_s;
-    if (c->presence.n > 0 || c->n_spares >= 0)
+    if (c->presence.n > 0 || c->n_spares >= 0 || c->slowdowns_per_s > 0 ||
+        c->maintenance_every_s > 0)
         return 0;
     if (!(interruption_of(c).per_s > 0))
         return c->every_steps == 0 ? 1

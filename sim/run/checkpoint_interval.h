@@ -35,7 +35,8 @@ typedef struct fr_run_stretch {
 fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *conditions);
 
 /* Expected share of useful steps of a run without end, stragglers and input
- * apart; 0: not known in closed form (nodes that have to be waited for). */
+ * apart; 0: not known in closed form (nodes that have to be waited for, slow
+ * ones, maintenance). */
 double fr_run_expected_goodput(const fr_run_conditions *conditions);
 
 #endif

@@ -8,22 +8,30 @@ fr_status fr_run_conditions_check(const fr_run_conditions *c, fr_err *err)
     const struct {
         const char *name;
         double value, most;
-    } amounts[] = {{"step", c->step_s, HUGE_VAL},
-                   {"share of stragglers", c->straggler_frac, 1},
-                   {"share of input", c->input_frac, 1},
-                   {"start-up", c->start_s, HUGE_VAL},
-                   {"checkpoint", c->blocked_s, HUGE_VAL},
-                   {"checkpoint's way to storage", c->drain_s, HUGE_VAL},
-                   {"rate of failures", c->failures_per_s, HUGE_VAL},
-                   {"restart", c->restart_s, HUGE_VAL},
-                   {"share of hangs", c->hang_frac, 1},
-                   {"detection of a hang", c->hang_s, HUGE_VAL},
-                   {"share of lost nodes", c->node_frac, 1},
-                   {"repair", c->repair_s, HUGE_VAL},
-                   {"rate of interruptions", c->interruptions_per_s, HUGE_VAL},
-                   {"absence", c->absence_s, HUGE_VAL},
-                   {"notice", c->notice_s, HUGE_VAL},
-                   {"new plan", c->elastic.replan_s, HUGE_VAL}};
+    } amounts[] = {
+        {"step", c->step_s, HUGE_VAL},
+        {"share of stragglers", c->straggler_frac, 1},
+        {"share of input", c->input_frac, 1},
+        {"share of evaluation", c->evaluation_frac, 1},
+        {"start-up", c->start_s, HUGE_VAL},
+        {"checkpoint", c->blocked_s, HUGE_VAL},
+        {"checkpoint's way to storage", c->drain_s, HUGE_VAL},
+        {"rate of failures", c->failures_per_s, HUGE_VAL},
+        {"rate of failing racks", c->racks_per_s, HUGE_VAL},
+        {"rate of slow-downs", c->slowdowns_per_s, HUGE_VAL},
+        {"slow-down", c->slow_s, HUGE_VAL},
+        {"factor of slow-downs", c->slow_factor, HUGE_VAL},
+        {"maintenance", c->maintenance_s, HUGE_VAL},
+        {"time between maintenance", c->maintenance_every_s, HUGE_VAL},
+        {"restart", c->restart_s, HUGE_VAL},
+        {"share of hangs", c->hang_frac, 1},
+        {"detection of a hang", c->hang_s, HUGE_VAL},
+        {"share of lost nodes", c->node_frac, 1},
+        {"repair", c->repair_s, HUGE_VAL},
+        {"rate of interruptions", c->interruptions_per_s, HUGE_VAL},
+        {"absence", c->absence_s, HUGE_VAL},
+        {"notice", c->notice_s, HUGE_VAL},
+        {"new plan", c->elastic.replan_s, HUGE_VAL}};
     for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
         if (!(amounts[i].value >= 0 && amounts[i].value <= amounts[i].most &&
               isfinite(amounts[i].value)))
@@ -32,6 +40,10 @@ fr_status fr_run_conditions_check(const fr_run_conditions *c, fr_err *err)
                            "more%s",
                            amounts[i].name, amounts[i].value,
                            amounts[i].most == 1 ? ", and 1 or less" : "");
+    if (c->slowdowns_per_s > 0 && !(c->slow_factor >= 1))
+        return fr_fail(err, FR_INPUT, "a run that slows down gets faster");
+    if (c->rack_nodes < 0)
+        return fr_fail(err, FR_INPUT, "a rack of fewer nodes than none");
     if (!(c->step_s > 0))
         return fr_fail(err, FR_INPUT, "a step of a run takes no time");
     double more = 1;

@@ -24,10 +24,11 @@ typedef struct fr_run_elastic {
 } fr_run_elastic;
 
 typedef struct fr_run_conditions {
-    double step_s;         /* without anything of what follows; > 0 */
-    double straggler_frac; /* of it, waits for slower ranks, [0, 1] */
-    double input_frac;     /* of it, waits for data */
-    double start_s;        /* until the first step of the run */
+    double step_s;          /* without anything of what follows; > 0 */
+    double straggler_frac;  /* of it, waits for slower ranks, [0, 1] */
+    double input_frac;      /* of it, waits for data */
+    double evaluation_frac; /* of it, a share of the pauses between steps */
+    double start_s;         /* until the first step of the run */
 
     /* Checkpoints, every so many steps; 0: none but the last. */
     int64_t every_steps;
@@ -44,6 +45,15 @@ typedef struct fr_run_conditions {
                          one */
     double repair_s;  /* until a node is back */
     fr_run_elastic elastic; /* with n_spares >= 0: when more are away */
+
+    /* Groups of so many nodes that fail together, beside those failures. */
+    double racks_per_s;
+    int64_t rack_nodes;
+    /* Nodes that make all steps take slow_factor times as long, until that is
+     * noticed after slow_s and others take their place. */
+    double slowdowns_per_s, slow_s, slow_factor;
+    /* All stand still, which is announced: everything is saved before. */
+    double maintenance_s, maintenance_every_s; /* 0: never */
 
     /* Nodes that can be taken away (spot): all that the job needs are there,
      * or it waits.  Either memoryless, or as it was somewhere. */

@@ -69,6 +69,24 @@ static void meet_spot(const fr_run_hazards *h, const fr_cluster *cluster,
         h->spot_wait_s >= 0 ? h->spot_wait_s : usual_spot_wait_s;
 }
 
+/* Evaluation is between steps: it is set with their length. */
+static void meet_events(const fr_run_events *events, int64_t n_nodes,
+                        fr_run_conditions *c)
+{
+    const double n = (double)n_nodes;
+    if (events->rack_every_s > 0) {
+        c->rack_nodes = (int64_t)fmin(events->rack_nodes, n);
+        c->racks_per_s = fmax(n / events->rack_nodes, 1) / events->rack_every_s;
+    }
+    if (events->slow_every_s > 0) {
+        c->slowdowns_per_s = n / events->slow_every_s;
+        c->slow_s = events->slow_s;
+        c->slow_factor = events->slow_factor;
+    }
+    c->maintenance_s = events->maintenance_s;
+    c->maintenance_every_s = events->maintenance_every_s;
+}
+
 fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
                        int64_t n_nodes, int64_t n_devices, uint64_t state_bytes)
 {
@@ -81,5 +99,6 @@ fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
     meet_failures(hazards, cluster, n_nodes, n_devices, &met);
     meet_restarts(hazards, cluster, &met);
     meet_spot(hazards, cluster, n_nodes, &met);
+    meet_events(&hazards->events, n_nodes, &met.conditions);
     return met;
 }

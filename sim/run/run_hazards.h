@@ -21,6 +21,7 @@
 
 #include "cost_models/run/checkpoint_cost.h"
 #include "sim/run/run_conditions.h"
+#include "spec/run/run_events.h"
 
 /* What a user says; all 0: nothing, but restart_s and spot_*, which are
  * negative then. */
@@ -33,6 +34,7 @@ typedef struct fr_run_hazards {
     double spot_every_s; /* of a node */
     double spot_wait_s;
     double spot_together_frac; /* of the nodes go at once */
+    fr_run_events events;
 } fr_run_hazards;
 
 /* Nothing said. */

@@ -22,6 +22,9 @@ typedef enum draw_use {
     DRAW_HANG,
     DRAW_NODE,
     DRAW_PRESENCE,
+    DRAW_RACK,
+    DRAW_SLOW,
+    DRAW_MAINTENANCE,
     DRAW_USES
 } draw_use;
 
@@ -38,10 +41,27 @@ typedef struct replica {
     int64_t n_interruptions, n_counted; /* those before the horizon */
     double absent_s; /* when the nodes go next; HUGE_VAL: never */
     size_t i_span;   /* of presence: the next */
-    double *back_s;  /* [n_spares + 1]: when nodes in repair are back, a ring */
+    double *back_s;  /* [ring_of()]: when nodes in repair are back, a ring */
     size_t n_away, first_away;
-    double speed_frac; /* of steps, with the nodes that are there */
+    double speed_frac;       /* of steps, with the nodes that are there */
+    double slow_factor;      /* of steps, 1: none of the nodes is slow ... */
+    double slow_until_s;     /* ... until that is noticed; else HUGE_VAL */
+    double maintenance_at_s; /* HUGE_VAL: never */
 } replica;
+
+/* Nodes that can be away at once, before the run waits for one. */
+static size_t ring_of(const fr_run_conditions *c)
+{
+    return c->n_spares < 0
+               ? 1
+               : (size_t)c->n_spares + 1 + c->elastic.n + (size_t)c->rack_nodes;
+}
+
+/* Of a second of undisturbed steps, on the clock. */
+static double stretch_of(const replica *r)
+{
+    return r->slow_factor / r->speed_frac;
+}
 
 /* ---- draws --------------------------------------------------------------- */
 
@@ -60,8 +80,14 @@ static double draw_exponential(replica *r, draw_use use, double mean)
 /* How long nothing fails from now on. */
 static double next_failure_s(replica *r)
 {
-    return r->c->failures_per_s > 0
-               ? draw_exponential(r, DRAW_FAILURE, 1 / r->c->failures_per_s)
+    const double per_s = r->c->failures_per_s + r->c->racks_per_s;
+    return per_s > 0 ? draw_exponential(r, DRAW_FAILURE, 1 / per_s) : HUGE_VAL;
+}
+
+static double next_slowdown_s(replica *r)
+{
+    return r->c->slowdowns_per_s > 0
+               ? draw_exponential(r, DRAW_SLOW, 1 / r->c->slowdowns_per_s)
                : HUGE_VAL;
 }
 
@@ -111,13 +137,17 @@ static void book(replica *r, fr_run_part part, double seconds)
     r->now_s += seconds;
 }
 
-/* Steps with nodes missing take longer: that is time without these. */
+/* Steps with nodes missing take longer: that is time without these; so do
+ * those with a slow one, which the others wait for. */
 static void book_steps(replica *r, double steps_s)
 {
-    const double straggler = r->c->straggler_frac, input = r->c->input_frac;
-    r->parts_s[FR_RUN_STRAGGLER] += steps_s * straggler;
+    const double straggler = r->c->straggler_frac, input = r->c->input_frac,
+                 evaluation = r->c->evaluation_frac;
+    r->parts_s[FR_RUN_STRAGGLER] +=
+        steps_s * (straggler + (r->slow_factor - 1) / r->speed_frac);
     r->parts_s[FR_RUN_INPUT] += steps_s * input;
-    r->parts_s[FR_RUN_USEFUL] += steps_s * (1 - straggler - input);
+    r->parts_s[FR_RUN_EVALUATION] += steps_s * evaluation;
+    r->parts_s[FR_RUN_USEFUL] += steps_s * (1 - straggler - input - evaluation);
     r->parts_s[FR_RUN_IDLE] += steps_s * (1 / r->speed_frac - 1);
 }
 
@@ -152,7 +182,7 @@ typedef struct cycles {
 static cycles cycles_of(const replica *r)
 {
     const fr_run_conditions *c = r->c;
-    const double steps_s = (double)c->every_steps * c->step_s / r->speed_frac;
+    const double steps_s = (double)c->every_steps * c->step_s * stretch_of(r);
     return (cycles){steps_s, c->blocked_s, fmax(c->drain_s - steps_s, 0)};
 }
 
@@ -175,7 +205,7 @@ static stretch train(const replica *r, double seconds)
 {
     const fr_run_conditions *c = r->c;
     const cycles of = cycles_of(r);
-    const double speed = r->speed_frac;
+    const double speed = 1 / stretch_of(r);
     if (c->every_steps == 0)
         return (stretch){.unsaved_s = seconds * speed};
     const double n = count_saved(&of, seconds);
@@ -191,7 +221,7 @@ static stretch train(const replica *r, double seconds)
 static double time_of(const replica *r, double left_s)
 {
     const cycles of = cycles_of(r);
-    const double steps_s = left_s / r->speed_frac;
+    const double steps_s = left_s * stretch_of(r);
     if (r->c->every_steps == 0)
         return steps_s;
     return steps_s + waits_of(&of, fmax(ceil(steps_s / of.steps_s) - 1, 0));
@@ -207,7 +237,7 @@ static void book_training(replica *r, double seconds, bool is_safe)
         book_steps(r, kept_s);
         r->parts_s[FR_RUN_CHECKPOINT] += all.waited_s;
         r->parts_s[FR_RUN_LOST] +=
-            (all.saved_s + all.unsaved_s - kept_s) / r->speed_frac;
+            (all.saved_s + all.unsaved_s - kept_s) * stretch_of(r);
     } else if (r->now_s < horizon_of(r)) {
         /* At the horizon nothing is lost so far. */
         const stretch part = train(r, horizon_of(r) - r->now_s);
@@ -239,7 +269,7 @@ static void wait_for_nodes(replica *r)
 /* Nodes in repair that are back by now are there again. */
 static void take_back(replica *r)
 {
-    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
+    const size_t n_ring = ring_of(r->c);
     while (r->n_away > 0 && r->back_s[r->first_away] <= r->now_s) {
         r->first_away = (r->first_away + 1) % n_ring;
         r->n_away--;
@@ -260,7 +290,7 @@ static double speed_of(const replica *r, size_t n_away)
  * come back in the order in which they went. */
 static double next_return_s(const replica *r)
 {
-    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
+    const size_t n_ring = ring_of(r->c);
     for (size_t i = 1; r->speed_frac < 1 && i <= r->n_away; i++)
         if (speed_of(r, r->n_away - i) > r->speed_frac)
             return r->back_s[(r->first_away + i - 1) % n_ring];
@@ -281,15 +311,26 @@ static void use_nodes(replica *r)
     r->speed_frac = speed_frac;
 }
 
-/* A node is away for repair: one of the spares takes its place, or the run goes
- * on without it, or waits for the first that comes back. */
-static void replace_node(replica *r)
+/* Nodes are away for repair: spares take their places, or the run goes on
+ * without them, or waits for the first that come back. */
+static void replace_nodes(replica *r, int64_t n)
 {
-    const size_t n_ring = (size_t)r->c->n_spares + 1 + r->c->elastic.n;
+    const size_t n_ring = ring_of(r->c);
     take_back(r);
-    r->back_s[(r->first_away + r->n_away++) % n_ring] =
-        r->now_s + r->c->repair_s;
+    for (int64_t i = 0; i < n; i++)
+        r->back_s[(r->first_away + r->n_away++) % n_ring] =
+            r->now_s + r->c->repair_s;
     use_nodes(r);
+}
+
+/* Of those that fail now: 0, the failure takes none of them away. */
+static int64_t draw_lost_nodes(replica *r)
+{
+    const fr_run_conditions *c = r->c;
+    const double per_s = c->failures_per_s + c->racks_per_s;
+    if (c->racks_per_s > 0 && draw(r, DRAW_RACK) * per_s <= c->racks_per_s)
+        return c->rack_nodes;
+    return draw(r, DRAW_NODE) <= c->node_frac;
 }
 
 /* From a failure until steps go on; others may come meanwhile. */
@@ -315,8 +356,9 @@ static void fail(replica *r)
     count_interruption(r);
     if (c->hang_frac > 0 && draw(r, DRAW_HANG) <= c->hang_frac)
         book(r, FR_RUN_RESTART, c->hang_s);
-    if (c->n_spares >= 0 && draw(r, DRAW_NODE) <= c->node_frac)
-        replace_node(r);
+    const int64_t n_lost = c->n_spares >= 0 ? draw_lost_nodes(r) : 0;
+    if (n_lost > 0)
+        replace_nodes(r, n_lost);
     restart(r, c->restart_s);
 }
 
@@ -326,48 +368,131 @@ static void lose_nodes(replica *r)
     restart(r, r->c->restart_s);
 }
 
+/* ---- one run ------------------------------------------------------------- */
+
+/* What comes next; where two come at once, the first of these. */
+typedef enum event {
+    EVENT_FINISH,
+    EVENT_RETURN, /* of nodes that make it faster */
+    EVENT_ABSENCE,
+    EVENT_FAILURE,
+    EVENT_SLOW,
+    EVENT_SLOW_SEEN,
+    EVENT_MAINTENANCE,
+    EVENTS
+} event;
+
+static event next_event(replica *r, double *after_s)
+{
+    const double at_s[EVENTS] = {
+        [EVENT_FINISH] = time_of(r, r->request->work_s - r->saved_s),
+        [EVENT_RETURN] = next_return_s(r) - r->now_s,
+        [EVENT_ABSENCE] = r->absent_s - r->now_s,
+        [EVENT_FAILURE] = next_failure_s(r),
+        [EVENT_SLOW] = next_slowdown_s(r),
+        [EVENT_SLOW_SEEN] = r->slow_until_s - r->now_s,
+        [EVENT_MAINTENANCE] = r->maintenance_at_s - r->now_s};
+    event first = EVENT_FINISH;
+    for (int i = 1; i < EVENTS; i++)
+        if (fmax(at_s[i], 0) < fmax(at_s[first], 0))
+            first = (event)i;
+    *after_s = fmax(at_s[first], 0);
+    return first;
+}
+
+/* All is saved, and then something changes. */
+static void save_and_stop(replica *r, double after_s)
+{
+    book_training(r, after_s, true);
+    book(r, FR_RUN_CHECKPOINT, r->c->blocked_s + r->c->drain_s);
+}
+
+/* The next cycle of steps begins there, as if what is done were saved. */
+static void slow_down(replica *r, double after_s)
+{
+    book_training(r, after_s, true);
+    r->slow_factor = r->c->slow_factor;
+    r->slow_until_s = r->now_s + r->c->slow_s;
+}
+
+static void replace_slow(replica *r, double after_s)
+{
+    save_and_stop(r, after_s);
+    r->slow_factor = 1;
+    r->slow_until_s = HUGE_VAL;
+    restart(r, r->c->restart_s);
+}
+
+static void maintain(replica *r, double after_s)
+{
+    save_and_stop(r, after_s);
+    book(r, FR_RUN_MAINTENANCE, r->c->maintenance_s);
+    const double every_s = r->c->maintenance_every_s;
+    const double n_passed = floor((r->now_s - r->maintenance_at_s) / every_s);
+    r->maintenance_at_s += (n_passed + 1) * every_s;
+    restart(r, r->c->restart_s);
+}
+
+static void happen(replica *r, event what, double after_s)
+{
+    const fr_run_conditions *c = r->c;
+    const double save_s = c->blocked_s + c->drain_s;
+    switch (what) {
+    case EVENT_FINISH:
+        book_training(r, after_s, true);
+        r->finish_s = r->now_s;
+        return;
+    case EVENT_RETURN:
+        save_and_stop(r, after_s);
+        use_nodes(r);
+        restart(r, c->restart_s);
+        return;
+    case EVENT_ABSENCE:
+        /* With notice the nodes stay until all is saved. */
+        book_training(r, after_s, save_s <= c->notice_s);
+        lose_nodes(r);
+        return;
+    case EVENT_FAILURE:
+        book_training(r, after_s, false);
+        fail(r);
+        return;
+    case EVENT_SLOW:
+        slow_down(r, after_s);
+        return;
+    case EVENT_SLOW_SEEN:
+        replace_slow(r, after_s);
+        return;
+    case EVENT_MAINTENANCE:
+        maintain(r, after_s);
+        return;
+    case EVENTS:
+        return;
+    }
+}
+
 static void run_replica(replica *r)
 {
     const fr_run_conditions *c = r->c;
     const double work_s = r->request->work_s;
-    const double save_s = c->blocked_s + c->drain_s;
     r->end_s = fmax((work_s + c->start_s + c->restart_s) * most_times,
                     r->request->horizon_s);
     r->most_interruptions =
         most_interruptions +
-        most_as_often * work_s * (c->failures_per_s + c->interruptions_per_s);
-    r->absent_s = HUGE_VAL;
+        most_as_often * work_s *
+            (c->failures_per_s + c->racks_per_s + c->interruptions_per_s);
+    r->absent_s = r->slow_until_s = r->maintenance_at_s = HUGE_VAL;
     if (has_presence(c))
         begin_presence(r);
-    restart(r, c->start_s);
-    while (!is_given_up(r)) {
-        const double finish_s = time_of(r, work_s - r->saved_s);
-        const double failure_s = next_failure_s(r);
-        const double absent_s = r->absent_s - r->now_s;
-        const double return_s = fmax(next_return_s(r) - r->now_s, 0);
-        const double until_s = fmin(fmin(failure_s, absent_s), return_s);
-        if (finish_s <= until_s) {
-            book_training(r, finish_s, true);
-            r->finish_s = r->now_s;
-            return;
-        }
-        if (return_s <= until_s) {
-            /* All is saved before it grows. */
-            book_training(r, return_s, true);
-            book(r, FR_RUN_CHECKPOINT, save_s);
-            use_nodes(r);
-            restart(r, c->restart_s);
-            continue;
-        }
-        const bool is_failure = failure_s < absent_s;
-        /* With notice the nodes stay until all is saved. */
-        book_training(r, until_s, !is_failure && save_s <= c->notice_s);
-        if (is_failure)
-            fail(r);
-        else
-            lose_nodes(r);
-    }
+    if (c->maintenance_every_s > 0)
+        r->maintenance_at_s =
+            draw(r, DRAW_MAINTENANCE) * c->maintenance_every_s;
     r->finish_s = HUGE_VAL;
+    restart(r, c->start_s);
+    while (!is_given_up(r) && isinf(r->finish_s)) {
+        double after_s;
+        const event what = next_event(r, &after_s);
+        happen(r, what, after_s);
+    }
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -433,7 +558,8 @@ static void run_all(const fr_run_conditions *c, const fr_run_request *request,
                      .request = request,
                      .index = (uint64_t)i,
                      .back_s = s->back_s,
-                     .speed_frac = 1};
+                     .speed_frac = 1,
+                     .slow_factor = 1};
         run_replica(&r);
         add_replica(&r, i, s, out);
     }
@@ -451,10 +577,7 @@ fr_status fr_run_replicas(const fr_run_conditions *conditions,
     if (!(request->work_s > 0) || !isfinite(request->work_s) ||
         request->n_runs < 1)
         return fr_fail(err, FR_INPUT, "a run without steps, or no run at all");
-    const size_t n_ring =
-        conditions->n_spares < 0
-            ? 1
-            : (size_t)conditions->n_spares + 1 + conditions->elastic.n;
+    const size_t n_ring = ring_of(conditions);
     s.goodput = calloc((size_t)request->n_runs, sizeof *s.goodput);
     s.finish_days = calloc((size_t)request->n_runs, sizeof *s.finish_days);
     s.back_s = calloc(n_ring, sizeof *s.back_s);

@@ -139,6 +139,7 @@ acts goodput --runs "${weeks[@]}" -- --runs 4
 acts goodput --spares "${weeks[@]}" --mtbf 100h -- --spares 1
 acts goodput --spot "${weeks[@]}" -- --spot
 acts goodput --least-nodes "${weeks[@]}" --mtbf 100h --spares 1 -- --least-nodes 1
+acts goodput --meets "${weeks[@]}" --mtbf 100h -- --meets maintenance:4h@30d
 acts goodput --spot-notice "${weeks[@]}" --spot --spot-every 5h \
     -- --spot-notice 20min
 acts goodput --spot-trace "${weeks[@]}" --spot -- --spot-trace "$data/spot.json"
