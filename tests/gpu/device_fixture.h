@@ -280,6 +280,16 @@ static inline void df_launch_twice(const df_case *at, df_memory *memory,
     }
 }
 
+/* The host's operands are floats, whatever the device's are. */
+static inline void df_run_host(fr_kernel_call call)
+{
+    fr_instr wide = *call.instr;
+    wide.dtype = wide.grad_dtype = FR_DTYPE_F32;
+    call.instr = &wide;
+    fr_kernels_cpu_set_threads(2);
+    fr_kernels_cpu[wide.op](&call);
+}
+
 /* Runs the case on both sides and compares, in these dtypes. */
 static inline void df_check(df_case at, fr_dtype dtype, fr_dtype grad_dtype)
 {
@@ -293,8 +303,7 @@ static inline void df_check(df_case at, fr_dtype dtype, fr_dtype grad_dtype)
     df_launch_twice(&at, memory, call);
     for (int i = 0; i < FR_INSTR_REFS; i++)
         call.ptr[i] = memory[i].host;
-    fr_kernels_cpu_set_threads(2);
-    fr_kernels_cpu[at.instr.op](&call);
+    df_run_host(call);
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         const df_operand *operand = &at.operand[i];
         if (operand->access != 'w' && operand->access != 'm')

@@ -113,7 +113,7 @@ static void check_optimizer(fr_op op, fr_optimizer_kind kind, fr_dtype dtype,
         call.ptr[i] = memory[i].host;
     if (dtype == FR_DTYPE_BF16)
         call.ptr[1] = master;
-    fr_kernels_cpu[op](&call);
+    df_run_host(call);
     for (int i = 0; dtype == FR_DTYPE_BF16 && i < N; i++)
         for (int t = 0; t < N_TENSORS; t++) /* padding stays as it is */
             if (i + FIRST >= (int)tensors[t].first &&
