@@ -87,6 +87,7 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
     out->ranks_per_node = cli->option[FR_OPT_RANKS_PER_NODE].count;
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
+    out->cluster_word = cluster;
     note_unused(cli, &out->cluster);
     note_power(cli, &out->cluster);
     if (path != NULL) {

@@ -15,6 +15,7 @@
 
 typedef struct fr_inputs {
     fr_cluster cluster;
+    const char *cluster_word; /* as the user named it */
     fr_profile profile;
     bool has_cluster, has_profile;
     fr_cost_model *costs;

@@ -236,8 +236,8 @@ static fr_status measure(const fr_cli *cli, const fr_inputs *inputs,
         fr_text_copy_cut(out->why_not, sizeof out->why_not, why.text);
         return FR_OK;
     }
-    FR_TRY(fr_plan_choice_save(&choice, inputs, cli->positional[1],
-                               &tuned->prediction, s->plan, err));
+    FR_TRY(
+        fr_plan_choice_save(&choice, inputs, &tuned->prediction, s->plan, err));
     return run_plan(cli, s, is_on_gpu, out, err);
 }
 

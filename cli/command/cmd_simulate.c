@@ -7,6 +7,7 @@
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
 #include "cli/run/run_length.h"
+#include "cli/subject/plan_words.h"
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
@@ -28,7 +29,7 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
-                     cli->positional[1],
+                     inputs->cluster_word,
                      fr_plan_describe(&choice->plan, name, sizeof name));
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_text(&setup, &text);
@@ -78,8 +79,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
     if (output != NULL)
-        FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
-                                   &forecast->prediction, output, err));
+        FR_TRY(fr_plan_choice_save(choice, inputs, &forecast->prediction,
+                                   output, err));
     const bool has_fit = !forecast->prediction.memory.fits;
     if (has_fit)
         FR_TRY(fr_fit_answer_find(inputs, &choice->model, &choice->job,
@@ -97,22 +98,22 @@ FR_COMMAND_FUNCTION(simulate)
     fr_inputs inputs = {0};
     fr_forecast forecast = {0};
     fr_plan_choice choice = {0};
+    fr_plan_words words;
     fr_status status;
     FR_TRY(fr_cli_check_run_length(cli, err));
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+    FR_TRY(fr_plan_words_of(cli, &words, err));
+    FR_TRY_GOTO(status, fr_inputs_load(cli, words.cluster, &inputs, err),
                 out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_load(cli, words.model, words.plan, &inputs,
+                                    &choice, err),
+                out_inputs);
+    if (!choice.is_given)
+        fr_usual_plan(cli, &inputs, &choice);
     FR_TRY_GOTO(
         status,
-        fr_plan_choice_load(cli, cli->positional[0],
-                            cli->n_positional > 2 ? cli->positional[2] : NULL,
-                            &inputs, &choice, err),
+        fr_usual_ranks(cli, &inputs, choice.is_given, &choice.plan, err),
         out_inputs);
-    bool is_whole = cli->n_positional > 2 || fr_cli_has(cli, FR_OPT_FROM);
-    if (!is_whole)
-        fr_usual_plan(cli, &inputs, &choice);
-    FR_TRY_GOTO(status,
-                fr_usual_ranks(cli, &inputs, is_whole, &choice.plan, err),
-                out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
                                        &choice.plan, err),

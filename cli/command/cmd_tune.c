@@ -10,6 +10,7 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "cli/run/run_length.h"
+#include "cli/subject/plan_words.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
@@ -18,7 +19,7 @@
 
 #include <math.h>
 
-/* What runs today (--from), beside which the best plan stands. */
+/* What runs today (PLAN, --from), beside which the best plan stands. */
 typedef struct today {
     bool is_given;
     fr_plan plan;
@@ -67,7 +68,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_buffer_printf(&text, "%s on %s\n", choice->model.name,
-                     cli->positional[1]);
+                     inputs->cluster_word);
     if (plan != NULL) {
         job.global_batch = tuning->best.global_batch;
         fr_report_setup setup = {&choice->model, &job, plan, &inputs->cluster,
@@ -138,8 +139,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                          &choice->plan, &tuning->best.prediction);
     if (output == NULL)
         return FR_OK;
-    FR_TRY(fr_plan_choice_save(choice, inputs, cli->positional[1],
-                               &tuning->best.prediction, output, err));
+    FR_TRY(fr_plan_choice_save(choice, inputs, &tuning->best.prediction, output,
+                               err));
     fr_cli_note(cli, "forerun: wrote %s", output);
     return FR_OK;
 }
@@ -229,12 +230,12 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
     return FR_OK;
 }
 
-/* What the plan of --from, which runs today, takes. */
-static fr_status ask_today(const fr_cli *cli, const fr_inputs *inputs,
+/* What the plan that runs today takes. */
+static fr_status ask_today(const fr_inputs *inputs,
                            const fr_plan_choice *choice, today *out,
                            fr_err *err)
 {
-    out->is_given = fr_cli_has(cli, FR_OPT_FROM);
+    out->is_given = choice->is_given;
     if (!out->is_given)
         return FR_OK;
     out->plan = choice->plan;
@@ -261,6 +262,7 @@ FR_COMMAND_FUNCTION(tune)
     fr_plan_choice choice = {0};
     fr_tuning tuning;
     today now;
+    fr_plan_words words;
     fr_log log;
     fr_status status;
     fr_log_init_stream(&log, cli->chatter);
@@ -268,23 +270,23 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY(fr_cli_make_goal(cli, &goal, err));
     FR_TRY(check_options(cli, &goal, err));
     FR_TRY(apply_budget(cli, &budget_s, err));
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
+    FR_TRY(fr_plan_words_of(cli, &words, err));
+    FR_TRY_GOTO(status, fr_inputs_load(cli, words.cluster, &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status, choose_version(cli, &inputs.cluster, &version, err),
                 out_inputs);
     FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
     FR_TRY_GOTO(status,
-                fr_plan_choice_load(cli, cli->positional[0], NULL, &inputs,
+                fr_plan_choice_load(cli, words.model, words.plan, &inputs,
                                     &choice, err),
                 out_inputs);
-    if (!fr_cli_has(cli, FR_OPT_FROM))
+    if (!choice.is_given)
         fr_usual_batch(cli, &inputs.cluster,
                        fr_cli_has(cli, FR_OPT_RANKS)
                            ? cli->option[FR_OPT_RANKS].count
                            : fr_cluster_slots(&inputs.cluster),
                        &choice.job);
-    FR_TRY_GOTO(status, ask_today(cli, &inputs, &choice, &now, err),
-                out_inputs);
+    FR_TRY_GOTO(status, ask_today(&inputs, &choice, &now, err), out_inputs);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =

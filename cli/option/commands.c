@@ -24,15 +24,15 @@ static const fr_option calibrate_options[] = {
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_RUNS_FILE, FR_OPT_PROFILE,
     FR_OPT_STORAGE,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_FROM,   FR_OPT_TOKENS,  FR_OPT_COLUMNS, FR_OPT_PROFILE,
-    FR_OPT_OUTPUT, FR_OPT_TRACE,   FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE,
-    FR_OPT_RANKS,  OF_PLAN_AND_JOB};
+    FR_OPT_FROM,           FR_OPT_MODEL,  FR_OPT_TOKENS,  FR_OPT_COLUMNS,
+    FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,   FR_OPT_GANTT,
+    FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,  OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_FROM,    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_OUTPUT,
-    FR_OPT_RANKS,   FR_OPT_ALLOW,   FR_OPT_SEARCH,  FR_OPT_BUDGET,
-    FR_OPT_EXACT,   FR_OPT_FOR,     FR_OPT_VERSION, FR_OPT_JOBS,
-    FR_OPT_TOP,     GOAL_OPTIONS,   FR_OPT_MEASURE, FR_OPT_UPDATE_PROFILE,
-    FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
+    FR_OPT_FROM,           FR_OPT_MODEL,   FR_OPT_COLUMNS, FR_OPT_PROFILE,
+    FR_OPT_OUTPUT,         FR_OPT_RANKS,   FR_OPT_ALLOW,   FR_OPT_SEARCH,
+    FR_OPT_BUDGET,         FR_OPT_EXACT,   FR_OPT_FOR,     FR_OPT_VERSION,
+    FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,   FR_OPT_MEASURE,
+    FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
@@ -182,25 +182,29 @@ const fr_command fr_commands[] = {
      "  forerun calibrate --runs mine.csv -o stack.json"},
     {"simulate", fr_cmd_simulate,
      "predict one plan: time of a step by part, memory, cost",
-     "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
+     "MODEL CLUSTER [PLAN] | PLAN CLUSTER", 1, 3,
+     {IS(MODEL), IS(CLUSTER), IS(FILE)},
      NULL, simulate_options, simulate_usual,
      "Plan and job options change what the PLAN file says; without one they "
-     "start\nfrom a single rank.  -o writes the plan with its prediction.",
+     "start\nfrom a single rank.  --from starts from what a framework runs, "
+     "with a CLUSTER\nalone.  -o writes the plan with its prediction.",
      "  forerun simulate gpt2-demo this-machine --dp 2 -p machine.json\n"
      "  forerun simulate gpt2-124m this-machine --pp 2 --schedule 1f1b "
      "--micro-batch 1 --gantt\n"
-     "  forerun simulate gpt2-124m this-machine plan.json --json"},
+     "  forerun simulate gpt2-124m this-machine plan.json --json\n"
+     "  forerun simulate --from megatron.sh dgx-h100:4"},
     {"tune", fr_cmd_tune,
      "find the best plan that fits, and say why the others lose",
-     "MODEL CLUSTER", 2, 2, {IS(MODEL), IS(CLUSTER)}, NULL, tune_options,
-     tune_usual,
+     "MODEL CLUSTER | PLAN CLUSTER", 1, 2,
+     {IS(MODEL), IS(CLUSTER)}, NULL, tune_options, tune_usual,
      "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
      "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
      "for about a\nsecond: the gap says how much better any other can be, "
      "--exact closes it.\nPlans that change the result (lossy compression) "
      "enter only with --allow lossy,\nother batches only with --goal loss; "
      "the best plan of one device and of one node\nare always in the "
-     "answer.",
+     "answer.  A PLAN, or what a framework runs (--from, with a\nCLUSTER "
+     "alone), has the model and the job, and stands beside the best.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
      "  forerun tune gpt2-demo this-machine -p machine.json --measure 3 "
      "--update-profile\n"
@@ -211,6 +215,8 @@ const fr_command fr_commands[] = {
      "--for megatron\n"
      "  forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 "
      "--tokens 1T \\\n      --goal deadline --deadline 60d\n"
+     "  forerun tune --from ds_config.json dgx-h100:4 --model llama-3-8b "
+     "--for deepspeed\n"
      "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
      "10B \\\n      --critical-batch 500k"},
     {"sweep", fr_cmd_sweep,

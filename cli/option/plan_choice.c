@@ -15,31 +15,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file's plan and job; its model gives way to the named one. */
-static fr_status take_file(const char *path, fr_plan_choice *out, fr_err *err)
+/* The plan and job of a file; its model too, where none is named. */
+static fr_status take_file(const char *path, bool is_model_named,
+                           fr_plan_choice *out, fr_err *err)
 {
     fr_plan_file file;
     FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
+    fr_status status = FR_OK;
+    if (!is_model_named) {
+        status = fr_model_copy(&file.model, &out->model, err);
+        out->has_model = status == FR_OK;
+    }
     out->plan = file.plan;
     out->job = file.job;
     memcpy(out->framework, file.framework, sizeof out->framework);
     fr_text_copy_cut(out->cluster, sizeof out->cluster, file.cluster);
     out->cluster_hash = file.cluster_hash;
     fr_plan_file_release(&file);
-    return FR_OK;
+    return status;
 }
 
 /* The same of what a framework runs today (--from). */
 static fr_status take_config(const fr_cli *cli, const fr_cluster *cluster,
-                             fr_plan_choice *out, fr_err *err)
+                             bool is_model_named, fr_plan_choice *out,
+                             fr_err *err)
 {
     fr_config config;
-    FR_TRY(fr_config_choice_from(cli, &out->model, fr_cluster_slots(cluster),
-                                 &config, err));
+    FR_TRY(fr_config_choice_from(cli, is_model_named ? &out->model : NULL,
+                                 fr_cluster_slots(cluster), &config, err));
+    fr_status status = FR_OK;
+    if (!is_model_named) {
+        status = fr_model_copy(&config.file.model, &out->model, err);
+        out->has_model = status == FR_OK;
+    }
     out->plan = config.file.plan;
     out->job = config.file.job;
     fr_config_release(&config);
-    return FR_OK;
+    return status;
 }
 
 /* GPUs train in 16 bits with fused attention, where they have that. */
@@ -86,21 +98,31 @@ void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
             fr_framework_vocab(framework, &choice->plan, &choice->model);
 }
 
-fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
-                              const fr_cluster *cluster, fr_plan_choice *choice,
-                              fr_err *err)
+/* Job and plan as nobody said anything of them. */
+static fr_status take_usual(const fr_cli *cli, const fr_cluster *cluster,
+                            fr_plan_choice *choice, fr_err *err)
 {
     FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
     fr_usual_seq(cli, &choice->model, cluster, &choice->job);
     fr_plan_choice_usual(cluster, &choice->plan);
+    return FR_OK;
+}
+
+static fr_status make(const fr_cli *cli, bool is_model_named,
+                      const char *plan_path, const fr_cluster *cluster,
+                      fr_plan_choice *choice, fr_err *err)
+{
     bool is_from = fr_cli_has(cli, FR_OPT_FROM);
+    choice->is_given = plan_path != NULL || is_from;
     if (plan_path != NULL && is_from)
         return fr_fail(err, FR_USAGE, "a PLAN and --from: give one of them");
     if (plan_path != NULL)
-        FR_TRY(take_file(plan_path, choice, err));
-    if (is_from)
-        FR_TRY(take_config(cli, cluster, choice, err));
-    if (plan_path != NULL || is_from)
+        FR_TRY(take_file(plan_path, is_model_named, choice, err));
+    else if (is_from)
+        FR_TRY(take_config(cli, cluster, is_model_named, choice, err));
+    else
+        FR_TRY(take_usual(cli, cluster, choice, err));
+    if (choice->is_given)
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
     choose_narrow(cluster, choice);
@@ -109,6 +131,13 @@ fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
         choice->plan.n_threads =
             fr_cli_default_threads(cluster, fr_plan_world(&choice->plan));
     return FR_OK;
+}
+
+fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
+                              const fr_cluster *cluster, fr_plan_choice *choice,
+                              fr_err *err)
+{
+    return make(cli, true, plan_path, cluster, choice, err);
 }
 
 void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
@@ -128,9 +157,11 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
                               fr_plan_choice *out, fr_err *err)
 {
     memset(out, 0, sizeof *out);
-    FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
-    out->has_model = true;
-    FR_TRY(fr_plan_choice_make(cli, plan_path, &inputs->cluster, out, err));
+    if (model != NULL) {
+        FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
+        out->has_model = true;
+    }
+    FR_TRY(make(cli, model != NULL, plan_path, &inputs->cluster, out, err));
     fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
     fr_note_no_effect(cli, &out->model, &inputs->cluster);
     return FR_OK;
@@ -180,7 +211,7 @@ static void make_data_absolute(fr_job *job)
 }
 
 fr_status fr_plan_choice_save(const fr_plan_choice *choice,
-                              const fr_inputs *inputs, const char *cluster,
+                              const fr_inputs *inputs,
                               const fr_prediction *prediction, const char *path,
                               fr_err *err)
 {
@@ -190,7 +221,7 @@ fr_status fr_plan_choice_save(const fr_plan_choice *choice,
     file.job = choice->job;
     memcpy(file.framework, choice->framework, sizeof file.framework);
     make_data_absolute(&file.job);
-    fr_text_copy_cut(file.cluster, sizeof file.cluster, cluster);
+    fr_text_copy_cut(file.cluster, sizeof file.cluster, inputs->cluster_word);
     file.cluster_hash = fr_cluster_hash(&inputs->cluster);
     if (inputs->has_profile)
         file.profile_hash = fr_profile_hash(&inputs->profile);

@@ -16,13 +16,15 @@ typedef struct fr_plan_choice {
     uint64_t pins; /* FR_PIN() of the options that were given */
     char framework[FR_FRAMEWORK_NAME]; /* whose habits it has; "": of none */
     bool has_model;
+    bool is_given; /* the plan: by a file of forerun's or a framework's */
     /* What the plan file was made for, "": no file, or it does not say. */
     char cluster[512];
     uint64_t cluster_hash;
 } fr_plan_choice;
 
 /*
- * `model`: name or path; plan_path may be NULL.  Threads per rank that nobody
+ * `model`: name or path; NULL: that of the plan file or of --from.  plan_path
+ * may be NULL.  Threads per rank that nobody
  * chose are those of fr_cli_default_threads().  fr_plan_choice_release()
  * frees, also after a failure.
  */
@@ -57,10 +59,9 @@ FR_CHECKED fr_status fr_plan_choice_balance(const fr_cli *cli,
                                             const fr_job *job, fr_plan *plan,
                                             fr_err *err);
 
-/* Writes a plan file that can be run; `cluster`: as the user named it. */
+/* Writes a plan file that can be run. */
 FR_CHECKED fr_status fr_plan_choice_save(const fr_plan_choice *choice,
                                          const fr_inputs *inputs,
-                                         const char *cluster,
                                          const fr_prediction *prediction,
                                          const char *path, fr_err *err);
 

@@ -7,7 +7,7 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "cli/subject/config_choice.h"
-#include "core/base/fileio.h"
+#include "cli/subject/plan_words.h"
 #include "core/base/text.h"
 #include "plan/decide/plan_json.h"
 
@@ -32,19 +32,6 @@ const char *fr_plan_subject_cluster(const fr_cli *cli)
     if (fr_cli_has(cli, FR_OPT_FROM))
         return cli->positional[0];
     return cli->n_positional > 1 ? cli->positional[1] : NULL;
-}
-
-/* A file that says it is one; a model is one by its name or its keys. */
-static bool is_plan_file(const char *path)
-{
-    char *text = NULL;
-    size_t n = 0;
-    fr_err unused;
-    if (fr_file_read(path, 1u << 24, &text, &n, &unused) != FR_OK)
-        return false;
-    bool is_plan = memmem(text, n, "\"forerun.plan/", 14) != NULL;
-    free(text);
-    return is_plan;
 }
 
 /* A plan file, or what a framework runs today. */
@@ -117,7 +104,7 @@ fr_status fr_plan_subject_load(const fr_cli *cli, const fr_inputs *inputs,
 {
     const bool is_plan = fr_plan_subject_cluster(cli) == NULL ||
                          fr_cli_has(cli, FR_OPT_FROM) ||
-                         is_plan_file(cli->positional[0]);
+                         fr_plan_words_is_plan(cli->positional[0]);
     return is_plan ? load_plan(cli, inputs, out, err)
                    : load_model(cli, inputs, out, err);
 }

@@ -225,7 +225,8 @@ static void test_all_are_listed(void)
     const fr_command *command = fr_command_find(fr_commands, "simulate");
     for (const fr_option *o = command->options; *o != FR_OPT_N; o++) {
         bool is_listed = *o == FR_OPT_PROFILE || *o == FR_OPT_OUTPUT ||
-                         *o == FR_OPT_TRACE || *o == FR_OPT_FROM;
+                         *o == FR_OPT_TRACE || *o == FR_OPT_FROM ||
+                         *o == FR_OPT_MODEL;
         for (size_t i = 0; i < FR_LENGTH(cases); i++)
             is_listed |= cases[i].option == *o;
         CHECK(is_listed);
