@@ -2,6 +2,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/run/goodput_changes.h"
+#include "cli/run/goodput_inject.h"
 #include "cli/subject/plan_subject.h"
 #include "report/setup_report.h"
 
@@ -57,6 +58,31 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     return fr_answer_print(&answer, cli, err);
 }
 
+/* One run with faults on purpose. */
+static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
+                                 const fr_plan_file *file, double step_s,
+                                 fr_err *err)
+{
+    char name[256];
+    fr_schedule_told walked;
+    FR_TRY(fr_goodput_inject(cli, inputs, file, step_s, &walked, err));
+    (void)fr_plan_describe(&file->plan, name, sizeof name);
+    if (fr_cli_on(cli, FR_OPT_JSON)) {
+        fr_answer answer;
+        fr_json_writer *json = fr_answer_begin(&answer, "forerun.injected/1");
+        fr_json_put_string(json, "plan", name);
+        fr_json_put_string(json, "model", file->model.name);
+        fr_report_schedule_json(&walked, json);
+        return fr_answer_print(&answer, cli, err);
+    }
+    fr_buffer text;
+    fr_answer_open(cli, &text);
+    fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
+                     fr_plan_subject_cluster(cli), name);
+    return fr_answer_text(fr_report_schedule_text(&walked, &text, err), &text,
+                          cli, err);
+}
+
 static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
                         const fr_plan_file *file,
                         const fr_prediction *prediction, fr_err *err)
@@ -108,7 +134,10 @@ FR_COMMAND_FUNCTION(goodput)
     if (!forecast.prediction.memory.fits)
         fr_cli_note(cli, "forerun: the plan does not fit the memory: forerun "
                          "explain says what would");
-    status = answer(cli, &inputs, &file, &forecast.prediction, err);
+    status = fr_cli_has(cli, FR_OPT_INJECT)
+                 ? answer_injected(cli, &inputs, &file,
+                                   forecast.prediction.step_s, err)
+                 : answer(cli, &inputs, &file, &forecast.prediction, err);
 out_all:
     fr_forecast_release(&forecast);
     fr_plan_file_release(&file);

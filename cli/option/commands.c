@@ -105,7 +105,8 @@ static const fr_option goodput_options[] = {
     FR_OPT_RANKS,       FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
     FR_OPT_SPARES,      FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
-    FR_OPT_MEETS,       HAZARD_OPTIONS,    OF_PLAN_AND_JOB};
+    FR_OPT_MEETS,       FR_OPT_INJECT,     FR_OPT_TIMEOUT,
+    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,
@@ -282,7 +283,8 @@ const fr_command fr_commands[] = {
      "cluster's\n<reliability> or --mtbf says, checkpoints to its storage at "
      "the best interval\n(or --checkpoint-every).  With --tokens or --steps "
      "until that is done, else of\n90 days.  What nobody says is assumed, and "
-     "marked.",
+     "marked.  With --inject one run of --steps\nis walked through, as run "
+     "--inject goes through it.",
      "  forerun goodput plan.json dgx-h100:16 --for-days 30\n"
      "  forerun goodput llama-3-405b llama3-24k --ranks 16384 --tp 8 --pp 16 "
      "--zero 1 \\\n      --global-batch 2048 --seq 8192 --tokens 15.6T "

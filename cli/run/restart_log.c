@@ -11,7 +11,10 @@
 
 static double now_s(void)
 {
-    return (double)time(NULL);
+    struct timespec now = {0};
+
+    (void)timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void name_path(fr_restart_log *log, const fr_cli *cli)
@@ -147,7 +150,6 @@ static bool load(const fr_cli *cli, fr_restart_log *log)
            load_log(log, cli, &ignored) == FR_OK;
 }
 
-/* The clock counts whole seconds. */
 static double goodput_of(const fr_restart_log *log, double useful_s)
 {
     const double all_s = now_s() - log->begun_s;

@@ -7,6 +7,7 @@
 #include "report/table.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- JSON ---------------------------------------------------------------- */
 
@@ -215,26 +216,25 @@ static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
     print_checkpoints(s, out);
 }
 
-static fr_status print_waterfall(const fr_goodput *g, const fr_goodput_setup *s,
-                                 fr_buffer *out, fr_err *err)
+fr_status fr_report_waterfall(const double shares[FR_RUN_PARTS], double amount,
+                              const char *unit, fr_buffer *out, fr_err *err)
 {
-    static const char *const headings[] = {"time", ">share", ">days", "", NULL};
-    const double days =
-        s->horizon_days > 0 ? s->horizon_days : g->finish_days_mean;
+    char unit_heading[16];
+    (void)snprintf(unit_heading, sizeof unit_heading, ">%s", unit);
+    const char *const headings[] = {"time", ">share", unit_heading, "", NULL};
     fr_table table;
     fr_table_init(&table, headings);
     for (int part = 0; part < FR_RUN_PARTS; part++) {
         char blocks[FR_BAR_BYTES];
-        const double share = g->waterfall[part];
-        if (!(share > 0))
+        if (!(shares[part] > 0))
             continue;
         fr_table_text(&table, fr_name_at(&fr_run_part_names, part));
-        fr_table_cell(&table, "%.2f %%", 100 * share);
-        if (isfinite(days))
-            fr_table_cell(&table, "%.3g", share * days);
+        fr_table_cell(&table, "%.2f %%", 100 * shares[part]);
+        if (isfinite(amount))
+            fr_table_cell(&table, "%.3g", shares[part] * amount);
         else
             fr_table_text(&table, "-");
-        fr_table_text(&table, fr_bar(share, blocks, sizeof blocks));
+        fr_table_text(&table, fr_bar(shares[part], blocks, sizeof blocks));
     }
     return fr_table_finish(&table, out, err);
 }
@@ -279,7 +279,10 @@ fr_status fr_report_goodput_text(const fr_goodput *g, const fr_goodput_setup *s,
                      "interruptions\n\n",
                      100 * g->goodput, 100 * g->goodput_p5,
                      100 * g->goodput_p95, g->interruptions);
-    FR_TRY(print_waterfall(g, s, out, err));
+    FR_TRY(fr_report_waterfall(g->waterfall,
+                               s->horizon_days > 0 ? s->horizon_days
+                                                   : g->finish_days_mean,
+                               "days", out, err));
     fr_buffer_putc(out, '\n');
     print_finish(g, s, out);
     return fr_buffer_check(out, err);

@@ -43,6 +43,11 @@ typedef struct fr_goodput_change {
     double usd;                              /* 0: not known */
 } fr_goodput_change;
 
+/* Where the time goes, of so many days or seconds; parts of 0 are left out. */
+FR_CHECKED fr_status fr_report_waterfall(const double shares[FR_RUN_PARTS],
+                                         double amount, const char *unit,
+                                         fr_buffer *out, fr_err *err);
+
 FR_CHECKED fr_status fr_report_goodput_text(const fr_goodput *goodput,
                                             const fr_goodput_setup *setup,
                                             fr_buffer *out, fr_err *err);

@@ -155,10 +155,9 @@ bool fr_rank_layout_is_gpu(const fr_rank_layout *layout, int32_t rank)
 
 double fr_rank_layout_compute_frac(const fr_rank_layout *layout, int32_t rank)
 {
-    int32_t node = fr_rank_layout_node(layout, rank);
-    int32_t device =
-        fr_rank_layout_is_gpu(layout, rank) ? layout->local[rank] : -1;
-    return fr_cluster_compute_frac(layout->cluster, node, device);
+    return fr_cluster_compute_frac(layout->cluster,
+                                   fr_rank_layout_node(layout, rank),
+                                   layout->local[rank]);
 }
 
 double fr_rank_layout_rail_Bps(const fr_rank_layout *layout, int32_t rank)

@@ -44,4 +44,12 @@ typedef struct fr_goodput {
     double expected_goodput; /* by the closed form, where there is one; 0 */
 } fr_goodput;
 
+/* One run through faults on purpose. */
+typedef struct fr_schedule_result {
+    double wall_s;
+    double parts_s[FR_RUN_PARTS]; /* add up to it */
+    int64_t n_restarts;
+    int64_t n_lost_steps;
+} fr_schedule_result;
+
 #endif

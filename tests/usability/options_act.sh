@@ -139,6 +139,8 @@ acts goodput --runs "${weeks[@]}" -- --runs 4
 acts goodput --spares "${weeks[@]}" --mtbf 100h -- --spares 1
 acts goodput --spot "${weeks[@]}" -- --spot
 acts goodput --least-nodes "${weeks[@]}" --mtbf 100h --spares 1 -- --least-nodes 1
+acts goodput --inject "${weeks[@]:0:4}" --steps 60 -- --inject kill:rank=1@30
+acts goodput --timeout "${weeks[@]:0:4}" --steps 60 --inject hang:rank=1@30 -- --timeout 7
 acts goodput --meets "${weeks[@]}" --mtbf 100h -- --meets maintenance:4h@30d
 acts goodput --spot-notice "${weeks[@]}" --spot --spot-every 5h \
     -- --spot-notice 20min

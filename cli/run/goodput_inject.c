@@ -1,0 +1,235 @@
+/* goodput_inject.c: see goodput_inject.h. */
+#include "cli/run/goodput_inject.h"
+
+#include "cli/option/hazard_options.h"
+#include "cli/run/replan.h"
+#include "core/base/vec.h"
+#include "sim/run/run_hazards.h"
+#include "sim/run/run_schedule.h"
+
+#include <stdlib.h>
+
+enum { MOST_FAULTS = 64 };
+
+static const double usual_hang_s = 60;
+/* A new plan is found in less than that (docs/tuner.md). */
+static const double replan_s = 1;
+
+/* A step under the same faults, with as many places, is predicted once. */
+typedef struct known_step {
+    int64_t n_places;
+    uint64_t active; /* faults, a bit each */
+    fr_schedule_step step;
+} known_step;
+
+typedef struct pricing {
+    const fr_cli *cli;
+    fr_inputs *inputs;
+    const fr_plan_file *file;
+    const fr_faults *faults;
+    int64_t n_places; /* of the file's plan */
+    double step_s;    /* undisturbed */
+    fr_vec(known_step) known;
+} pricing;
+
+static uint64_t active_at(const fr_faults *faults, int64_t i_step)
+{
+    uint64_t active = 0;
+
+    for (size_t i = 0; i < faults->n; i++) {
+        const fr_fault *fault = &faults->items[i];
+        if ((fault->kind == FR_FAULT_SLOW || fault->kind == FR_FAULT_READ) &&
+            i_step >= fault->first_step &&
+            i_step - fault->first_step < fault->n_steps)
+            active |= (uint64_t)1 << i;
+    }
+    return active;
+}
+
+/* Ranks stand on nodes in their order, as far as --ranks-per-node lets them. */
+static fr_slow slow_of(const pricing *p, const fr_fault *fault)
+{
+    const int64_t per_node =
+        p->inputs->ranks_per_node > 0 ? p->inputs->ranks_per_node
+        : fr_cluster_n_nodes(&p->inputs->cluster) == 1
+            ? p->n_places
+            : fr_cluster_node_type(&p->inputs->cluster, 0)->n_devices;
+    return (fr_slow){.node = fault->rank / per_node,
+                     .device = (int32_t)(fault->rank % per_node),
+                     .link = -1,
+                     .compute_frac = 1 / fault->factor,
+                     .network_frac = 1};
+}
+
+/* A step with some ranks slow, or its data at a rate of each rank's. */
+static fr_status predict(const pricing *p, const fr_plan_file *file,
+                         uint64_t active, bool is_slow, double *step_s,
+                         fr_err *err)
+{
+    fr_cluster *cluster = &p->inputs->cluster;
+    fr_slow *const slow = cluster->slow;
+    const size_t n_slow = cluster->n_slow;
+    const double read_Bps = cluster->node_types[0].storage_read_Bps;
+    fr_slow more[MOST_FAULTS];
+    fr_prediction prediction;
+
+    for (size_t i = 0; i < n_slow && i < MOST_FAULTS; i++)
+        more[i] = slow[i];
+    size_t n = n_slow < MOST_FAULTS ? n_slow : MOST_FAULTS;
+    for (size_t i = 0; i < p->faults->n; i++) {
+        const fr_fault *fault = &p->faults->items[i];
+        const bool is_active = (active >> i & 1) != 0;
+        if (is_active && fault->kind == FR_FAULT_READ)
+            cluster->node_types[0].storage_read_Bps =
+                fault->rate_Bps * file->plan.dp /
+                (double)fr_cluster_n_nodes(cluster);
+        if (is_active && is_slow && fault->kind == FR_FAULT_SLOW &&
+            n < MOST_FAULTS)
+            more[n++] = slow_of(p, fault);
+    }
+    cluster->slow = more;
+    cluster->n_slow = n;
+    fr_status status = fr_forecast_predict(p->inputs, &file->model, &file->job,
+                                           &file->plan, &prediction, err);
+    cluster->slow = slow;
+    cluster->n_slow = n_slow;
+    cluster->node_types[0].storage_read_Bps = read_Bps;
+    if (status == FR_OK)
+        *step_s = prediction.step_s;
+    return status;
+}
+
+static uint64_t of_kind(const fr_faults *faults, uint64_t active,
+                        fr_fault_kind kind)
+{
+    for (size_t i = 0; i < faults->n; i++)
+        if (faults->items[i].kind != kind)
+            active &= ~((uint64_t)1 << i);
+    return active;
+}
+
+/* What it takes longer, by fewer places, by slow ranks, by slow reading. */
+static fr_status predict_all(const pricing *p, int64_t n_places,
+                             uint64_t active, fr_schedule_step *out,
+                             fr_err *err)
+{
+    const uint64_t slow = of_kind(p->faults, active, FR_FAULT_SLOW);
+    fr_plan_file file = *p->file;
+    double planned_s = p->step_s, slow_s, all_s;
+
+    if (n_places != p->n_places) {
+        FR_TRY(fr_replan(p->cli, p->file, n_places, 1, &file, err));
+        FR_TRY(predict(p, &file, 0, false, &planned_s, err));
+    }
+    slow_s = all_s = planned_s;
+    if (slow != 0)
+        FR_TRY(predict(p, &file, slow, true, &slow_s, err));
+    all_s = slow_s;
+    if (slow != active)
+        FR_TRY(predict(p, &file, active, true, &all_s, err));
+    *out = (fr_schedule_step){.step_s = all_s,
+                              .idle_s = planned_s - p->step_s,
+                              .straggler_s = slow_s - planned_s,
+                              .input_s = all_s - slow_s};
+    return FR_OK;
+}
+
+static fr_status price(void *context, int64_t n_places, int64_t i_step,
+                       fr_schedule_step *out, fr_err *err)
+{
+    pricing *p = context;
+    const uint64_t active = active_at(p->faults, i_step);
+
+    for (size_t i = 0; i < p->known.n; i++) {
+        const known_step *known = &p->known.items[i];
+        if (known->n_places == n_places && known->active == active) {
+            *out = known->step;
+            return FR_OK;
+        }
+    }
+    known_step found = {.n_places = n_places, .active = active};
+    FR_TRY(predict_all(p, n_places, active, &found.step, err));
+    FR_TRY_PUSH(&p->known, found, err);
+    *out = found.step;
+    return FR_OK;
+}
+
+static fr_status check(const fr_cli *cli, const fr_plan_file *file,
+                       const fr_faults *faults, fr_err *err)
+{
+    static const fr_option of_weeks[] = {
+        FR_OPT_FOR_DAYS, FR_OPT_RUNS,   FR_OPT_MTBF, FR_OPT_SPARES,
+        FR_OPT_SPOT,     FR_OPT_TOKENS, FR_OPT_MEETS};
+
+    for (size_t i = 0; i < FR_LENGTH(of_weeks); i++)
+        if (cli->option[of_weeks[i]].source == FR_SOURCE_FLAG)
+            return fr_fail(err, FR_USAGE,
+                           "--inject is of one run of --steps, in which "
+                           "nothing happens by chance: leave out --%s",
+                           fr_option_get(of_weeks[i]).name);
+    if (faults->n > MOST_FAULTS)
+        return fr_fail(err, FR_USAGE, "--inject: %zu faults; give %d at most",
+                       faults->n, MOST_FAULTS);
+    return fr_faults_check(faults, fr_plan_world(&file->plan), err);
+}
+
+static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
+{
+    const fr_option_value *v = p->cli->option;
+    const int64_t n_places = p->n_places;
+    fr_run_hazards hazards;
+
+    FR_TRY(fr_cli_make_hazards(p->cli, &hazards, err));
+    const fr_run_conditions c =
+        fr_run_meet(
+            &hazards, &p->inputs->cluster,
+            fr_cluster_n_nodes(&p->inputs->cluster), n_places,
+            fr_checkpoint_bytes(&p->file->model, &p->file->job, &p->file->plan))
+            .conditions;
+    const fr_schedule schedule = {
+        .faults = p->faults,
+        .n_steps = p->file->job.n_steps,
+        .n_places = n_places,
+        .every_steps = v[FR_OPT_CHECKPOINT_EVERY].count,
+        .blocked_s = c.blocked_s,
+        .drain_s = c.drain_s,
+        .start_s = c.start_s,
+        .restart_s = c.restart_s,
+        .replan_s = replan_s,
+        .hang_s = fr_cli_has(p->cli, FR_OPT_TIMEOUT) ? v[FR_OPT_TIMEOUT].real
+                                                     : usual_hang_s,
+        .price = price,
+        .context = p};
+    fr_schedule_result result;
+    FR_TRY(fr_schedule_walk(&schedule, &result, err));
+    *out = (fr_schedule_told){.result = result,
+                              .step_s = p->step_s,
+                              .n_steps = schedule.n_steps,
+                              .every_steps = schedule.every_steps,
+                              .blocked_s = schedule.blocked_s,
+                              .restart_s = schedule.restart_s};
+    return FR_OK;
+}
+
+fr_status fr_goodput_inject(const fr_cli *cli, fr_inputs *inputs,
+                            const fr_plan_file *file, double step_s,
+                            fr_schedule_told *out, fr_err *err)
+{
+    fr_faults faults = {0};
+    pricing p = {.cli = cli,
+                 .inputs = inputs,
+                 .file = file,
+                 .faults = &faults,
+                 .n_places = fr_plan_world(&file->plan),
+                 .step_s = step_s};
+    fr_status status =
+        fr_faults_parse(fr_cli_text(cli, FR_OPT_INJECT), &faults, err);
+
+    if (status == FR_OK)
+        status = check(cli, file, &faults, err);
+    if (status == FR_OK)
+        status = walk(&p, out, err);
+    fr_vec_release(&p.known);
+    fr_vec_release(&faults);
+    return status;
+}
