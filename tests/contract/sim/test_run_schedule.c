@@ -56,10 +56,10 @@ static void check_walk(const char *words, double drain_s, double wall_s,
         return;
     for (int part = 0; part < FR_RUN_PARTS; part++)
         sum += found.parts_s[part];
-    bool is_good = CHECK_NEAR(sum, found.wall_s, 1e-9) &
-                   CHECK_NEAR(found.parts_s[FR_RUN_USEFUL], 120, 1e-9) &
-                   CHECK_NEAR(found.wall_s, wall_s, 1e-9) &
-                   CHECK_NEAR(found.parts_s[FR_RUN_LOST], lost_s, 1e-9) &
+    bool is_good = CHECK_NEAR(sum, found.wall_s, 1e-9) &&
+                   CHECK_NEAR(found.parts_s[FR_RUN_USEFUL], 120, 1e-9) &&
+                   CHECK_NEAR(found.wall_s, wall_s, 1e-9) &&
+                   CHECK_NEAR(found.parts_s[FR_RUN_LOST], lost_s, 1e-9) &&
                    CHECK_INT(found.n_restarts, n_restarts);
     if (!is_good)
         printf("  %s, %g s to storage\n", words, drain_s);
