@@ -24,6 +24,7 @@ void fr_report_fit_json(const fr_fit_advice *advice, fr_json_writer *json)
                         (size_t)advice->n_causes, json);
     fr_fields_put_array("changes", change_fields, advice->changes,
                         (size_t)advice->n_changes, json);
+    fr_json_put_i64(json, "left_out", advice->n_left_out);
     fr_json_end_object(json);
 }
 
@@ -61,7 +62,14 @@ fr_status fr_report_fit_text(const fr_fit_advice *advice, fr_buffer *out,
     fr_buffer_putc(out, '\n');
     if (advice->n_changes > 0)
         return print_changes(advice, out, err);
-    fr_buffer_puts(out, "no three changes of it fit: forerun tune looks at "
-                        "all plans, more nodes need less of each\n");
+    if (advice->n_left_out > 0)
+        fr_buffer_printf(out,
+                         "no changes of it are known to fit: %d were left out "
+                         "that take too long to simulate;\nforerun tune looks "
+                         "at all plans, more nodes need less of each\n",
+                         advice->n_left_out);
+    else
+        fr_buffer_puts(out, "no three changes of it fit: forerun tune looks at "
+                            "all plans, more nodes need less of each\n");
     return fr_buffer_check(out, err);
 }

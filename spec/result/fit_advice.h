@@ -32,6 +32,7 @@ typedef struct fr_fit_advice {
                                               fastest */
     int n_changes;
     bool is_searched; /* for changes */
+    int n_left_out;   /* that take too long to simulate */
 } fr_fit_advice;
 
 #endif

@@ -9,6 +9,15 @@ refuses 5 'bytes of activations' forerun simulate llama-3-8b $on --global-batch 
 refuses 5 'does not fit 64 bits' forerun simulate llama-3-8b $on --global-batch 100000000000000 --seq 100000000000000
 refuses 3 "$clock" forerun simulate llama-3-8b $on --global-batch 8000000000
 refuses 5 'passes over layers' forerun simulate llama-3-8b dgx-h100:1 --dp 1 --tp 1 --pp 8 --schedule gpipe --global-batch 1000000
+cat >deep.json <<'END'
+{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+ "num_hidden_layers": 512, "num_attention_heads": 32, "vocab_size": 32000,
+ "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
+END
+# Changes that would make it fit are not simulated for as long as the plan.
+for batch in 1024 4096; do
+    answers 'were left out that take too long' forerun simulate deep.json dgx-h100:64 --pp 512 --global-batch $batch
+done
 refuses 2 'global-batch' forerun simulate llama-3-8b $on --global-batch 99999999999999999999
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq -1
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq nan

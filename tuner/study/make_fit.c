@@ -21,6 +21,9 @@ enum {
 /* What is advised is likely to fit; a larger set has to be worth it. */
 static const double confidence = 0.9, worth_a_change = 0.95;
 
+/* Passes over layers of a plan that is tried: all sets take some seconds. */
+static const double most_calls = 0x1p18;
+
 /* ---- causes -------------------------------------------------------------- */
 
 static void add_cause(const char *what, uint64_t n_bytes, fr_fit_advice *out)
@@ -177,7 +180,7 @@ static void take(search *s, const fr_plan *plan, const char *what)
     fr_estimate found = {0};
     fr_err why;
     if (s->n == MOST_SETS ||
-        fr_plan_check(plan, r->model, r->job, &why) != FR_OK)
+        fr_plan_check_lowerable(plan, r->model, r->job, &why) != FR_OK)
         return;
     if (s->estimator != NULL && fr_estimate_knows(plan)) {
         if (fr_estimate_legal_plan(s->estimator, plan, &found, &why) != FR_OK ||
@@ -255,6 +258,8 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
                                        &s->sets[i].plan, &found, &why);
         if (status == FR_NO_MEMORY)
             return fr_fail_no_memory(err);
+        if (status == FR_OK && found.outcome == FR_OUTCOME_UNPLACEABLE)
+            out->n_left_out++;
         if (status != FR_OK || found.outcome != FR_OUTCOME_SIMULATED ||
             found.prediction.step_s > most_s)
             continue;
@@ -272,7 +277,8 @@ fr_status fr_make_fit(const fr_explain_request *r, fr_fit_advice *out,
                           .job = r->job,
                           .cluster = r->cluster,
                           .base = *r->plan,
-                          .fit_confidence = confidence},
+                          .fit_confidence = confidence,
+                          .most_calls = most_calls},
                 .is_gpu = fr_cluster_is_all_gpu(r->cluster),
                 .best_s = HUGE_VAL};
     fr_fit_causes(r->model, r->job, r->plan, r->prediction, out);

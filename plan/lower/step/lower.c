@@ -189,17 +189,16 @@ static int32_t repeat_micro(const fr_plan *plan)
 /*
  * Of how many micro-batches a program has to be for its middle to be what it is
  * of n: the pipeline fills and drains, and what an allocator has cached settles
- * (BERT's stages took 45 micro-batches).  n where that is not much less.
+ * (BERT's stages took 45 micro-batches).
  */
-static int64_t few_micro(const fr_plan *plan, int64_t n)
+static int64_t few_micro(const fr_plan *plan)
 {
-    enum { PERIODS = 24, SETTLED = 160, MANY = 512 };
+    enum { PERIODS = 24, SETTLED = 160 };
     const fr_schedule *schedule = fr_schedules[plan->schedule];
     const int64_t filling = (schedule->is_1f1b ? 2 : 6) * (int64_t)plan->pp;
     const int64_t step = repeat_micro(plan);
     const int64_t least = PERIODS * step > SETTLED ? PERIODS * step : SETTLED;
-    const int64_t few = (filling + least + step - 1) / step * step;
-    return schedule->is_forward_first || n < 2 * few + MANY ? n : few;
+    return (filling + least + step - 1) / step * step;
 }
 
 /* Notes which calls stand for more; false: they do not repeat. */
@@ -220,6 +219,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                    const fr_plan *plan, const fr_placement *placement,
                    fr_program **out, fr_err *err)
 {
+    enum { MANY = 512 }; /* more are worth it */
     FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
     bool is_decoder = model->kind == FR_MODEL_DECODER;
     if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
@@ -241,13 +241,20 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)n_micro);
     bool is_gpu = placement != NULL && placement->by_framework;
-    bool is_short = is_gpu && !placement->is_whole;
+    bool is_short = is_gpu && !placement->is_whole &&
+                    !fr_schedules[plan->schedule]->is_forward_first;
     const double asked = placement != NULL && placement->most_calls > 0
                              ? placement->most_calls
                              : HUGE_VAL;
-    const int64_t few = is_short ? few_micro(plan, n_micro) : n_micro;
+    const int64_t few = few_micro(plan);
+    /* Of no more than a few nothing can be left out. */
+    const double most_whole =
+        fmin(asked, is_gpu && n_micro > few ? most_calls_gpu : most_calls);
     fr_err why;
-    if (few < n_micro &&
+    bool is_whole_fine =
+        n_micro < 2 * few + MANY &&
+        fr_plan_check_calls(plan, model, n_micro, most_whole, &why) == FR_OK;
+    if (is_short && few < n_micro && !is_whole_fine &&
         fr_plan_check_calls(plan, model, few, fmin(asked, most_calls), &why) ==
             FR_OK) {
         fr_program *program;
@@ -258,8 +265,6 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         }
         fr_program_destroy(program);
     }
-    FR_TRY(fr_plan_check_calls(
-        plan, model, n_micro, fmin(asked, is_gpu ? most_calls_gpu : most_calls),
-        err));
+    FR_TRY(fr_plan_check_calls(plan, model, n_micro, most_whole, err));
     return lower_micro(model, job, plan, placement, n_micro, out, err);
 }
