@@ -232,8 +232,8 @@ static void note_loaded(const fr_checkpoints *c, const report *found,
 {
     if (c->transport->rank == 0 && found->lost_own)
         fr_buffer_printf(notes,
-                         "the checkpoint is of another layout: the error "
-                         "feedback of the compressor begins anew\n");
+                         "the checkpoint is of another layout: what the "
+                         "compressor left on each rank begins anew\n");
 }
 
 fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,

@@ -1,6 +1,7 @@
 /* tensor_slices.c: see tensor_slices.h. */
 #include "runtime/checkpoint/tensor_slices.h"
 
+#include "plan/codec/compressor.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"
 #include "runtime/run/rank_context.h"
@@ -413,6 +414,48 @@ static fr_status take_out(fr_byte_ranges *ranges, uint64_t at, uint64_t end,
     return FR_OK;
 }
 
+/* Do gradients differ on ranks that hold the same tensor?  What is kept of
+ * an element depends on what lies beside it. */
+static bool have_replicas_parted(const fr_plan *plan)
+{
+    const fr_compressor *compressor = fr_compressor_of(plan);
+    return plan->compressor != FR_COMPRESSOR_NONE &&
+           !(compressor->is_elementwise &&
+             compressor->wire == FR_WIRE_REDUCE) &&
+           (plan->tp > 1 || plan->pp > 1);
+}
+
+static bool is_replica(const fr_rank_program *rank_program, uint32_t id)
+{
+    for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
+        const fr_tensor *tensor = &rank_program->tensors[i];
+        if (tensor->id == id &&
+            (tensor->sharded_dim == 0 || tensor->is_tied_copy))
+            return true;
+    }
+    return false;
+}
+
+/* This rank's own copies of what others hold too. */
+static fr_status list_replicas(const fr_program *program, int64_t rank,
+                               fr_byte_ranges *out, fr_err *err)
+{
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
+    fr_tensor_slices held = {0};
+    fr_status status = fr_tensor_slices_held(program, rank, &held, err);
+
+    for (size_t k = 0; status == FR_OK && k < held.n; k++) {
+        const fr_tensor_slice *slice = &held.items[k];
+        const fr_byte_range range = {slice->at_bytes,
+                                     fr_tensor_slice_bytes(slice)};
+        if (is_replica(rank_program, slice->tensor) &&
+            fr_vec_push(out, range) != FR_OK)
+            status = fr_fail_no_memory(err);
+    }
+    fr_vec_release(&held);
+    return status;
+}
+
 fr_status fr_layout_ranges(const fr_program *program, int64_t rank,
                            fr_byte_ranges *out, fr_err *err)
 {
@@ -440,5 +483,7 @@ fr_status fr_layout_ranges(const fr_program *program, int64_t rank,
             out->items[n++] = out->items[i];
     if (status == FR_OK)
         out->n = n;
-    return status;
+    return status == FR_OK && have_replicas_parted(&program->plan)
+               ? list_replicas(program, rank, out, err)
+               : status;
 }

@@ -44,8 +44,9 @@ FR_CHECKED fr_status fr_tensor_slices_written(const fr_program *program,
                                               fr_tensor_slices *out,
                                               fr_err *err);
 
-/* What outlives a step and is of no tensor: error feedback of a compressor,
- * which belongs to the layout. */
+/* What outlives a step and belongs to the layout: error feedback of a
+ * compressor, and each rank's own copies of tensors that others hold too, where
+ * compressed gradients let them differ. */
 FR_CHECKED fr_status fr_layout_ranges(const fr_program *program, int64_t rank,
                                       fr_byte_ranges *out, fr_err *err);
 
