@@ -127,6 +127,8 @@ fr_scaling fr_case_parse_scaling(const char *text, fr_scaling other)
 {
     if (fr_case_has(text, "mx") || fr_case_has(text, "fine-grained"))
         return FR_SCALING_BLOCK;
+    if (fr_case_has(text, "rowwise"))
+        return FR_SCALING_ROW;
     if (fr_case_has(text, "-cs") || fr_case_has(text, "tensorwise"))
         return FR_SCALING_CURRENT;
     return fr_case_has(text, "fp8") ? other : FR_SCALING_DELAYED;

@@ -463,7 +463,22 @@ static fr_status read_recompute(reader *r)
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* What multiplies in fp8: scales of the tensor itself, or of blocks. */
+/* [quantize.linear.float8]: recipe_name = "rowwise". */
+static bool has_row_recipe(const reader *r)
+{
+    static const char *const path[] = {"quantize", "linear", "float8",
+                                       "recipe_name"};
+    const fr_json_value *at = r->root;
+    const char *recipe;
+    fr_err err;
+    for (size_t i = 0; i < FR_LENGTH(path) && at != NULL; i++)
+        at = fr_json_find(at, path[i]);
+    return at != NULL && fr_json_as_string(at, &recipe, &err) == FR_OK &&
+           strcmp(recipe, "rowwise") == 0;
+}
+
+/* What multiplies in fp8: scales of the tensor itself, of its rows, or of
+ * blocks. */
 static fr_status read_converters(reader *r, const fr_json_value *converters)
 {
     static const char *const names[] = {"quantize.linear.float8",
@@ -483,8 +498,9 @@ static fr_status read_converters(reader *r, const fr_json_value *converters)
             continue;
         }
         r->out->file.plan.precision = FR_DTYPE_FP8;
-        r->out->file.plan.scaling =
-            which % 2 == 0 ? FR_SCALING_CURRENT : FR_SCALING_BLOCK;
+        r->out->file.plan.scaling = which % 2 == 1      ? FR_SCALING_BLOCK
+                                    : has_row_recipe(r) ? FR_SCALING_ROW
+                                                        : FR_SCALING_CURRENT;
     }
     return FR_OK;
 }

@@ -203,6 +203,10 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
                      "weight_decay = %.12g\n",
                      model.name, model.flavor,
                      it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
+                     : plan->scaling == FR_SCALING_ROW && it->is_fp8
+                         ? "converters = [\"quantize.linear.float8\"]\n"
+                           "\n[quantize.linear.float8]\n"
+                           "recipe_name = \"rowwise\"\n"
                      : it->is_fp8
                          ? "converters = [\"quantize.linear.float8\"]\n"
                          : "",

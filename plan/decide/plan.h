@@ -39,6 +39,9 @@ typedef struct fr_plan {
                                  display, besides the loss; 0 to 64 */
     bool is_grad_added_apart; /* FUSED: products write gradients of weights,
                                  another kernel adds them to what is there */
+    bool is_norm_fused;       /* EAGER: norms are one kernel each way */
+    bool is_p2p_sync; /* GPUs, no chunks: the host waits until a transfer
+                         between stages has come */
     bool is_sequence_parallel;
     bool is_overlap;        /* gradient reduction beside backward */
     bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward,

@@ -66,7 +66,9 @@
     X(COMPRESSOR_DENSITY)                                                      \
     X(LOSS_FUSED)                                                              \
     X(LOSS_METRICS)                                                            \
-    X(GRAD_ADDED_APART)
+    X(GRAD_ADDED_APART)                                                        \
+    X(NORM_FUSED)                                                              \
+    X(P2P_SYNC)
 
 typedef enum fr_plan_field_id {
 #define FR_PLAN_FIELD_ENUM(symbol) FR_PLAN_##symbol,

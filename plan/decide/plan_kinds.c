@@ -75,6 +75,7 @@ static const char *const scalings[FR_SCALING_N] = {
     [FR_SCALING_DELAYED] = "delayed",
     [FR_SCALING_CURRENT] = "current",
     [FR_SCALING_BLOCK] = "block",
+    [FR_SCALING_ROW] = "row",
 };
 const fr_names fr_scaling_names = FR_NAMES(scalings);
 

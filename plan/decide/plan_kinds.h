@@ -44,6 +44,8 @@ typedef enum fr_scaling {
     FR_SCALING_DELAYED, /* a tensor's maximum of the steps before */
     FR_SCALING_CURRENT, /* its maximum, looked for first */
     FR_SCALING_BLOCK,   /* of each 32 along a product's k: MXFP8 */
+    FR_SCALING_ROW,     /* of each row of an operand, which stays in 16 bits
+                           until the product: torchao's rowwise */
     FR_SCALING_N
 } fr_scaling;
 

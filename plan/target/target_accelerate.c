@@ -65,6 +65,9 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
             FR_PREDICTED("what else is computed of logits"),                   \
         [FR_PLAN_GRAD_ADDED_APART] =                                           \
             FR_PREDICTED("kernels are the framework's own"),                   \
+        [FR_PLAN_NORM_FUSED] =                                                 \
+            FR_PREDICTED("kernels are the framework's own"),                   \
+        [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),        \
         [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),       \
         [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels"),  \
         [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone"),                      \

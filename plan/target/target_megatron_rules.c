@@ -164,6 +164,7 @@ RULE(offloads_without_graphs, plan->activation_offload_frac == 0 ||
 /* ---- kernels ------------------------------------------------------------- */
 
 RULE(has_delayed_scales, !is_fp8(plan) || plan->scaling == FR_SCALING_DELAYED)
+RULE(scales_no_rows, !is_fp8(plan) || plan->scaling != FR_SCALING_ROW)
 RULE(has_no_fp4, plan->precision != FR_DTYPE_FP4)
 RULE(has_no_graphs, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
 RULE(has_no_full_graph, !has_graphs(plan, FR_CUDA_GRAPHS_FULL))
@@ -396,6 +397,9 @@ const fr_target_rule fr_megatron_rules[] = {
     {"delayed scales before core 0.12 (--fp8-recipe)",
      "arguments.py, _add_transformer_engine_args",
      BIT(PRECISION) | BIT(SCALING), has_delayed_scales, 0, FR_MEGATRON_0_11},
+    {"no scales of rows (--fp8-recipe)",
+     "arguments.py, _add_transformer_engine_args",
+     BIT(PRECISION) | BIT(SCALING), scales_no_rows, 0, 0},
     {"core 0.15 or later for fp4", "arguments.py, _add_transformer_engine_args",
      BIT(PRECISION), has_no_fp4, 0, FR_MEGATRON_0_14},
     {"core 0.11 or later for cuda-graphs", "arguments.py, _add_training_args",

@@ -527,6 +527,7 @@ est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
                             .is_loss_fused = plan->is_loss_fused,
                             .is_grad_added_apart = plan->is_grad_added_apart,
                             .is_ep_overlap = plan->is_ep_overlap,
+                            .is_norm_fused = plan->is_norm_fused,
                             .has_more = has_more(e, plan),
                             .is_scattered = is_scattered(plan),
                             .is_executable = est_is_executable(e, plan)};

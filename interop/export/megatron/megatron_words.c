@@ -121,7 +121,8 @@ const char *fr_megatron_fp8_recipe(fr_scaling scaling)
     static const char *const words[FR_SCALING_N] = {
         [FR_SCALING_DELAYED] = "delayed",
         [FR_SCALING_CURRENT] = "tensorwise",
-        [FR_SCALING_BLOCK] = "mxfp8"};
+        [FR_SCALING_BLOCK] = "mxfp8",
+        [FR_SCALING_ROW] = "tensorwise"}; /* refused: scales_no_rows */
     return words[scaling];
 }
 

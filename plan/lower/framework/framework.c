@@ -19,6 +19,17 @@
  *               context parallel gathers keys and values; a pipeline splits
  *               the local batch into as many micro-batches as it has ranks
  *
+ *   nanotron    pipeline_parallel/p2p.py: before each tensor go its shape and
+ *               strides, which both sides read on the host (_send_meta,
+ *               _recv_meta); optim/zero.py gathers after the step; flash_attn's
+ *               varlen kernel, its Triton norms and rotation
+ *               (models/llama.py, nn/layer_norm.py)
+ *
+ * Transfers between stages are one batch each where stages have no chunks:
+ * Megatron-LM waits for the device after each (core/model_parallel_config.py:
+ * batch_p2p_sync; p2p_communication.py before it, since 2021), and so does what
+ * is built on it.
+ *
  * What runs around the products:
  *   megatron    arguments.py: --attention-dropout and --hidden-dropout 0.1;
  *               vocab_parallel_cross_entropy unless fused by
@@ -63,6 +74,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                       .is_loss_fused = true,
                                       .is_vocab_padded = true,
                                       .has_megatron_buckets = true,
+                                      .is_p2p_sync = true,
                                       .is_bf16_grad = true,
                                       .has_sequence_parallel = true},
     [FR_FRAMEWORK_NEMO] = {.name = "nemo",
@@ -73,6 +85,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                            .is_tp_overlap = true,
                            .is_vocab_padded = true,
                            .has_megatron_buckets = true,
+                           .is_p2p_sync = true,
                            .is_bf16_grad = true,
                            .has_sequence_parallel = true},
     [FR_FRAMEWORK_MEGATRON_CORE] = {.name = "megatron-core",
@@ -81,6 +94,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                     .is_gather_overlap = true,
                                     .is_vocab_padded = true,
                                     .has_megatron_buckets = true,
+                                    .is_p2p_sync = true,
                                     .gpt_dropout = 0.1,
                                     .has_sequence_parallel = true},
     [FR_FRAMEWORK_DEEPSPEED] = {.name = "deepspeed",
@@ -96,6 +110,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
     [FR_FRAMEWORK_BIGSCIENCE] = {.name = "bigscience",
                                  .is_vocab_padded = true,
                                  .has_megatron_buckets = true,
+                                 .is_p2p_sync = true,
                                  .is_grad_added_apart = true,
                                  .gpt_dropout = 0.1},
     [FR_FRAMEWORK_MEGATRON] =
@@ -103,6 +118,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
          .target = "megatron",
          .is_vocab_padded = true,
          .has_megatron_buckets = true,
+         .is_p2p_sync = true,
          .is_grad_added_apart = true,
          .is_local_ddp = true,
          .is_unfused = true, /* --use-flash-attn is off unless given */
@@ -119,6 +135,12 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                .is_gather_overlap = true,
                                .kernels = FR_KERNELS_EAGER,
                                .flash_kind = FR_FLASH_2},
+    [FR_FRAMEWORK_NANOTRON] = {.name = "nanotron",
+                               .is_overlap = true,
+                               .is_p2p_sync = true,
+                               .kernels = FR_KERNELS_EAGER,
+                               .flash_kind = FR_FLASH_2,
+                               .is_norm_fused = true},
     [FR_FRAMEWORK_GRACE] = {.name = "grace-dl",
                             .is_overlap = true,
                             .is_gather_overlap = true,

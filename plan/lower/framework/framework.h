@@ -20,6 +20,7 @@ typedef enum fr_framework_kind {
     FR_FRAMEWORK_MEGATRON,   /* Megatron-LM */
     FR_FRAMEWORK_FOUNDRY,    /* MosaicML's LLM Foundry of 2023 */
     FR_FRAMEWORK_COMPOSER,
+    FR_FRAMEWORK_NANOTRON,
     FR_FRAMEWORK_GRACE,   /* compressors over Horovod, 2021 */
     FR_FRAMEWORK_PYTORCH, /* DDP, FSDP, and what is built on them */
     FR_FRAMEWORK_N
@@ -37,6 +38,8 @@ typedef struct fr_framework {
     bool has_megatron_buckets; /* else PyTorch's: 25 MB */
     bool is_per_op_recompute;  /* "selective" is PyTorch's per-op SAC */
     bool is_mbs_local;         /* mbs is the batch of one rank's pipeline */
+    bool is_p2p_sync;          /* without chunks the host waits for transfers
+                                  between stages */
     bool is_bf16_grad;         /* bf16 gradients even where it could be f32 */
     fr_cp_kind cp_kind;
     bool is_local_ddp;          /* only "DDP-impl=torch" overlaps */
@@ -52,7 +55,7 @@ typedef struct fr_framework {
      * that distance. */
     uint64_t persistent_below, max_reuse_distance;
     uint64_t max_live; /* while so many are there nothing is fetched ahead */
-    bool is_loss_fused;
+    bool is_loss_fused, is_norm_fused;
     int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has

@@ -60,7 +60,9 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
                                 : FR_RECOMPUTE_PART_ATTENTION;
     plan->is_loss_fused = how->is_loss_fused;
     plan->n_loss_metrics = how->n_loss_metrics;
+    plan->is_norm_fused = how->is_norm_fused;
     plan->cp_kind = how->cp_kind;
+    plan->is_p2p_sync = how->is_p2p_sync;
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
         const fr_field *field = &fr_plan_fields[i].field;
         if (given >> i & 1)

@@ -29,6 +29,9 @@ typedef enum overhead {
     SCALING_TRANSPOSE,
     SCALING_FP4,
     SCALING_BLOCK,
+    SCALING_ROW,
+    SCALING_COLUMN,
+    SCALING_OUTPUT,
     ROWS_APART,
     GRADIENT_ADDED,
     GRADIENT_VIEWS,
@@ -123,10 +126,22 @@ static const overhead_row rows[] = {
      * torchao's float8 (float8_linear.py, its matmul's forward and backward)
      * finds each operand's maximum first, keeps activations as they are and
      * casts them again for the gradients of weights: maximum 2, cast 3, of
-     * which forward's cast has had the 1.
+     * which forward's cast has had the 1.  A cast that transposes, as that one
+     * must, reaches 1.4 TB/s of an H100 where others reach 2.2 (pytorch issue
+     * 133242, 2024-08): its 3 bytes count as 5.
      */
     {SCALING, COMPILED, 0, 0, 2, 2, 0, 0},
-    {SCALING_TRANSPOSE, COMPILED, 0, 0, 4, 2, 0, 0},
+    {SCALING_TRANSPOSE, COMPILED, 0, 0, 2 + 5 - 1, 2, 0, 0},
+    /*
+     * Its rowwise recipe casts each operand beside its product: a row by one
+     * kernel that reads it once, a column by two, of which the second
+     * transposes.  Backward products accumulate
+     * precisely, for which CUTLASS' kernel is slow: cuBLAS multiplies, another
+     * kernel puts the scales on (float8_ops.py, addmm_float8_unwrapped).
+     */
+    {SCALING_ROW, ANY, 0, 0, 3, 1, 0, 1},
+    {SCALING_COLUMN, ANY, 0, 0, 2 + 5, 2, 0, 1},
+    {SCALING_OUTPUT, ANY, 0, 2, 0, 1, 0, 0},
     /*
      * Transformer Engine (pytorch/csrc/quantizer.cpp) casts rows and columns in
      * one kernel.  With current scaling it finds the maximum and makes a scale
@@ -244,16 +259,22 @@ void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
     instr->ref[FR_ELEMENTWISE_SCRATCH] = part;
 }
 
+static bool is_norm_fused(const lower_context *context)
+{
+    return context->plan->is_norm_fused && is_kernels(context, EAGER);
+}
+
 void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms)
 {
-    if (is_rms)
+    if (is_rms && !is_norm_fused(context))
         add(context, RMS_NORM_FWD, n);
 }
 
 void lower_overhead_norm_bwd(lower_context *context, int64_t n, bool is_rms,
                              bool is_added)
 {
-    add(context, is_rms ? RMS_NORM_BWD : LAYER_NORM_BWD, n);
+    if (!is_norm_fused(context))
+        add(context, is_rms ? RMS_NORM_BWD : LAYER_NORM_BWD, n);
     /* dx is written, then read with the gradient that is there. */
     if (is_added)
         add(context, NORM_ADDED, n);
@@ -287,7 +308,8 @@ uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
     if (!is_kernels(context, PYTORCH) ||
         lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS))
         return 0;
-    if (is_eager && context->model->is_rms_norm && has_norms)
+    if (is_eager && context->model->is_rms_norm && has_norms &&
+        !context->plan->is_norm_fused)
         n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
     if (is_eager && context->model->is_gated_mlp && has_activation)
         n += s->rows * s->ffn * w;
@@ -317,6 +339,27 @@ void lower_overhead_scaling(lower_context *context, int64_t n,
         add(context, SCALING_FP4, 3 * n + n / 8);
     else if (plan->scaling == FR_SCALING_BLOCK)
         add(context, SCALING_BLOCK, n / 32);
+}
+
+void lower_overhead_row_scaling(lower_context *context, fr_op op, int64_t m,
+                                int64_t n, int64_t k)
+{
+    if (!lower_has_row_scales(context->plan))
+        return;
+    switch (op) {
+    case FR_OP_LINEAR_FWD:
+        add(context, SCALING_ROW, m * k + n * k);
+        break;
+    case FR_OP_LINEAR_DGRAD:
+        add(context, SCALING_ROW, m * n);
+        add(context, SCALING_COLUMN, n * k);
+        add(context, SCALING_OUTPUT, m * k);
+        break;
+    default:
+        add(context, SCALING_COLUMN, m * n + m * k);
+        add(context, SCALING_OUTPUT, n * k);
+        break;
+    }
 }
 
 /* Weights are not transformed: NVFP4 casts both ways at once. */

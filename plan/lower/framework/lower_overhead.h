@@ -29,6 +29,9 @@ void lower_overhead_dropout(lower_context *context);
 void lower_overhead_scaling(lower_context *context, int64_t n,
                             bool is_transpose);
 void lower_overhead_weight_scaling(lower_context *context, int64_t n);
+/* With scales of rows: both operands of a product of m x n x k, its result. */
+void lower_overhead_row_scaling(lower_context *context, fr_op op, int64_t m,
+                                int64_t n, int64_t k);
 /* What tensor parallel ranks gathered or will scatter by rows. */
 void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes);
 /* A gated activation of n elements. */

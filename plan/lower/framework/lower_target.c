@@ -13,13 +13,19 @@ static lower_kernels kernels_of(const fr_model *model, const fr_job *job,
                                                    : rows[plan->kernels];
 }
 
+bool lower_has_row_scales(const fr_plan *plan)
+{
+    return plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_ROW;
+}
+
 lower_target lower_target_of(const fr_model *model, const fr_job *job,
                              const fr_plan *plan, bool is_framework_step)
 {
     lower_target target = {.kernels = kernels_of(model, job, plan),
                            .is_framework_step = is_framework_step,
                            .is_f32 = plan->precision == FR_DTYPE_F32,
-                           .is_low = fr_dtype_bytes(plan->precision) < 2};
+                           .is_low = fr_dtype_bytes(plan->precision) < 2 &&
+                                     !lower_has_row_scales(plan)};
     bool is_cpu = target.is_f32 && !plan->is_flash;
     /* The CPU runtime's fused kernel computes probabilities again itself. */
     if (plan->is_flash || (is_cpu && plan->recompute != FR_RECOMPUTE_NONE))

@@ -44,6 +44,9 @@ typedef struct lower_target {
     bool is_loss_narrow;     /* the loss reads logits as they are */
 } lower_target;
 
+/* Operands of fp8 with scales of rows: 16 bits until their product. */
+bool lower_has_row_scales(const fr_plan *plan);
+
 lower_target lower_target_of(const fr_model *model, const fr_job *job,
                              const fr_plan *plan, bool is_framework_step);
 

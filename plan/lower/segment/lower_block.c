@@ -206,6 +206,10 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
                          const lower_matrix *matrix)
 {
     bool is_grouped = matrix->n_groups > 0;
+    if (!matrix->is_wide)
+        lower_overhead_row_scaling(context, op, matrix->m, matrix->n,
+                                   matrix->k *
+                                       (is_grouped ? matrix->n_groups : 1));
     fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
     if (!matrix->is_wide)
         instr->dtype = (uint8_t)context->plan->precision;

@@ -9,6 +9,9 @@
  * then.  So virtual time is an order that agrees with every dependency, lane
  * and rendezvous: whatever the real durations are, nothing can deadlock, and
  * no send has to wait for a receiver that is busy.
+ *
+ * A host that waits for what it receives (lower_is_p2p_sync) asks for it when
+ * it needs it: right before the task that reads it.
  */
 #include "plan/lower/step/lower_step.h"
 #include "plan/schedule/virtual_order.h"
@@ -27,7 +30,7 @@ static int compare_arrivals(const void *va, const void *vb)
 }
 
 /* Lists what a rank receives, in the order in which it is made. */
-static void list_arrivals(const fr_virtual_order *o, int32_t rank,
+static void list_arrivals(const fr_virtual_order *o, int32_t rank, bool is_sync,
                           lower_arrival *arrivals, size_t *n_arrivals)
 {
     size_t n = 0;
@@ -40,12 +43,16 @@ static void list_arrivals(const fr_virtual_order *o, int32_t rank,
             continue;
         arrivals[n++] = (lower_arrival){
             .time = fr_virtual_order_input(o, stage, task),
+            .before_task = i,
             .boundary = is_gradient ? stage + 1 : stage,
             .is_gradient = is_gradient,
             .chunk = task->chunk,
             .micro_batch = task->micro_batch,
         };
     }
+    *n_arrivals = n;
+    if (is_sync)
+        return;
     qsort(arrivals, n, sizeof *arrivals, compare_arrivals);
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -54,11 +61,10 @@ static void list_arrivals(const fr_virtual_order *o, int32_t rank,
             at++;
         arrivals[i].before_task = at;
     }
-    *n_arrivals = n;
 }
 
 static fr_status list_all(lower_program *program, const fr_virtual_order *o,
-                          fr_err *err)
+                          bool is_sync, fr_err *err)
 {
     const size_t pp = (size_t)o->pp, n = o->n_tasks;
     program->n_tasks = n;
@@ -72,7 +78,7 @@ static fr_status list_all(lower_program *program, const fr_virtual_order *o,
         const size_t first = (size_t)rank * n;
         for (size_t i = 0; i < n; i++)
             program->tasks[first + i] = fr_virtual_order_at(o, rank, i)->task;
-        list_arrivals(o, rank, &program->arrivals[first],
+        list_arrivals(o, rank, is_sync, &program->arrivals[first],
                       &program->n_arrivals[rank]);
     }
     return FR_OK;
@@ -85,7 +91,7 @@ fr_status lower_pipeline(lower_context *context, lower_program *program,
     fr_status status = fr_virtual_order_init(context->plan, context->model,
                                              context->n_micro, &order, err);
     if (status == FR_OK)
-        status = list_all(program, &order, err);
+        status = list_all(program, &order, lower_is_p2p_sync(context), err);
     fr_virtual_order_release(&order);
     return status;
 }

@@ -106,6 +106,9 @@ void lower_finish_reductions(lower_rank *rank);
 
 /* ---- lower_transfer.c: sends and receives between stages ---- */
 
+/* Does the host wait for what it receives? */
+bool lower_is_p2p_sync(const lower_context *context);
+
 void lower_send(lower_rank *rank, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block);
 /* What arrives while the rank works on its task i. */

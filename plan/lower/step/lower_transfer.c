@@ -3,6 +3,12 @@
  */
 #include "plan/lower/step/lower_step.h"
 
+bool lower_is_p2p_sync(const lower_context *context)
+{
+    return context->plan->is_p2p_sync && context->plan->vpp == 1 &&
+           context->target.is_framework_step;
+}
+
 /*
  * A transfer over the boundary before global stage `boundary`; the segment is
  * made the first time.
@@ -34,6 +40,8 @@ static uint32_t transfer_segment(lower_rank *rank, fr_op op, int32_t boundary,
         (int64_t)(lower_stream_bytes(
                       context, fr_stage_first(plan, context->model, boundary)) /
                   fr_dtype_bytes(fr_plan_storage_dtype(plan)));
+    if (!is_send && lower_is_p2p_sync(context))
+        instr->flags |= FR_INSTR_HELD;
     instr->ref[FR_SEND_SRC] =
         lower_ref(is_send ? FR_SPACE_IN : FR_SPACE_OUT, 0);
     return i_segment;

@@ -236,6 +236,28 @@ static void test_scaling(void)
     check_scaling(plan, 2.0 + 2.0 * (2.0 + 0.5625) - 4.0, 2.0, 8);
 }
 
+/* Operands stay in 16 bits until their product.  Forward reads and writes 3
+ * bytes of each; backward 3 of dy, 7 of what it reads by columns, and 4 of each
+ * result. */
+static void test_row_scaling(void)
+{
+    const double x = (double)R * (2 * H + Q + F), /* inputs, then outputs */
+        y = (double)R * (Q + KV + H + 2 * F + H),
+                 w = (double)H * (Q + KV + Q + 2 * F + F);
+    const double bytes[2] = {3 * (x + w),
+                             3 * y + 7 * w + 4 * x + 7 * (y + x) + 4 * w};
+    static const char *const names[2] = {"layer_fwd", "layer_bwd"};
+    fr_model m = layer_model_llama();
+    fr_plan plan = layer_bf16_plan(), wide = plan;
+    plan.precision = FR_DTYPE_FP8;
+    plan.scaling = FR_SCALING_ROW;
+    for (int i = 0; i < 2; i++) {
+        overhead with = lower_and_sum(&m, &plan, 0.0, names[i]);
+        overhead without = lower_and_sum(&m, &wide, 0.0, names[i]);
+        CHECK_NEAR(with.bytes - without.bytes, bytes[i], 1e-6);
+    }
+}
+
 /* Flop of products that are made again, and what a layer keeps. */
 static void again(const fr_plan *plan, double *flop, uint64_t *saved)
 {
@@ -327,5 +349,5 @@ CHECK_MAIN({"eager_llama", test_eager_llama},
            {"fused", test_fused}, {"gradients", test_gradients},
            {"losses", test_losses},
            {"every_second_product", test_every_second_product},
-           {"scaling", test_scaling}, {"split", test_split},
-           {"executable", test_executable})
+           {"scaling", test_scaling}, {"row_scaling", test_row_scaling},
+           {"split", test_split}, {"executable", test_executable})

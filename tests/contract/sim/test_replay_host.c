@@ -188,5 +188,46 @@ static void test_parameters(void)
     CHECK(d.step_s - e.step_s > b.step_s - a.step_s);
 }
 
+/* ---- transfers that the host waits for ---------------------------------- */
+
+static double stages_of(fr_schedule_kind schedule, fr_kernel_set kernels,
+                        bool is_sync)
+{
+    sim_fixture f;
+    char xml[2048];
+    fr_prediction p = {0};
+    fr_err err;
+    sim_fixture_init(&f);
+    snprintf(xml, sizeof xml, sim_gpu_xml, 8, "200Gb/s", 8,
+             "  <fabric kind=\"switch\"/>\n");
+    f.model.hidden = 1024;
+    f.model.ffn_hidden = 4 * f.model.hidden;
+    f.model.head_dim = f.model.hidden / f.model.n_heads;
+    f.model.n_layers = 8;
+    f.plan.pp = 4;
+    f.plan.schedule = schedule;
+    f.plan.kernels = kernels;
+    f.plan.is_p2p_sync = is_sync;
+    f.job.global_batch = 12;
+    if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 4) &&
+        CHECK_OK(fr_program_check(f.program, NULL, &err), &err))
+        CHECK(sim_fixture_predict(&f, FR_REPLAY_CALLS, false, &p));
+    sim_fixture_release(&f);
+    return p.step_s;
+}
+
+static void test_transfers(void)
+{
+    static const fr_schedule_kind schedules[] = {
+        FR_SCHEDULE_GPIPE, FR_SCHEDULE_1F1B, FR_SCHEDULE_ZB_H1};
+    for (size_t i = 0; i < FR_LENGTH(schedules); i++) {
+        double ahead = stages_of(schedules[i], FR_KERNELS_FUSED, false);
+        double held = stages_of(schedules[i], FR_KERNELS_FUSED, true);
+        CHECK(held > ahead && held < 4 * ahead);
+        /* A step that is one graph has no host to wait. */
+        CHECK(stages_of(schedules[i], FR_KERNELS_OWN, true) < ahead);
+    }
+}
+
 CHECK_MAIN({"chains", test_chains}, {"steps", test_steps},
-           {"parameters", test_parameters})
+           {"parameters", test_parameters}, {"transfers", test_transfers})

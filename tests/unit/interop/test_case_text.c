@@ -8,6 +8,8 @@ static void test_scaling(void)
               FR_SCALING_CURRENT);
     CHECK_INT(fr_case_parse_scaling("FP8-CS", FR_SCALING_DELAYED),
               FR_SCALING_CURRENT);
+    CHECK_INT(fr_case_parse_scaling("fp8 rowwise", FR_SCALING_CURRENT),
+              FR_SCALING_ROW);
     CHECK_INT(fr_case_parse_scaling("MXFP8", FR_SCALING_CURRENT),
               FR_SCALING_BLOCK);
     CHECK_INT(fr_case_parse_scaling("NVFP4", FR_SCALING_CURRENT),
