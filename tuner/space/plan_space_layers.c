@@ -55,6 +55,25 @@ static void push_nodes(const fr_plan_space_request *request,
     }
 }
 
+/*
+ * Numbers of nodes of which a batch or layers may be a multiple where they are
+ * none of all nodes: 2^k, 3 x 2^k and 5 x 2^k, in ascending order.  Fewer than
+ * half of the nodes are never the best for want of a divisor.
+ */
+static void push_round_nodes(const fr_plan_space_request *request,
+                             fr_plan_space_values *values)
+{
+    const int64_t n_nodes = nodes_of(request);
+    bool is_power_of_two = (n_nodes & (n_nodes - 1)) == 0;
+    if (is_power_of_two || !fr_is_gpu_space(request))
+        return;
+    for (int64_t unit = 1; unit < n_nodes; unit *= 2)
+        for (int64_t n = 4; n < 7; n++)
+            if (n * unit % 4 == 0 && n * unit / 4 < n_nodes &&
+                n * unit / 2 > n_nodes)
+                fr_push_new(slots_of(request, n * unit / 4), values);
+}
+
 void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
                    fr_plan_space_values *values)
 {
@@ -79,8 +98,11 @@ void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
             push_nodes(request, values);
         fr_push_divisors(slots_of(request, nodes_of(request)), INT32_MAX,
                          &divisors);
-        for (int i = 0; i < divisors.n; i++)
+        for (int i = 0; i < divisors.n; i++) {
+            if (i + 1 == divisors.n)
+                push_round_nodes(request, values);
             fr_push_new(divisors.at[i], values);
+        }
     }
 }
 

@@ -81,7 +81,7 @@ static bool advise_fewer(const fr_plan_space_request *space, fr_tuning *t)
     if (t->best.n_ranks == t->n_slots || space->world > 0)
         return false;
     snprintf(t->advice, sizeof t->advice,
-             "%lld of %lld devices are best: more are not better",
+             "%lld of %lld devices are best of the numbers that were looked at",
              (long long)t->best.n_ranks, (long long)t->n_slots);
     return true;
 }
