@@ -70,6 +70,14 @@ REFUSAL(is_latent)
     return model->kv_lora_rank > 0;
 }
 
+/* Heads that go to other ranks lie in rows of q, k and v. */
+REFUSAL(is_latent_swapped)
+{
+    UNUSED_BUT(job);
+    return model->kv_lora_rank > 0 && plan->cp > 1 &&
+           plan->cp_kind == FR_CP_ALL_TO_ALL;
+}
+
 REFUSAL(has_qk_norm)
 {
     UNUSED_BUT(model);
@@ -264,9 +272,11 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"more than 1024 experts", "choose fewer", CPU, 0, has_many_experts},
     {"layers that predict later tokens", "choose a model without them", BOTH, 0,
      predicts_later},
-    {"multi-head latent attention",
-     "choose a model with plain or grouped-query attention", BOTH, 0,
-     is_latent},
+    {"multi-head latent attention, on GPUs",
+     "choose a model with plain or grouped-query attention", GPU, 0, is_latent},
+    {"multi-head latent attention with all-to-all context parallelism",
+     "choose --cp-kind all-gather", CPU, BIT(CP) | BIT(CP_KIND),
+     is_latent_swapped},
     {"q and k norms (qwen3)", "choose a model without them", GPU, 0,
      has_qk_norm},
     {"attention and MLP side by side, or partial rotary (gpt_neox)",

@@ -143,6 +143,7 @@ typedef struct fr_instr {
         fr_attention_dims attention;
         fr_merge_dims merge;
         fr_heads_dims heads;
+        fr_latent_dims latent;
         fr_vector_dims vector;
         fr_loss_dims loss;
         fr_copy_dims copy;

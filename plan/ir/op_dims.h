@@ -36,6 +36,12 @@ typedef struct fr_rope_dims {
     int64_t rows, seq, q_heads, kv_heads, head_dim, rotated, is_scaled;
 } fr_rope_dims;
 
+/* up_cols: a head's key columns that are not rotated, and its values; kv_cols:
+ * all of its key, and its values. */
+typedef struct fr_latent_dims {
+    int64_t rows, seq, heads, head_dim, rotated, up_cols, kv_cols, is_scaled;
+} fr_latent_dims;
+
 /* n_heads of the row_heads of a row, from first_head on. */
 typedef struct fr_head_norm_dims {
     int64_t rows, n_heads, head_dim, row_heads, first_head;
@@ -107,6 +113,7 @@ typedef struct fr_grouped_dims {
  * experts. */
 typedef struct fr_router_dims {
     int64_t rows, n_experts, top_k, n_slots, slot_rows;
+    int64_t n_groups, n_chosen_groups;
 } fr_router_dims;
 
 typedef struct fr_permute_dims {

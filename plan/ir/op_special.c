@@ -172,6 +172,17 @@ static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
 const op_special op_special_head_norm = {.ref_bytes = head_norm_bytes,
                                          .touched_bytes = head_norm_touched};
 
+/* Of the queries what is rotated. */
+static uint64_t latent_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
+{
+    const fr_latent_dims *d = &instr->latent;
+    return i_ref == FR_LATENT_FWD_Q
+               ? bytes / (uint64_t)d->head_dim * (uint64_t)d->rotated
+               : bytes;
+}
+
+const op_special op_special_latent = {.touched_bytes = latent_touched};
+
 /* Of the tables only the rows of the tokens move, of positions those of a
  * share of a sequence. */
 static uint64_t embed_touched(const fr_instr *instr, int i_ref, uint64_t bytes)

@@ -47,6 +47,8 @@
     X(DROPOUT_ADD, dropout_add)                                                \
     X(DROPOUT_BWD, dropout_bwd)                                                \
     X(PACK_HEADS, pack_heads)                                                  \
+    X(LATENT_FWD, latent_fwd)                                                  \
+    X(LATENT_BWD, latent_bwd)                                                  \
     X(HEAD_NORM_FWD, head_norm_fwd)                                            \
     X(HEAD_NORM_BWD, head_norm_bwd)                                            \
     X(ROUTER_FWD, router_fwd)                                                  \

@@ -74,16 +74,85 @@ static bool is_among(const choice *chosen, int64_t n, int64_t expert)
 }
 
 /* The best first; of equal ones the first. */
-static void choose(const float *logits, int64_t n_experts, int64_t top_k,
+static void choose(const float *scores, int64_t n_experts, int64_t top_k,
                    choice *out)
 {
     for (int64_t k = 0; k < top_k; k++) {
         int64_t best = -1;
         for (int64_t e = 0; e < n_experts; e++)
-            if ((best < 0 || logits[e] > logits[best]) && !is_among(out, k, e))
+            if ((best < 0 || scores[e] > scores[best]) && !is_among(out, k, e))
                 best = e;
-        out[k] = (choice){logits[best], (int32_t)best};
+        out[k] = (choice){scores[best], (int32_t)best};
     }
+}
+
+static float sigmoid(float x)
+{
+    return 1.0F / (1.0F + fr_fast_expf(-x));
+}
+
+static bool is_by_sigmoid(const fr_kernel_call *call)
+{
+    return call->instr->activation == FR_ACTIVATION_SIGMOID;
+}
+
+/* What the weights are multiplied by. */
+static float scale_of(const fr_kernel_call *call)
+{
+    return call->instr->scalar > 0 ? (float)call->instr->scalar : 1.0F;
+}
+
+/* Scores of the experts of groups that are not chosen become the least. */
+static void leave_groups(const fr_router_dims *d, bool is_by_two, float *scores)
+{
+    const int64_t per_group = d->n_experts / d->n_groups;
+    const int64_t n_best = is_by_two && per_group > 1 ? 2 : 1;
+    float of_group[FR_MOST_EXPERTS];
+    choice best[FR_MOST_EXPERTS];
+    for (int64_t g = 0; g < d->n_groups; g++) {
+        choose(scores + g * per_group, per_group, n_best, best);
+        of_group[g] = best[0].weight + (n_best > 1 ? best[1].weight : 0.0F);
+    }
+    choose(of_group, d->n_groups, d->n_chosen_groups, best);
+    for (int64_t e = 0; e < d->n_experts; e++)
+        if (!is_among(best, d->n_chosen_groups, e / per_group))
+            scores[e] = -INFINITY;
+}
+
+/* The experts of a row, without weights. */
+static void choose_experts(const fr_kernel_call *call, const float *logits,
+                           choice *out)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const float *bias = call->ptr[FR_ROUTER_FWD_BIAS];
+    float scores[FR_MOST_EXPERTS];
+    for (int64_t e = 0; e < d->n_experts; e++)
+        scores[e] = (is_by_sigmoid(call) ? sigmoid(logits[e]) : logits[e]) +
+                    (bias != NULL ? bias[e] : 0.0F);
+    if (d->n_groups > 1)
+        leave_groups(d, is_by_sigmoid(call), scores);
+    choose(scores, d->n_experts, d->top_k, out);
+}
+
+/* The weights of the chosen experts of a row. */
+static void weigh(const fr_kernel_call *call, const float *logits, choice *row)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const float scale = scale_of(call);
+    bool is_over_all = (call->instr->flags & FR_INSTR_APART) != 0;
+    float max = logits[row[0].expert], sum = 0;
+    if (is_over_all && !is_by_sigmoid(call))
+        max = largest_of(logits, d->n_experts);
+    for (int64_t k = 0; k < d->top_k; k++) {
+        const float x = logits[row[k].expert];
+        row[k].weight =
+            is_by_sigmoid(call) ? sigmoid(x) : fr_fast_expf(x - max);
+        sum += row[k].weight;
+    }
+    if (is_over_all)
+        sum = is_by_sigmoid(call) ? 1.0F : sum_exp(logits, d->n_experts, max);
+    for (int64_t k = 0; k < d->top_k; k++)
+        row[k].weight = scale * (row[k].weight / sum);
 }
 
 void fr_kernel_router_fwd(const fr_kernel_call *call)
@@ -93,23 +162,33 @@ void fr_kernel_router_fwd(const fr_kernel_call *call)
     const float *logits = call->ptr[FR_ROUTER_FWD_LOGITS];
     choice *chosen = call->ptr[FR_ROUTER_FWD_CHOSEN];
     int32_t *counts = call->ptr[FR_ROUTER_FWD_COUNTS];
-    bool is_over_all = (call->instr->flags & FR_INSTR_APART) != 0;
 #pragma omp parallel for num_threads(fr_team(call, d->rows *n)) schedule(static)
     for (int64_t i = 0; i < d->rows; i++) {
-        choice *row = chosen + i * top_k;
-        choose(logits + i * n, n, top_k, row);
-        float max = row[0].weight, sum = 0;
-        for (int64_t k = 0; k < top_k; k++)
-            sum += fr_fast_expf(row[k].weight - max);
-        if (is_over_all)
-            sum = sum_exp(logits + i * n, n, max);
-        for (int64_t k = 0; k < top_k; k++)
-            row[k].weight = fr_fast_expf(row[k].weight - max) / sum;
+        choose_experts(call, logits + i * n, chosen + i * top_k);
+        weigh(call, logits + i * n, chosen + i * top_k);
     }
     for (int64_t e = 0; e < n; e++)
         counts[e] = 0;
     for (int64_t i = 0; i < d->rows * top_k; i++)
         counts[chosen[i].expert]++;
+}
+
+/* Of weights scale s / sum, where s are sigmoids; out: the gradients of the
+ * weights become those of the logits. */
+static void sigmoid_backward(const fr_kernel_call *call, const choice *row,
+                             const float *logits, float mean, float *out)
+{
+    const int64_t top_k = call->instr->router.top_k;
+    bool is_over_sum = (call->instr->flags & FR_INSTR_APART) == 0;
+    float sum = is_over_sum ? 0.0F : 1.0F;
+    for (int64_t k = 0; is_over_sum && k < top_k; k++)
+        sum += sigmoid(logits[row[k].expert]);
+    for (int64_t k = 0; k < top_k; k++) {
+        const int32_t e = row[k].expert;
+        const float s = sigmoid(logits[e]);
+        const float ds = scale_of(call) * out[e] - (is_over_sum ? mean : 0.0F);
+        out[e] = ds / sum * s * (1.0F - s);
+    }
 }
 
 /* The gradients of one row's logits from those of its weights, which lie where
@@ -130,12 +209,17 @@ static void router_row(const fr_kernel_call *call, int64_t i, places *at)
         out[e] = 0.0F;
     for (int64_t k = 0; k < d->top_k; k++) {
         float dw = dweights[at->next[row[k].expert]++];
-        out[row[k].expert] = row[k].weight * dw;
+        out[row[k].expert] = is_by_sigmoid(call) ? dw : row[k].weight * dw;
         mean += row[k].weight * dw;
     }
+    if (is_by_sigmoid(call)) {
+        sigmoid_backward(call, row, logits, mean, out);
+        return;
+    }
     if (!is_over_all) {
+        const float scale = scale_of(call);
         for (int64_t k = 0; k < d->top_k; k++)
-            out[row[k].expert] -= row[k].weight * mean;
+            out[row[k].expert] -= row[k].weight / scale * mean;
         return;
     }
     float max = largest_of(logits, n), sum = sum_exp(logits, n, max);

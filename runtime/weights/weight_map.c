@@ -95,7 +95,7 @@ fr_status fr_weight_map_init(const fr_program *program, fr_weight_map *out,
         return fr_fail(err, FR_INPUT,
                        "model %s is of no family whose weights have names in "
                        "Hugging Face's files; GPT-2, GPT-NeoX, Llama, Mistral, "
-                       "Mixtral, Qwen, Gemma and BertForMaskedLM are",
+                       "Mixtral, Qwen, DeepSeek, Gemma and BertForMaskedLM are",
                        program->model.name);
     fr_status status = push_all(&map, err);
     if (status == FR_OK)

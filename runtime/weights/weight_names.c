@@ -120,6 +120,33 @@ static const fr_weight_name qwen_experts[] = {
     PLAIN(SHARED_FC2, "model.layers.#.mlp.shared_expert.down_proj.weight"),
     {0}};
 
+#define DEEPSEEK_ATTENTION "model.layers.#.self_attn."
+#define DEEPSEEK_NAMES                                                         \
+    PLAIN(KV_DOWN, DEEPSEEK_ATTENTION "kv_a_proj_with_mqa.weight"),            \
+        PLAIN(K_NORM, DEEPSEEK_ATTENTION "kv_a_layernorm.weight"),             \
+        PLAIN(KV_UP, DEEPSEEK_ATTENTION "kv_b_proj.weight"),                   \
+        PLAIN(ROUTER, "model.layers.#.mlp.gate.weight"),                       \
+        PLAIN(ROUTER_BIAS, "model.layers.#.mlp.gate.e_score_correction_bias"), \
+        PLAIN(EXPERT_FC1, "model.layers.#.mlp.experts.@.gate_proj.weight"),    \
+        PLAIN(EXPERT_FC1, "model.layers.#.mlp.experts.@.up_proj.weight"),      \
+        PLAIN(EXPERT_FC2, "model.layers.#.mlp.experts.@.down_proj.weight"),    \
+        PLAIN(SHARED_FC1,                                                      \
+              "model.layers.#.mlp.shared_experts.gate_proj.weight"),           \
+        PLAIN(SHARED_FC1, "model.layers.#.mlp.shared_experts.up_proj.weight"), \
+        PLAIN(SHARED_FC2,                                                      \
+              "model.layers.#.mlp.shared_experts.down_proj.weight")
+
+static const fr_weight_name deepseek_names[] = {
+    DEEPSEEK_NAMES,
+    PLAIN(Q_DOWN, DEEPSEEK_ATTENTION "q_a_proj.weight"),
+    PLAIN(Q_NORM, DEEPSEEK_ATTENTION "q_a_layernorm.weight"),
+    PLAIN(Q_UP, DEEPSEEK_ATTENTION "q_b_proj.weight"),
+    {0}};
+
+/* Where queries have no latents. */
+static const fr_weight_name deepseek_whole_names[] = {
+    DEEPSEEK_NAMES, PLAIN(Q_UP, DEEPSEEK_ATTENTION "q_proj.weight"), {0}};
+
 static const fr_weight_name no_names[] = {{0}};
 
 /* Causal masks and rotary frequencies, which old files hold. */
@@ -159,11 +186,18 @@ static const fr_weight_family families[FR_MODEL_HF_N] = {
     [FR_MODEL_HF_BERT] = {"bert.", 0, bert_names, no_names, bert_buffers},
     [FR_MODEL_HF_QWEN3_MOE] = {"model.", 0, llama_names, qwen_experts,
                                attention_buffers},
+    [FR_MODEL_HF_DEEPSEEK_V3] = {"model.", 0, llama_names, deepseek_names,
+                                 attention_buffers},
 };
+static const fr_weight_family deepseek_whole = {
+    "model.", 0, llama_names, deepseek_whole_names, attention_buffers};
 
 const fr_weight_family *fr_weight_family_of(const fr_model *model)
 {
     const fr_weight_family *family = &families[fr_model_hf_type(model)];
+    if (model->kv_lora_rank > 0 && model->q_lora_rank == 0 &&
+        family->names != NULL)
+        return &deepseek_whole;
     return family->names != NULL ? family : NULL;
 }
 
@@ -180,8 +214,8 @@ static const fr_weight_name *find(const fr_weight_name *names, int role, int *n)
 const fr_weight_name *fr_weight_names_find(const fr_weight_family *family,
                                            int role, int *n)
 {
-    const fr_weight_name *first = find(family->names, role, n);
-    return first != NULL ? first : find(family->more_names, role, n);
+    const fr_weight_name *first = find(family->more_names, role, n);
+    return first != NULL ? first : find(family->names, role, n);
 }
 
 void fr_weight_name_format(const char *name, int64_t layer, int64_t expert,

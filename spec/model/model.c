@@ -44,6 +44,8 @@ void fr_model_init(fr_model *model)
     model->rope_high_factor = 4.0;
     model->rope_original_seq = 8192;
     model->moe_every = 1;
+    model->n_expert_groups = model->n_chosen_groups = 1;
+    model->routed_scale = 1.0;
     model->has_final_norm = true;
 }
 
@@ -154,8 +156,25 @@ static fr_status check_experts(const fr_model *model, fr_err *err)
          1 << 28},
         {"first_dense_layers", model->first_dense_layers, 0, model->n_layers},
         {"moe_every", model->moe_every, 1, model->n_layers},
+        {"n_expert_groups", model->n_expert_groups, 1, model->n_experts},
+        {"n_chosen_groups", model->n_chosen_groups, 1, model->n_expert_groups},
     };
-    return check_ranges(ranges, FR_LENGTH(ranges), err);
+    FR_TRY(check_ranges(ranges, FR_LENGTH(ranges), err));
+    const int64_t per_group = model->n_experts / model->n_expert_groups;
+    if (model->n_experts % model->n_expert_groups != 0 ||
+        model->n_chosen_groups * per_group < model->n_experts_per_token)
+        return fr_fail(err, FR_INPUT,
+                       "%lld experts in %lld groups, of which %lld are chosen: "
+                       "give groups of one size with at least "
+                       "n_experts_per_token %lld in those",
+                       (long long)model->n_experts,
+                       (long long)model->n_expert_groups,
+                       (long long)model->n_chosen_groups,
+                       (long long)model->n_experts_per_token);
+    if (!(model->routed_scale > 0.0 && model->routed_scale < 1e6))
+        return fr_fail(err, FR_INPUT, "routed_scale is %g; give (0, 1e6)",
+                       model->routed_scale);
+    return FR_OK;
 }
 
 static fr_status check_latent(const fr_model *model, fr_err *err)

@@ -69,6 +69,12 @@ typedef struct fr_model {
     bool has_shared_expert_gate;
     bool has_softmax_over_all; /* weights of the chosen experts do not add up
                                   to 1 (norm_topk_prob false) */
+    /* deepseek: scores are sigmoids instead of a softmax, plus a bias where the
+     * experts are chosen; these are of the n_chosen_groups best of
+     * n_expert_groups; their weights are multiplied by routed_scale. */
+    bool has_sigmoid_router, has_router_bias;
+    int64_t n_expert_groups, n_chosen_groups;
+    double routed_scale;
     /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
     int64_t q_lora_rank;
     int64_t kv_lora_rank;

@@ -79,6 +79,8 @@ static uint64_t moe_vectors(const fr_model *m, int64_t n_used)
     uint64_t n = u(n_used) * mlp_vectors(m, m->expert_ffn_hidden);
     if (m->shared_expert_ffn_hidden > 0)
         n += mlp_vectors(m, m->shared_expert_ffn_hidden);
+    if (m->has_router_bias)
+        n += u(m->n_experts);
     return n;
 }
 

@@ -328,6 +328,36 @@ static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
     return read_qwen_experts(config, model, err);
 }
 
+/* Where a file does not say how experts are chosen: as in the class, if its
+ * groups fit. */
+static fr_status read_deepseek_router(const fr_json_value *config,
+                                      fr_model *model, fr_err *err)
+{
+    const char *scores, *method;
+    bool is_normed;
+    bool has_groups = model->n_experts % 8 == 0 && model->n_experts > 0 &&
+                      model->n_experts / 2 >= model->n_experts_per_token;
+    FR_TRY(
+        fr_json_get_string_or(config, "scoring_func", "sigmoid", &scores, err));
+    FR_TRY(fr_json_get_string_or(config, "topk_method", "", &method, err));
+    FR_TRY(
+        fr_json_get_bool_or(config, "norm_topk_prob", true, &is_normed, err));
+    FR_TRY(get_or(config, "n_group", has_groups ? 8 : 1,
+                  &model->n_expert_groups, err));
+    FR_TRY(get_or(config, "topk_group", has_groups ? 4 : 1,
+                  &model->n_chosen_groups, err));
+    model->has_sigmoid_router = strcmp(scores, "sigmoid") == 0;
+    if (!model->has_sigmoid_router && strcmp(scores, "softmax") != 0)
+        return fr_json_fail(fr_json_find(config, "scoring_func"), err,
+                            "scoring_func '%s' is not known; sigmoid and "
+                            "softmax are",
+                            scores);
+    model->has_router_bias = strcmp(method, "noaux_tc") == 0;
+    model->has_softmax_over_all = !is_normed;
+    return fr_json_get_double_or(config, "routed_scaling_factor", 2.5,
+                                 &model->routed_scale, err);
+}
+
 static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
                                   fr_err *err)
 {
@@ -364,7 +394,7 @@ static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
                             (long long)n_shared,
                             (long long)model->expert_ffn_hidden);
     model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
-    return FR_OK;
+    return read_deepseek_router(config, model, err);
 }
 
 static fr_status read_gpt2(const fr_json_value *config, fr_model *model,

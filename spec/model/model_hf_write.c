@@ -18,6 +18,7 @@ static const struct {
     [FR_MODEL_HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM"},
     [FR_MODEL_HF_QWEN2_MOE] = {"qwen2_moe", "Qwen2MoeForCausalLM"},
     [FR_MODEL_HF_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    [FR_MODEL_HF_DEEPSEEK_V3] = {"deepseek_v3", "DeepseekV3ForCausalLM"},
     [FR_MODEL_HF_BERT] = {"bert", "BertForMaskedLM"},
 };
 
@@ -26,9 +27,10 @@ fr_model_hf fr_model_hf_type(const fr_model *model)
     if (model->kind == FR_MODEL_ENCODER && model->has_mlm_head &&
         !model->has_pooler)
         return FR_MODEL_HF_BERT;
-    if (model->kind != FR_MODEL_DECODER || model->kv_lora_rank > 0 ||
-        model->n_mtp_layers > 0)
+    if (model->kind != FR_MODEL_DECODER || model->n_mtp_layers > 0)
         return FR_MODEL_HF_NONE;
+    if (model->kv_lora_rank > 0)
+        return FR_MODEL_HF_DEEPSEEK_V3;
     if (!model->is_rms_norm)
         return model->is_rope ? FR_MODEL_HF_GPT_NEOX : FR_MODEL_HF_GPT2;
     if (model->n_experts > 0 && model->has_qk_norm)
@@ -104,6 +106,32 @@ static void put_qwen_experts(const fr_model *m, fr_json_writer *json)
                         m->shared_expert_ffn_hidden);
 }
 
+static void put_deepseek(const fr_model *m, fr_json_writer *json)
+{
+    if (m->q_lora_rank > 0)
+        fr_json_put_i64(json, "q_lora_rank", m->q_lora_rank);
+    else
+        fr_json_put_null(json, "q_lora_rank");
+    fr_json_put_i64(json, "kv_lora_rank", m->kv_lora_rank);
+    fr_json_put_i64(json, "qk_nope_head_dim", m->qk_nope_head_dim);
+    fr_json_put_i64(json, "qk_rope_head_dim", m->qk_rope_head_dim);
+    fr_json_put_i64(json, "v_head_dim", m->v_head_dim);
+    fr_json_put_i64(json, "n_routed_experts", m->n_experts);
+    fr_json_put_i64(json, "moe_intermediate_size", m->expert_ffn_hidden);
+    fr_json_put_i64(json, "n_shared_experts",
+                    m->shared_expert_ffn_hidden / m->expert_ffn_hidden);
+    fr_json_put_i64(json, "first_k_dense_replace", m->first_dense_layers);
+    fr_json_put_i64(json, "num_nextn_predict_layers", m->n_mtp_layers);
+    fr_json_put_i64(json, "n_group", m->n_expert_groups);
+    fr_json_put_i64(json, "topk_group", m->n_chosen_groups);
+    fr_json_put_bool(json, "norm_topk_prob", !m->has_softmax_over_all);
+    fr_json_put_double(json, "routed_scaling_factor", m->routed_scale);
+    fr_json_put_string(json, "scoring_func",
+                       m->has_sigmoid_router ? "sigmoid" : "softmax");
+    if (m->has_router_bias)
+        fr_json_put_string(json, "topk_method", "noaux_tc");
+}
+
 static void put_experts(const fr_model *m, fr_json_writer *json)
 {
     if (m->n_experts == 0)
@@ -111,6 +139,8 @@ static void put_experts(const fr_model *m, fr_json_writer *json)
     fr_json_put_i64(json, "num_experts_per_tok", m->n_experts_per_token);
     if (fr_model_hf_type(m) == FR_MODEL_HF_MIXTRAL)
         fr_json_put_i64(json, "num_local_experts", m->n_experts);
+    else if (fr_model_hf_type(m) == FR_MODEL_HF_DEEPSEEK_V3)
+        put_deepseek(m, json);
     else
         put_qwen_experts(m, json);
 }
@@ -124,8 +154,8 @@ static void put_sizes(const fr_model *m, fr_json_writer *json)
     fr_json_put_i64(json, "num_attention_heads", m->n_heads);
     fr_json_put_i64(json, "intermediate_size", m->ffn_hidden);
     fr_json_put_i64(json, "max_position_embeddings", m->max_seq);
-    /* The classes' own defaults differ. */
-    if (m->is_rms_norm || has_own_width)
+    /* The classes' own defaults differ; DeepSeek's is what is rotated. */
+    if (m->kv_lora_rank == 0 && (m->is_rms_norm || has_own_width))
         fr_json_put_i64(json, "head_dim", m->head_dim);
     put_rope(m, json);
 }

@@ -325,7 +325,8 @@ static void test_table(void)
         FR_OP_HEAD_NORM_FWD, FR_OP_HEAD_NORM_BWD, FR_OP_ROUTER_FWD,
         FR_OP_ROUTER_BWD,    FR_OP_PERMUTE,       FR_OP_UNPERMUTE,
         FR_OP_GROUPED_FWD,   FR_OP_GROUPED_DGRAD, FR_OP_GROUPED_WGRAD,
-        FR_OP_PACK_HEADS,    FR_OP_DROPOUT_ADD,   FR_OP_DROPOUT_BWD};
+        FR_OP_PACK_HEADS,    FR_OP_DROPOUT_ADD,   FR_OP_DROPOUT_BWD,
+        FR_OP_LATENT_FWD,    FR_OP_LATENT_BWD};
     for (int op = 0; op < FR_OP_N; op++) {
         bool is_refused = false;
         for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)

@@ -52,6 +52,19 @@ FAMILIES = {
                  num_hidden_layers=2, hidden_size=32, num_attention_heads=4,
                  num_key_value_heads=4, intermediate_size=80, vocab_size=97,
                  max_position_embeddings=64, layer_norm_eps=1e-12),
+    "deepseek": family("deepseek_v3", q_lora_rank=20, kv_lora_rank=16,
+                       qk_nope_head_dim=8, qk_rope_head_dim=6, v_head_dim=10,
+                       first_k_dense_replace=1, n_routed_experts=8,
+                       n_shared_experts=1, num_experts_per_tok=3,
+                       moe_intermediate_size=28, n_group=4, topk_group=2,
+                       topk_method="noaux_tc", routed_scaling_factor=2.5),
+    "deepseek2": family("deepseek_v3", q_lora_rank=None, kv_lora_rank=16,
+                        qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=8,
+                        first_k_dense_replace=1, n_routed_experts=6,
+                        n_shared_experts=2, num_experts_per_tok=2,
+                        moe_intermediate_size=28, n_group=3, topk_group=2,
+                        scoring_func="softmax", norm_topk_prob=False,
+                        routed_scaling_factor=1.7),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -260,6 +273,110 @@ class Model:
         return F.cross_entropy(F.linear(h, head), y)
 
 
+class DeepSeek(Model):
+    """Latent attention, experts in groups (modeling_deepseek_v3; scores by
+    softmax and groups by their best expert as in DeepSeek-V2)."""
+
+    def name_tensors(self):
+        g = self.config
+        self.q_rank, self.kv_rank = g["q_lora_rank"] or 0, g["kv_lora_rank"]
+        self.nope, self.rope = g["qk_nope_head_dim"], g["qk_rope_head_dim"]
+        self.d, self.dv = self.nope + self.rope, g["v_head_dim"]
+        self.rotated, self.experts = self.rope, g["n_routed_experts"]
+        self.shared = g["n_shared_experts"] * self.wide
+        self.has_bias = "topk_method" in g
+        self.add("embed_tokens.weight", self.v, self.c, 0.0, 0.31)
+        for i in range(self.layers):
+            self.name_layer(f"layers.{i}.", i >= g["first_k_dense_replace"])
+        self.add_norm("norm", self.c)
+        self.add("lm_head.weight", self.v, self.c, 0.0, 0.29)
+
+    def name_layer(self, p, is_moe):
+        c, n = self.c, self.names(p)
+        self.add_norm(n["norm1"], c)
+        self.add_norm(n["norm2"], c)
+        if self.q_rank:
+            self.add(p + "q_norm", 1, self.q_rank, 1.0, 0.3)
+            self.add(p + "q_a_proj", self.q_rank, c, 0.0, 0.23)
+        self.add(p + "q_b_proj", self.heads * self.d, self.q_rank or c, 0.0,
+                 0.29)
+        self.add(p + "k_norm", 1, self.kv_rank, 1.0, 0.3)
+        self.add(p + "kv_a_proj", self.kv_rank + self.rope, c, 0.0, 0.24)
+        self.add(p + "kv_b_proj", self.heads * (self.nope + self.dv),
+                 self.kv_rank, 0.0, 0.33)
+        self.add_linear(n["out"], c, self.heads * self.dv, False)
+        if not is_moe:
+            self.add_linear(n["fc1"], 2 * self.f, c, False)
+            self.add_linear(n["fc2"], c, self.f, False)
+            return
+        e = self.experts
+        self.add(p + "router", e, c, 0.0, 0.31)
+        if self.has_bias:
+            self.add(p + "router_bias", 1, e, 0.0, 0.2)
+        self.add(p + "experts_up", e * 2 * self.wide, c, 0.0, 0.23)
+        self.add(p + "experts_down", e * c, self.wide, 0.0, 0.21)
+        self.add(p + "shared_up", 2 * self.shared, c, 0.0, 0.22)
+        self.add(p + "shared_down", c, self.shared, 0.0, 0.24)
+
+    def turn(self, x):
+        """Pairs that lie side by side."""
+        t, n = x.shape[-2], self.rope
+        inverse = self.theta ** (-torch.arange(n // 2).double() * 2 / n)
+        angle = torch.arange(t).double()[:, None] * inverse[None, :]
+        z = torch.view_as_complex(x.contiguous().view(*x.shape[:-1], -1, 2))
+        z = z * torch.polar(torch.ones_like(angle), angle)
+        return torch.view_as_real(z).flatten(-2)
+
+    def attention(self, x, p):
+        t, w = x.shape[0], self.w
+        q = x
+        if self.q_rank:
+            q = rms_norm(F.linear(x, w[p + "q_a_proj"]), w[p + "q_norm"][0],
+                         self.eps)
+        q = F.linear(q, w[p + "q_b_proj"]).view(t, self.heads, -1)
+        low = F.linear(x, w[p + "kv_a_proj"])
+        low, shared = low.split([self.kv_rank, self.rope], -1)
+        low = rms_norm(low, w[p + "k_norm"][0], self.eps)
+        kv = F.linear(low, w[p + "kv_b_proj"]).view(t, self.heads, -1)
+        k, v = kv.transpose(0, 1).split([self.nope, self.dv], -1)
+        own, turned = q.transpose(0, 1).split([self.nope, self.rope], -1)
+        shared = self.turn(shared[None]).expand(self.heads, -1, -1)
+        q = torch.cat([own, self.turn(turned)], -1)
+        k = torch.cat([k, shared], -1)
+        seen = torch.ones(t, t).tril().bool()
+        score = (q @ k.transpose(-1, -2)) / math.sqrt(self.d)
+        o = torch.softmax(score.masked_fill(~seen, -math.inf), dim=-1) @ v
+        return self.linear(o.transpose(0, 1).reshape(t, -1),
+                           self.names(p)["out"])
+
+    def moe(self, x, p):
+        g = self.config
+        logits = F.linear(x, self.w[p + "router"])
+        is_sigmoid = g.get("scoring_func", "sigmoid") == "sigmoid"
+        scores = (torch.sigmoid(logits) if is_sigmoid
+                  else torch.softmax(logits, -1))
+        choice = scores.detach()
+        if self.has_bias:
+            choice = choice + self.w[p + "router_bias"][0].detach()
+        grouped = choice.view(len(x), g["n_group"], -1)
+        best = grouped.topk(2 if is_sigmoid else 1, -1)[0].sum(-1)
+        chosen = torch.zeros_like(best).scatter(
+            1, best.topk(g["topk_group"], -1)[1], 1.0)
+        choice = grouped.masked_fill(chosen[..., None] == 0, -math.inf)
+        who = choice.flatten(1).topk(self.top_k, -1)[1]
+        w = scores.gather(1, who)
+        if g.get("norm_topk_prob", True):
+            w = w / w.sum(-1, keepdim=True)
+        w = w * g["routed_scaling_factor"]
+        up = self.w[p + "experts_up"].chunk(self.experts)
+        down = self.w[p + "experts_down"].chunk(self.experts)
+        out = self.gated(x, self.w[p + "shared_up"], self.w[p + "shared_down"])
+        for e in range(self.experts):
+            share = (w * (who == e)).sum(-1, keepdim=True)
+            out = out + share * self.gated(x, up[e], down[e])
+        return out
+
+
 class Bert(Model):
     """BertForMaskedLM; the loss is that of all tokens."""
 
@@ -323,6 +440,9 @@ class Bert(Model):
                     x[i] = self.v - 1
             losses.append(self.loss(x, flat[:-1]))
         return sum(losses) / 2
+
+
+CLASSES = {"bert": Bert, "deepseek_v3": DeepSeek}
 
 
 def mix(x):
@@ -392,21 +512,22 @@ def train(m):
         loss.backward()
         losses.append(loss.item())
         if first is None:
-            first = {n: p.grad.clone() for n, p in m.w.items()}
+            first = {n: torch.zeros_like(p) if p.grad is None
+                     else p.grad.clone() for n, p in m.w.items()}
         optimizer.step()
     return losses, first
 
 
 def emit(name, config):
-    m = (Bert if config["model_type"] == "bert" else Model)(config)
+    m = CLASSES.get(config["model_type"], Model)(config)
     losses, first = train(m)
     print(f"static const family_tensor family_{name}_tensors[] = {{")
     for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):
         g = first[tensor]
         cells = ", ".join(f"{{{r}, {c}, {x:.10g}}}" for r, c, x in samples(g))
         print(f'    {{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
-              f"{0.37 * i + 0.1:.17g}, {g.norm().item():.10g},\n"
-              f"     {{{cells}}}}},")
+              f"{0.37 * i + 0.1:.17g}, {g.norm().item():.10g}, "
+              f"{{{cells}}}}},")
     print("};\n")
     text = json.dumps(config).replace('"', '\\"')
     values = ", ".join(f"{x:.12g}" for x in losses)

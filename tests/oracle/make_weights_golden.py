@@ -52,6 +52,20 @@ MODELS = {
                         norm_topk_prob=True, decoder_sparse_step=2),
                   "F16", 1),
 }
+MODELS["deepseek_v3"] = (llama(
+    "deepseek_v3", q_lora_rank=10, kv_lora_rank=8, qk_nope_head_dim=6,
+    qk_rope_head_dim=4, v_head_dim=5, first_k_dense_replace=1,
+    n_routed_experts=4, n_shared_experts=2, num_experts_per_tok=2,
+    moe_intermediate_size=6, n_group=2, topk_group=1, topk_method="noaux_tc",
+    routed_scaling_factor=2.5, norm_topk_prob=True, scoring_func="sigmoid"),
+    "BF16", 2)
+MODELS["deepseek_whole"] = (llama(
+    "deepseek_v3", q_lora_rank=None, kv_lora_rank=8, qk_nope_head_dim=4,
+    qk_rope_head_dim=6, v_head_dim=4, first_k_dense_replace=0,
+    n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2,
+    moe_intermediate_size=6, n_group=1, topk_group=1, topk_method="noaux_tc",
+    routed_scaling_factor=1.5, norm_topk_prob=False, scoring_func="sigmoid"),
+    "F32", 1)
 MODELS["bert"] = (dict(model_type="bert", architectures=["BertForMaskedLM"],
                        num_hidden_layers=2, hidden_size=16,
                        num_attention_heads=4, intermediate_size=20,
@@ -225,6 +239,75 @@ def llama_logits(s, c, x):
     return s.linear(h, "lm_head", v)
 
 
+def interleaved(x, n):
+    """apply_rotary_pos_emb_interleave of modeling_deepseek_v3."""
+    heads, t, d = x.shape
+    x = x.view(heads, t, d // 2, 2).transpose(3, 2).reshape(heads, t, d)
+    return rotary(x, n)
+
+
+def latent_attention(s, c, x, b):
+    heads, t, eps = c["num_attention_heads"], len(x), c["rms_norm_eps"]
+    nope, rope = c["qk_nope_head_dim"], c["qk_rope_head_dim"]
+    rank, dv = c["kv_lora_rank"], c["v_head_dim"]
+    if c["q_lora_rank"]:
+        q = s.rms_norm(s.linear(x, b + "q_a_proj", c["q_lora_rank"]),
+                       b + "q_a_layernorm", eps)
+        q = s.linear(q, b + "q_b_proj", heads * (nope + rope))
+    else:
+        q = s.linear(x, b + "q_proj", heads * (nope + rope))
+    q_own, q_turned = q.view(t, heads, -1).transpose(0, 1).split([nope, rope],
+                                                                 -1)
+    low, shared = s.linear(x, b + "kv_a_proj_with_mqa", rank + rope).split(
+        [rank, rope], -1)
+    kv = s.linear(s.rms_norm(low, b + "kv_a_layernorm", eps), b + "kv_b_proj",
+                  heads * (nope + dv)).view(t, heads, -1).transpose(0, 1)
+    k_own, v = kv.split([nope, dv], -1)
+    k_turned = interleaved(shared[None], rope).expand(heads, -1, -1)
+    q = torch.cat((q_own, interleaved(q_turned, rope)), -1)
+    o = attend(q, torch.cat((k_own, k_turned), -1), v)
+    return s.linear(o, b + "o_proj", c["hidden_size"])
+
+
+def grouped_experts(s, c, x, b):
+    """DeepseekV3TopkRouter and DeepseekV3MoE."""
+    n, t = c["n_routed_experts"], len(x)
+    scores = torch.sigmoid(x @ s.get(b + "gate.weight", n, x.shape[-1]).T)
+    choice = scores + s.get(b + "gate.e_score_correction_bias", n)
+    groups = choice.view(t, c["n_group"], -1)
+    best = groups.topk(2, -1)[0].sum(-1).topk(c["topk_group"], -1)[1]
+    mask = torch.zeros(t, c["n_group"]).scatter(1, best, 1)[..., None]
+    choice = choice.masked_fill(~mask.expand_as(groups).reshape(t, n).bool(),
+                                0.0)
+    who = choice.topk(c["num_experts_per_tok"], -1)[1]
+    w = scores.gather(1, who)
+    if c["norm_topk_prob"]:
+        w = w / (w.sum(-1, keepdim=True) + 1e-20)
+    w = w * c["routed_scaling_factor"]
+    wide = c["moe_intermediate_size"]
+    out = gated(s, x, b + "shared_experts.", MLP,
+                wide * c["n_shared_experts"])
+    for e in range(n):
+        share = (w * (who == e)).sum(-1, keepdim=True)
+        out = out + share * gated(s, x, f"{b}experts.{e}.", MLP, wide)
+    return out
+
+
+def deepseek_logits(s, c, x):
+    eps, v, n = c["rms_norm_eps"], c["vocab_size"], c["hidden_size"]
+    h = s.get("model.embed_tokens.weight", v, n)[x]
+    for i in range(c["num_hidden_layers"]):
+        b = f"model.layers.{i}."
+        y = s.rms_norm(h, b + "input_layernorm", eps)
+        h = h + latent_attention(s, c, y, b + "self_attn.")
+        y = s.rms_norm(h, b + "post_attention_layernorm", eps)
+        if i < c["first_k_dense_replace"]:
+            h = h + gated(s, y, b + "mlp.", MLP, c["intermediate_size"])
+        else:
+            h = h + grouped_experts(s, c, y, b + "mlp.")
+    return s.linear(s.rms_norm(h, "model.norm", eps), "lm_head", v)
+
+
 def bert_logits(s, c, x):
     n, heads, e = c["hidden_size"], c["num_attention_heads"], "bert.embeddings."
     embed = s.get(e + "word_embeddings.weight", c["vocab_size"], n)
@@ -336,8 +419,9 @@ for model, (config, dtype, shards) in MODELS.items():
     if model == "bert":
         loss = bert_loss(state, config, tokens[:-1])
     else:
-        logits = dict(gpt2=gpt2_logits, gpt_neox=neox_logits).get(
-            model, llama_logits)(state, config, tokens[:-1])
+        logits = dict(gpt2=gpt2_logits, gpt_neox=neox_logits,
+                      deepseek_v3=deepseek_logits).get(
+            config["model_type"], llama_logits)(state, config, tokens[:-1])
         loss = F.cross_entropy(logits, tokens[1:]).item()
     write("weights/" + model, config, state.w, shards)
     print(f'    {{"{model}", {loss:.12g}}},')

@@ -20,6 +20,8 @@ static const struct {
     {"mixtral", 3.73119141517},
     {"qwen2_moe", 4.42646716882},
     {"qwen3_moe", 3.99456838419},
+    {"deepseek_v3", 3.55595087129},
+    {"deepseek_whole", 4.1827764704},
     {"bert", 4.09248605402},
 };
 

@@ -72,9 +72,26 @@ static lower_matrix small_matrix(const lower_context *context, int64_t n,
 
 /* ---- forward ---- */
 
-static uint16_t router_flags(const fr_model *model)
+static fr_instr *router_instr(lower_context *context, fr_op op)
 {
-    return model->has_softmax_over_all ? FR_INSTR_APART : 0;
+    const lower_shape *s = &context->shape;
+    const fr_model *model = context->model;
+    fr_instr *instr = lower_emit(context, op);
+    instr->router.rows = s->stream_rows;
+    instr->router.n_experts = model->n_experts;
+    instr->router.top_k = model->n_experts_per_token;
+    instr->router.n_slots = context->plan->ep;
+    instr->router.slot_rows = s->routed_rows / context->plan->ep;
+    if (model->n_expert_groups > 1) {
+        instr->router.n_groups = model->n_expert_groups;
+        instr->router.n_chosen_groups = model->n_chosen_groups;
+    }
+    if (model->has_softmax_over_all)
+        instr->flags = FR_INSTR_APART;
+    if (model->has_sigmoid_router)
+        instr->activation = FR_ACTIVATION_SIGMOID;
+    instr->scalar = model->routed_scale == 1.0 ? 0.0 : model->routed_scale;
+    return instr;
 }
 
 /* Scores, choices, and how many rows each expert gets. */
@@ -101,14 +118,10 @@ static void route(lower_context *context, const lower_kind *kind, fr_ref x,
         own_counts = lower_small_own(context, model->n_experts, counts);
     }
     lower_product_fwd(context, kind, &router, x, scores);
-    fr_instr *instr = lower_emit(context, FR_OP_ROUTER_FWD);
-    instr->flags = router_flags(model);
+    fr_instr *instr = router_instr(context, FR_OP_ROUTER_FWD);
     instr->ref[FR_ROUTER_FWD_COUNTS] = own_counts;
-    instr->router.rows = s->stream_rows;
-    instr->router.n_experts = model->n_experts;
-    instr->router.top_k = model->n_experts_per_token;
-    instr->router.n_slots = context->plan->ep;
-    instr->router.slot_rows = s->routed_rows / context->plan->ep;
+    instr->ref[FR_ROUTER_FWD_BIAS] =
+        lower_weight(context, kind->layout.router_bias);
     instr->ref[FR_ROUTER_FWD_LOGITS] = scores;
     instr->ref[FR_ROUTER_FWD_CHOSEN] = chosen;
     if (is_routed)
@@ -381,13 +394,7 @@ static void router_backward(lower_context *context, const lower_kind *kind,
         small_matrix(context, model->n_experts, kind->layout.router);
     fr_ref dscores = lower_temp(
         context, lower_bytes(context, s->stream_rows, model->n_experts));
-    fr_instr *instr = lower_emit(context, FR_OP_ROUTER_BWD);
-    instr->router.rows = s->stream_rows;
-    instr->router.n_experts = model->n_experts;
-    instr->router.top_k = model->n_experts_per_token;
-    instr->router.n_slots = context->plan->ep;
-    instr->router.slot_rows = s->routed_rows / context->plan->ep;
-    instr->flags = router_flags(model);
+    fr_instr *instr = router_instr(context, FR_OP_ROUTER_BWD);
     instr->ref[FR_ROUTER_BWD_CHOSEN] = at->chosen;
     instr->ref[FR_ROUTER_BWD_DLOGITS] = dscores;
     if (lower_is_routed(context)) {

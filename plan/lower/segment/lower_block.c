@@ -419,7 +419,7 @@ void lower_rope(lower_context *context, fr_op op, fr_ref qkv)
                                is_partial ? s->head_dim : rotated,
                                is_partial ? rotated : 0,
                                model->has_rope_scaling};
-    if (!model->is_rope)
+    if (!model->is_rope || lower_is_latent_run(context))
         return;
     fr_instr *instr = lower_emit(context, op);
     instr->rope = dims;

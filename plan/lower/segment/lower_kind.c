@@ -39,6 +39,8 @@ static void place_replicated(const lower_context *context,
         lower_place(used, is_latent,
                     model->kv_lora_rank + model->qk_rope_head_dim, s->hidden);
     l->router = lower_place(used, kind->is_moe, model->n_experts, s->hidden);
+    l->router_bias = lower_place(used, kind->is_moe && model->has_router_bias,
+                                 1, model->n_experts);
     l->shared_gate = lower_place(used,
                                  kind->is_moe && s->shared_ffn > 0 &&
                                      model->has_shared_expert_gate,

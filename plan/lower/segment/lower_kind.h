@@ -24,7 +24,7 @@ typedef struct lower_layer_layout {
     uint64_t q_norm, k_norm; /* of heads; in latent attention of the latents */
     uint64_t mtp_norm[2], mtp_last[2]; /* a later token's: both inputs, end */
     uint64_t q_down, kv_down;          /* latent attention, no qkv */
-    uint64_t router, shared_gate;
+    uint64_t router, router_bias, shared_gate;
     uint64_t mtp_join; /* 2 hidden -> hidden */
     uint64_t n_norm;   /* up to here whole on each TP rank, which sees its own
                           rows with sequence parallelism */

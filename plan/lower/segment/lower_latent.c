@@ -116,13 +116,39 @@ static void half_backward(lower_context *context, const lower_kind *kind,
     lower_norm_bwd(context, &h.norm, dnormed, h.raw, h.stats, dlatent, false);
 }
 
+/* The rotated part of all keys lies behind the latent. */
 static lower_matrix down_matrix(const lower_context *context,
                                 const lower_kind *kind, bool is_q)
 {
     const latent_plan p = plan_of(context);
-    return matrix_of(p.rows, is_q ? p.q_rank : p.kv_rank + p.rope,
-                     context->shape.hidden,
-                     is_q ? kind->layout.q_down : kind->layout.kv_down);
+    lower_matrix down = matrix_of(
+        p.rows, is_q ? p.q_rank : p.kv_rank + p.rope, context->shape.hidden,
+        is_q ? kind->layout.q_down : kind->layout.kv_down);
+    if (!is_q && lower_is_latent_run(context))
+        down.n_first = p.kv_rank;
+    return down;
+}
+
+static fr_instr *join_instr(lower_context *context, fr_op op, fr_ref qkv)
+{
+    const lower_shape *s = &context->shape;
+    const fr_model *model = context->model;
+    const latent_plan p = plan_of(context);
+    fr_instr *instr = lower_emit(context, op);
+    instr->latent = (fr_latent_dims){.rows = s->rows,
+                                     .seq = s->seq,
+                                     .heads = s->q_heads,
+                                     .head_dim = s->head_dim,
+                                     .rotated = p.rope,
+                                     .up_cols = p.kv / s->q_heads,
+                                     .kv_cols = s->head_dim + s->v_dim,
+                                     .is_scaled = model->has_rope_scaling};
+    instr->scalar = model->rope_theta;
+    instr->ref[FR_LATENT_FWD_Q] = qkv;
+    instr->ref[op == FR_OP_LATENT_FWD ? FR_LATENT_FWD_KEYS
+                                      : FR_LATENT_BWD_DKEYS] =
+        at(qkv, p.key_at);
+    return instr;
 }
 
 /* Keys: each head's own part, and the rotated one that they share. */
@@ -132,6 +158,17 @@ static void make_keys(lower_context *context, const lower_kind *kind,
     const latent_plan p = plan_of(context);
     fr_ref kv = lower_temp(context, p.key_bytes);
     half_forward(context, kind, false, is_recompute, kv);
+    if (lower_is_latent_run(context)) {
+        const uint64_t at_rope =
+            p.kv_at + lower_bytes(context, p.rows, p.kv_rank);
+        fr_ref shared = lower_gather_rows(
+            context, at(lower_saved_at(kind->saved.latent), at_rope), p.rope,
+            fr_plan_storage_dtype(context->plan));
+        fr_instr *instr = join_instr(context, FR_OP_LATENT_FWD, qkv);
+        instr->ref[FR_LATENT_FWD_UP] = kv;
+        instr->ref[FR_LATENT_FWD_SHARED] = shared;
+        return;
+    }
     lower_copy(context, kv, at(qkv, p.key_at), p.key_bytes);
     lower_copy(context, kv, at(qkv, p.key_at + p.key_bytes), p.rope_bytes);
     lower_rope(context, FR_OP_ROPE_FWD, qkv);
@@ -172,6 +209,23 @@ void lower_latent_forward(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
+/* Gradients of keys to those of the latents' heads, dkv, and of the rotated
+ * part, which all TP ranks' heads share. */
+static void split_keys(lower_context *context, fr_ref dqkv, fr_ref dkv,
+                       fr_ref drope)
+{
+    const latent_plan p = plan_of(context);
+    if (!lower_is_latent_run(context)) {
+        lower_copy(context, at(dqkv, p.key_at), dkv, p.key_bytes);
+        return;
+    }
+    fr_ref partial = lower_partial_cols(context, drope, p.rope);
+    fr_instr *instr = join_instr(context, FR_OP_LATENT_BWD, dqkv);
+    instr->ref[FR_LATENT_BWD_DUP] = dkv;
+    instr->ref[FR_LATENT_BWD_DSHARED] = partial;
+    lower_sum_cols(context, partial, drope, p.rope);
+}
+
 fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x)
 {
@@ -182,13 +236,14 @@ fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
     fr_ref dx = lower_temp(context, s->stream_bytes);
     uint64_t after_dx = lower_temp_mark(context);
     fr_ref dkv = lower_temp(context, p.key_bytes);
-    lower_copy(context, at(dqkv, p.key_at), dkv, p.key_bytes);
     fr_ref dlatent =
         lower_temp(context, lower_bytes(context, p.rows, p.kv_rank + p.rope));
+    const fr_ref drope = at(dlatent, lower_bytes(context, p.rows, p.kv_rank));
+    split_keys(context, dqkv, dkv, drope);
     half_backward(context, kind, false, dkv, dlatent);
-    lower_copy(context, at(dqkv, p.key_at + p.key_bytes),
-               at(dlatent, lower_bytes(context, p.rows, p.kv_rank)),
-               lower_bytes(context, p.rows, p.rope));
+    if (!lower_is_latent_run(context))
+        lower_copy(context, at(dqkv, p.key_at + p.key_bytes), drope,
+                   lower_bytes(context, p.rows, p.rope));
     lower_gradient d = lower_gradient_operand(context, dlatent, false, p.rows,
                                               p.kv_rank + p.rope);
     lower_product_dgrad(context, kind, &kv_down, d.rows, dx);

@@ -113,7 +113,15 @@ bool lower_is_ring(const lower_context *context)
 
 bool lower_is_keys_apart(const lower_context *context)
 {
-    return context->plan->cp > 1 && context->plan->cp_kind != FR_CP_ALL_TO_ALL;
+    const fr_plan *plan = context->plan;
+    return (plan->cp > 1 && plan->cp_kind != FR_CP_ALL_TO_ALL) ||
+           lower_is_latent_run(context);
+}
+
+bool lower_is_latent_run(const lower_context *context)
+{
+    return context->model->kv_lora_rank > 0 &&
+           context->target.kernels == LOWER_KERNELS_RUN;
 }
 
 /* What a reduce-scatter has summed is kept: it is on torchtitan's list too. */

@@ -33,6 +33,9 @@ bool lower_is_routed(const lower_context *context);
 bool lower_is_ring(const lower_context *context);
 /* Do all queries lie before the keys and values, which travel? */
 bool lower_is_keys_apart(const lower_context *context);
+/* Latent attention as forerun's kernels have it: one makes the keys and turns
+ * what is rotated.  What is only priced copies and turns apart. */
+bool lower_is_latent_run(const lower_context *context);
 /* Is a layer's pass several calls, with TP's collectives between them? */
 bool lower_is_pass_cut(const lower_context *context);
 

@@ -234,6 +234,7 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
         {l->expert_fc2.w, 2, e * c, s->expert_ffn, all * c, wide,
          "experts_down", false},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias", true},
+        {l->router_bias, 0, 1, all, 1, all, "router_bias", true},
     };
     const size_t before = rank->tensors.n;
     bool is_ok = push_specs(rank, specs, FR_LENGTH(specs), more_id(unit->layer),

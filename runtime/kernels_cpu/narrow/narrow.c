@@ -70,6 +70,9 @@ static int64_t grain_of(const fr_instr *instr)
     case FR_OP_ROPE_FWD:
     case FR_OP_ROPE_BWD:
         return instr->flags & FR_INSTR_KEYS_APART ? 0 : instr->rope.seq;
+    case FR_OP_LATENT_FWD:
+    case FR_OP_LATENT_BWD:
+        return instr->latent.seq;
     case FR_OP_ATTN_FWD:
     case FR_OP_ATTN_BWD:
         return instr->axis == FR_AXIS_CP ? 0 : 1;

@@ -24,6 +24,13 @@ const char layout_llama[] =
     ", \"intermediate_size\": 176, \"vocab_size\": 259, "                      \
     "\"max_position_embeddings\": 40, \"rms_norm_eps\": 1e-5, "
 
+#define LATENT                                                                 \
+    "\"kv_lora_rank\": 16, \"qk_nope_head_dim\": 10, "                         \
+    "\"qk_rope_head_dim\": 6, \"v_head_dim\": 12, "                            \
+    "\"n_routed_experts\": 8, \"num_experts_per_tok\": 3, "                    \
+    "\"moe_intermediate_size\": 40, \"n_shared_experts\": 1, "                 \
+    "\"first_k_dense_replace\": 1, "
+
 static const char *const families[LAYOUT_FAMILIES] = {
     [LAYOUT_GPT2] = layout_gpt2,
     [LAYOUT_LLAMA] = layout_llama,
@@ -39,6 +46,13 @@ static const char *const families[LAYOUT_FAMILIES] = {
         "8", "4") "\"sliding_window\": 11}",
     [LAYOUT_MIXTRAL] = "{\"model_type\": \"mixtral\", " SIZES(
         "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2}",
+    [LAYOUT_DEEPSEEK] = "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4")
+        LATENT "\"q_lora_rank\": 24, \"n_group\": 4, "
+               "\"topk_group\": 2, \"topk_method\": \"noaux_tc\"}",
+    [LAYOUT_DEEPSEEK2] = "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4")
+        LATENT "\"norm_topk_prob\": false, \"n_group\": 1, "
+               "\"topk_group\": 1, \"routed_scaling_factor\": 1.3, "
+               "\"scoring_func\": \"softmax\"}",
     [LAYOUT_BERT] = "{\"model_type\": \"bert\", " SIZES(
         "4", "4") "\"architectures\": [\"BertForMaskedLM\"]}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
