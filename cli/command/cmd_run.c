@@ -9,6 +9,7 @@
 #include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
+#include "cli/rebalance/rebalance.h"
 #include "cli/run/elastic.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/run_answer.h"
@@ -85,6 +86,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         FR_TRY(fr_elastic_parse(cli, &(fr_elastic_range){0}, err));
     else if (fr_cli_has(cli, FR_OPT_MAX_RESTARTS))
         return fr_fail(err, FR_USAGE, "--max-restarts needs --elastic MIN:MAX");
+    FR_TRY(fr_rebalance_check(cli, file, err));
     FR_TRY(check_faults(cli, &file->plan, err));
     if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
          fr_cli_has(cli, FR_OPT_EVAL_BATCHES)) &&

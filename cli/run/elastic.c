@@ -1,6 +1,7 @@
 /* elastic.c: see elastic.h. */
 #include "cli/run/elastic.h"
 
+#include "cli/rebalance/rebalance.h"
 #include "cli/run/replan.h"
 #include "cli/run/restart_log.h"
 #include "cli/run/supervise.h"
@@ -58,6 +59,7 @@ typedef struct elastic {
     char plan_path[1024]; /* of a later plan; "": the first */
     char resume[16];      /* the option */
     fr_restart_log log;
+    fr_rebalance rebalance;
 } elastic;
 
 /* As far as the run has come, at most what it may use. */
@@ -92,7 +94,8 @@ static bool look(void *context, int64_t step)
         e->reached = step;
     if (step >= 0)
         fr_restart_log_resumed(&e->log);
-    return n_places(e) > e->n_planned;
+    return n_places(e) > e->n_planned || (fr_cli_on(e->cli, FR_OPT_REBALANCE) &&
+                                          fr_rebalance_look(&e->rebalance));
 }
 
 /* The command line of the ranks: another plan, and --resume. */
@@ -128,17 +131,27 @@ static fr_status run_generation(elastic *e, bool is_first, fr_err *err)
     return status;
 }
 
+/* The next generation runs under it. */
+static fr_status use_plan(elastic *e, const fr_plan_file *file,
+                          const char *name, fr_err *err)
+{
+    const char *dir = fr_cli_text(e->cli, FR_OPT_CHECKPOINT);
+
+    (void)snprintf(e->plan_path, sizeof e->plan_path, "%.900s/plan-%s.json",
+                   dir, name);
+    return fr_plan_file_save(file, e->plan_path, err);
+}
+
 /* A plan for other places than the one that ran. */
 static fr_status plan_for(elastic *e, int64_t n, fr_err *err)
 {
     fr_plan_file file;
-    char text[512];
-    const char *dir = fr_cli_text(e->cli, FR_OPT_CHECKPOINT);
+    char text[512], name[24];
 
     FR_TRY(fr_replan(e->cli, e->file, n, e->range.least, &file, err));
-    (void)snprintf(e->plan_path, sizeof e->plan_path, "%.900s/plan-%lld.json",
-                   dir, (long long)n);
-    FR_TRY(fr_plan_file_save(&file, e->plan_path, err));
+    (void)snprintf(name, sizeof name, "%lld", (long long)n);
+    FR_TRY(use_plan(e, &file, name, err));
+    fr_rebalance_begin(&e->rebalance, e->cli, e->file, &file.plan, e->reached);
     e->world = fr_plan_world(&file.plan);
     e->n_threads = file.plan.n_threads;
     fr_cli_note(e->cli, "forerun: %lld place%s: %s", (long long)n,
@@ -169,8 +182,29 @@ static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
     return FR_OK;
 }
 
+/* The same ranks with other layers. */
+static fr_status move_layers(elastic *e, const fr_plan *plan, fr_err *err)
+{
+    fr_plan_file file = *e->file;
+    fr_restart restart = {.step = e->reached,
+                          .why = "layers are moved",
+                          .ranks_before = e->world,
+                          .ranks_after = e->world};
+
+    file.plan = *plan;
+    file.has_prediction = false;
+    FR_TRY(use_plan(e, &file, "moved", err));
+    fr_restart_log_add(&e->log, &restart, e->progress_s);
+    return FR_OK;
+}
+
 static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
 {
+    const fr_plan *moved = why->status == FR_STOPPED
+                               ? fr_rebalance_take(&e->rebalance, e->reached)
+                               : NULL;
+    if (moved != NULL)
+        return move_layers(e, moved, err);
     const bool has_grown =
         why->status == FR_STOPPED && n_places(e) > e->n_planned;
 
@@ -212,6 +246,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                        fr_cli_text(cli, FR_OPT_ELASTIC), (long long)e.world,
                        e.world == 1 ? "" : "s");
     FR_TRY(fr_restart_log_begin(&e.log, cli, err));
+    fr_rebalance_begin(&e.rebalance, cli, file, &file->plan, -1);
     e.n_planned = n_places(&e);
     for (bool is_first = true; status == FR_OK; is_first = false) {
         fr_err why = {0};

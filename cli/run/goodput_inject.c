@@ -2,6 +2,7 @@
 #include "cli/run/goodput_inject.h"
 
 #include "cli/option/hazard_options.h"
+#include "cli/rebalance/slow_ranks.h"
 #include "cli/run/replan.h"
 #include "core/base/vec.h"
 #include "sim/run/run_hazards.h"
@@ -46,56 +47,28 @@ static uint64_t active_at(const fr_faults *faults, int64_t i_step)
     return active;
 }
 
-/* Ranks stand on nodes in their order, as far as --ranks-per-node lets them. */
-static fr_slow slow_of(const pricing *p, const fr_fault *fault)
-{
-    const int64_t per_node =
-        p->inputs->ranks_per_node > 0 ? p->inputs->ranks_per_node
-        : fr_cluster_n_nodes(&p->inputs->cluster) == 1
-            ? p->n_places
-            : fr_cluster_node_type(&p->inputs->cluster, 0)->n_devices;
-    return (fr_slow){.node = fault->rank / per_node,
-                     .device = (int32_t)(fault->rank % per_node),
-                     .link = -1,
-                     .compute_frac = 1 / fault->factor,
-                     .network_frac = 1};
-}
-
 /* A step with some ranks slow, or its data at a rate of each rank's. */
 static fr_status predict(const pricing *p, const fr_plan_file *file,
-                         uint64_t active, bool is_slow, double *step_s,
-                         fr_err *err)
+                         uint64_t active, double *step_s, fr_err *err)
 {
     fr_cluster *cluster = &p->inputs->cluster;
-    fr_slow *const slow = cluster->slow;
-    const size_t n_slow = cluster->n_slow;
     const double read_Bps = cluster->node_types[0].storage_read_Bps;
-    fr_slow more[MOST_FAULTS];
-    fr_prediction prediction;
+    fr_slow_ranks slow = {0};
 
-    for (size_t i = 0; i < n_slow && i < MOST_FAULTS; i++)
-        more[i] = slow[i];
-    size_t n = n_slow < MOST_FAULTS ? n_slow : MOST_FAULTS;
     for (size_t i = 0; i < p->faults->n; i++) {
         const fr_fault *fault = &p->faults->items[i];
-        const bool is_active = (active >> i & 1) != 0;
-        if (is_active && fault->kind == FR_FAULT_READ)
+        if ((active >> i & 1) == 0)
+            continue;
+        if (fault->kind == FR_FAULT_READ)
             cluster->node_types[0].storage_read_Bps =
                 fault->rate_Bps * file->plan.dp /
                 (double)fr_cluster_n_nodes(cluster);
-        if (is_active && is_slow && fault->kind == FR_FAULT_SLOW &&
-            n < MOST_FAULTS)
-            more[n++] = slow_of(p, fault);
+        else
+            fr_slow_ranks_add(&slow, fault->rank, fault->factor);
     }
-    cluster->slow = more;
-    cluster->n_slow = n;
-    fr_status status = fr_forecast_predict(p->inputs, &file->model, &file->job,
-                                           &file->plan, &prediction, err);
-    cluster->slow = slow;
-    cluster->n_slow = n_slow;
+    fr_status status =
+        fr_slow_ranks_predict(p->inputs, file, &slow, step_s, err);
     cluster->node_types[0].storage_read_Bps = read_Bps;
-    if (status == FR_OK)
-        *step_s = prediction.step_s;
     return status;
 }
 
@@ -119,14 +92,14 @@ static fr_status predict_all(const pricing *p, int64_t n_places,
 
     if (n_places != p->n_places) {
         FR_TRY(fr_replan(p->cli, p->file, n_places, 1, &file, err));
-        FR_TRY(predict(p, &file, 0, false, &planned_s, err));
+        FR_TRY(predict(p, &file, 0, &planned_s, err));
     }
     slow_s = all_s = planned_s;
     if (slow != 0)
-        FR_TRY(predict(p, &file, slow, true, &slow_s, err));
+        FR_TRY(predict(p, &file, slow, &slow_s, err));
     all_s = slow_s;
     if (slow != active)
-        FR_TRY(predict(p, &file, active, true, &all_s, err));
+        FR_TRY(predict(p, &file, active, &all_s, err));
     *out = (fr_schedule_step){.step_s = all_s,
                               .idle_s = planned_s - p->step_s,
                               .straggler_s = slow_s - planned_s,
@@ -186,7 +159,7 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
             fr_cluster_n_nodes(&p->inputs->cluster), n_places,
             fr_checkpoint_bytes(&p->file->model, &p->file->job, &p->file->plan))
             .conditions;
-    const fr_schedule schedule = {
+    const fr_fault_schedule schedule = {
         .faults = p->faults,
         .n_steps = p->file->job.n_steps,
         .n_places = n_places,

@@ -35,8 +35,10 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
                             const fr_plan_file *file, bool is_writer,
                             fr_err *err)
 {
-    fr_run_watch opened = {
-        .cli = cli, .is_shown = fr_cli_shows_progress(cli), .metrics.fd = -1};
+    fr_run_watch opened = {.cli = cli,
+                           .is_shown = fr_cli_shows_progress(cli),
+                           .metrics.fd = -1,
+                           .reporter.cli = cli};
 
     opened.state.tokens_per_step =
         (double)(file->job.global_batch * file->job.seq);
@@ -179,6 +181,7 @@ void fr_run_watch_step(void *context, const fr_step_record *record)
     write_metrics(watch);
     if (watch->server != NULL)
         fr_metrics_server_show(watch->server, &watch->state);
+    fr_slow_reporter_step(&watch->reporter, record);
     name_stragglers(watch, record);
     name_loss(watch, record);
     if (watch->is_shown)

@@ -6,6 +6,7 @@
 #define FR_CLI_WATCH_RUN_WATCH_H
 
 #include "cli/command.h"
+#include "cli/rebalance/slow_news.h"
 #include "cli/watch/metrics_file.h"
 #include "cli/watch/metrics_server.h"
 #include "core/numbers/spike.h"
@@ -20,6 +21,7 @@ typedef struct fr_run_watch {
     fr_metrics_file metrics;
     fr_metrics_server *server; /* NULL: there is none */
     fr_buffer line;
+    fr_slow_reporter reporter;
     int n_named; /* stragglers that were named, and still are ones */
     fr_straggler named[FR_STEP_STRAGGLERS];
 } fr_run_watch;

@@ -10,7 +10,7 @@ typedef struct pending {
 } pending;
 
 typedef struct walk {
-    const fr_schedule *s;
+    const fr_fault_schedule *s;
     fr_schedule_result *out;
     double now_s;
     int64_t step, saved, reached; /* reached: begun at least once */
@@ -134,7 +134,7 @@ static fr_status take_step(walk *w, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_schedule_walk(const fr_schedule *s, fr_schedule_result *out,
+fr_status fr_schedule_walk(const fr_fault_schedule *s, fr_schedule_result *out,
                            fr_err *err)
 {
     fr_schedule_result result = {0};

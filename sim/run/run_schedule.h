@@ -19,7 +19,7 @@ typedef struct fr_schedule_step {
                                             undisturbed one, by what */
 } fr_schedule_step;
 
-typedef struct fr_schedule {
+typedef struct fr_fault_schedule {
     const fr_faults *faults; /* borrowed */
     int64_t n_steps, n_places;
     int64_t every_steps;                 /* of checkpoints; 0: none */
@@ -30,10 +30,10 @@ typedef struct fr_schedule {
     fr_status (*price)(void *context, int64_t n_places, int64_t i_step,
                        fr_schedule_step *out, fr_err *err);
     void *context;
-} fr_schedule;
+} fr_fault_schedule;
 
 /* FR_FAILURE: no place is left; else what price() says. */
-FR_CHECKED fr_status fr_schedule_walk(const fr_schedule *schedule,
+FR_CHECKED fr_status fr_schedule_walk(const fr_fault_schedule *schedule,
                                       fr_schedule_result *out, fr_err *err);
 
 #endif

@@ -26,18 +26,18 @@ static fr_status walk(const char *words, double drain_s,
     fr_faults faults = {0};
     fr_status status =
         words[0] != '\0' ? fr_faults_parse(words, &faults, err) : FR_OK;
-    const fr_schedule schedule = {.faults = &faults,
-                                  .n_steps = 60,
-                                  .n_places = 4,
-                                  .every_steps = 10,
-                                  .blocked_s = 1,
-                                  .drain_s = drain_s,
-                                  .start_s = 20,
-                                  .restart_s = 30,
-                                  .replan_s = 7,
-                                  .hang_s = 100,
-                                  .price = price,
-                                  .context = &faults};
+    const fr_fault_schedule schedule = {.faults = &faults,
+                                        .n_steps = 60,
+                                        .n_places = 4,
+                                        .every_steps = 10,
+                                        .blocked_s = 1,
+                                        .drain_s = drain_s,
+                                        .start_s = 20,
+                                        .restart_s = 30,
+                                        .replan_s = 7,
+                                        .hang_s = 100,
+                                        .price = price,
+                                        .context = &faults};
 
     if (status == FR_OK)
         status = fr_schedule_walk(&schedule, out, err);
