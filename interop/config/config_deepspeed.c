@@ -263,6 +263,12 @@ static fr_status take_batch(const fr_config_request *request, batch of,
         of.micro = of.whole / plan->dp / of.accumulated;
     if (of.accumulated == 0)
         of.accumulated = of.whole / plan->dp / of.micro;
+    if (of.whole < plan->dp)
+        return fr_fail(err, FR_INPUT,
+                       "%s:1: train_batch_size %lld is less than one sequence "
+                       "of each of %d data-parallel ranks; give the --ranks "
+                       "that it is for",
+                       request->path, (long long)of.whole, plan->dp);
     if (of.micro * of.accumulated * plan->dp != of.whole || of.micro == 0)
         return fr_fail(err, FR_INPUT,
                        "%s:1: train_batch_size %lld is not micro-batch %lld x "
@@ -434,7 +440,7 @@ static fr_status read_root(const fr_config_request *request,
     batch of;
     FR_TRY(fr_config_check_keys(root, "", root_keys, FR_LENGTH(root_keys),
                                 &out->notes, err));
-    FR_TRY(fr_config_take_model(request, NULL, out, err));
+    FR_TRY(fr_config_take_model(request, NULL, NULL, out, err));
     fr_config_take_seq(request, out);
     fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_PYTORCH], out);
     FR_TRY(read_batch(root, &of, &out->notes, err));

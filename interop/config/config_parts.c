@@ -60,10 +60,17 @@ fr_status fr_config_read_bool(const fr_json_value *object, const char *key,
 }
 
 fr_status fr_config_take_model(const fr_config_request *request,
-                               const char *said, fr_config *out, fr_err *err)
+                               const char *said, const char *known,
+                               fr_config *out, fr_err *err)
 {
     if (request->model != NULL)
         return fr_model_copy(request->model, &out->file.model, err);
+    if (known != NULL) {
+        fr_buffer_printf(&out->notes,
+                         "its model '%.80s' is %s; --model names another\n",
+                         said, known);
+        return fr_model_load(known, &out->file.model, err);
+    }
     if (said != NULL)
         return fr_fail(err, FR_INPUT,
                        "%s:1: its model is '%.80s'; name the one that is "

@@ -33,11 +33,13 @@ FR_CHECKED fr_status fr_config_read_bool(const fr_json_value *object,
 
 /*
  * The model that was named beside the file, copied; FR_INPUT names the option.
- * `said`: what the file says of it, NULL: nothing.
+ * `said`: what the file says of it, NULL: nothing; `known`: the model of the
+ * catalog that is called so there, which is taken and noted where none was
+ * named, or NULL.
  */
 FR_CHECKED fr_status fr_config_take_model(const fr_config_request *request,
-                                          const char *said, fr_config *out,
-                                          fr_err *err);
+                                          const char *said, const char *known,
+                                          fr_config *out, fr_err *err);
 
 /* The job's sequence where the file has none: --seq, or the model's longest, at
  * most 8192 tokens, and a note. */

@@ -2,6 +2,7 @@
  * export_torchtitan.c: a TOML file for torchtitan 0.2 (config/job_config.py),
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
+#include "interop/config/torchtitan_models.h"
 #include "interop/export/export_list.h"
 #include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
@@ -114,27 +115,15 @@ static void put_split(const fr_plan *plan, const char *head, fr_buffer *out)
     fr_buffer_puts(out, "]");
 }
 
-/* Models of its registries (torchtitan/models/X/__init__.py of 0.2 and main).
- */
-typedef struct registered {
-    const char *ours, *name, *flavor;
-} registered;
-
-static const registered registry[] = {{"llama-3-8b", "llama3", "8B"},
-                                      {"llama-3-70b", "llama3", "70B"},
-                                      {"llama-3-405b", "llama3", "405B"},
-                                      {"deepseek-v3", "deepseek_v3", "671B"}};
-enum { N_REGISTERED = sizeof registry / sizeof registry[0] };
-
 /* The model as torchtitan calls it, or words that a user replaces. */
-static registered model_of(const fr_model *model)
+static fr_torchtitan_model model_of(const fr_model *model)
 {
-    for (int i = 0; i < N_REGISTERED; i++)
-        if (strcmp(model->name, registry[i].ours) == 0)
-            return registry[i];
-    return (registered){model->name,
-                        model->n_experts > 0 ? "deepseek_v3" : "llama3",
-                        "CHOOSE-A-FLAVOR"};
+    const fr_torchtitan_model *known = fr_torchtitan_model_find(model->name);
+    if (known != NULL)
+        return *known;
+    return (fr_torchtitan_model){
+        model->name, model->n_experts > 0 ? "deepseek_v3" : "llama3",
+        "CHOOSE-A-FLAVOR"};
 }
 
 /* ---- TOML of 0.2 --------------------------------------------------------- */
@@ -195,7 +184,7 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
 {
     const fr_plan *plan = &file->plan;
     const fr_job *job = &file->job;
-    const registered model = model_of(&file->model);
+    const fr_torchtitan_model model = model_of(&file->model);
     fr_buffer_printf(out,
                      "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s"
                      "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
@@ -355,7 +344,7 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
     const layout it = layout_of(request);
-    const registered model = model_of(&file->model);
+    const fr_torchtitan_model model = model_of(&file->model);
     const bool is_converted = it.is_mx || it.is_fp8;
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
     put_left(file, out);

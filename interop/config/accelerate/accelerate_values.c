@@ -95,7 +95,7 @@ fr_status fr_accelerate_take_script(fr_accelerate_reader *r)
         [FR_ACCELERATE_BF16] = FR_DTYPE_BF16,
         [FR_ACCELERATE_FP8] = FR_DTYPE_FP8};
     fr_plan *plan = &r->out->file.plan;
-    FR_TRY(fr_config_take_model(r->request, NULL, r->out, r->err));
+    FR_TRY(fr_config_take_model(r->request, NULL, NULL, r->out, r->err));
     fr_config_take_seq(r->request, r->out);
     fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_PYTORCH], r->out);
     plan->precision = dtypes[r->precision];

@@ -65,13 +65,9 @@ static const fr_config_key dynamo_keys[] = {
 
 static bool looks_like(const char *text, size_t n)
 {
-    static const char *const marks[] = {
-        "distributed_type:", "compute_environment:", "num_processes:",
-        "machine_rank:"};
-    int n_found = 0;
-    for (size_t i = 0; i < FR_LENGTH(marks); i++)
-        n_found += memmem(text, n, marks[i], strlen(marks[i])) != NULL;
-    return n_found >= 2;
+    /* What accelerate config always writes, and nobody else's files have. */
+    static const char mark[] = "distributed_type:";
+    return memmem(text, n, mark, strlen(mark)) != NULL;
 }
 
 static fr_status read_precision(fr_accelerate_reader *r)

@@ -34,7 +34,7 @@ static fr_status read_flags(fr_megatron_flags *flags,
     bool has_model = request->model != NULL;
     FR_TRY(fr_megatron_check_flags(flags, has_model, err));
     if (has_model) {
-        FR_TRY(fr_config_take_model(request, NULL, out, err));
+        FR_TRY(fr_config_take_model(request, NULL, NULL, out, err));
         fr_megatron_skip_model(flags);
     } else {
         FR_TRY(fr_megatron_read_model(flags, version, out, err));
