@@ -48,18 +48,25 @@ static void put_optimizer(const fr_plan_file *file, fr_json_writer *json)
         fr_json_put_bool(json, "zero_allow_untested_optimizer", true);
 }
 
-/* runtime/lr_schedules.py; a warm-up has at least one step. */
+/* runtime/lr_schedules.py */
+static const char *const schedulers[FR_LR_N] = {
+    [FR_LR_CONSTANT] = "WarmupLR",
+    [FR_LR_LINEAR] = "WarmupDecayLR",
+    [FR_LR_COSINE] = "WarmupCosineLR"};
+
+static bool has_scheduler(const fr_job *job)
+{
+    bool is_flat = job->lr_schedule == FR_LR_CONSTANT && job->warmup_steps == 0;
+    return schedulers[job->lr_schedule] != NULL && !is_flat;
+}
+
+/* A warm-up of no step is refused there. */
 static void put_scheduler(const fr_job *job, fr_json_writer *json)
 {
-    static const char *const types[FR_LR_N] = {[FR_LR_CONSTANT] = "WarmupLR",
-                                               [FR_LR_LINEAR] = "WarmupDecayLR",
-                                               [FR_LR_COSINE] =
-                                                   "WarmupCosineLR"};
-    bool is_flat = job->lr_schedule == FR_LR_CONSTANT && job->warmup_steps == 0;
-    if (types[job->lr_schedule] == NULL || is_flat)
+    if (!has_scheduler(job))
         return;
     fr_json_open_object(json, "scheduler");
-    fr_json_put_string(json, "type", types[job->lr_schedule]);
+    fr_json_put_string(json, "type", schedulers[job->lr_schedule]);
     fr_json_open_object(json, "params");
     if (job->lr_schedule != FR_LR_CONSTANT)
         fr_json_put_i64(json, "total_num_steps", job->n_steps);
@@ -248,7 +255,12 @@ static void put_job(const fr_job *job, fr_buffer *out)
                          "#   the learning rate falls as 1/sqrt(step) after "
                          "%lld steps: DeepSpeed has no such scheduler\n",
                          (long long)job->warmup_steps);
-    if (job->lr_min_frac > 0 && job->lr_schedule != FR_LR_COSINE)
+    if (has_scheduler(job) && job->warmup_steps < 2)
+        fr_buffer_printf(out,
+                         "#   warm-up of %lld steps: DeepSpeed warms up over 2 "
+                         "at least (runtime/lr_schedules.py:719)\n",
+                         (long long)job->warmup_steps);
+    if (job->lr_min_frac > 0 && job->lr_schedule == FR_LR_LINEAR)
         fr_buffer_printf(out,
                          "#   the learning rate ends at %g of its peak: "
                          "DeepSpeed's decays to 0\n",

@@ -1,13 +1,18 @@
 /*
- * test_round_trip.c: for each format that is both written and read, plans that
- * its target can have come back as they were, but for what only a prediction
- * knows and what stands in the environment.
+ * test_round_trip.c: for each format that is both written and read, plans and
+ * jobs that its target can have come back as they were, but for what only a
+ * prediction knows, what stands in the environment, and what the export says
+ * that its file does not hold.
  */
 #include "interop/config/config.h"
 #include "interop/export/export.h"
 #include "plan/decide/plan_fields.h"
+#include "spec/model/job_fields.h"
 #include "tests/check.h"
 #include "tests/contract/interop/target_plans.h"
+#include "tests/record/export_plans.h"
+
+#include <math.h>
 
 enum { N_PLANS = 500 };
 
@@ -77,6 +82,64 @@ static bool is_alike(const fr_target *target, const fr_plan_file *file,
     return true;
 }
 
+/* A rate that is not multiplied by what it is multiplied with, or a moment that
+ * the optimizer has not. */
+static bool is_idle_of_job(fr_job_field_id id, const fr_job *job)
+{
+    const bool has_floor =
+        job->lr_schedule == FR_LR_COSINE || job->lr_schedule == FR_LR_LINEAR;
+    return (id == FR_JOB_LR_MIN_FRAC && !has_floor) ||
+           (id == FR_JOB_BETA2 && job->optimizer == FR_OPTIMIZER_SGD);
+}
+
+/* What the export says of a field in words, or as an argument of the training
+ * script, where its file has no key for it. */
+static bool is_said(const fr_export_files *files, fr_job_field_id id)
+{
+    static const struct {
+        fr_job_field_id id;
+        const char *words;
+    } said[] = {{FR_JOB_STEPS, " steps of sequences"},
+                {FR_JOB_STEPS, "--max_steps "},
+                {FR_JOB_SEED, "seed "},
+                {FR_JOB_OPTIMIZER, "# optimizer "},
+                {FR_JOB_LR_SCHEDULE, "# lr_schedule "},
+                {FR_JOB_LR_SCHEDULE, "the learning rate falls"},
+                {FR_JOB_LR_SCHEDULE, "--lr_scheduler_type "},
+                {FR_JOB_WARMUP, "the learning rate falls"},
+                {FR_JOB_WARMUP, "--warmup_steps "},
+                {FR_JOB_WARMUP, "DeepSpeed warms up over"},
+                {FR_JOB_LR_MIN_FRAC, "learning rate ends at"},
+                {FR_JOB_LR_MIN_FRAC, "learning rate that ends at"},
+                {FR_JOB_DROPOUT, "dropout "}};
+    for (size_t i = 0; i < files->n; i++)
+        for (size_t k = 0; k < FR_LENGTH(said); k++)
+            if (said[k].id == id &&
+                memmem(files->items[i].text.data, files->items[i].text.n,
+                       said[k].words, strlen(said[k].words)) != NULL)
+                return true;
+    return false;
+}
+
+/* Accelerate's YAML has no job: it stands in the arguments of the script. */
+static bool check_job(const fr_target *target, const fr_export_files *files,
+                      const fr_job *was, const fr_job *is)
+{
+    bool is_ok = true;
+    for (int i = 0; i < FR_JOB_FIELDS_N; i++) {
+        const fr_field *field = &fr_job_fields[i];
+        const fr_job_field_id id = (fr_job_field_id)i;
+        if (field->kind == FR_FIELD_TEXT || is_idle_of_job(id, was))
+            continue;
+        const double a = fr_field_get(field, was), b = fr_field_get(field, is);
+        if (fabs(a - b) > 1e-9 * fabs(a) && !is_said(files, id))
+            is_ok = check_that(false, __FILE__, __LINE__,
+                               "%s: %s %.9g came back as %.9g", target->name,
+                               field->key, a, b);
+    }
+    return is_ok;
+}
+
 /* Files that the one that is read names are found in its folder. */
 static void save_beside(const fr_export_files *files,
                         char path[CHECK_PATH_BYTES])
@@ -131,14 +194,33 @@ static bool check_plan(const fr_config_format *format, const fr_target *target,
         CHECK(is_ok);
         if (!is_ok)
             printf("# %s of: %s\n", fr_plan_fields[where].field.key, name);
-        CHECK(is_elsewhere(target, FR_PLAN_MICRO_BATCH) ||
-              back.file.job.global_batch == file->job.global_batch);
+        if (!is_elsewhere(target, FR_PLAN_MICRO_BATCH))
+            is_ok &= check_job(target, &files, &file->job, &back.file.job);
         fr_config_release(&back);
     } else {
         printf("# %s: %s\n", name, err.text);
     }
     fr_export_files_release(&files);
     return is_ok;
+}
+
+/* A job that the target can have beside the plan, where one of some draws is.
+ */
+static void draw_job(fr_rng *rng, const fr_target *target, int version,
+                     fr_plan_file *file)
+{
+    fr_err unused;
+    fr_job job;
+    for (int i = 0; i < 20; i++) {
+        export_plans_job(rng, &file->model, &job);
+        job.global_batch = file->job.global_batch;
+        job.seq = file->job.seq;
+        if (fr_target_check(target, version, FR_PLAN_BITS_ALL, 0, &file->plan,
+                            &file->model, &job, &unused) == FR_OK) {
+            file->job = job;
+            return;
+        }
+    }
 }
 
 /* One that this backend runs, where the target has several. */
@@ -170,13 +252,17 @@ static void check_target(const fr_config_format *format,
         return;
     target_plans_setup(has_experts, &file);
     int n = 0;
-    while (n < N_PLANS && draw_plan(rng, format, target, version, &file) &&
-           check_plan(format, target, exporter, version, &file))
+    while (n < N_PLANS && draw_plan(rng, format, target, version, &file)) {
+        draw_job(rng, format->target, version, &file);
+        if (!check_plan(format, target, exporter, version, &file))
+            break;
         n++;
+    }
     /* Megatron-LM of Accelerate has no experts. */
     CHECK(n == N_PLANS || (n == 0 && has_experts && target != format->target));
-    if (n < N_PLANS && n > 0)
-        printf("# %s %d: %d plans\n", target->name, version, n);
+    printf("# %s %s: %d plans of a model %s experts come back\n", target->name,
+           format->target->versions[version], n,
+           has_experts ? "with" : "without");
     fr_plan_file_release(&file);
     fr_rng_destroy(rng);
 }
