@@ -324,7 +324,7 @@ check:
 	@$(MAKE) --no-print-directory $(PARALLEL) check-now
 
 test-programs: $(BUILD)/forerun $(TEST_BIN) $(EMULATED_BIN) $(FUZZ_BIN) \
-    $(GPU_TEST_BIN) $(GPU_REPORT)
+    $(GPU_TEST_BIN) $(GPU_REPORT) $(RANDOM_EXPORTS)
 gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 
 check-now: test-programs

@@ -260,7 +260,8 @@ static void put_job(const fr_job *job, fr_buffer *out)
                          "#   warm-up of %lld steps: DeepSpeed warms up over 2 "
                          "at least (runtime/lr_schedules.py:719)\n",
                          (long long)job->warmup_steps);
-    if (job->lr_min_frac > 0 && job->lr_schedule == FR_LR_LINEAR)
+    if (job->lr_min_frac > 0 && job->lr_schedule != FR_LR_COSINE &&
+        job->lr_schedule != FR_LR_CONSTANT)
         fr_buffer_printf(out,
                          "#   the learning rate ends at %g of its peak: "
                          "DeepSpeed's decays to 0\n",

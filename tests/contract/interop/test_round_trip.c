@@ -86,9 +86,7 @@ static bool is_alike(const fr_target *target, const fr_plan_file *file,
  * the optimizer has not. */
 static bool is_idle_of_job(fr_job_field_id id, const fr_job *job)
 {
-    const bool has_floor =
-        job->lr_schedule == FR_LR_COSINE || job->lr_schedule == FR_LR_LINEAR;
-    return (id == FR_JOB_LR_MIN_FRAC && !has_floor) ||
+    return (id == FR_JOB_LR_MIN_FRAC && job->lr_schedule == FR_LR_CONSTANT) ||
            (id == FR_JOB_BETA2 && job->optimizer == FR_OPTIMIZER_SGD);
 }
 
