@@ -2,11 +2,10 @@
  * config_torchtitan.c: a TOML file of torchtitan 0.2 and before
  * (torchtitan/config/job_config.py); its main has Python recipes instead.
  */
-#include "core/base/units.h"
 #include "core/document/toml.h"
 #include "interop/config/config_list.h"
 #include "interop/config/config_parts.h"
-#include "interop/config/torchtitan_models.h"
+#include "interop/config/torchtitan_parts.h"
 #include "plan/target/target_list.h"
 
 #include <stdio.h>
@@ -445,49 +444,12 @@ static fr_status read_optimizer(reader *r)
     return FR_OK;
 }
 
-/* Whole layers, one of every so many (distributed/activation_checkpoint.py,
- * _apply_layer_sac): a plan has as many at the front of each chunk. */
-static void take_every(reader *r, int64_t every)
-{
-    fr_plan *plan = &r->out->file.plan;
-    const int64_t n_chunk =
-        r->out->file.model.n_layers / ((int64_t)plan->pp * plan->vpp);
-    const int64_t n = every > 1 ? n_chunk / every : n_chunk;
-    plan->recompute = n > 0 ? FR_RECOMPUTE_FULL : FR_RECOMPUTE_NONE;
-    plan->recompute_layers = n < n_chunk ? (int32_t)n : 0;
-    fr_buffer_printf(&r->out->notes,
-                     "selective_ac_option '%lld': %lld of the %lld layers of a "
-                     "chunk are made again whole\n",
-                     (long long)every, (long long)n, (long long)n_chunk);
-}
-
 static fr_status read_recompute(reader *r)
 {
-    static const char *const modes[] = {"none", "selective", "full"};
-    fr_plan *plan = &r->out->file.plan;
     const fr_json_value *table;
-    const char *option;
-    int64_t every;
-    fr_err unused;
-    int mode = 1;
     FR_TRY(find_table(r, "activation_checkpoint", checkpointing_keys,
                       FR_LENGTH(checkpointing_keys), &table));
-    FR_TRY(read_word(r, table, "mode", modes, 3, &mode));
-    plan->recompute = (fr_recompute)mode;
-    if (mode != FR_RECOMPUTE_SELECTIVE)
-        return FR_OK;
-    FR_TRY(fr_json_get_string_or(table, "selective_ac_option", "2", &option,
-                                 r->err));
-    if (strcmp(option, "op") == 0)
-        plan->recompute_parts = FR_RECOMPUTE_PART_PRODUCTS;
-    else if (fr_parse_i64(option, &every, &unused) == FR_OK && every >= 0)
-        take_every(r, every);
-    else
-        return fr_json_fail(fr_json_find(table, "selective_ac_option"), r->err,
-                            "selective_ac_option '%.80s' is neither op nor a "
-                            "number of layers",
-                            option);
-    return FR_OK;
+    return fr_torchtitan_read_recompute(table, r->out, r->err);
 }
 
 /* ---- the file ------------------------------------------------------------ */

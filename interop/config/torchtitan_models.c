@@ -1,7 +1,6 @@
-/* torchtitan_models.c: see torchtitan_models.h. */
-#include "interop/config/torchtitan_models.h"
-
+/* torchtitan_models.c: see torchtitan_parts.h. */
 #include "core/base/text.h"
+#include "interop/config/torchtitan_parts.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * export_torchtitan.c: a TOML file for torchtitan 0.2 (config/job_config.py),
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
-#include "interop/config/torchtitan_models.h"
+#include "interop/config/torchtitan_parts.h"
 #include "interop/export/export_list.h"
 #include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
