@@ -28,18 +28,29 @@ void fr_check_cores(fr_examination *at)
 
 void fr_check_clocks(fr_examination *at)
 {
-    char governor[64];
-    if (!fr_doctor_read(at,
-                        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                        governor, sizeof governor))
-        return;
-    bool is_fast = strcmp(governor, "performance") == 0;
-    fr_doctor_add(at, "clocks", is_fast ? FR_FINDING_OK : FR_FINDING_ADVICE,
-                  "calibrate",
-                  is_fast ? ""
-                          : "steadier measurements: cpupower "
-                            "frequency-set -g performance",
-                  "governor %s", governor);
+    char governor[64], source[64];
+    const bool has_governor = fr_doctor_read(
+        at, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+        sizeof governor);
+    const bool is_fast = !has_governor || strcmp(governor, "performance") == 0;
+    if (!fr_doctor_read(
+            at,
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            source, sizeof source))
+        snprintf(source, sizeof source, "an unknown source");
+    /* Reading these takes a microsecond and more. */
+    const bool is_slow =
+        strcmp(source, "hpet") == 0 || strcmp(source, "acpi_pm") == 0;
+    fr_doctor_add(
+        at, "clocks", is_fast && !is_slow ? FR_FINDING_OK : FR_FINDING_ADVICE,
+        "calibrate",
+        is_slow    ? "steadier measurements: boot with "
+                     "clocksource=tsc"
+        : !is_fast ? "steadier measurements: cpupower "
+                     "frequency-set -g performance"
+                   : "",
+        "governor %s; time from %s",
+        has_governor ? governor : "not said (a virtual machine)", source);
 }
 
 void fr_check_memory(fr_examination *at)

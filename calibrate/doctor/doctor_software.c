@@ -70,19 +70,51 @@ void fr_check_gpus(fr_examination *at)
                       "none is seen; %s", built);
 }
 
-/* The library as the loader finds it: it says its version itself. */
-void fr_check_nccl(fr_examination *at)
+/* What a function of a library says of its version; 0: it is not there. */
+static int library_version(void *library, const char *name)
 {
     typedef int (*version_fn)(int *);
     int version = 0;
+    version_fn get;
+    void *symbol = dlsym(library, name);
+    /* ISO C has no cast from an object to a function. */
+    memcpy(&get, &symbol, sizeof get);
+    return symbol != NULL && get(&version) == 0 ? version : 0;
+}
+
+/* A driver runs programs of its own major version and of those before it.
+ * Versions are 1000 x major + 10 x minor. */
+void fr_check_cuda(fr_examination *at)
+{
+    char driver_text[64] = "no driver", mend[64] = "";
+    const int runtime = library_version(RTLD_DEFAULT, "cudaRuntimeGetVersion");
+    int driver = 0;
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (library != NULL) {
+        driver = library_version(library, "cuDriverGetVersion");
+        dlclose(library);
+    }
+    if (runtime == 0)
+        return;
+    const bool is_old = driver > 0 && driver / 1000 < runtime / 1000;
+    if (driver > 0)
+        snprintf(driver_text, sizeof driver_text, "the driver is for %d.%d",
+                 driver / 1000, driver % 1000 / 10);
+    if (is_old)
+        snprintf(mend, sizeof mend, "install a driver for CUDA %d",
+                 runtime / 1000);
+    fr_doctor_add(at, "CUDA", is_old ? FR_FINDING_MISSING : FR_FINDING_OK,
+                  "run and calibrate with --backend cuda", mend, "%d.%d; %s",
+                  runtime / 1000, runtime % 1000 / 10, driver_text);
+}
+
+/* The library as the loader finds it: it says its version itself. */
+void fr_check_nccl(fr_examination *at)
+{
+    int version = 0;
     void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
     if (library != NULL) {
-        /* ISO C has no cast from an object to a function. */
-        version_fn get;
-        void *symbol = dlsym(library, "ncclGetVersion");
-        memcpy(&get, &symbol, sizeof get);
-        if (symbol != NULL)
-            get(&version);
+        version = library_version(library, "ncclGetVersion");
         dlclose(library);
     }
     if (version > 0)

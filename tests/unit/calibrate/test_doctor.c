@@ -43,6 +43,10 @@ static void make_node(const char *root)
         "10 Gb/sec (4X SDR)\n");
     put(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
         "powersave\n");
+    put(root,
+        "/sys/devices/system/clocksource/clocksource0/"
+        "current_clocksource",
+        "tsc\n");
     put(root, "/sys/kernel/mm/transparent_hugepage/enabled",
         "always madvise [never]\n");
     put(root, "/proc/driver/nvidia/version",
@@ -70,7 +74,8 @@ static void test_node(void)
     CHECK(up != NULL && up->state == FR_FINDING_OK);
     const fr_finding *down = find(&found, "InfiniBand", "mlx5_1");
     CHECK(down != NULL && down->state == FR_FINDING_ADVICE);
-    const fr_finding *clock = find(&found, "clocks", "powersave");
+    const fr_finding *clock =
+        find(&found, "clocks", "powersave; time from tsc");
     CHECK(clock != NULL && clock->state == FR_FINDING_ADVICE);
     const fr_finding *pages = find(&found, "huge pages", "[never]");
     CHECK(pages != NULL && pages->state == FR_FINDING_ADVICE);
