@@ -29,6 +29,7 @@ static bool is_far_space(const fr_instr *instr, int i_ref)
     case FR_SPACE_ERROR:
     case FR_SPACE_WIRE:
     case FR_SPACE_INPUT:
+    case FR_SPACE_HOST:
         return true;
     case FR_SPACE_SAVED:
         return is_read;
@@ -144,11 +145,26 @@ static bool has_gradients(fr_op op)
     }
 }
 
+/* On CPUs both memories are one, and to the host is no other way than back. */
+static fr_instr as_copy(const fr_instr *instr)
+{
+    fr_instr copy = *instr;
+
+    copy.op = FR_OP_COPY;
+    copy.copy.is_to_host = 0;
+    return copy;
+}
+
 void fr_compute_key(const fr_instr *instr, const fr_fingerprint *fingerprint,
                     int n_threads, fr_compute_point *out)
 {
     fr_op op = (fr_op)instr->op;
 
+    if (op == FR_OP_HOST_COPY && fingerprint->gpu.name[0] == '\0') {
+        const fr_instr copy = as_copy(instr);
+        fr_compute_key(&copy, fingerprint, n_threads, out);
+        return;
+    }
     memset(out, 0, sizeof *out);
     snprintf(out->op, sizeof out->op, "%s", fr_op_name(op));
     snprintf(out->dtype, sizeof out->dtype, "%s",

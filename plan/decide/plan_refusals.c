@@ -211,12 +211,6 @@ REFUSAL(offloads_optimizer)
     return plan->is_optimizer_offloaded;
 }
 
-REFUSAL(offloads_activations)
-{
-    UNUSED_BUT(plan);
-    return plan->activation_offload_frac > 0;
-}
-
 /* ---- gradients ----------------------------------------------------------- */
 
 REFUSAL(compresses_parts)
@@ -316,10 +310,8 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
      BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
-    {"an optimizer on the host", "leave offload_optimizer out", BOTH,
+    {"an optimizer on the host, on GPUs", "leave offload_optimizer out", GPU,
      BIT(OFFLOAD_OPTIMIZER), offloads_optimizer},
-    {"activations on the host", "leave offload_activations out", CPU,
-     BIT(OFFLOAD_ACTIVATIONS), offloads_activations},
     {"compressed gradients with ZeRO over a part of dp, on GPUs",
      "choose zero_group 0, or compress none", GPU,
      BIT(COMPRESS) | BIT(ZERO_GROUP), compresses_parts},

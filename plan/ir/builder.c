@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { BLOCK_ALIGN = 64, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 fr_status fr_builder_create(fr_builder **out, fr_err *err)
 {
@@ -36,7 +36,8 @@ void fr_builder_reset(fr_builder *builder)
 {
     builder->blocks.n = builder->calls.n = builder->uses.n = 0;
     builder->dead.n = builder->deps.n = builder->clocks.n = 0;
-    builder->slab_bytes = 0;
+    builder->slab_bytes = builder->host_bytes = 0;
+    builder->n_host_blocks = 0;
     builder->is_next_page_aligned = builder->is_out_of_memory = false;
 }
 
@@ -49,7 +50,8 @@ uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
                               bool is_persistent, uint64_t n_bytes)
 {
     builder_block block = {
-        .n_bytes = (n_bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN,
+        .n_bytes =
+            (n_bytes + FR_BLOCK_ALIGN - 1) / FR_BLOCK_ALIGN * FR_BLOCK_ALIGN,
         .kind = kind,
         .is_persistent = is_persistent,
         .is_page_aligned = is_persistent && builder->is_next_page_aligned,
@@ -61,6 +63,20 @@ uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
         return FR_BLOCK_NONE;
     }
     return (uint32_t)(builder->blocks.n - 1);
+}
+
+uint32_t fr_builder_add_host_block(fr_builder *builder, fr_memory_kind kind,
+                                   bool is_persistent, uint64_t n_bytes)
+{
+    bool is_next_aligned = builder->is_next_page_aligned;
+    uint32_t at = fr_builder_add_block(builder, kind, is_persistent, n_bytes);
+    if (at == FR_BLOCK_NONE)
+        return at;
+    builder->is_next_page_aligned = is_next_aligned;
+    builder->blocks.items[at].is_page_aligned = false;
+    builder->blocks.items[at].is_on_host = true;
+    builder->n_host_blocks++;
+    return at;
 }
 
 void fr_builder_align_page(fr_builder *builder)
@@ -144,9 +160,10 @@ uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block)
                                      : 0;
 }
 
-static bool is_transient(const builder_block *block)
+static bool is_transient(const builder_block *block, bool is_on_host)
 {
-    return !block->is_persistent && block->first_call > 0 && block->n_bytes > 0;
+    return !block->is_persistent && block->first_call > 0 &&
+           block->n_bytes > 0 && block->is_on_host == is_on_host;
 }
 
 static uint64_t to_page(uint64_t n_bytes)
@@ -154,12 +171,12 @@ static uint64_t to_page(uint64_t n_bytes)
     return (n_bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static uint64_t place_persistent(fr_builder *builder)
+static uint64_t place_persistent(fr_builder *builder, uint64_t bottom,
+                                 bool is_on_host)
 {
-    uint64_t bottom = 0;
     for (size_t i = 0; i < builder->blocks.n; i++) {
         builder_block *block = &builder->blocks.items[i];
-        if (!block->is_persistent)
+        if (!block->is_persistent || block->is_on_host != is_on_host)
             continue;
         if (block->is_page_aligned)
             bottom = to_page(bottom);
@@ -170,11 +187,11 @@ static uint64_t place_persistent(fr_builder *builder)
 }
 
 /* Places blocks one behind the other from `begin` on; returns their end. */
-static uint64_t line_up(fr_builder *builder, uint64_t begin)
+static uint64_t line_up(fr_builder *builder, uint64_t begin, bool is_on_host)
 {
     for (size_t i = 0; i < builder->blocks.n; i++) {
         builder_block *block = &builder->blocks.items[i];
-        if (!is_transient(block))
+        if (!is_transient(block, is_on_host))
             continue;
         block->offset_bytes = begin;
         begin += block->n_bytes;
@@ -184,7 +201,7 @@ static uint64_t line_up(fr_builder *builder, uint64_t begin)
 
 /* Places blocks in the same memory where their lives allow it. */
 static fr_status share_memory(fr_builder *builder, uint64_t begin,
-                              uint64_t *end, fr_err *err)
+                              bool is_on_host, uint64_t *end, fr_err *err)
 {
     fr_pack_item *items = calloc(builder->blocks.n + 1, sizeof *items);
     uint64_t top = 0;
@@ -193,7 +210,7 @@ static fr_status share_memory(fr_builder *builder, uint64_t begin,
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < builder->blocks.n; i++) {
         const builder_block *block = &builder->blocks.items[i];
-        if (is_transient(block))
+        if (is_transient(block, is_on_host))
             items[n_items++] = (fr_pack_item){.n_bytes = block->n_bytes,
                                               .first = block->first_call,
                                               .last = block->last_call};
@@ -202,7 +219,7 @@ static fr_status share_memory(fr_builder *builder, uint64_t begin,
     n_items = 0;
     for (size_t i = 0; status == FR_OK && i < builder->blocks.n; i++) {
         builder_block *block = &builder->blocks.items[i];
-        if (is_transient(block))
+        if (is_transient(block, is_on_host))
             block->offset_bytes = begin + items[n_items++].offset_bytes;
     }
     *end = begin + top;
@@ -210,14 +227,15 @@ static fr_status share_memory(fr_builder *builder, uint64_t begin,
     return status;
 }
 
-static fr_status place_blocks(fr_builder *builder, fr_err *err)
+static fr_status place_blocks(fr_builder *builder, uint64_t begin,
+                              bool is_on_host, uint64_t *n_bytes, fr_err *err)
 {
-    uint64_t end, bottom = place_persistent(builder);
+    uint64_t end, bottom = place_persistent(builder, begin, is_on_host);
     if (builder->is_apart)
-        end = line_up(builder, bottom);
+        end = line_up(builder, bottom, is_on_host);
     else
-        FR_TRY(share_memory(builder, bottom, &end, err));
-    builder->slab_bytes = to_page(end);
+        FR_TRY(share_memory(builder, bottom, is_on_host, &end, err));
+    *n_bytes = to_page(end) - begin;
     return FR_OK;
 }
 
@@ -418,12 +436,13 @@ static fr_status order_calls(fr_builder *builder, fr_err *err)
 }
 
 /* Neighbouring persistent blocks of one kind become one. */
-static uint32_t merge_blocks(const fr_builder *builder, fr_block *out)
+static uint32_t merge_blocks(const fr_builder *builder, bool is_on_host,
+                             fr_block *out)
 {
     uint32_t n = 0, n_calls = (uint32_t)builder->calls.n;
     for (size_t i = 0; i < builder->blocks.n; i++) {
         const builder_block *block = &builder->blocks.items[i];
-        if (block->n_bytes == 0 ||
+        if (block->n_bytes == 0 || block->is_on_host != is_on_host ||
             (!block->is_persistent && block->first_call == 0))
             continue;
         fr_block *last = n > 0 ? &out[n - 1] : NULL;
@@ -475,19 +494,25 @@ fr_status fr_builder_finish(fr_builder *builder, fr_rank_program *out,
 {
     if (builder->is_out_of_memory)
         return fr_fail_no_memory(err);
-    FR_TRY(place_blocks(builder, err));
+    FR_TRY(place_blocks(builder, 0, false, &builder->slab_bytes, err));
+    if (builder->n_host_blocks > 0)
+        FR_TRY(place_blocks(builder, builder->slab_bytes, true,
+                            &builder->host_bytes, err));
     FR_TRY(order_calls(builder, err));
     fr_rank_program made = *out;
     made.calls = malloc((builder->calls.n + 1) * sizeof *made.calls);
     made.deps = malloc((builder->deps.n + 1) * sizeof *made.deps);
     made.bases = malloc((builder->uses.n + 1) * sizeof *made.bases);
     made.blocks = malloc((builder->blocks.n + 1) * sizeof *made.blocks);
+    made.host_blocks =
+        malloc((builder->n_host_blocks + 1) * sizeof *made.host_blocks);
     if (made.calls == NULL || made.deps == NULL || made.bases == NULL ||
-        made.blocks == NULL) {
+        made.blocks == NULL || made.host_blocks == NULL) {
         free(made.calls);
         free(made.deps);
         free(made.bases);
         free(made.blocks);
+        free(made.host_blocks);
         return fr_fail_no_memory(err);
     }
     made.n_bases = 0;
@@ -498,8 +523,12 @@ fr_status fr_builder_finish(fr_builder *builder, fr_rank_program *out,
                builder->deps.n * sizeof *made.deps);
     made.n_calls = (uint32_t)builder->calls.n;
     made.n_deps = (uint32_t)builder->deps.n;
-    made.n_blocks = merge_blocks(builder, made.blocks);
+    made.n_blocks = merge_blocks(builder, false, made.blocks);
+    made.n_host_blocks = builder->n_host_blocks > 0
+                             ? merge_blocks(builder, true, made.host_blocks)
+                             : 0;
     made.slab_bytes = builder->slab_bytes;
+    made.host_bytes = builder->host_bytes;
     *out = made;
     return FR_OK;
 }

@@ -17,6 +17,7 @@
 typedef struct fr_builder fr_builder;
 
 #define FR_BLOCK_NONE UINT32_MAX
+enum { FR_BLOCK_ALIGN = 64 }; /* bytes */
 
 FR_CHECKED fr_status fr_builder_create(fr_builder **out, fr_err *err);
 void fr_builder_destroy(fr_builder *builder);
@@ -37,6 +38,9 @@ void fr_builder_set_apart(fr_builder *builder);
  */
 uint32_t fr_builder_add_block(fr_builder *builder, fr_memory_kind kind,
                               bool is_persistent, uint64_t n_bytes);
+/* The same in the host's memory, whose addresses follow those of the slab. */
+uint32_t fr_builder_add_host_block(fr_builder *builder, fr_memory_kind kind,
+                                   bool is_persistent, uint64_t n_bytes);
 void fr_builder_align_page(fr_builder *builder);
 
 /* Appends a call; the functions below are about the last one. */
@@ -71,7 +75,7 @@ void fr_builder_interleave(fr_builder *builder, uint32_t first, uint32_t middle,
  * nobody waits for that: a send in flight keeps its data. */
 void fr_builder_keep(fr_builder *builder, uint32_t block);
 
-/* Fills calls, deps, blocks and slab_bytes of *out, which owns them. */
+/* Fills calls, deps, blocks and their bytes of *out, which owns them. */
 FR_CHECKED fr_status fr_builder_finish(fr_builder *builder,
                                        fr_rank_program *out, fr_err *err);
 

@@ -22,7 +22,7 @@ typedef struct builder_block {
     uint64_t n_bytes, offset_bytes;
     uint32_t first_call, last_call; /* from 1 */
     fr_memory_kind kind;
-    bool is_persistent, is_page_aligned;
+    bool is_persistent, is_page_aligned, is_on_host;
     uint32_t writer;    /* last call that wrote */
     lane_marks readers; /* last reader of each lane since then */
     lane_marks users;   /* last user of each lane */
@@ -63,7 +63,8 @@ struct fr_builder {
     fr_vec(dead_range) dead; /* ascending, disjoint */
     fr_vec(uint32_t) deps;
     fr_vec(lane_marks) clocks; /* [calls + 1]: what is done once it is done */
-    uint64_t slab_bytes;
+    uint64_t slab_bytes, host_bytes;
+    uint32_t n_host_blocks;
     bool is_next_page_aligned, is_out_of_memory;
     bool is_apart; /* no two blocks share memory */
 };

@@ -142,6 +142,7 @@ const char *fr_space_name(fr_space space)
         [FR_SPACE_PIECE_IN] = "piece_in",
         [FR_SPACE_PIECE_OUT] = "piece_out",
         [FR_SPACE_CARRY] = "carry",
+        [FR_SPACE_HOST] = "host",
     };
     return (unsigned)space < FR_SPACE_N ? names[space] : "?";
 }

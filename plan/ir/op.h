@@ -85,7 +85,8 @@ typedef enum fr_op_pass {
 
 enum {
     FR_INSTR_HOST = 1 << 15, /* on the host's processor, with what lies in the
-                                host's memory: OPT_STEP without its state */
+                                host's memory: OPT_STEP of a copy of the
+                                parameters, which HOST_COPY then takes back */
     FR_INSTR_RMS = 1 << 0,
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,

@@ -31,6 +31,8 @@ typedef enum fr_space {
     FR_SPACE_PIECE_OUT, /* ... and one that arrives */
     FR_SPACE_CARRY,     /* what the calls of one layer hand to each other: parts
                            of a ring; forward to the second part of backward */
+    FR_SPACE_HOST,      /* the host's memory, behind the slab: what waits there
+                           or, of the optimizer, stays there */
     FR_SPACE_N
 } fr_space;
 

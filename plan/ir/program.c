@@ -19,6 +19,7 @@ void fr_program_destroy(fr_program *program)
         free(rank_program->deps);
         free(rank_program->bases);
         free(rank_program->blocks);
+        free(rank_program->host_blocks);
         free(rank_program->tensors);
     }
     free(program->rank_programs);
@@ -218,7 +219,8 @@ bool fr_segment_is_evaluated(const fr_program *program,
             has_tokens = has_tokens || space == FR_SPACE_TOKENS;
             is_of_gradients = is_of_gradients || space == FR_SPACE_GRAD ||
                               space == FR_SPACE_WIRE ||
-                              space == FR_SPACE_ERROR || space == FR_SPACE_OPT;
+                              space == FR_SPACE_ERROR ||
+                              space == FR_SPACE_OPT || space == FR_SPACE_HOST;
         }
     }
     return has_tokens || !is_of_gradients;

@@ -63,15 +63,17 @@ static fr_status convert_rank(fr_shard_reader *reader,
                               fr_err *err)
 {
     const int64_t n_done = fr_shard_reader_manifest(reader)->n_steps_done;
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
     char path[FR_CHECKPOINT_PATH];
     fr_shard shard = {0};
     fr_status status = fr_shard_plan(program, rank, &shard, err);
 
     fr_shard_path(dir, n_done, rank, path);
     if (status == FR_OK)
-        status = write_shard(reader, &shard, rank, path,
-                             fr_program_of_rank(program, rank)->slab_bytes,
-                             &out->hash, err);
+        status =
+            write_shard(reader, &shard, rank, path,
+                        rank_program->slab_bytes + rank_program->host_bytes,
+                        &out->hash, err);
     out->n_bytes = fr_shard_bytes(&shard);
     fr_shard_release(&shard);
     return status;

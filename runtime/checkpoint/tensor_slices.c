@@ -54,7 +54,7 @@ static fr_status list_updates(const fr_program *program, int64_t rank,
             .first =
                 fr_instr_range_first(instr, context.coordinate[instr->axis]),
             .n = instr->range.n,
-            .weight_bytes = place_of(&context, &at, FR_OPT_STEP_W),
+            .weight_bytes = fr_updated_bytes(&context, at.call, instr),
             .state_bytes =
                 has_state ? place_of(&context, &at, FR_OPT_STEP_OPT) : 0,
             .element_bytes = fr_instr_ref_bytes(instr, FR_OPT_STEP_W,

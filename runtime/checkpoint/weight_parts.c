@@ -1,7 +1,14 @@
 /* weight_parts.c: see weight_parts.h. */
 #include "runtime/checkpoint/weight_parts.h"
 
-#include "runtime/run/rank_context.h"
+uint64_t fr_updated_bytes(const fr_rank_context *rank, const fr_call *call,
+                          const fr_instr *instr)
+{
+    bool is_on_host = (instr->flags & FR_INSTR_HOST) != 0;
+    return fr_call_operand_bytes(
+        rank->rank_program, call, is_on_host ? instr + 1 : instr,
+        rank->coordinate, is_on_host ? FR_HOST_COPY_BUFFER : FR_OPT_STEP_W);
+}
 
 /* Each step of the optimizer updates a part that no other one does. */
 static fr_status list_shards(const fr_program *program, int64_t rank,
@@ -13,13 +20,10 @@ static fr_status list_shards(const fr_program *program, int64_t rank,
                         .rank_program = context.rank_program};
     while (fr_instr_walk_next(&at)) {
         const fr_instr *instr = at.instr;
-        const fr_ref *w = &instr->ref[FR_OPT_STEP_W];
         if (instr->op != FR_OP_OPT_STEP)
             continue;
         const fr_weight_part part = {
-            .offset_bytes =
-                fr_call_base_bytes(context.rank_program, at.call, w->space) +
-                w->offset_bytes,
+            .offset_bytes = fr_updated_bytes(&context, at.call, instr),
             .first =
                 fr_instr_range_first(instr, context.coordinate[instr->axis]),
             .n = instr->range.n};

@@ -6,7 +6,7 @@
 #define FR_RUNTIME_CHECKPOINT_WEIGHT_PARTS_H
 
 #include "core/base/vec.h"
-#include "plan/ir/program.h"
+#include "runtime/run/rank_context.h"
 
 typedef struct fr_weight_part {
     uint64_t offset_bytes; /* in the slab */
@@ -14,6 +14,11 @@ typedef struct fr_weight_part {
 } fr_weight_part;
 
 typedef fr_vec(fr_weight_part) fr_weight_parts;
+
+/* Where the parameters that an OPT_STEP updates lie in the slab; with flag HOST
+ * its own operand is a copy of them, and the HOST_COPY behind it has them. */
+uint64_t fr_updated_bytes(const fr_rank_context *rank, const fr_call *call,
+                          const fr_instr *instr);
 
 /* Appends the parts; fr_vec_release(out) frees, also after a failure. */
 FR_CHECKED fr_status fr_weight_parts_list(const fr_program *program,

@@ -19,52 +19,15 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
         it->tokens_bytes += fr_gpu_tokens_bytes(instr);
 }
 
-/*
- * What a copy takes away waits for the copy back of the same layer,
- * micro-batch and chunk: they share a place in host memory.
- */
-static void place_host_copy(fr_gpu_interpreter *it, uint32_t i_call,
-                            uint64_t n_bytes, bool is_out)
-{
-    const fr_call *call = &it->rank.rank_program->calls[i_call];
-
-    if (is_out) {
-        it->calls[i_call].host_bytes = it->host_store_bytes;
-        it->host_store_bytes += n_bytes;
-        return;
-    }
-    for (uint32_t i = i_call; i-- > 0;) {
-        const fr_call *other = &it->rank.rank_program->calls[i];
-        const fr_segment *segment = fr_rank_segment(&it->rank, i);
-        const fr_instr *instr = &it->rank.program->instrs[segment->first_instr];
-        if (instr->op == FR_OP_HOST_COPY && instr->copy.is_to_host &&
-            other->layer == call->layer && other->chunk == call->chunk &&
-            other->micro_batch == call->micro_batch) {
-            it->calls[i_call].host_bytes = it->calls[i].host_bytes;
-            return;
-        }
-    }
-}
-
 static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
 {
     const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
-    uint64_t n_copied = 0;
-    bool is_out = false;
 
     it->calls[i_call].first_instr = it->n_instrs;
-    it->calls[i_call].host_bytes = it->tokens_bytes;
-    for (uint32_t i = 0; i < segment->n_instrs; i++) {
-        const fr_instr *instr =
-            &it->rank.program->instrs[segment->first_instr + i];
-        count_instr(it, instr, segment->lane);
-        if (instr->op != FR_OP_HOST_COPY)
-            continue;
-        n_copied += (uint64_t)instr->copy.n_bytes;
-        is_out = instr->copy.is_to_host != 0;
-    }
-    if (n_copied > 0)
-        place_host_copy(it, i_call, n_copied, is_out);
+    it->calls[i_call].tokens_bytes = it->tokens_bytes;
+    for (uint32_t i = 0; i < segment->n_instrs; i++)
+        count_instr(it, &it->rank.program->instrs[segment->first_instr + i],
+                    segment->lane);
 }
 
 static fr_status lay_out_comms(fr_gpu_interpreter *it, fr_err *err)
@@ -187,9 +150,10 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     it->tokens_ahead = malloc(it->tokens_bytes + 1);
     if (it->tokens_ahead == NULL)
         return fr_fail_no_memory(err);
-    if (it->host_store_bytes > 0)
-        FR_TRY(driver->alloc_host(it->gpu, it->host_store_bytes, &store, err));
-    it->host_store = store;
+    if (it->rank.rank_program->host_bytes > 0)
+        FR_TRY(driver->alloc_host(it->gpu, it->rank.rank_program->host_bytes,
+                                  &store, err));
+    it->host = store;
     if (it->options.watch.on_gradients == NULL)
         return FR_OK;
     it->gradients =
@@ -275,7 +239,7 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
             it->place.system->kernels_destroy(it->lanes[lane].kernels);
     driver->free_host(it->gpu, it->pinned);
     driver->free_host(it->gpu, it->tokens);
-    driver->free_host(it->gpu, it->host_store);
+    driver->free_host(it->gpu, it->host);
     driver->free(it->gpu, it->device_step);
     free(it->tokens_ahead);
     free(it->gradients);

@@ -11,9 +11,15 @@
 static void resolve(const fr_gpu_interpreter *it, uint32_t i_call,
                     const fr_instr *instr, void *ptr[FR_INSTR_REFS])
 {
+    const unsigned char *slab_end = (const unsigned char *)it->place.slab +
+                                    it->rank.rank_program->slab_bytes;
+
     fr_call_operands(it->rank.rank_program,
                      &it->rank.rank_program->calls[i_call], instr,
                      it->rank.coordinate, it->place.slab, ptr);
+    for (int i = 0; i < FR_INSTR_REFS; i++)
+        if (instr->ref[i].space == FR_SPACE_HOST)
+            ptr[i] = it->host + ((unsigned char *)ptr[i] - slab_end);
 }
 
 static float widen(uint16_t bf16)
@@ -195,23 +201,30 @@ static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
 }
 
 static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
-                              const fr_instr *instr, void *memory,
-                              uint64_t *host_bytes, fr_err *err)
+                              const fr_instr *instr, void *const *ptr,
+                              uint64_t *tokens_bytes, fr_err *err)
 {
-    bool is_load = instr->op == FR_OP_LOAD_TOKENS;
-    uint64_t n_bytes =
-        is_load ? fr_gpu_tokens_bytes(instr) : (uint64_t)instr->copy.n_bytes;
-    unsigned char *host = (is_load ? it->tokens : it->host_store) + *host_bytes;
-    bool is_out = !is_load && instr->copy.is_to_host != 0;
+    uint64_t n_bytes = (uint64_t)instr->copy.n_bytes;
+    const void *from;
 
-    *host_bytes += n_bytes;
-    return it->driver->copy(it->gpu, stream, is_out ? (void *)host : memory,
-                            is_out ? memory : (void *)host, n_bytes, err);
+    if (instr->op == FR_OP_HOST_COPY) {
+        bool is_out = instr->copy.is_to_host != 0;
+        return it->driver->copy(
+            it->gpu, stream,
+            ptr[is_out ? FR_HOST_COPY_HOST : FR_HOST_COPY_BUFFER],
+            ptr[is_out ? FR_HOST_COPY_BUFFER : FR_HOST_COPY_HOST], n_bytes,
+            err);
+    }
+    n_bytes = fr_gpu_tokens_bytes(instr);
+    from = it->tokens + *tokens_bytes;
+    *tokens_bytes += n_bytes;
+    return it->driver->copy(it->gpu, stream, ptr[FR_LOAD_TOKENS_TOKENS], from,
+                            n_bytes, err);
 }
 
 static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
                                uint32_t i_call, uint32_t i_instr,
-                               uint64_t *host_bytes, fr_err *err)
+                               uint64_t *tokens_bytes, fr_err *err)
 {
     const fr_instr *instr = &it->rank.program->instrs[i_instr];
     fr_gpu_stream stream = it->lanes[lane].stream;
@@ -221,7 +234,7 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
     if (fr_instr_communicates(instr))
         return communicate(it, lane, i_instr, ptr, err);
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
-        return input_output(it, stream, instr, ptr[0], host_bytes, err);
+        return input_output(it, stream, instr, ptr, tokens_bytes, err);
     if (it->is_noted && instr->op == FR_OP_OPT_STEP)
         FR_TRY(note_gradients(it, i_call, instr, ptr, err));
     return launch_kernel(it, lane, instr, ptr, err);
@@ -235,7 +248,7 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     const fr_gpu_driver *driver = it->driver;
     fr_lane lane = (fr_lane)segment->lane;
     fr_gpu_stream stream = it->lanes[lane].stream;
-    uint64_t host_bytes = call->host_bytes;
+    uint64_t tokens_bytes = call->tokens_bytes;
 
     /* The mark stands before the wait, so that of two lanes that hang the
      * earlier call is named. */
@@ -252,7 +265,7 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
         if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[0], stream, err));
         FR_TRY(enqueue_instr(it, lane, i_call, segment->first_instr + i,
-                             &host_bytes, err));
+                             &tokens_bytes, err));
         if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[1], stream, err));
     }

@@ -14,7 +14,7 @@ typedef struct fr_gpu_call {
     fr_gpu_event *done;           /* NULL: no other lane waits for it */
     uint32_t first_instr;         /* number of its first instruction in a step:
                                      index of the trace's events */
-    uint64_t host_bytes; /* LOAD_TOKENS, HOST_COPY: its place in host memory */
+    uint64_t tokens_bytes;        /* LOAD_TOKENS: its place among the tokens */
 } fr_gpu_call;
 
 /* A communication of a lane: what its marks mean. */
@@ -66,9 +66,8 @@ struct fr_gpu_interpreter {
     unsigned char *tokens;       /* page-locked: of the step that runs */
     unsigned char *tokens_ahead; /* of the next one, ordinary memory */
     uint64_t tokens_bytes;
-    int64_t i_ahead;           /* step of tokens_ahead, -1: none */
-    unsigned char *host_store; /* page-locked: what HOST_COPY took away */
-    uint64_t host_store_bytes;
+    int64_t i_ahead;     /* step of tokens_ahead, -1: none */
+    unsigned char *host; /* page-locked: the program's host blocks */
     fr_gpu_event *begin;
     fr_gpu_graph *graph;
     int64_t n_steps;   /* done so far */

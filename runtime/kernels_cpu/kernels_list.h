@@ -44,6 +44,7 @@
 
 /* Those that no GPU has yet. */
 #define FR_KERNEL_CPU_LIST(X)                                                  \
+    X(HOST_COPY, host_copy)                                                    \
     X(DROPOUT_ADD, dropout_add)                                                \
     X(DROPOUT_BWD, dropout_bwd)                                                \
     X(PACK_HEADS, pack_heads)                                                  \

@@ -90,17 +90,33 @@ void fr_kernel_zero(const fr_kernel_call *call)
     }
 }
 
-void fr_kernel_copy(const fr_kernel_call *call)
+static void copy_bytes(const fr_kernel_call *call, void *to, const void *from)
 {
     int64_t n_bytes = call->instr->copy.n_bytes;
-    const char *src = call->ptr[FR_COPY_SRC];
-    char *dst = call->ptr[FR_COPY_DST];
+    const char *src = from;
+    char *dst = to;
 #pragma omp parallel num_threads(fr_team(call, n_bytes / 4))
     {
         fr_range part = fr_range_mine(n_bytes, 64);
         memcpy(dst + part.first, src + part.first,
                (size_t)(part.last - part.first));
     }
+}
+
+void fr_kernel_copy(const fr_kernel_call *call)
+{
+    copy_bytes(call, call->ptr[FR_COPY_DST], call->ptr[FR_COPY_SRC]);
+}
+
+/* Here both lie in the memory of the one host. */
+void fr_kernel_host_copy(const fr_kernel_call *call)
+{
+    void *buffer = call->ptr[FR_HOST_COPY_BUFFER],
+         *host = call->ptr[FR_HOST_COPY_HOST];
+    if (call->instr->copy.is_to_host)
+        copy_bytes(call, host, buffer);
+    else
+        copy_bytes(call, buffer, host);
 }
 
 void fr_kernel_add(const fr_kernel_call *call)

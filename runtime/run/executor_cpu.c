@@ -16,6 +16,7 @@ typedef struct cpu_executor {
     fr_interpreter *interpreter;
     fr_cores cores;
     fr_core_mask previous_cores;
+    bool has_copies; /* take_copies() */
 } cpu_executor;
 
 static void cpu_close(fr_executor *executor)
@@ -37,7 +38,9 @@ static fr_status cpu_open(fr_executor *executor, fr_err *err)
     fr_cores_pin(&self->cores, &self->previous_cores);
     executor->is_oversubscribed = self->cores.is_crowded;
     return transport->ops->open_slab(transport,
-                                     executor->rank_program->slab_bytes, err);
+                                     executor->rank_program->slab_bytes +
+                                         executor->rank_program->host_bytes,
+                                     err);
 }
 
 /*
@@ -210,11 +213,40 @@ static fr_status cpu_fill(fr_executor *executor, fr_err *err)
     return status;
 }
 
+/* An optimizer on the host steps on copies of the parameters, which begin as
+ * these are before the first step, filled or from a checkpoint. */
+static fr_status take_copies(const fr_executor *executor, fr_err *err)
+{
+    fr_rank_context rank;
+    fr_instr_walk at = {.program = executor->program,
+                        .rank_program = executor->rank_program};
+
+    FR_TRY(fr_rank_context_init(executor->program, executor->transport->rank,
+                                NULL, &rank, err));
+    while (fr_instr_walk_next(&at)) {
+        void *ptr[FR_INSTR_REFS];
+        if (at.instr->op != FR_OP_OPT_STEP ||
+            (at.instr->flags & FR_INSTR_HOST) == 0)
+            continue;
+        fr_call_operands(rank.rank_program, at.call, at.instr, rank.coordinate,
+                         slab_of(executor), ptr);
+        memcpy(ptr[FR_OPT_STEP_W],
+               slab_of(executor) + fr_updated_bytes(&rank, at.call, at.instr),
+               fr_instr_ref_bytes(at.instr, FR_OPT_STEP_W, 1));
+    }
+    return FR_OK;
+}
+
 static fr_status cpu_step(fr_executor *executor, int64_t i_step, bool is_traced,
                           double *step_s, fr_err *err)
 {
-    return fr_interpreter_step(((cpu_executor *)executor)->interpreter, i_step,
-                               is_traced, step_s, err);
+    cpu_executor *self = (cpu_executor *)executor;
+
+    if (!self->has_copies)
+        FR_TRY(take_copies(executor, err));
+    self->has_copies = true;
+    return fr_interpreter_step(self->interpreter, i_step, is_traced, step_s,
+                               err);
 }
 
 static const fr_step_scalars *cpu_scalars(const fr_executor *executor)

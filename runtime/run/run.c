@@ -319,8 +319,10 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
 {
     fr_transport *transport = r->transport;
     fr_executor *executor = r->executor;
-    uint64_t mine[3] = {0, executor->baseline_bytes,
-                        r->rank_program->slab_bytes};
+    uint64_t mine[3] = {
+        0, executor->baseline_bytes,
+        r->rank_program->slab_bytes +
+            (r->backend->is_host_memory ? r->rank_program->host_bytes : 0)};
     uint64_t(*all)[3] = calloc((size_t)transport->world, sizeof mine);
 
     if (all == NULL)

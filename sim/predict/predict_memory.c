@@ -117,6 +117,12 @@ static void set_allocated(uint64_t allocated_bytes, uint64_t workspaces_bytes,
                            workspaces_bytes;
 }
 
+/* The host's memory is the processor's too. */
+static uint64_t on_cpu_bytes(const fr_rank_program *rank_program)
+{
+    return rank_program->slab_bytes + rank_program->host_bytes;
+}
+
 /*
  * The rank with the least headroom.  The slab is exact by construction; what
  * the process uses besides is measured and varies.
@@ -134,7 +140,7 @@ static fr_status predict_slab(const fr_replay_context *context,
         const fr_rank_program *other =
             &layout->program->rank_programs[layout->stage_of_rank[rank]];
         uint64_t capacity = capacity_of(layout, rank);
-        double headroom = (double)capacity - (double)other->slab_bytes;
+        double headroom = (double)capacity - (double)on_cpu_bytes(other);
         if (headroom < least) {
             least = headroom;
             rank_program = other;
@@ -145,9 +151,9 @@ static fr_status predict_slab(const fr_replay_context *context,
     uint64_t baseline =
         fr_cost_baseline_bytes(costs, fr_plan_world(&layout->program->plan));
     FR_TRY(live_peak(rank_program, &stage, err));
-    set_allocated(rank_program->slab_bytes, 0, &stage);
-    stage.reserved_bytes = rank_program->slab_bytes;
-    stage.device_bytes = rank_program->slab_bytes + baseline;
+    set_allocated(on_cpu_bytes(rank_program), 0, &stage);
+    stage.reserved_bytes = on_cpu_bytes(rank_program);
+    stage.device_bytes = on_cpu_bytes(rank_program) + baseline;
     set_stage(&stage, out);
     set_fits(capacity_bytes, baseline_rel_err * (double)baseline + 1, out);
     return FR_OK;

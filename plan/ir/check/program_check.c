@@ -122,9 +122,24 @@ static const char *wrong_call(const fr_program *program,
         return "bases out of range";
     for (uint32_t i = 0; i < n_bases; i++)
         if (rank_program->bases[call->first_base + i] >
-            rank_program->slab_bytes)
+            rank_program->slab_bytes + rank_program->host_bytes)
             return "a base lies outside the slab";
     return NULL;
+}
+
+static void check_block(const fr_rank_program *rank_program,
+                        const fr_block *block, uint64_t begin, uint64_t end,
+                        check_report *report)
+{
+    if (block->kind >= FR_MEMORY_N || block->first_call > block->last_call ||
+        block->last_call >= rank_program->n_calls ||
+        block->offset_bytes < begin || block->offset_bytes > end ||
+        block->n_bytes > end - block->offset_bytes)
+        check_problem(report,
+                      "stage %d block at %llu: kind, life or place is out of "
+                      "range",
+                      rank_program->pp,
+                      (unsigned long long)block->offset_bytes);
 }
 
 static void check_rank_program(const fr_program *program, uint32_t i_stage,
@@ -137,18 +152,12 @@ static void check_rank_program(const fr_program *program, uint32_t i_stage,
             check_problem(report, "stage %u call %u: %s", (unsigned)i_stage,
                           (unsigned)i, wrong);
     }
-    for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
-        const fr_block *block = &rank_program->blocks[i];
-        if (block->kind >= FR_MEMORY_N ||
-            block->first_call > block->last_call ||
-            block->last_call >= rank_program->n_calls ||
-            block->offset_bytes > rank_program->slab_bytes ||
-            block->n_bytes > rank_program->slab_bytes - block->offset_bytes)
-            check_problem(report,
-                          "stage %u block %u: kind, life or place is out of "
-                          "range",
-                          (unsigned)i_stage, (unsigned)i);
-    }
+    const uint64_t slab = rank_program->slab_bytes;
+    for (uint32_t i = 0; i < rank_program->n_blocks; i++)
+        check_block(rank_program, &rank_program->blocks[i], 0, slab, report);
+    for (uint32_t i = 0; i < rank_program->n_host_blocks; i++)
+        check_block(rank_program, &rank_program->host_blocks[i], slab,
+                    slab + rank_program->host_bytes, report);
     for (uint32_t i = 0; i < rank_program->n_tensors; i++) {
         const fr_tensor *tensor = &rank_program->tensors[i];
         const fr_tensor *before = i > 0 ? tensor - 1 : NULL;

@@ -134,11 +134,19 @@ static bool is_ordered(const shadow *s, uint32_t other, uint32_t now)
            s->before[now].at[lane_of(s, other)] >= other;
 }
 
+/* Blocks of the host are numbered behind the others. */
+static const fr_block *block_of(const shadow *s, uint32_t i)
+{
+    const fr_rank_program *rank_program = s->rank_program;
+    return i < rank_program->n_blocks
+               ? &rank_program->blocks[i]
+               : &rank_program->host_blocks[i - rank_program->n_blocks];
+}
+
 static bool is_owned(const shadow *s, const cell *c, uint32_t now)
 {
-    return c->block != NO_BLOCK &&
-           s->rank_program->blocks[c->block].first_call < now &&
-           s->rank_program->blocks[c->block].last_call >= now - 1;
+    return c->block != NO_BLOCK && block_of(s, c->block)->first_call < now &&
+           block_of(s, c->block)->last_call >= now - 1;
 }
 
 typedef struct access {
@@ -233,7 +241,11 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
             ? check_group_size(&s->program->plan, instr->shard_axis)
             : n_group;
     uint64_t bytes = fr_instr_ref_bytes(instr, i_ref, (int)n_group);
-    uint64_t slab = s->rank_program->slab_bytes;
+    /* The host's memory follows the slab; what is before it is not its. */
+    uint64_t least =
+        ref->space == FR_SPACE_HOST ? s->rank_program->slab_bytes : 0;
+    uint64_t slab = s->rank_program->slab_bytes +
+                    (least > 0 ? s->rank_program->host_bytes : 0);
     uint64_t begin = fr_call_base_bytes(
         s->rank_program, &s->rank_program->calls[now - 1], ref->space);
     if (ref->space == FR_SPACE_NONE || bytes == 0)
@@ -241,7 +253,8 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
     if (ref->is_sharded && s->is_last)
         begin += (uint64_t)(n_owners - 1) *
                  (instr->shard_bytes >> (ref->is_sharded - 1));
-    if (ref->offset_bytes > slab || begin > slab - ref->offset_bytes ||
+    if (begin < least || ref->offset_bytes > slab ||
+        begin > slab - ref->offset_bytes ||
         bytes > slab - ref->offset_bytes - begin) {
         complain(s, now, "operand outside the slab at", ref->space,
                  begin + ref->offset_bytes, 0);
@@ -258,7 +271,9 @@ static char access_of(const fr_instr *instr, int i_ref)
 {
     char access_kind = fr_op_access((fr_op)instr->op, i_ref);
     if (instr->op == FR_OP_HOST_COPY && access_kind != 0)
-        return instr->copy.is_to_host ? 'r' : 'w';
+        return (instr->copy.is_to_host != 0) == (i_ref == FR_HOST_COPY_BUFFER)
+                   ? 'r'
+                   : 'w';
     return access_kind;
 }
 
@@ -291,7 +306,7 @@ static void run_instr(shadow *s, uint32_t now, const fr_instr *instr)
 /* A block begins to live: nobody else may own its bytes. */
 static void start_block(shadow *s, uint32_t i_block, uint32_t now)
 {
-    const fr_block *block = &s->rank_program->blocks[i_block];
+    const fr_block *block = block_of(s, i_block);
     size_t past;
     if (block->n_bytes == 0)
         return;
@@ -318,14 +333,14 @@ static int compare_u64(const void *va, const void *vb)
     return a < b ? -1 : a > b;
 }
 
-static void walk(shadow *s, const uint64_t *starts)
+static void walk(shadow *s, const uint64_t *starts, uint32_t n_blocks)
 {
     const fr_rank_program *rank_program = s->rank_program;
     uint32_t next = 0;
     for (uint32_t now = 1; now <= rank_program->n_calls; now++) {
         const fr_segment *segment =
             &s->program->segments[rank_program->calls[now - 1].i_segment];
-        while (next < rank_program->n_blocks && starts[next] >> 32 < now)
+        while (next < n_blocks && starts[next] >> 32 < now)
             start_block(s, (uint32_t)starts[next++], now);
         for (uint32_t i = 0; i < segment->n_instrs; i++)
             run_instr(s, now, &s->program->instrs[segment->first_instr + i]);
@@ -345,17 +360,18 @@ void check_memory(const fr_program *program, uint32_t i_stage, bool is_last,
                 .is_last = is_last,
                 .report = report};
     const cell empty = {.block = NO_BLOCK};
-    uint64_t *starts =
-        calloc((size_t)rank_program->n_blocks + 1, sizeof *starts);
+    const uint32_t n_blocks =
+        rank_program->n_blocks + rank_program->n_host_blocks;
+    uint64_t *starts = calloc((size_t)n_blocks + 1, sizeof *starts);
     /* The second cell is the end of the slab and never looked at. */
     if (starts == NULL || fr_vec_push(&s.cells, empty) != FR_OK ||
         !make_clocks(&s)) {
         report->is_out_of_memory = true;
     } else {
-        for (uint32_t i = 0; i < rank_program->n_blocks; i++)
-            starts[i] = (uint64_t)rank_program->blocks[i].first_call << 32 | i;
-        qsort(starts, rank_program->n_blocks, sizeof *starts, compare_u64);
-        walk(&s, starts);
+        for (uint32_t i = 0; i < n_blocks; i++)
+            starts[i] = (uint64_t)block_of(&s, i)->first_call << 32 | i;
+        qsort(starts, n_blocks, sizeof *starts, compare_u64);
+        walk(&s, starts, n_blocks);
     }
     free(starts);
     free(s.before);

@@ -10,15 +10,25 @@
  * ZeRO-Offload (Ren et al., ATC 2021, arXiv 2101.06840) is the model for the
  * optimizer: gradients out, the step on the host, parameters back.
  */
+#include "plan/codec/optimizer.h"
 #include "plan/lower/step/lower_step.h"
 
-static void copy(lower_rank *rank, fr_space space, uint64_t n_bytes,
-                 bool is_out)
+static void copy(lower_rank *rank, fr_space space, uint64_t at,
+                 uint64_t n_bytes, bool is_out)
 {
     fr_instr *instr = lower_emit(rank->context, FR_OP_HOST_COPY);
     instr->copy.n_bytes = (int64_t)n_bytes;
     instr->copy.is_to_host = is_out;
     instr->ref[FR_HOST_COPY_BUFFER] = lower_ref(space, 0);
+    instr->ref[FR_HOST_COPY_HOST] = lower_ref(FR_SPACE_HOST, at);
+}
+
+static uint64_t kept_bytes(const lower_rank *rank, int32_t layer,
+                           bool has_saved)
+{
+    const lower_context *context = rank->context;
+    return lower_stream_bytes(context, layer) +
+           (has_saved ? lower_kind_of(context, layer)->saved.n_bytes : 0);
 }
 
 /* One segment per direction and shape of what is kept. */
@@ -36,9 +46,9 @@ static uint32_t layer_segment(lower_rank *rank, int32_t layer, bool has_saved,
         FR_LANE_IO, is_out ? "offload" : "fetch", &is_new);
     if (!is_new)
         return i_segment;
-    copy(rank, FR_SPACE_INPUT, input, is_out);
+    copy(rank, FR_SPACE_INPUT, 0, input, is_out);
     if (saved > 0)
-        copy(rank, FR_SPACE_SAVED, saved, is_out);
+        copy(rank, FR_SPACE_SAVED, input, saved, is_out);
     return i_segment;
 }
 
@@ -65,6 +75,10 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i)
         fr_builder_bind(rank->builder, FR_SPACE_SAVED, rank->blocks[at].saved,
                         'r');
     rank->blocks[at].is_offloaded = true;
+    rank->blocks[at].away =
+        fr_builder_add_host_block(rank->builder, FR_MEMORY_ACTIVATIONS, false,
+                                  kept_bytes(rank, layer, has_saved));
+    fr_builder_bind(rank->builder, FR_SPACE_HOST, rank->blocks[at].away, 'w');
     rank->left_kept[0] = rank->blocks[at].input;
     rank->left_kept[1] = rank->blocks[at].saved;
 }
@@ -84,6 +98,7 @@ void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
         lower_add_activation(rank, lower_stream_bytes(context, layer));
     lower_add_call(rank, layer_segment(rank, layer, has_saved, false), layer,
                    task->micro_batch, task->chunk);
+    fr_builder_bind(rank->builder, FR_SPACE_HOST, rank->blocks[at].away, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_INPUT, rank->blocks[at].input, 'w');
     if (has_saved) {
         rank->blocks[at].saved = lower_add_activation(
@@ -94,12 +109,56 @@ void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
     fr_builder_after(rank->builder, rank->gate);
 }
 
+/* ---- the optimizer ------------------------------------------------------- */
+
+/* Bytes of a block for so many. */
+static uint64_t rounded(uint64_t n_bytes)
+{
+    return (n_bytes + FR_BLOCK_ALIGN - 1) / FR_BLOCK_ALIGN * FR_BLOCK_ALIGN;
+}
+
+lower_host_share lower_host_share_of(const lower_rank *rank,
+                                     const lower_bucket *bucket)
+{
+    const lower_context *context = rank->context;
+    lower_host_share share = {
+        .n =
+            fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n)};
+    share.grad_bytes = share.n * lower_element_bytes(context, FR_SPACE_GRAD);
+    share.state = rounded(share.grad_bytes);
+    share.state_bytes = fr_optimizer_resident_bytes(
+        context->job->optimizer, share.n, fr_plan_has_master(context->plan));
+    share.copy = share.state + rounded(share.state_bytes);
+    share.copy_bytes = share.n * lower_element_bytes(context, FR_SPACE_WEIGHT);
+    return share;
+}
+
+void lower_add_host_blocks(lower_rank *rank, lower_bucket *bucket)
+{
+    const lower_host_share share = lower_host_share_of(rank, bucket);
+    fr_builder *builder = rank->builder;
+    bucket->host = fr_builder_add_host_block(builder, FR_MEMORY_GRADIENTS, true,
+                                             share.grad_bytes);
+    (void)fr_builder_add_host_block(builder, FR_MEMORY_OPTIMIZER, true,
+                                    share.state_bytes);
+    (void)fr_builder_add_host_block(builder, FR_MEMORY_PARAMETERS, true,
+                                    share.copy_bytes);
+}
+
+void lower_bind_host_step(lower_rank *rank, const lower_bucket *bucket)
+{
+    fr_builder_bind(rank->builder, FR_SPACE_HOST, bucket->host, 'r');
+    /* State and copy follow the gradients. */
+    fr_builder_use(rank->builder, bucket->host + 1, 'm');
+    fr_builder_use(rank->builder, bucket->host + 2, 'm');
+}
+
 void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
 {
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
-    const uint64_t n =
-        fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n);
+    const lower_host_share share = lower_host_share_of(rank, bucket);
+    const uint64_t n = share.n;
     const uint64_t grad = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t weight = lower_element_bytes(context, FR_SPACE_WEIGHT);
     if (!context->plan->is_optimizer_offloaded)
@@ -108,11 +167,13 @@ void lower_offload_grads(lower_rank *rank, uint32_t i_bucket)
         lower_segment_begin(context, FR_LANE_IO, "grad_offload_%u_%u",
                             (unsigned)rank->stage, (unsigned)i_bucket);
     fr_instr *instr = lower_emit(context, FR_OP_HOST_COPY);
-    instr->copy.n_bytes = (int64_t)(n * grad);
+    instr->copy.n_bytes = (int64_t)share.grad_bytes;
     instr->copy.is_to_host = 1;
     instr->axis = (uint8_t)context->sharding.shard_axis[bucket->is_expert];
     instr->shard_bytes = n * (weight > grad ? weight : grad);
     instr->ref[FR_HOST_COPY_BUFFER] = lower_own(rank, bucket, FR_SPACE_GRAD);
+    instr->ref[FR_HOST_COPY_HOST] = lower_ref(FR_SPACE_HOST, 0);
     lower_add_call(rank, i_segment, -1, -1, -1);
     lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_HOST, bucket->host, 'w');
 }

@@ -40,6 +40,7 @@ typedef struct lower_bucket {
     uint32_t first_unit, n_units, n_pending;
     bool is_tied, is_expert;
     uint32_t opt, error, wire; /* blocks */
+    uint32_t host;             /* the first of an optimizer's on the host */
 } lower_bucket;
 
 /*
@@ -106,6 +107,7 @@ typedef struct lower_blocks {
     uint32_t split; /* between both parts of backward */
     uint32_t late;  /* from forward to the second part of backward */
     bool is_offloaded;
+    uint32_t away; /* in the host's memory */
 } lower_blocks;
 
 typedef struct lower_rank {

@@ -44,7 +44,9 @@ static void add_persistent_blocks(lower_rank *rank)
             context->job->optimizer,
             fr_sharding_part(&context->sharding, bucket->is_expert, bucket->n),
             fr_plan_has_master(plan));
-        if (state > 0 && !plan->is_optimizer_offloaded)
+        if (plan->is_optimizer_offloaded)
+            lower_add_host_blocks(rank, bucket);
+        else if (state > 0)
             bucket->opt = fr_builder_add_block(
                 rank->builder, FR_MEMORY_OPTIMIZER, true, state);
     }

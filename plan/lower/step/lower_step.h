@@ -50,6 +50,21 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i);
 void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i);
 void lower_offload_grads(lower_rank *rank, uint32_t i_bucket);
 
+/* What of a bucket stays there: places in space HOST, whose base is the block
+ * of the gradients. */
+typedef struct lower_host_share {
+    uint64_t n;          /* elements */
+    uint64_t grad_bytes; /* from the base on */
+    uint64_t state, state_bytes;
+    uint64_t copy, copy_bytes; /* of the parameters */
+} lower_host_share;
+
+lower_host_share lower_host_share_of(const lower_rank *rank,
+                                     const lower_bucket *bucket);
+void lower_add_host_blocks(lower_rank *rank, lower_bucket *bucket);
+/* Of the last call: the optimizer's step of the bucket. */
+void lower_bind_host_step(lower_rank *rank, const lower_bucket *bucket);
+
 /* ---- lower_pass_calls.c: a layer's pass in several calls ---- */
 
 /* A layer of a task, as its calls see it. */

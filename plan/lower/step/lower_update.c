@@ -207,6 +207,19 @@ static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
                   lower_element_bytes(context, FR_SPACE_WEIGHT));
     instr->copy.is_to_host = 0;
     instr->ref[FR_HOST_COPY_BUFFER] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
+    instr->ref[FR_HOST_COPY_HOST] =
+        lower_ref(FR_SPACE_HOST, lower_host_share_of(rank, bucket).copy);
+}
+
+/* Of what there is a copy of in the host's memory. */
+static void step_on_host(const lower_rank *rank, const lower_bucket *bucket,
+                         fr_instr *instr)
+{
+    const lower_host_share share = lower_host_share_of(rank, bucket);
+    instr->ref[FR_OPT_STEP_G] = lower_ref(FR_SPACE_HOST, 0);
+    instr->ref[FR_OPT_STEP_W] = lower_ref(FR_SPACE_HOST, share.copy);
+    if (share.state_bytes > 0)
+        instr->ref[FR_OPT_STEP_OPT] = lower_ref(FR_SPACE_HOST, share.state);
 }
 
 /* Calls OPT_NORMS or OPT_STEP of one bucket. */
@@ -229,16 +242,22 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
     instr->flags |= is_on_host ? FR_INSTR_HOST : 0;
     instr->ref[FR_OPT_STEP_G] = lower_own(rank, bucket, FR_SPACE_GRAD);
     instr->ref[FR_OPT_STEP_W] = lower_own(rank, bucket, FR_SPACE_WEIGHT);
-    if (instr->range.opt_bytes > 0 && !is_on_host)
+    if (instr->range.opt_bytes > 0)
         instr->ref[FR_OPT_STEP_OPT] = lower_ref(FR_SPACE_OPT, 0);
+    if (is_on_host)
+        step_on_host(rank, bucket, instr);
     instr->ref[FR_OPT_STEP_STEP] = lower_ref(FR_SPACE_STEP, 0);
     if (n_norms > 0)
         instr->ref[FR_OPT_STEP_NORMS] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
-    if (is_step && is_on_host)
+    if (is_on_host)
         fetch_weights(rank, bucket);
     add_step_call(rank, i_segment, is_step ? 'r' : 'm');
-    lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
     lower_bind_own(rank, bucket, FR_SPACE_WEIGHT, is_step ? 'm' : 'r');
+    if (is_on_host) {
+        lower_bind_host_step(rank, bucket);
+        return;
+    }
+    lower_bind_own(rank, bucket, FR_SPACE_GRAD, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_OPT, bucket->opt, 'm');
     use_main_grads(rank);
 }

@@ -307,6 +307,21 @@ static int count_calls(const fr_program *program, const char *name)
     return n;
 }
 
+/* What the first call that offloads takes away. */
+static double offloaded_bytes(const fr_program *program)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < program->n_segments && sum <= 0; i++) {
+        const fr_segment *segment = &program->segments[i];
+        for (uint32_t k = 0; k < segment->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[segment->first_instr + k];
+            if (instr->op == FR_OP_HOST_COPY)
+                sum += (double)instr->copy.n_bytes;
+        }
+    }
+    return sum;
+}
+
 static void test_offload(void)
 {
     fr_model model = small_model(false);
@@ -326,6 +341,9 @@ static void test_offload(void)
             if (program->instrs[i].op == FR_OP_HOST_COPY)
                 moved += (double)program->instrs[i].dim[0];
         CHECK_NEAR(moved, (4 + 4) * n / 2, 0.004);
+        /* Gradients, two moments, and the parameters that are stepped. */
+        CHECK_NEAR((double)program->rank_programs[0].host_bytes,
+                   (4 + 8 + 4) * n / 2, 0.004);
         fr_program_destroy(program);
     }
     fr_plan_init(&plan);
@@ -337,6 +355,9 @@ static void test_offload(void)
     /* 4 micro-batches x 8 layers. */
     CHECK_INT(count_calls(program, "offload"), 24);
     CHECK_INT(count_calls(program, "fetch"), 24);
+    /* Of a micro-batch 6 layers are away at once. */
+    CHECK_NEAR((double)program->rank_programs[0].host_bytes,
+               6.0 * offloaded_bytes(program), 0.01);
     double kept =
         peak_of(&program->rank_programs[0], FR_MEMORY_ACTIVATIONS, false);
     fr_program_destroy(program);

@@ -11,13 +11,21 @@
 typedef struct base_plan {
     int dp, tp, pp, vpp, zero, recompute, schedule, compressor;
     bool is_sp;
+    double away; /* of the activations, on the host */
+    bool is_optimizer_away;
 } base_plan;
 
 static const base_plan bases[] = {
-    {2, 1, 1, 1, 1, 0, 1, 0, false}, {1, 1, 2, 2, 0, 0, 2, 0, false},
-    {2, 2, 2, 1, 1, 2, 1, 0, true},  {2, 1, 2, 1, 0, 1, 1, 4, false},
-    {2, 1, 4, 1, 0, 0, 0, 1, false}, {4, 1, 1, 1, 2, 0, 1, 0, false},
-    {2, 2, 2, 1, 2, 2, 1, 0, true},
+    {2, 1, 1, 1, 1, 0, 1, 0, false, 0, false},
+    {1, 1, 2, 2, 0, 0, 2, 0, false, 0, false},
+    {2, 2, 2, 1, 1, 2, 1, 0, true, 0, false},
+    {2, 1, 2, 1, 0, 1, 1, 4, false, 0, false},
+    {2, 1, 4, 1, 0, 0, 0, 1, false, 0, false},
+    {4, 1, 1, 1, 2, 0, 1, 0, false, 0, false},
+    {2, 2, 2, 1, 2, 2, 1, 0, true, 0, false},
+    {1, 1, 2, 1, 0, 0, 1, 0, false, 0.7, false},
+    {2, 1, 1, 1, 1, 0, 1, 0, false, 0, true},
+    {2, 1, 1, 1, 3, 0, 1, 0, false, 1, true},
 };
 enum { N_BASES = sizeof bases / sizeof bases[0] };
 
@@ -55,6 +63,8 @@ static fr_program *make(const base_plan *base)
     plan.is_sequence_parallel = base->is_sp;
     plan.micro_batch = 1;
     plan.bucket_bytes = 60000;
+    plan.activation_offload_frac = base->away;
+    plan.is_optimizer_offloaded = base->is_optimizer_away;
     CHECK_OK(fr_lower(&model, &job, &plan, NULL, &program, &err), &err);
     CHECK_OK(fr_program_check(program, NULL, &err), &err);
     return program;
@@ -123,11 +133,22 @@ static void test_dropped_dep(void)
     over_bases(drop_dep, 1.0, "dropped dep");
 }
 
+/* The b-th block, those of the host behind the others; NULL: no more. */
+static fr_block *block_at(const fr_rank_program *rank_program, uint32_t b)
+{
+    if (b < rank_program->n_blocks)
+        return &rank_program->blocks[b];
+    b -= rank_program->n_blocks;
+    return b < rank_program->n_host_blocks ? &rank_program->host_blocks[b]
+                                           : NULL;
+}
+
 static void shrink_block(fr_program *program, tally *t)
 {
+    fr_block *block;
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
-        for (uint32_t b = 0; b < program->rank_programs[c].n_blocks; b++) {
-            fr_block *block = &program->rank_programs[c].blocks[b];
+        for (uint32_t b = 0;
+             (block = block_at(&program->rank_programs[c], b)) != NULL; b++) {
             uint64_t kept = block->n_bytes;
             block->n_bytes -= kept > 4096 ? 1024 : kept / 2;
             count(t, program);
@@ -142,9 +163,10 @@ static void test_shrunk_block(void)
 
 static void shorten_life(fr_program *program, tally *t)
 {
+    fr_block *block;
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
-        for (uint32_t b = 0; b < program->rank_programs[c].n_blocks; b++) {
-            fr_block *block = &program->rank_programs[c].blocks[b];
+        for (uint32_t b = 0;
+             (block = block_at(&program->rank_programs[c], b)) != NULL; b++) {
             /* From the front: lives may be longer than the last use. */
             if (block->is_persistent || block->first_call == block->last_call)
                 continue;
@@ -190,9 +212,13 @@ static void wrong_offset(fr_program *program, tally *t)
             fr_ref *ref = &program->instrs[i].ref[k];
             if (ref->space == FR_SPACE_NONE)
                 continue;
-            ref->offset_bytes += program->rank_programs[0].slab_bytes;
+            const uint64_t n_bytes = program->rank_programs[0].slab_bytes +
+                                     (ref->space == FR_SPACE_HOST
+                                          ? program->rank_programs[0].host_bytes
+                                          : 0);
+            ref->offset_bytes += n_bytes;
             count(t, program);
-            ref->offset_bytes -= program->rank_programs[0].slab_bytes;
+            ref->offset_bytes -= n_bytes;
         }
 }
 
@@ -214,8 +240,8 @@ static uint64_t *base_of(const fr_rank_program *rank_program, uint32_t i_call,
 /* Activations are packed densely, so a shift soon meets foreign memory. */
 static void shifted_base(fr_program *program, tally *t)
 {
-    static const int spaces[] = {FR_SPACE_IN, FR_SPACE_OUT, FR_SPACE_SAVED,
-                                 FR_SPACE_TEMP, FR_SPACE_INPUT};
+    static const int spaces[] = {FR_SPACE_IN,   FR_SPACE_OUT,   FR_SPACE_SAVED,
+                                 FR_SPACE_TEMP, FR_SPACE_INPUT, FR_SPACE_HOST};
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
         for (uint32_t i = 0; i < program->rank_programs[c].n_calls; i++)
             for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++) {
@@ -325,7 +351,9 @@ static void drop_call(fr_program *program, tally *t)
             /* Makes something that somebody reads in this step. */
             if (strncmp(name, "zero", 4) && strncmp(name, "layer_f", 7) &&
                 strncmp(name, "embed_f", 7) && strncmp(name, "recv", 4) &&
-                strncmp(name, "send", 4) && strncmp(name, "load", 4))
+                strncmp(name, "send", 4) && strncmp(name, "load", 4) &&
+                strncmp(name, "offload", 7) && strncmp(name, "fetch", 5) &&
+                strncmp(name, "grad_offload", 12))
                 continue;
             segments[nothing] = segments[kept];
             segments[nothing].n_instrs = 0;

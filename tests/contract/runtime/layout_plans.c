@@ -71,6 +71,7 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
     plan.rank_order = row->order;
     plan.collective = row->collective;
     plan.activation_offload_frac = row->offload_frac;
+    plan.is_optimizer_offloaded = row->is_optimizer_away;
     plan.n_threads = 1;
     int n_layers = 0;
     for (int i = 0; i < 4; i++)

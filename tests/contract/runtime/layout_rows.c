@@ -406,16 +406,15 @@ const layout_row layout_rows[] = {
      .is_llama = true,
      .micro_batch = 2,
      .optimizer = ADAMW,
-     .offload_frac = 0.6,
-     .cpu_refusal = "activations on the host"},
+     .offload_frac = 0.6},
     {.name = "pp2 activations away",
      .pp = 2,
      .micro_batch = 1,
      .optimizer = SGD,
      .schedule = F1B,
-     .offload_frac = 0.5,
-     .cpu_refusal = "activations on the host"},
+     .offload_frac = 0.5},
 #include "tests/contract/runtime/layout_families.inc"
+#include "tests/contract/runtime/layout_offload.inc"
 #include "tests/contract/runtime/layout_precision.inc"
 };
 

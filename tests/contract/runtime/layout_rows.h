@@ -54,6 +54,7 @@ typedef struct layout_row {
     bool has_bf16_grads; /* and the gradients of parameters */
     double dropout;
     double offload_frac;     /* of activations, to the host */
+    bool is_optimizer_away;  /* on the host */
     const char *cpu_refusal; /* part of the reason; NULL: it is trained */
     const char *gpu_refusal;
 } layout_row;

@@ -216,6 +216,42 @@ static void test_negative_control(void)
     CHECK(fabs(sgd->loss[N_STEPS - 1] - adamw->loss[N_STEPS - 1]) > 1e-3);
 }
 
+/* The loss of validation after a step that changes nothing. */
+static double loss_untrained(double dropout)
+{
+    const layout_row row = {.micro_batch = 8,
+                            .is_flash = true,
+                            .dropout = dropout,
+                            .optimizer = FR_OPTIMIZER_SGD};
+    fr_program *program = NULL;
+    fr_run_options options;
+    fr_run_result result = {0};
+    double loss = NAN;
+    fr_err err = {0};
+
+    fr_run_options_init(&options);
+    options.eval_data = "";
+    if (CHECK_OK(lower(&row, NULL, &program, &err), &err)) {
+        program->job.lr = 0;
+        program->job.n_steps = 1;
+        if (CHECK_OK(fr_run(program, &options, NULL, &result, &err), &err) &&
+            CHECK_INT(result.n_evaluations, 1)) {
+            CHECK(result.loss[0] > 1);
+            loss = result.evaluations[0].loss;
+        }
+    }
+    fr_run_result_release(&result);
+    fr_program_destroy(program);
+    return loss;
+}
+
+/* Nothing is dropped where nothing is learned: the same bits as without. */
+static void test_evaluation_drops_nothing(void)
+{
+    if (self.rank == 0)
+        CHECK(loss_untrained(0.4) == loss_untrained(0));
+}
+
 static int start_ranks(char **argv)
 {
     static char path[512];
@@ -241,7 +277,9 @@ static int start_ranks(char **argv)
 int main(int argc, char **argv)
 {
     static const check_test tests[] = {
-        {"layouts", test_layouts}, {"negative_control", test_negative_control}};
+        {"layouts", test_layouts},
+        {"negative_control", test_negative_control},
+        {"evaluation_drops_nothing", test_evaluation_drops_nothing}};
     fr_launch launch;
     int64_t rank = 0;
     fr_err err = {0};
