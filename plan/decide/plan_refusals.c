@@ -165,6 +165,13 @@ REFUSAL(has_tp_overlap)
     return plan->is_tp_overlap;
 }
 
+REFUSAL(overlaps_keys_apart)
+{
+    UNUSED_BUT(plan);
+    return plan->is_tp_overlap && plan->cp > 1 &&
+           plan->cp_kind == FR_CP_ALL_GATHER;
+}
+
 /* ---- precision and memory ------------------------------------------------ */
 
 REFUSAL(is_unfused)
@@ -296,8 +303,11 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(EP_OVERLAP), overlaps_exchanges},
     {"experts split otherwise than the layer", "leave etp out", BOTH,
      BIT(ETP) | BIT(TP), splits_experts_apart},
-    {"tensor-parallel overlap", "leave it out", BOTH, BIT(TP_OVERLAP),
+    {"tensor-parallel overlap, on GPUs", "leave it out", GPU, BIT(TP_OVERLAP),
      has_tp_overlap},
+    {"tensor-parallel overlap before keys that are gathered",
+     "leave it out, or choose another cp-kind", CPU,
+     BIT(TP_OVERLAP) | BIT(CP) | BIT(CP_KIND), overlaps_keys_apart},
     {"attention that keeps its probabilities, on GPUs",
      "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
     {"precisions other than f32 and bf16",

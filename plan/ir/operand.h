@@ -40,13 +40,15 @@ const char *fr_space_name(fr_space space);
 
 /* An operand of an instruction. */
 typedef struct fr_ref {
-    uint8_t space;      /* fr_space; NONE: the operand is absent */
-    uint8_t is_sharded; /* 1: add coordinate(instr.axis) * instr.shard_bytes;
-                           k: that divided by 2^(k-1) */
-    uint8_t reuse_log2; /* log2 of the bytes that its rank touches between
-                           the operand's previous use and this one: what a
-                           cache must hold to still have it; 0: unknown
-                           (fr_program_mark_reuse) */
+    uint8_t space;         /* fr_space; NONE: the operand is absent */
+    uint8_t is_sharded;    /* 1: add coordinate(instr.axis) * instr.shard_bytes;
+                              k: that divided by 2^(k-1) */
+    uint8_t turn, n_turns; /* n_turns > 0: the coordinate is counted round them
+                            from `turn` on: (coordinate - turn) mod n_turns */
+    uint8_t reuse_log2;    /* log2 of the bytes that its rank touches between
+                              the operand's previous use and this one: what a
+                              cache must hold to still have it; 0: unknown
+                              (fr_program_mark_reuse) */
     uint64_t offset_bytes;
 } fr_ref;
 

@@ -46,6 +46,15 @@ static uint8_t owner_axis(const fr_instr *instr)
     return instr->shard_axis != FR_AXIS_NONE ? instr->shard_axis : instr->axis;
 }
 
+/* Which of the shards an operand is, for the rank at a coordinate. */
+static uint64_t shard_of(const fr_ref *ref, int coordinate)
+{
+    return (uint64_t)(ref->n_turns > 0
+                          ? (coordinate + ref->n_turns - ref->turn) %
+                                ref->n_turns
+                          : coordinate);
+}
+
 uint64_t fr_call_operand_bytes(const fr_rank_program *rank_program,
                                const fr_call *call, const fr_instr *instr,
                                const int *coordinate, int i_ref)
@@ -55,7 +64,7 @@ uint64_t fr_call_operand_bytes(const fr_rank_program *rank_program,
         fr_call_base_bytes(rank_program, call, ref->space) + ref->offset_bytes;
 
     if (ref->is_sharded)
-        at += (uint64_t)coordinate[owner_axis(instr)] *
+        at += shard_of(ref, coordinate[owner_axis(instr)]) *
               (instr->shard_bytes >> (ref->is_sharded - 1));
     return at;
 }

@@ -74,7 +74,7 @@ static void add_instr(digest *d, const fr_instr *instr)
     add_double(d, instr->scalar);
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         add(d, instr->ref[i].space);
-        add(d, instr->ref[i].is_sharded);
+        add(d, instr->ref[i].is_sharded + instr->ref[i].turn);
         add(d, instr->ref[i].reuse_log2);
         add(d, instr->ref[i].offset_bytes);
     }

@@ -76,7 +76,9 @@ static const char *wrong_instr(const fr_program *program, const fr_instr *instr)
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         bool is_over = fr_op_access(op, i) == 0;
         bool is_there = instr->ref[i].space != FR_SPACE_NONE;
-        if (instr->ref[i].space >= FR_SPACE_N || instr->ref[i].is_sharded > 4)
+        if (instr->ref[i].space >= FR_SPACE_N || instr->ref[i].is_sharded > 4 ||
+            (instr->ref[i].n_turns > 0 &&
+             instr->ref[i].turn >= instr->ref[i].n_turns))
             return "an operand's space or shard is out of range";
         if (is_over && is_there)
             return "an operand too many";

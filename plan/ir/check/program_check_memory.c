@@ -230,6 +230,15 @@ static void spoil_range(shadow *s, access a)
         s->cells.items[i].is_written = false;
 }
 
+/* Which of the shards the first, or the last, of their owners means. */
+static int64_t shard_of(const shadow *s, const fr_ref *ref, int64_t n_owners)
+{
+    int64_t coordinate = s->is_last ? n_owners - 1 : 0;
+    if (ref->n_turns == 0)
+        return coordinate;
+    return (coordinate - ref->turn + ref->n_turns) % ref->n_turns;
+}
+
 /* The bytes of an operand; false where it is absent or outside the slab. */
 static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
                    access *out)
@@ -250,8 +259,8 @@ static bool locate(shadow *s, uint32_t now, const fr_instr *instr, int i_ref,
         s->rank_program, &s->rank_program->calls[now - 1], ref->space);
     if (ref->space == FR_SPACE_NONE || bytes == 0)
         return false;
-    if (ref->is_sharded && s->is_last)
-        begin += (uint64_t)(n_owners - 1) *
+    if (ref->is_sharded)
+        begin += (uint64_t)shard_of(s, ref, n_owners) *
                  (instr->shard_bytes >> (ref->is_sharded - 1));
     if (begin < least || ref->offset_bytes > slab ||
         begin > slab - ref->offset_bytes ||

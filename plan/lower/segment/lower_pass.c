@@ -151,12 +151,31 @@ static fr_ref column_backward_overlapped(lower_context *context,
  * With is_tp_overlap a product takes the rows of one rank at a time while
  * those of the next are on their way, and its sums go round the same way
  * (Transformer Engine's userbuffers, PyTorch's async TP; Wang et al., ASPLOS
- * 2023, doi 10.1145/3567955.3567959).
+ * 2023, doi 10.1145/3567955.3567959).  What goes round comes from the rank
+ * before, so in turn i the rows of a gather are those of the rank i places
+ * before, and the sums of a scatter those that the rank i + 1 places before
+ * will have in the end.
  */
 static bool is_in_pieces(const lower_context *context)
 {
     return context->pass != NULL && context->plan->is_tp_overlap &&
            context->plan->is_sequence_parallel;
+}
+
+/* The operand of the last instruction is the part of its rank's turn of a
+ * matrix of tp parts of n_bytes. */
+static void place_part(lower_context *context, int i_ref, int64_t turn,
+                       uint64_t n_bytes)
+{
+    fr_instr *instr = &context->instrs.items[context->instrs.n - 1];
+    const int32_t tp = context->plan->tp;
+    if (context->is_out_of_memory)
+        return;
+    instr->shard_axis = FR_AXIS_TP;
+    instr->shard_bytes = n_bytes;
+    instr->ref[i_ref].is_sharded = 1;
+    instr->ref[i_ref].turn = (uint8_t)(turn % tp);
+    instr->ref[i_ref].n_turns = (uint8_t)tp;
 }
 
 static void shift(lower_context *context, uint64_t n, fr_dtype dtype,
@@ -201,9 +220,10 @@ static void gather_product(lower_context *context, const lower_kind *kind,
     for (int64_t i = 0; i < tp; i++) {
         uint8_t next = next_piece(context, i, now, n, dtype);
         lower_pass_compute(context, now, LOWER_NO_PIECE);
-        lower_product_fwd(
-            context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
-            lower_moved(y, (uint64_t)i * lower_bytes(context, part.m, part.n)));
+        lower_product_fwd(context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
+                          y);
+        place_part(context, FR_LINEAR_FWD_Y, i,
+                   lower_bytes(context, part.m, part.n));
         now = next;
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
@@ -225,10 +245,9 @@ static void product_scatter(lower_context *context, const lower_kind *kind,
         uint8_t made = is_last ? LOWER_NO_PIECE : add_piece(context, n_bytes);
         fr_ref y = is_last ? target : lower_ref(FR_SPACE_PIECE_OUT, 0);
         lower_pass_compute(context, LOWER_NO_PIECE, made);
-        lower_product_fwd(
-            context, kind, &part,
-            lower_moved(x, (uint64_t)i * (uint64_t)(part.m * part.k) * width),
-            y);
+        lower_product_fwd(context, kind, &part, x, y);
+        place_part(context, FR_LINEAR_FWD_X, i + 1,
+                   (uint64_t)(part.m * part.k) * width);
         if (i > 0) {
             add_call(context, FR_LANE_COMPUTE, arrived, made, true);
             lower_add(context, lower_ref(FR_SPACE_PIECE_IN, 0), y, n);
@@ -259,12 +278,12 @@ static lower_gradient gather_dgrad(lower_context *context,
     for (int64_t i = 0; i < tp; i++) {
         uint8_t next = next_piece(context, i, now, n, dtype);
         lower_pass_compute(context, now, LOWER_NO_PIECE);
-        lower_product_dgrad(
-            context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
-            lower_moved(dx,
-                        (uint64_t)i * lower_bytes(context, part.m, part.k)));
-        lower_copy(context, lower_ref(FR_SPACE_PIECE_IN, 0),
-                   lower_moved(whole, (uint64_t)i * n_bytes), n_bytes);
+        lower_product_dgrad(context, kind, &part,
+                            lower_ref(FR_SPACE_PIECE_IN, 0), dx);
+        place_part(context, FR_LINEAR_DGRAD_DX, i,
+                   lower_bytes(context, part.m, part.k));
+        lower_copy(context, lower_ref(FR_SPACE_PIECE_IN, 0), whole, n_bytes);
+        place_part(context, FR_COPY_DST, i, n_bytes);
         now = next;
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);

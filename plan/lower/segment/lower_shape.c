@@ -154,8 +154,8 @@ bool lower_is_pass_cut(const lower_context *context)
      * asynchronous tensor parallelism: DTensor redistributes in order, and
      * Inductor's reorder_for_compute_comm_overlap is off. */
     bool is_in_order = (context->target.kernels & LOWER_KERNELS_PYTORCH) != 0;
-    return plan->tp > 1 && !context->target.is_f32 &&
-           (plan->is_tp_overlap || !is_in_order) &&
+    return plan->tp > 1 &&
+           (plan->is_tp_overlap || (!context->target.is_f32 && !is_in_order)) &&
            !context->schedule->is_split && !context->model->is_parallel_block;
 }
 

@@ -64,6 +64,7 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         plan.recompute_parts = row->recompute_parts;
     plan.recompute = row->recompute;
     plan.is_sequence_parallel = row->is_sequence_parallel;
+    plan.is_tp_overlap = row->is_tp_overlap;
     plan.schedule = plan.pp > 1 ? row->schedule : FR_SCHEDULE_1F1B;
     plan.is_overlap = !row->is_serial;
     if (row->bucket_bytes)

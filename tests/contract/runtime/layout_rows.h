@@ -43,7 +43,7 @@ typedef struct layout_row {
     uint32_t recompute_parts; /* 0: the attention */
     int32_t recompute_layers;
     bool is_kept; /* ZeRO 3: gathered weights stay until backward */
-    bool is_sequence_parallel;
+    bool is_sequence_parallel, is_tp_overlap;
     fr_schedule_kind schedule;
     bool is_serial; /* no overlap */
     uint64_t bucket_bytes;
