@@ -147,18 +147,6 @@ REFUSAL(is_expert_parallel)
     return plan->ep > 1;
 }
 
-REFUSAL(overlaps_exchanges)
-{
-    UNUSED_BUT(plan);
-    return plan->is_ep_overlap;
-}
-
-REFUSAL(splits_experts_apart)
-{
-    UNUSED_BUT(plan);
-    return model->n_experts > 0 && plan->etp > 0 && plan->etp != plan->tp;
-}
-
 REFUSAL(has_tp_overlap)
 {
     UNUSED_BUT(plan);
@@ -299,10 +287,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      is_context_parallel},
     {"expert parallel plans, on GPUs", "choose ep 1", GPU, BIT(EP),
      is_expert_parallel},
-    {"exchanges of experts beside other passes", "leave ep-overlap out", BOTH,
-     BIT(EP_OVERLAP), overlaps_exchanges},
-    {"experts split otherwise than the layer", "leave etp out", BOTH,
-     BIT(ETP) | BIT(TP), splits_experts_apart},
     {"tensor-parallel overlap, on GPUs", "leave it out", GPU, BIT(TP_OVERLAP),
      has_tp_overlap},
     {"tensor-parallel overlap before keys that are gathered",

@@ -17,11 +17,10 @@
  *
  * Memory: all buffers are blocks of one slab per rank at static offsets; a
  * block lives from call `first_call` to call `last_call`.  The peak is the
- * slab.  Persistent blocks are zero before the first step (weights apart);
- * of them parameters and optimizer state outlive a step.  An operand lies in
- * one block.  What is offloaded lies in host blocks, behind the slab, which
- * space HOST alone reaches.  All arrays are the program's.  See
- * docs/program.md.
+ * slab.  Persistent blocks are zero before the first step (weights apart); of
+ * them parameters and optimizer state outlive a step.  An operand lies in one
+ * block.  What is offloaded lies in host blocks, behind the slab, which space
+ * HOST alone reaches.  All arrays are the program's.  See docs/program.md.
  */
 #ifndef FR_PLAN_IR_PROGRAM_H
 #define FR_PLAN_IR_PROGRAM_H
@@ -139,8 +138,8 @@ typedef struct fr_rank_program {
     uint32_t *deps;
     uint32_t n_bases;
     uint64_t *bases; /* bytes from the begin of the slab */
-    uint32_t n_blocks;
-    fr_block *blocks;
+    uint32_t n_blocks, n_host_blocks;
+    fr_block *blocks, *host_blocks; /* of the host: slab_bytes and beyond */
     uint32_t n_tensors;
     fr_tensor *tensors;
     uint64_t n_parameters;        /* flat list, padding included */
@@ -148,8 +147,6 @@ typedef struct fr_rank_program {
     uint64_t grad_offset_bytes;   /* ... and that of the gradients */
     uint64_t step_offset_bytes;   /* fr_step_scalars */
     uint64_t slab_bytes;
-    uint32_t n_host_blocks;
-    fr_block *host_blocks; /* offsets from slab_bytes on, host_bytes of them */
     uint64_t host_bytes;
     fr_repeat repeat; /* where program->n_repeats > 0 */
 } fr_rank_program;

@@ -8,6 +8,9 @@ fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
 {
     const int64_t n_replicas =
         plan->zero_group == 0 ? 1 : fr_plan_group_size(plan, FR_AXIS_REPLICA);
+    /* Experts that lie otherwise than the layer they are of. */
+    const bool has_apart =
+        plan->ep > 1 || (plan->etp > 0 && plan->etp != plan->tp);
     fr_sharding s = {
         .weight_dtype = fr_plan_storage_dtype(plan),
         .grad_dtype = plan->grad_dtype,
@@ -24,8 +27,8 @@ fr_sharding fr_sharding_of(const fr_plan *plan, bool is_executable)
         .has_master = fr_plan_has_master(plan),
         .is_state_on_host = plan->is_optimizer_offloaded,
         .reduce_lane = plan->is_overlap ? FR_LANE_DP : FR_LANE_COMPUTE,
-        .norm_axis = plan->zero_stage > 0 || plan->ep > 1 ? FR_AXIS_WORLD
-                                                          : FR_AXIS_MODEL,
+        .norm_axis =
+            plan->zero_stage > 0 || has_apart ? FR_AXIS_WORLD : FR_AXIS_MODEL,
     };
     for (int i = 0; i < 2 && s.is_scattered; i++)
         s.n_shards[i] = (uint64_t)fr_plan_group_size(plan, s.shard_axis[i]);

@@ -54,6 +54,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
     plan.vpp = row->vpp ? row->vpp : 1;
     plan.cp = row->cp ? row->cp : 1;
     plan.ep = row->ep ? row->ep : 1;
+    plan.etp = row->etp;
+    plan.is_ep_overlap = row->is_ep_overlap;
     plan.cp_kind = row->cp_kind;
     plan.micro_batch = row->micro_batch;
     plan.zero_stage = row->zero;

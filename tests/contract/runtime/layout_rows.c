@@ -459,6 +459,7 @@ const layout_row layout_rows[] = {
      .schedule = F1B,
      .offload_frac = 0.5},
 #include "tests/contract/runtime/layout_families.inc"
+#include "tests/contract/runtime/layout_experts.inc"
 #include "tests/contract/runtime/layout_offload.inc"
 #include "tests/contract/runtime/layout_precision.inc"
 };

@@ -35,6 +35,8 @@ typedef struct layout_row {
     layout_family family;
     fr_optimizer_kind optimizer;
     int32_t dp, tp, pp, vpp, cp, ep; /* 0: 1 */
+    int32_t etp;                     /* 0: tp */
+    bool is_ep_overlap;
     fr_cp_kind cp_kind;
     bool is_flash; /* of GPUs all */
     int64_t micro_batch;
