@@ -93,6 +93,9 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
     if (fr_plan_check(plan, &l->model, &l->job, &ignored) != FR_OK ||
         fr_plan_world(plan) * plan->n_threads > RANDOM_LAYOUT_MAX_RANKS)
         return false;
+    /* What 16 bits round may go to another expert. */
+    if (l->model.n_experts > 0 && fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
+        return false;
     /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
     if (l->is_gpu && plan->kernels != FR_KERNELS_OWN)
         return false;
@@ -171,6 +174,23 @@ static void make_encoder(fr_model *model)
     model->n_token_types = 2;
 }
 
+/* Mixtral, or Qwen's, of the same sizes. */
+static void make_experts(fr_rng *rng, fr_model *model)
+{
+    model->is_gated_mlp = true;
+    model->has_mlp_bias = false;
+    model->activation = FR_ACTIVATION_SILU;
+    model->n_experts = 4 + 2 * pick(rng, 3);
+    model->n_experts_per_token = 1 + pick(rng, 3);
+    model->expert_ffn_hidden = 4 * (5 + pick(rng, 20));
+    model->moe_every = 1 + pick(rng, 2);
+    model->has_softmax_over_all = pick(rng, 2);
+    if (pick(rng, 2) == 0)
+        return;
+    model->shared_expert_ffn_hidden = 4 * (5 + pick(rng, 20));
+    model->has_shared_expert_gate = pick(rng, 2);
+}
+
 static void draw_job(fr_rng *rng, fr_job *job)
 {
     static const double batches[] = {6, 8, 12, 16};
@@ -206,6 +226,8 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     /* By its number, so that the others stay as they were. */
     if (!is_gpu && i % 6 == 5)
         make_encoder(&out->model);
+    if (!is_gpu && i % 6 == 3)
+        make_experts(rng, &out->model);
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
@@ -213,7 +235,7 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
         /* What 16 bits and dropout need; others may lose it again. */
         out->plan.is_flash = true;
         out->plan.kernels = FR_KERNELS_OWN;
-        if (pick(rng, 3) != 0)
+        if (pick(rng, 3) != 0 && out->model.n_experts == 0)
             out->plan.precision = FR_DTYPE_BF16;
         if (!is_gpu && pick(rng, 2) == 0)
             out->job.dropout = 0.3;
@@ -310,6 +332,13 @@ void random_layout_describe(const random_layout *l, char *buf, size_t n_buf)
         m->is_rms_norm ? " rms" : "", m->is_gated_mlp ? " gated" : "",
         m->has_qkv_bias ? " qkv-bias" : "", m->has_out_bias ? " out-bias" : "",
         m->has_mlp_bias ? " mlp-bias" : "");
+
+    if (m->n_experts > 0 && n > 0 && (size_t)n + 64 < n_buf)
+        n += snprintf(buf + n, n_buf - (size_t)n,
+                      "; %lld experts of %lld, %lld each%s",
+                      (long long)m->n_experts, (long long)m->expert_ffn_hidden,
+                      (long long)m->n_experts_per_token,
+                      m->shared_expert_ffn_hidden > 0 ? ", shared" : "");
 
     for (int64_t r = 0;
          r < fr_plan_world(&l->plan) && n > 0 && (size_t)n + 4 < n_buf; r++)
