@@ -113,6 +113,11 @@ static void drop_dep(fr_program *program, tally *t)
         fr_rank_program *rank_program = &program->rank_programs[c];
         for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             fr_call *call = &rank_program->calls[i];
+            const char *name = program->segments[call->i_segment].name;
+            /* What is brought ahead of its use waits for its time, too. */
+            if (strncmp(name, "fetch", 5) == 0 ||
+                strncmp(name, "param_gather", 12) == 0)
+                continue;
             for (uint32_t d = 0; d < call->n_deps; d++) {
                 uint32_t *deps = &rank_program->deps[call->first_dep],
                          kept = deps[d];

@@ -435,7 +435,7 @@ const layout_row layout_rows[] = {
      .is_sequence_parallel = true,
      .is_tp_overlap = true,
      .optimizer = ADAMW,
-     .gpu_refusal = "tensor-parallel overlap, on GPUs"},
+     .gpu_refusal = "context parallelism on GPUs"},
     {.name = "bf16 tp2 pp2 sp overlap",
      .is_bf16 = true,
      .tp = 2,
@@ -458,8 +458,8 @@ const layout_row layout_rows[] = {
      .optimizer = SGD,
      .schedule = F1B,
      .offload_frac = 0.5},
-#include "tests/contract/runtime/layout_families.inc"
 #include "tests/contract/runtime/layout_experts.inc"
+#include "tests/contract/runtime/layout_families.inc"
 #include "tests/contract/runtime/layout_offload.inc"
 #include "tests/contract/runtime/layout_precision.inc"
 };
