@@ -139,6 +139,21 @@ fr_trace_event fr_trace_event_none(void)
     return event;
 }
 
+/* Kineto's first names of categories (2021) by those of today. */
+static void rename_category(fr_trace_event *event)
+{
+    static const struct {
+        const char *was, *is;
+    } names[] = {{"Kernel", "kernel"},
+                 {"Memcpy", "gpu_memcpy"},
+                 {"Memset", "gpu_memset"},
+                 {"Operator", "cpu_op"}};
+    for (size_t i = 0; i < FR_LENGTH(names); i++)
+        if (strcmp(event->category, names[i].was) == 0)
+            fr_text_copy_cut(event->category, sizeof event->category,
+                             names[i].is);
+}
+
 /* Behind its '{'. */
 static fr_status read_event(reader *r, fr_err *err)
 {
@@ -161,6 +176,7 @@ static fr_status read_event(reader *r, fr_err *err)
                               err));
         }
     }
+    rename_category(&r->event);
     bool is_span = r->event.phase == 'X';
     if (is_span && (!(fabs(r->event.begin_us) < 1e17) ||
                     !(r->event.dur_us >= 0 && r->event.dur_us < 1e12)))

@@ -57,10 +57,10 @@ static bool is_kernel(const fr_trace_event *event)
  * names no category. */
 static bool is_operator(const fr_trace_event *event)
 {
-    return strcmp(event->category, "cpu_op") == 0 ||
-           strcmp(event->category, "Operator") == 0 ||
-           (event->category[0] == '\0' && event->phase == 'X' &&
-            strncmp(event->name, "ProfilerStep#", 13) != 0);
+    return (strcmp(event->category, "cpu_op") == 0 ||
+            event->category[0] == '\0') &&
+           event->phase == 'X' &&
+           strncmp(event->name, "ProfilerStep#", 13) != 0;
 }
 
 /* ---- rows --------------------------------------------------------------- */

@@ -178,6 +178,28 @@ static void test_losses_by_updates(void)
     fr_losses_release(&losses);
 }
 
+/* Kineto of 2021 had other names: Kernel, Memcpy, Operator. */
+static void test_losses_of_old_names(void)
+{
+    static const char trace[] =
+        "{\"traceEvents\": ["
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#5\","
+        "\"ts\":100,\"dur\":50},"
+        "{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"volta_sgemm\","
+        "\"ts\":110,\"dur\":23},"
+        "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"Memcpy HtoD\","
+        "\"ts\":135,\"dur\":4}]}";
+    fr_losses losses;
+    if (!load_losses(trace, &losses))
+        return;
+    CHECK(!losses.is_cpu);
+    CHECK(fabs(losses.time_s[FR_LOSS_COMPUTE] - 23e-6) < 1e-12);
+    CHECK(fabs(losses.time_s[FR_LOSS_DATA] - 4e-6) < 1e-12);
+    CHECK(fabs(losses.time_s[FR_LOSS_IDLE] - 23e-6) < 1e-12);
+    fr_losses_release(&losses);
+}
+
 CHECK_MAIN({"json", test_json}, {"lines", test_lines}, {"steps", test_steps},
            {"losses", test_losses},
-           {"losses_by_updates", test_losses_by_updates})
+           {"losses_by_updates", test_losses_by_updates},
+           {"losses_of_old_names", test_losses_of_old_names})
