@@ -284,7 +284,7 @@ const fr_command fr_commands[] = {
      "cluster's\n<reliability> or --mtbf says, checkpoints to its storage at "
      "the best interval\n(or --checkpoint-every).  With --tokens or --steps "
      "until that is done, else of\n90 days.  What nobody says is assumed, and "
-     "marked.  With --inject one run of --steps\nis walked through, as run "
+     "marked.  With --inject one run of\n--steps is walked through, as run "
      "--inject goes through it.",
      "  forerun goodput plan.json dgx-h100:16 --for-days 30\n"
      "  forerun goodput llama-3-405b llama3-24k --ranks 16384 --tp 8 --pp 16 "
