@@ -448,6 +448,11 @@ validate: bench-programs $(BUILD)/tests/contract/sim/test_scaling
 goodput: $(BUILD)/forerun
 	@tests/validate/runs.py $(BUILD)/forerun tests/golden/fixtures/spot.json \
 	    $(TRACES)
+# Runs on this machine whose ranks are killed, hung and slow and whose data come
+# slowly, against what goodput --inject predicts of them.
+.PHONY: goodput-injected
+goodput-injected: $(BUILD)/forerun
+	@bench/injected.py $(BUILD)/forerun
 # What this build answers, exactly: to compare two builds.
 .PHONY: record
 record: $(BUILD)/forerun $(RECORDER)
