@@ -52,7 +52,7 @@ answers() {
 }
 
 scripts=("$@")
-[ $# = 0 ] && scripts=(numbers documents leaving traces)
+[ $# = 0 ] && scripts=(numbers documents leaving traces full_disk)
 for script in "${scripts[@]}"; do
     mkdir "$scratch/$script"
     cd "$scratch/$script" || exit 1

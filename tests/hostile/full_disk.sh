@@ -1,0 +1,31 @@
+# A disk that fills up while a run saves: one line, and the checkpoints before
+# are whole.  It is a small tmpfs, which only root can mount.
+mkdir disk
+if mount -t tmpfs -o size=1m tmpfs disk 2>/dev/null; then
+    trap 'umount "$scratch/full_disk/disk"; rm -rf "$scratch"' EXIT
+    printf '%s' '{"model_type": "gpt2", "n_layer": 4, "n_embd": 32, "n_head": 4,
+        "n_inner": 64, "n_positions": 32, "vocab_size": 61,
+        "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}' >model.json
+    forerun simulate model.json "$root/configs/clusters/this-machine.xml" --threads 1 \
+        --micro-batch 8 --global-batch 24 --seq 32 --steps 30 -q -o disk.json >/dev/null
+    for kind in "" --checkpoint-async; do
+        rm -rf disk/kept
+        # shellcheck disable=SC2086
+        refuses 1 "No space left on device" forerun run disk.json --checkpoint disk/kept \
+            --checkpoint-every 5 --keep 90 $kind
+        if [ "$(forerun checkpoint verify disk/kept 2>/dev/null | grep -c ' whole$')" = 2 ]; then
+            pass
+        else
+            fail "full disk $kind" "$(forerun checkpoint verify disk/kept 2>&1)"
+        fi
+        rm -rf disk/kept/step-5
+        if forerun run disk.json --checkpoint disk/kept --checkpoint-every 100 --keep 1 \
+            --resume --json -q 2>error | grep -q '"resumed_from_step": 10'; then
+            pass
+        else
+            fail "full disk $kind, resumed" "$(cat error)"
+        fi
+    done
+else
+    n_skipped=$((n_skipped + 1))
+fi
