@@ -194,7 +194,7 @@ static void write_place(fr_compute_bench *bench, const fr_shape *shape,
         if (instr->ref[i].space == FR_SPACE_TOKENS)
             fr_shape_fill_tokens(shape, bench->n_runs, call->ptr[i],
                                  n_bytes[i]);
-        else
+        else if (!fr_shape_fill_routes(shape, i, call->ptr[i], n_bytes[i]))
             fr_cache_write(bench->caches, call->ptr[i], n_bytes[i],
                            call->n_threads);
     }
@@ -248,6 +248,8 @@ static fr_status run_point(void *context, size_t i_point, double *out_s,
         .i_step = 7, /* past the bias correction's first steps */
         .job = &shape->program->job,
         .plan = &shape->program->plan,
+        .model = &shape->program->model,
+        .share = {.n = shape->program->plan.cp},
         .tensors = rank_program->tensors,
         .n_tensors = rank_program->n_tensors};
     double begin_s;

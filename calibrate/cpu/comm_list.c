@@ -79,6 +79,8 @@ static fr_status add_op(fr_comm_list *list, const fr_comm_wanted *wanted,
 {
     if (n_bytes <= wanted->min_bytes || n_bytes > wanted->max_bytes)
         return FR_OK;
+    if (wanted->is_quick && (op == FR_OP_ALL_TO_ALL || op == FR_OP_SHIFT))
+        return FR_OK;
     if (op == FR_OP_SEND)
         return add_size(list, wanted, op, FR_COLLECTIVE_AUTO, n_bytes, err);
     for (int kind = 1; kind < fr_n_collectives; kind++)
@@ -111,9 +113,10 @@ static fr_status add_held_out(fr_comm_list *list, const fr_comm_wanted *wanted,
 fr_status fr_comm_list_fill(fr_comm_list *list, const fr_comm_wanted *wanted,
                             fr_err *err)
 {
-    /* All-to-all is left out, for no plan that can be run has one. */
     static const fr_op ops[] = {FR_OP_ALL_REDUCE, FR_OP_REDUCE_SCATTER,
-                                FR_OP_ALL_GATHER, FR_OP_BROADCAST, FR_OP_SEND};
+                                FR_OP_ALL_GATHER, FR_OP_BROADCAST,
+                                FR_OP_SEND,       FR_OP_ALL_TO_ALL,
+                                FR_OP_SHIFT};
 
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         for (uint64_t n = 16; n <= wanted->max_bytes; n *= 4)

@@ -58,8 +58,13 @@ static fr_status add_instr(fr_shapes *shapes, const fr_program *program,
         .instr = *instr, .program = program, .i_stage = i_stage, .n_uses = 1};
     fr_shape *known;
 
-    if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
+    /* To the host's memory and back is a copy like others (compute_key.c). */
+    if (instr->op == FR_OP_HOST_COPY) {
+        shape.instr.op = FR_OP_COPY;
+        shape.instr.copy.is_to_host = 0;
+    } else if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE) {
         return FR_OK;
+    }
     fr_compute_key(instr, machine, program->plan.n_threads, &shape.key);
     shape.hash = fr_compute_key_hash(&shape.key);
     known = find_shape(shapes, &shape.key, shape.hash);
@@ -122,6 +127,104 @@ static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
     return fr_shapes_add_program(shapes, program, machine, err);
 }
 
+/* ---- other ways, one at a time; false: not from this plan ---------------- */
+
+static bool shard_gradients(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->zero_stage = 2;
+    return plan->dp > 1;
+}
+
+static bool shard_parameters(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->zero_stage = 3;
+    return plan->dp > 1;
+}
+
+static bool split_backward(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->schedule = FR_SCHEDULE_ZB_H1;
+    return plan->pp > 1;
+}
+
+static bool fuse_attention(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->is_flash = true;
+    return true;
+}
+
+/* The replicas share sequences instead. */
+static bool share_sequences(fr_plan *plan, fr_cp_kind kind)
+{
+    plan->cp = plan->dp;
+    plan->dp = 1;
+    plan->cp_kind = kind;
+    plan->is_flash = kind == FR_CP_RING;
+    return plan->cp > 1;
+}
+
+static bool pass_keys_round(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    return share_sequences(plan, FR_CP_RING);
+}
+
+static bool gather_keys(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    return share_sequences(plan, FR_CP_ALL_GATHER);
+}
+
+static bool exchange_heads(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    return share_sequences(plan, FR_CP_ALL_TO_ALL);
+}
+
+static bool spread_experts(const fr_model *model, fr_plan *plan)
+{
+    plan->ep = plan->dp;
+    return model->n_experts > 0 && plan->dp > 1;
+}
+
+static bool offload(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->is_optimizer_offloaded = true;
+    plan->activation_offload_frac = 1;
+    return true;
+}
+
+static bool halve_precision(const fr_model *model, fr_plan *plan)
+{
+    (void)model;
+    plan->precision = FR_DTYPE_BF16;
+    plan->kernels = FR_KERNELS_OWN;
+    plan->is_flash = true;
+    return true;
+}
+
+static bool (*const other_ways[])(const fr_model *, fr_plan *) = {
+    shard_gradients, shard_parameters, split_backward, fuse_attention,
+    pass_keys_round, gather_keys,      exchange_heads, spread_experts,
+    offload,         halve_precision};
+
+static fr_status add_other_ways(fr_shapes *shapes, const fr_candidates *wanted,
+                                const fr_plan *base,
+                                const fr_fingerprint *machine, fr_err *err)
+{
+    for (size_t i = 0; i < FR_LENGTH(other_ways) && !wanted->is_quick; i++) {
+        fr_plan plan = *base;
+        if (other_ways[i](wanted->model, &plan))
+            FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
+    }
+    return FR_OK;
+}
+
 /* What is varied one at a time, from the plan with all of it off. */
 static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
                                 const fr_plan *base,
@@ -129,6 +232,7 @@ static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
 {
     fr_plan plan = *base;
 
+    FR_TRY(add_other_ways(shapes, wanted, base, machine, err));
     if (base->tp > 1) {
         plan.is_sequence_parallel = true;
         FR_TRY(add_plan(shapes, wanted, wanted->job, &plan, machine, err));
@@ -276,6 +380,12 @@ int fr_shape_free_dim(fr_op op)
     case FR_OP_OPT_STEP:
     case FR_OP_GRAD_SQSUM:
     case FR_OP_CLIP:
+    case FR_OP_ROUTER_BWD: /* and what else has room for so many rows */
+    case FR_OP_PERMUTE:
+    case FR_OP_UNPERMUTE:
+    case FR_OP_GROUPED_FWD:
+    case FR_OP_GROUPED_DGRAD:
+    case FR_OP_GROUPED_WGRAD:
         return -1;
     default:
         return 0;
@@ -340,4 +450,59 @@ uint64_t fr_shape_bytes(const fr_shape *shape)
         sum += (n + 4095) / 4096 * 4096 + 4096;
     }
     return sum;
+}
+
+/* ---- routes ---------------------------------------------------------------
+ */
+
+/* Weight and expert of each copy, one expert after the other. */
+static void fill_chosen(int64_t n_experts, int32_t *chosen, uint64_t n_bytes)
+{
+    const float weight = 0.5F;
+
+    for (uint64_t i = 0; i < n_bytes / (2 * sizeof *chosen); i++) {
+        memcpy(&chosen[2 * i], &weight, sizeof weight);
+        chosen[2 * i + 1] = (int32_t)(i % (uint64_t)n_experts);
+    }
+}
+
+/* As many rows for each expert. */
+static void fill_counts(const fr_grouped_dims *d, int32_t *counts,
+                        uint64_t n_bytes)
+{
+    const int64_t n = (int64_t)(n_bytes / sizeof *counts);
+
+    for (int64_t i = 0; i < n; i++)
+        counts[i] = (int32_t)(d->m / n);
+}
+
+bool fr_shape_fill_routes(const fr_shape *shape, int i_ref, void *operand,
+                          uint64_t n_bytes)
+{
+    const fr_instr *instr = &shape->instr;
+
+    switch ((fr_op)instr->op) {
+    case FR_OP_ROUTER_BWD:
+        if (i_ref != FR_ROUTER_BWD_CHOSEN)
+            return false;
+        fill_chosen(instr->router.n_experts, operand, n_bytes);
+        return true;
+    case FR_OP_PERMUTE:
+    case FR_OP_UNPERMUTE:
+        if (i_ref != FR_PERMUTE_CHOSEN)
+            return false;
+        fill_chosen(instr->permute.n_experts, operand, n_bytes);
+        return true;
+    case FR_OP_GROUPED_FWD:
+    case FR_OP_GROUPED_DGRAD:
+    case FR_OP_GROUPED_WGRAD:
+        if (i_ref != (instr->op == FR_OP_GROUPED_DGRAD
+                          ? (int)FR_GROUPED_DGRAD_COUNTS
+                          : (int)FR_GROUPED_FWD_COUNTS))
+            return false;
+        fill_counts(&instr->grouped, operand, n_bytes);
+        return true;
+    default:
+        return false;
+    }
 }

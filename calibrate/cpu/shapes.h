@@ -47,14 +47,15 @@ typedef struct fr_candidates {
     const fr_job *job; /* optimizer, and batch limits */
     int64_t n_ranks;   /* largest world */
     int n_cores;       /* ranks * threads never exceeds it */
-    bool is_quick;     /* fewer micro-batches, no compressors */
+    bool is_quick;     /* fewer micro-batches, no compressors, no other ways */
 } fr_candidates;
 
 /*
  * Lowers the candidate plans of a model: worlds 1..n_ranks (powers of two and
  * n_ranks itself), every split into dp, tp, pp, micro-batches in powers of
- * two, recompute; sequence parallelism, ZeRO-1, interleaving, compressors and
- * optimizers one at a time.  Illegal ones are skipped.
+ * two, recompute; sequence parallelism, ZeRO, interleaving, a split backward,
+ * fused attention, shares of sequences, experts spread, offload, bf16,
+ * compressors and optimizers one at a time.  Illegal ones are skipped.
  */
 FR_CHECKED fr_status fr_shapes_add_candidates(fr_shapes *shapes,
                                               const fr_candidates *candidates,
@@ -85,6 +86,10 @@ int fr_shape_free_dim(fr_op op);
 
 /* Draws tokens for an operand of n_bytes from the vocabulary of the shape. */
 void fr_shape_fill_tokens(const fr_shape *shape, uint64_t seed, int32_t *tokens,
+                          uint64_t n_bytes);
+
+/* Is the operand who goes to which expert?  Then it is filled, evenly. */
+bool fr_shape_fill_routes(const fr_shape *shape, int i_ref, void *operand,
                           uint64_t n_bytes);
 
 /* Bytes of all operands, each rounded up to pages. */
