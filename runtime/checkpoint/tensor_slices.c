@@ -414,15 +414,72 @@ static fr_status take_out(fr_byte_ranges *ranges, uint64_t at, uint64_t end,
     return FR_OK;
 }
 
-/* Do gradients differ on ranks that hold the same tensor?  What is kept of
- * an element depends on what lies beside it. */
-static bool have_replicas_parted(const fr_plan *plan)
+/* Does what is kept of a gradient's element depend on what lies beside it? */
+static bool is_coded_together(const fr_plan *plan)
 {
     const fr_compressor *compressor = fr_compressor_of(plan);
     return plan->compressor != FR_COMPRESSOR_NONE &&
-           !(compressor->is_elementwise &&
-             compressor->wire == FR_WIRE_REDUCE) &&
-           (plan->tp > 1 || plan->pp > 1);
+           !(compressor->is_elementwise && compressor->wire == FR_WIRE_REDUCE);
+}
+
+/* Then gradients differ on ranks that hold the same tensor. */
+static bool have_replicas_parted(const fr_plan *plan)
+{
+    return is_coded_together(plan) && (plan->tp > 1 || plan->pp > 1);
+}
+
+/* Local rows of a tensor that are there; the others fill the vocabulary up. */
+static int64_t n_rows_there(const fr_tensor *tensor,
+                            const fr_tensor_place *place)
+{
+    if (tensor->n_parts > 1 || tensor->n_experts > 0)
+        return tensor->rows;
+    const int64_t n =
+        tensor->global_rows - fr_tensor_global_row(tensor, 0, place);
+    return n < 0 ? 0 : n < tensor->rows ? n : tensor->rows;
+}
+
+/* Of a range what fills a tensor up: signs have no zero, so it is trained. */
+static fr_status push_filling(const fr_tensor *tensor,
+                              const fr_tensor_place *place,
+                              const flat_range *range, fr_byte_ranges *out,
+                              fr_err *err)
+{
+    const int64_t last = range->first + range->n;
+    int64_t begin =
+        (int64_t)tensor->first + n_rows_there(tensor, place) * tensor->cols;
+    int64_t end = (int64_t)tensor->first + tensor->rows * tensor->cols;
+    begin = begin > range->first ? begin : range->first;
+    end = end < last ? end : last;
+    if (begin >= end)
+        return FR_OK;
+    const uint64_t at = (uint64_t)(begin - range->first);
+    const uint64_t n = (uint64_t)(end - begin);
+    const fr_byte_range weights = {range->weight_bytes +
+                                       at * range->element_bytes,
+                                   n * range->element_bytes};
+    FR_TRY_PUSH(out, weights, err);
+    for (uint32_t s = 0; s < range->n_states; s++) {
+        const fr_byte_range state = {
+            range->state_bytes + (s * (uint64_t)range->n + at) * sizeof(float),
+            n * sizeof(float)};
+        FR_TRY_PUSH(out, state, err);
+    }
+    return FR_OK;
+}
+
+static fr_status list_filling(const fr_program *program, int64_t rank,
+                              const flat_ranges *updates, fr_byte_ranges *out,
+                              fr_err *err)
+{
+    const fr_rank_program *rank_program = fr_program_of_rank(program, rank);
+    const fr_tensor_place place = fr_tensor_place_of(&program->plan, rank);
+
+    for (size_t i = 0; i < updates->n; i++)
+        for (uint32_t t = 0; t < rank_program->n_tensors; t++)
+            FR_TRY(push_filling(&rank_program->tensors[t], &place,
+                                &updates->items[i], out, err));
+    return FR_OK;
 }
 
 static bool is_replica(const fr_rank_program *rank_program, uint32_t id)
@@ -477,12 +534,14 @@ fr_status fr_layout_ranges(const fr_program *program, int64_t rank,
         status = take_out(out, range->state_bytes, range->state_bytes + n_bytes,
                           err);
     }
-    fr_vec_release(&updates);
     for (size_t i = 0; status == FR_OK && i < out->n; i++)
         if (out->items[i].n_bytes > 0)
             out->items[n++] = out->items[i];
     if (status == FR_OK)
         out->n = n;
+    if (status == FR_OK && is_coded_together(&program->plan))
+        status = list_filling(program, rank, &updates, out, err);
+    fr_vec_release(&updates);
     return status == FR_OK && have_replicas_parted(&program->plan)
                ? list_replicas(program, rank, out, err)
                : status;
