@@ -26,13 +26,15 @@ fr_status fr_torchtitan_read_recompute(const fr_json_value *table,
 {
     static const char *const modes[] = {"none", "selective", "full"};
     fr_plan *plan = &out->file.plan;
-    const char *mode, *option;
+    /* config/job_config.py, ActivationCheckpoint */
+    const char *mode = "selective", *option = "2";
     int64_t every;
     fr_err unused;
-    /* config/job_config.py, ActivationCheckpoint */
-    FR_TRY(fr_json_get_string_or(table, "mode", "selective", &mode, err));
-    FR_TRY(
-        fr_json_get_string_or(table, "selective_ac_option", "2", &option, err));
+    if (table != NULL) {
+        FR_TRY(fr_json_get_string_or(table, "mode", mode, &mode, err));
+        FR_TRY(fr_json_get_string_or(table, "selective_ac_option", option,
+                                     &option, err));
+    }
     const int which = fr_text_find(mode, modes, FR_LENGTH(modes));
     if (which < 0)
         return fr_json_fail(fr_json_find(table, "mode"), err,
