@@ -78,41 +78,10 @@ REFUSAL(is_latent_swapped)
            plan->cp_kind == FR_CP_ALL_TO_ALL;
 }
 
-REFUSAL(has_qk_norm)
-{
-    UNUSED_BUT(model);
-    return model->has_qk_norm;
-}
-
-REFUSAL(is_parallel_block)
-{
-    UNUSED_BUT(model);
-    return model->is_parallel_block || model->rope_frac < 1.0;
-}
-
-REFUSAL(has_rope_scaling)
-{
-    UNUSED_BUT(model);
-    return model->has_rope_scaling;
-}
-
 REFUSAL(has_other_rope_scaling)
 {
     UNUSED_BUT(model);
     return model->has_rope_scaling && !(model->rope_factor > 0.0);
-}
-
-REFUSAL(has_scaled_embedding)
-{
-    UNUSED_BUT(model);
-    return model->has_scaled_embedding;
-}
-
-REFUSAL(has_other_activation)
-{
-    UNUSED_BUT(model);
-    return model->activation !=
-           (model->is_gated_mlp ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH);
 }
 
 REFUSAL(has_window)
@@ -266,18 +235,8 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"multi-head latent attention with all-to-all context parallelism",
      "choose --cp-kind all-gather", CPU, BIT(CP) | BIT(CP_KIND),
      is_latent_swapped},
-    {"q and k norms (qwen3)", "choose a model without them", GPU, 0,
-     has_qk_norm},
-    {"attention and MLP side by side, or partial rotary (gpt_neox)",
-     "choose gpt2 or llama", GPU, 0, is_parallel_block},
-    {"rescaled rotary frequencies, on GPUs", "leave rope scaling out", GPU, 0,
-     has_rope_scaling},
     {"rotary frequencies rescaled otherwise than linearly or as in llama3",
-     "leave rope scaling out", CPU, 0, has_other_rope_scaling},
-    {"a scaled embedding (gemma)", "choose gpt2 or llama", GPU, 0,
-     has_scaled_embedding},
-    {"activations other than silu in gated MLPs and tanh GELU in plain ones",
-     "change the activation", GPU, 0, has_other_activation},
+     "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
     {"a sliding window that is shorter than seq", "choose a shorter seq", GPU,
      0, has_window},
     {"dropout, on GPUs", "choose dropout 0", GPU, 0, has_dropout},

@@ -13,6 +13,8 @@
     X(EMBED_BWD, embed_bwd)                                                    \
     X(NORM_FWD, norm_fwd)                                                      \
     X(NORM_BWD, norm_bwd)                                                      \
+    X(HEAD_NORM_FWD, head_norm_fwd)                                            \
+    X(HEAD_NORM_BWD, head_norm_bwd)                                            \
     X(LINEAR_FWD, linear_fwd)                                                  \
     X(LINEAR_DGRAD, linear_dgrad)                                              \
     X(LINEAR_WGRAD, linear_wgrad)                                              \
@@ -50,8 +52,6 @@
     X(PACK_HEADS, pack_heads)                                                  \
     X(LATENT_FWD, latent_fwd)                                                  \
     X(LATENT_BWD, latent_bwd)                                                  \
-    X(HEAD_NORM_FWD, head_norm_fwd)                                            \
-    X(HEAD_NORM_BWD, head_norm_bwd)                                            \
     X(ROUTER_FWD, router_fwd)                                                  \
     X(ROUTER_BWD, router_bwd)                                                  \
     X(PERMUTE, permute)                                                        \

@@ -242,6 +242,7 @@ static void head_weight_grad(const fr_kernel_call *call)
     for (int64_t i = 0; i < n_all; i++) {
         at.dy[0] = head_at(call, i / d->n_heads, i % d->n_heads);
         at.x[0] = raw + i * n;
+        at.mean[0] = stats[i];
         at.rstd[0] = stats[n_all + i];
         column_grad(&at, 0, n);
     }
@@ -261,6 +262,7 @@ void fr_kernel_head_norm_bwd(const fr_kernel_call *call)
                         .w = call->ptr[FR_HEAD_NORM_BWD_W],
                         .dy = dy,
                         .y = dy,
+                        .mean = stats[at],
                         .rstd = stats[n_all + at]};
         row_grad_means(&row, n);
         row.mean_g = 0;

@@ -10,30 +10,151 @@
 
 enum { THREADS = 256 };
 
-#define GELU_A 1.5957691216057308F /* 2 sqrt(2 / pi) */
-#define GELU_B 0.044715F
+/* ---- activations: value and slope, as kernels_activation.c has them ------ */
 
 FR_DEVICE float sigmoid(float x)
 {
     return 1.0F / (1.0F + expf(-x));
 }
 
-/* Functors: an output element from the elements at the same place. */
-struct gelu_of {
-    FR_DEVICE float operator()(float x) const
+/* Beyond 16 a GELU's slope is 0 or 1 to the last bit. */
+FR_DEVICE float clamped(float x)
+{
+    return x > 16.0F ? 16.0F : x < -16.0F ? -16.0F : x;
+}
+
+struct gelu_tanh_of {
+    static constexpr float A = 1.5957691216057308F; /* 2 sqrt(2 / pi) */
+    static constexpr float B = 0.044715F;
+    static FR_DEVICE float value(float x)
     {
-        return x * sigmoid(GELU_A * (x + GELU_B * (x * x * x)));
+        return x * sigmoid(A * (x + B * (x * x * x)));
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float v = clamped(x);
+        const float s = sigmoid(A * (v + B * (v * v * v)));
+        return s + v * s * (1.0F - s) * (A * (1.0F + 3.0F * B * (v * v)));
     }
 };
 
-struct gelu_slope_of {
+struct gelu_of {
+    /* The share of the normal distribution below x. */
+    static FR_DEVICE float share(float x)
+    {
+        return 0.5F * erfcf(-0.70710678F * x);
+    }
+    static FR_DEVICE float value(float x)
+    {
+        return x * share(x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float v = clamped(x);
+        return share(v) + v * (0.3989422804F * expf(-0.5F * (v * v)));
+    }
+};
+
+struct gelu_quick_of {
+    static constexpr float STEEP = 1.702F;
+    static FR_DEVICE float value(float x)
+    {
+        return x * sigmoid(STEEP * x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float s = sigmoid(STEEP * x);
+        return s + STEEP * x * s * (1.0F - s);
+    }
+};
+
+struct silu_of {
+    static FR_DEVICE float value(float x)
+    {
+        return x * sigmoid(x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float s = sigmoid(x);
+        return s + x * s * (1.0F - s);
+    }
+};
+
+struct sigmoid_of {
+    static FR_DEVICE float value(float x)
+    {
+        return sigmoid(x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float s = sigmoid(x);
+        return s * (1.0F - s);
+    }
+};
+
+struct relu_of { /* a NaN stays one */
+    static FR_DEVICE float value(float x)
+    {
+        return x < 0 ? 0.0F : x;
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        return x > 0 ? 1.0F : 0.0F;
+    }
+};
+
+struct relu_squared_of {
+    static FR_DEVICE float value(float x)
+    {
+        return relu_of::value(x) * relu_of::value(x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        return 2.0F * relu_of::value(x);
+    }
+};
+
+/* Calls f with the activation of an instruction. */
+template <class F>
+static void with_activation(const fr_instr *instr, const F &f)
+{
+    switch (instr->activation) {
+    case FR_ACTIVATION_GELU:
+        f(gelu_of());
+        break;
+    case FR_ACTIVATION_GELU_QUICK:
+        f(gelu_quick_of());
+        break;
+    case FR_ACTIVATION_SILU:
+        f(silu_of());
+        break;
+    case FR_ACTIVATION_SIGMOID:
+        f(sigmoid_of());
+        break;
+    case FR_ACTIVATION_RELU:
+        f(relu_of());
+        break;
+    case FR_ACTIVATION_RELU_SQUARED:
+        f(relu_squared_of());
+        break;
+    default:
+        f(gelu_tanh_of());
+    }
+}
+
+/* ---- functors: an output element from the elements at the same place ----- */
+
+template <class A> struct value_of {
+    FR_DEVICE float operator()(float x) const
+    {
+        return A::value(x);
+    }
+};
+
+template <class A> struct slope_of {
     FR_DEVICE float operator()(float dy, float x) const
     {
-        /* beyond 16 the slope is 0 or 1 to the last bit */
-        float v = x > 16.0F ? 16.0F : x < -16.0F ? -16.0F : x;
-        float s = sigmoid(GELU_A * (v + GELU_B * (v * v * v)));
-        float inner = GELU_A * (1.0F + 3.0F * GELU_B * (v * v));
-        return dy * (s + v * s * (1.0F - s) * inner);
+        return dy * A::slope(x);
     }
 };
 
@@ -145,14 +266,22 @@ static fr_status two(const fr_cuda_launch *launch, F f, const void *a,
 
 extern "C" fr_status fr_cuda_gelu_fwd(const fr_cuda_launch *launch, fr_err *err)
 {
-    return one(launch, gelu_of(), err);
+    fr_status status = FR_OK;
+    with_activation(launch->call.instr, [&](auto a) {
+        status = one(launch, value_of<decltype(a)>(), err);
+    });
+    return status;
 }
 
 extern "C" fr_status fr_cuda_gelu_bwd(const fr_cuda_launch *launch, fr_err *err)
 {
     void *const *ptr = launch->call.ptr;
-    return two(launch, gelu_slope_of(), ptr[FR_GELU_BWD_DY], ptr[FR_GELU_BWD_X],
-               ptr[FR_GELU_BWD_DX], err);
+    fr_status status = FR_OK;
+    with_activation(launch->call.instr, [&](auto a) {
+        status = two(launch, slope_of<decltype(a)>(), ptr[FR_GELU_BWD_DY],
+                     ptr[FR_GELU_BWD_X], ptr[FR_GELU_BWD_DX], err);
+    });
+    return status;
 }
 
 extern "C" fr_status fr_cuda_add(const fr_cuda_launch *launch, fr_err *err)
@@ -181,27 +310,29 @@ extern "C" fr_status fr_cuda_cast(const fr_cuda_launch *launch, fr_err *err)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* out = a + b + bias, n columns; N divides them. */
+/* out = a + b + bias (+ bias2), n columns; N divides them. */
 template <int N, class T>
-__global__ void add_bias(const T *a, const T *b, const T *bias, T *out,
-                         int64_t rows, int64_t cols)
+__global__ void add_bias(const T *a, const T *b, const T *bias, const T *bias2,
+                         T *out, int64_t rows, int64_t cols)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= rows * cols)
         return;
-    float x[N], y[N], z[N];
+    float x[N], y[N], z[N], z2[N] = {};
     load<N>(x, a + i);
     load<N>(y, b + i);
     load<N>(z, bias + i % cols);
+    if (bias2)
+        load<N>(z2, bias2 + i % cols);
 #pragma unroll
     for (int j = 0; j < N; j++)
-        x[j] = x[j] + y[j] + z[j];
+        x[j] = x[j] + y[j] + z[j] + z2[j];
     store<N>(out + i, x);
 }
 
 /* h[R, 2F] = gate, up; y[R, F]; N divides F. */
-template <int N, class T>
-__global__ void swiglu(const T *h, T *y, int64_t rows, int64_t cols)
+template <class A, int N, class T>
+__global__ void gated(const T *h, T *y, int64_t rows, int64_t cols)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= rows * cols)
@@ -212,13 +343,13 @@ __global__ void swiglu(const T *h, T *y, int64_t rows, int64_t cols)
     load<N>(up, at + cols);
 #pragma unroll
     for (int j = 0; j < N; j++)
-        gate[j] = gate[j] * sigmoid(gate[j]) * up[j];
+        gate[j] = A::value(gate[j]) * up[j];
     store<N>(y + i, gate);
 }
 
-template <int N, class T>
-__global__ void swiglu_grad(const T *dy, const T *h, T *dh, int64_t rows,
-                            int64_t cols)
+template <class A, int N, class T>
+__global__ void gated_grad(const T *dy, const T *h, T *dh, int64_t rows,
+                           int64_t cols)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= rows * cols)
@@ -230,9 +361,9 @@ __global__ void swiglu_grad(const T *dy, const T *h, T *dh, int64_t rows,
     load<N>(up, h + at + cols);
 #pragma unroll
     for (int j = 0; j < N; j++) {
-        float g = gate[j], s = sigmoid(g);
-        gate[j] = d[j] * up[j] * (s + g * s * (1.0F - s));
-        up[j] = d[j] * (g * s);
+        const float g = gate[j];
+        gate[j] = d[j] * up[j] * A::slope(g);
+        up[j] = d[j] * A::value(g);
     }
     store<N>(dh + at, gate);
     store<N>(dh + at + cols, up);
@@ -241,7 +372,7 @@ __global__ void swiglu_grad(const T *dy, const T *h, T *dh, int64_t rows,
 /* Whether rows of `cols` elements begin on 16 bytes in all operands. */
 static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (!is_aligned(call->ptr[i]))
             return false;
     return cols % n_pack == 0;
@@ -252,18 +383,24 @@ static void run_rows(const fr_cuda_launch *launch, int64_t rows, int64_t cols)
 {
     void *const *ptr = launch->call.ptr;
     launch_shape shape = shape_for<N>(launch, rows * cols);
-    switch (launch->call.instr->op) {
-    case FR_OP_RESIDUAL_ADD:
-        start(shape, add_bias<N, T>, (const T *)ptr[0], (const T *)ptr[1],
-              (const T *)ptr[2], (T *)ptr[3], rows, cols);
-        break;
-    case FR_OP_SWIGLU_FWD:
-        start(shape, swiglu<N, T>, (const T *)ptr[0], (T *)ptr[1], rows, cols);
-        break;
-    default:
-        start(shape, swiglu_grad<N, T>, (const T *)ptr[0], (const T *)ptr[1],
-              (T *)ptr[2], rows, cols);
+    if (launch->call.instr->op == FR_OP_RESIDUAL_ADD) {
+        start(shape, add_bias<N, T>, (const T *)ptr[FR_RESIDUAL_ADD_A],
+              (const T *)ptr[FR_RESIDUAL_ADD_B],
+              (const T *)ptr[FR_RESIDUAL_ADD_BIAS],
+              (const T *)ptr[FR_RESIDUAL_ADD_BIAS2],
+              (T *)ptr[FR_RESIDUAL_ADD_OUT], rows, cols);
+        return;
     }
+    with_activation(launch->call.instr, [&](auto a) {
+        using A = decltype(a);
+        if (launch->call.instr->op == FR_OP_SWIGLU_FWD)
+            start(shape, gated<A, N, T>, (const T *)ptr[FR_SWIGLU_FWD_H],
+                  (T *)ptr[FR_SWIGLU_FWD_Y], rows, cols);
+        else
+            start(shape, gated_grad<A, N, T>, (const T *)ptr[FR_SWIGLU_BWD_DY],
+                  (const T *)ptr[FR_SWIGLU_BWD_H], (T *)ptr[FR_SWIGLU_BWD_DH],
+                  rows, cols);
+    });
 }
 
 static fr_status by_rows(const fr_cuda_launch *launch, fr_err *err)

@@ -17,6 +17,7 @@ enum { THREADS = 256, N_WARPS = THREADS / 32, SCAN_THREADS = 1024 };
 struct embed_shape {
     int64_t rows, cols, n_local, seq;
     int64_t first; /* token of the local row 0 */
+    float scale;   /* of the rows of tokens */
     const int32_t *tokens;
 };
 
@@ -28,6 +29,7 @@ static embed_shape shape_of(const fr_kernel_call *call)
             dim->n_local,
             dim->seq,
             call->coordinate * dim->n_local,
+            call->instr->scalar != 0 ? (float)call->instr->scalar : 1.0F,
             (const int32_t *)call->ptr[0]};
 }
 
@@ -53,7 +55,7 @@ __global__ void embed(embed_shape at, const T *wte, const T *wpe, T *out)
         load<N>(y, wpe + row % at.seq * at.cols + c);
 #pragma unroll
     for (int j = 0; j < N; j++)
-        x[j] += y[j];
+        x[j] = x[j] * at.scale + y[j];
     store<N>(out + i, x);
 }
 
@@ -194,7 +196,7 @@ __global__ void add_rows(embed_shape at, token_lists lists, const T *dout,
             total += room[w][i];
         if (column < at.cols) {
             G *to = &dwte[row * at.cols + column];
-            store(to, to_float(*to) + total);
+            store(to, to_float(*to) + at.scale * total);
         }
     }
 }
@@ -273,11 +275,30 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
 
 /* ---- rotary positions --------------------------------------------------- */
 
+/* Frequencies below `low` waves in the original length become slower by
+ * `factor`, those above `high` stay (kernels_rope.c); factor 0: all stay. */
+struct rope_scaling {
+    double original_seq, low, high, factor;
+};
+
 struct rope_shape {
-    int64_t rows, seq, n_heads, half, stride;
+    int64_t rows, seq, n_heads, half, width, stride;
     double theta;
+    rope_scaling scaling;
     float sign;
 };
+
+FR_DEVICE double frequency_of(const rope_shape &at, int64_t pair)
+{
+    const rope_scaling &s = at.scaling;
+    const double frequency = pow(at.theta, -(double)pair / (double)at.half);
+    if (s.factor == 0)
+        return frequency;
+    const double ratio = s.original_seq * frequency / 6.283185307179586;
+    double kept = (ratio - s.low) / (s.high - s.low);
+    kept = kept < 0 ? 0 : kept > 1 ? 1 : kept;
+    return frequency * (kept + (1 - kept) / s.factor);
+}
 
 /* A thread turns N neighbouring pairs of a row in all heads; the angles are
  * found in double, as positions times frequencies have many digits. */
@@ -290,14 +311,12 @@ template <int N, class T> __global__ void rope(rope_shape at, T *qkv)
     const int64_t row = i / packs, first = i % packs * N;
     float c[N], s[N], low[N], high[N];
     for (int j = 0; j < N; j++) {
-        double frequency =
-            pow(at.theta, -(double)(first + j) / (double)at.half);
-        double angle = (double)(row % at.seq) * frequency;
+        double angle = (double)(row % at.seq) * frequency_of(at, first + j);
         c[j] = (float)cos(angle);
         s[j] = at.sign * (float)sin(angle);
     }
     T *x = qkv + row * at.stride + first;
-    for (int64_t head = 0; head < at.n_heads; head++, x += 2 * at.half) {
+    for (int64_t head = 0; head < at.n_heads; head++, x += at.width) {
         load<N>(low, x);
         load<N>(high, x + at.half);
         for (int j = 0; j < N; j++) {
@@ -310,6 +329,15 @@ template <int N, class T> __global__ void rope(rope_shape at, T *qkv)
     }
 }
 
+static rope_scaling scaling_of(const fr_kernel_call *call)
+{
+    const fr_model *model = call->model;
+    if (call->instr->rope.is_scaled == 0 || model == nullptr)
+        return {};
+    return {(double)model->rope_original_seq, model->rope_low_factor,
+            model->rope_high_factor, model->rope_factor};
+}
+
 static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
@@ -317,16 +345,18 @@ static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
     rope_shape at = {dim->rows,
                      dim->seq,
                      dim->q_heads + dim->kv_heads,
-                     dim->head_dim / 2,
+                     (dim->rotated > 0 ? dim->rotated : dim->head_dim) / 2,
+                     dim->head_dim,
                      (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim,
                      call->instr->scalar,
+                     scaling_of(call),
                      sign};
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         constexpr int N = pack_of<T>();
         T *qkv = (T *)call->ptr[0];
-        bool is_pack = is_aligned(qkv) && at.half % N == 0;
+        bool is_pack = is_aligned(qkv) && at.half % N == 0 && at.width % N == 0;
         shape.grid = dim3(
             blocks_of(at.rows * (is_pack ? at.half / N : at.half), THREADS));
         if (is_pack)

@@ -1,6 +1,6 @@
 /*
- * norm.cu: LayerNorm and RMSNorm with gradients (kernels_norm.c), and column
- * sums.
+ * norm.cu: LayerNorm and RMSNorm with gradients (kernels_norm.c), of rows and
+ * of heads, and column sums.
  *
  * A team of threads (a warp, or a block where rows are long) has a row at a
  * time and reads it again from the first cache.  In backward a thread keeps
@@ -17,10 +17,24 @@ enum { THREADS = 256, N_WARPS = THREADS / 32, ADD_WARPS = 32 };
 static const int64_t LONG_ROW = 1024;    /* columns that a block has alone */
 static const uint64_t GRAD_BLOCKS = 512; /* at most: parts of the sums */
 
+/* Row i of an operand that lies among others: head i % n_heads of the heads of
+ * one row of q, k and v. */
+struct row_places {
+    int64_t n_heads, row_heads, first_head;
+    FR_DEVICE int64_t operator()(int64_t i) const
+    {
+        return i / n_heads * row_heads + first_head + i % n_heads;
+    }
+};
+
+static const row_places every_row = {1, 1, 0};
+
 /* x, w, b, y of a launch; the same for all rows. */
 template <class T> struct norm_operands {
     const T *x, *w, *b;
     T *y;
+    row_places places; /* of x and y */
+    T *raw;            /* a copy of x, row after row; null: none */
     float *stats;
     int64_t rows, cols;
     double eps;
@@ -33,10 +47,11 @@ template <int N, int TEAM, class T> __global__ void norm(norm_operands<T> at)
     const int64_t row =
         (int64_t)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     const int64_t first = (int64_t)(threadIdx.x % TEAM) * N;
-    const T *x = at.x + row * at.cols;
     float v[N], w[N], b[N] = {}, mean = 0, sum = 0;
     if (row >= at.rows)
         return; /* a whole team: a block has one team, or teams are warps */
+    const T *x = at.x + at.places(row) * at.cols;
+    T *y = at.y + at.places(row) * at.cols;
     if (!at.is_rms) {
         for (int64_t c = first; c < at.cols; c += TEAM * N) {
             load<N>(v, x + c);
@@ -58,9 +73,11 @@ template <int N, int TEAM, class T> __global__ void norm(norm_operands<T> at)
         load<N>(w, at.w + c);
         if (at.b)
             load<N>(b, at.b + c);
+        if (at.raw)
+            store<N>(at.raw + row * at.cols + c, v);
         for (int j = 0; j < N; j++)
             v[j] = (v[j] - mean) * rstd * w[j] + b[j];
-        store<N>(at.y + row * at.cols + c, v);
+        store<N>(y + c, v);
     }
     if (threadIdx.x % TEAM == 0) {
         at.stats[row] = mean;
@@ -72,7 +89,8 @@ template <class T> struct norm_grad_operands {
     const T *dy, *x, *w;
     const float *stats;
     T *dx;
-    float *parts; /* [blocks][2][cols] */
+    row_places places; /* of dy and dx */
+    float *parts;      /* [blocks][2][cols] */
     int64_t rows, cols;
     bool is_rms, is_added;
 };
@@ -103,10 +121,11 @@ FR_DEVICE norm_means look_at_row(const norm_grad_operands<T> &at, int64_t row,
 {
     const int64_t first = (int64_t)(threadIdx.x % TEAM) * N;
     const float mean = at.stats[row], rstd = at.stats[at.rows + row];
+    const T *dy_row = at.dy + at.places(row) * at.cols;
     float *db = sums + places_for<N, TEAM>(at.cols);
     float dy[N], x[N], w[N], sum_g = 0, sum_gx = 0;
     for (int64_t c = first; c < at.cols; c += TEAM * N) {
-        load<N>(dy, at.dy + row * at.cols + c);
+        load<N>(dy, dy_row + c);
         load<N>(x, at.x + row * at.cols + c);
         load<N>(w, at.w + c);
         for (int j = 0; j < N; j++) {
@@ -129,17 +148,18 @@ FR_DEVICE void finish_row(const norm_grad_operands<T> &at, int64_t row,
 {
     const int64_t first = (int64_t)(threadIdx.x % TEAM) * N;
     const float mean = at.stats[row], rstd = at.stats[at.rows + row];
+    const int64_t place = at.places(row) * at.cols;
     float dy[N], x[N], w[N], dx[N] = {};
     for (int64_t c = first; c < at.cols; c += TEAM * N) {
-        load<N>(dy, at.dy + row * at.cols + c);
+        load<N>(dy, at.dy + place + c);
         load<N>(x, at.x + row * at.cols + c);
         load<N>(w, at.w + c);
         if (at.is_added)
-            load<N>(dx, at.dx + row * at.cols + c);
+            load<N>(dx, at.dx + place + c);
         for (int j = 0; j < N; j++)
             dx[j] += rstd *
                      (dy[j] * w[j] - means.g - (x[j] - mean) * rstd * means.gx);
-        store<N>(at.dx + row * at.cols + c, dx);
+        store<N>(at.dx + place + c, dx);
         for (int j = 0; j < N; j++)
             dx[j] = 0;
     }
@@ -211,19 +231,9 @@ static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
     return cols % n_pack == 0;
 }
 
-template <int N, class T> static void run_norm(const fr_cuda_launch *launch)
+template <int N, class T>
+static void run_norm(const fr_cuda_launch *launch, const norm_operands<T> &at)
 {
-    const fr_kernel_call *call = &launch->call;
-    const fr_instr *instr = call->instr;
-    norm_operands<T> at = {(const T *)call->ptr[0],
-                           (const T *)call->ptr[1],
-                           (const T *)call->ptr[2],
-                           (T *)call->ptr[3],
-                           (float *)call->ptr[4],
-                           instr->matrix.rows,
-                           instr->matrix.cols,
-                           instr->scalar,
-                           (instr->flags & FR_INSTR_RMS) != 0};
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
     if (at.cols < LONG_ROW) {
         shape.grid = dim3(blocks_of(at.rows, N_WARPS));
@@ -234,35 +244,83 @@ template <int N, class T> static void run_norm(const fr_cuda_launch *launch)
     }
 }
 
+template <class T>
+static norm_operands<T> operands_of(const fr_kernel_call *call, T)
+{
+    void *const *ptr = call->ptr;
+    return {(const T *)ptr[FR_NORM_FWD_X],
+            (const T *)ptr[FR_NORM_FWD_W],
+            (const T *)ptr[FR_NORM_FWD_B],
+            (T *)ptr[FR_NORM_FWD_Y],
+            every_row,
+            nullptr,
+            (float *)ptr[FR_NORM_FWD_STATS],
+            call->instr->matrix.rows,
+            call->instr->matrix.cols,
+            call->instr->scalar,
+            (call->instr->flags & FR_INSTR_RMS) != 0};
+}
+
+static row_places heads_of(const fr_instr *instr)
+{
+    const fr_head_norm_dims *dim = &instr->head_norm;
+    return {dim->n_heads, dim->row_heads, dim->first_head};
+}
+
+/* In place, each head a row. */
+template <class T>
+static norm_operands<T> head_operands_of(const fr_kernel_call *call, T)
+{
+    void *const *ptr = call->ptr;
+    const fr_head_norm_dims *dim = &call->instr->head_norm;
+    return {(const T *)ptr[FR_HEAD_NORM_FWD_QKV],
+            (const T *)ptr[FR_HEAD_NORM_FWD_W],
+            nullptr,
+            (T *)ptr[FR_HEAD_NORM_FWD_QKV],
+            heads_of(call->instr),
+            (T *)ptr[FR_HEAD_NORM_FWD_RAW],
+            (float *)ptr[FR_HEAD_NORM_FWD_STATS],
+            dim->rows * dim->n_heads,
+            dim->head_dim,
+            call->instr->scalar,
+            true};
+}
+
 extern "C" fr_status fr_cuda_norm_fwd(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        if (is_packed(call, call->instr->matrix.cols, pack_of<T>()))
-            run_norm<pack_of<T>(), T>(launch);
+        const auto at = operands_of(call, t);
+        if (is_packed(call, at.cols, pack_of<T>()))
+            run_norm<pack_of<T>(), T>(launch, at);
         else
-            run_norm<1, T>(launch);
+            run_norm<1, T>(launch, at);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
-template <int N, class T, class G>
-static void run_norm_grad(const fr_cuda_launch *launch, void *workspace,
-                          uint64_t n_parts)
+extern "C" fr_status fr_cuda_head_norm_fwd(const fr_cuda_launch *launch,
+                                           fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const fr_instr *instr = call->instr;
-    norm_grad_operands<T> at = {(const T *)call->ptr[0],
-                                (const T *)call->ptr[1],
-                                (const T *)call->ptr[2],
-                                (const float *)call->ptr[3],
-                                (T *)call->ptr[4],
-                                (float *)workspace,
-                                instr->matrix.rows,
-                                instr->matrix.cols,
-                                (instr->flags & FR_INSTR_RMS) != 0,
-                                (instr->flags & FR_INSTR_ACCUMULATE) != 0};
+    bool is_known = with_type(call->instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        const auto at = head_operands_of(call, t);
+        if (is_packed(call, at.cols, pack_of<T>()))
+            run_norm<pack_of<T>(), T>(launch, at);
+        else
+            run_norm<1, T>(launch, at);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+/* dw and db (null: none) are added to. */
+template <int N, class T, class G>
+static void run_norm_grad(const fr_cuda_launch *launch,
+                          const norm_grad_operands<T> &at, uint64_t n_parts,
+                          G *dw, G *db)
+{
     const bool is_long = at.cols >= LONG_ROW;
     const int64_t n_teams = is_long ? 1 : N_WARPS;
     const uint64_t needed = blocks_of(at.rows, n_teams);
@@ -276,32 +334,83 @@ static void run_norm_grad(const fr_cuda_launch *launch, void *workspace,
         start(shape, norm_grad<N, THREADS, T>, at);
     else
         start(shape, norm_grad<N, 32, T>, at);
+    G *const sums[2] = {dw, db};
     for (int i = 0; i < 2; i++)
-        if (call->ptr[5 + i])
+        if (sums[i])
             run_add_parts<G>(launch, at.parts + i * at.cols, 2 * at.cols,
-                             (int64_t)n_blocks, call->ptr[5 + i], at.cols);
+                             (int64_t)n_blocks, sums[i], at.cols);
 }
 
-extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
+/* Runs `of(t, parts)`, the operands in a type, with parts of the sums of
+ * columns in the workspace. */
+template <class F>
+static fr_status norm_grads(const fr_cuda_launch *launch, int64_t cols,
+                            const F &of, void *dw, void *db, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
-    const fr_instr *instr = call->instr;
-    const uint64_t part_bytes =
-        2 * (uint64_t)instr->matrix.cols * sizeof(float);
+    const uint64_t part_bytes = 2 * (uint64_t)cols * sizeof(float);
     const uint64_t most = FR_CUDA_WORKSPACE_BYTES / part_bytes;
     const uint64_t n_parts = most < GRAD_BLOCKS ? most : GRAD_BLOCKS;
     void *workspace = nullptr;
     FR_TRY(take_workspace(launch, (n_parts + !n_parts) * part_bytes, &workspace,
                           err));
-    bool is_known = with_types(instr, [&](auto t, auto g) {
+    bool is_known = with_types(call->instr, [&](auto t, auto g) {
         using T = decltype(t);
         using G = decltype(g);
-        if (is_packed(call, instr->matrix.cols, pack_of<T>()))
-            run_norm_grad<pack_of<T>(), T, G>(launch, workspace, n_parts);
+        const auto at = of(t, (float *)workspace);
+        if (is_packed(call, cols, pack_of<T>()))
+            run_norm_grad<pack_of<T>(), T, G>(launch, at, n_parts, (G *)dw,
+                                              (G *)db);
         else
-            run_norm_grad<1, T, G>(launch, workspace, n_parts);
+            run_norm_grad<1, T, G>(launch, at, n_parts, (G *)dw, (G *)db);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+extern "C" fr_status fr_cuda_norm_bwd(const fr_cuda_launch *launch, fr_err *err)
+{
+    void *const *ptr = launch->call.ptr;
+    const fr_instr *instr = launch->call.instr;
+    auto of = [&](auto t, float *parts) {
+        using T = decltype(t);
+        return norm_grad_operands<T>{(const T *)ptr[FR_NORM_BWD_DY],
+                                     (const T *)ptr[FR_NORM_BWD_X],
+                                     (const T *)ptr[FR_NORM_BWD_W],
+                                     (const float *)ptr[FR_NORM_BWD_STATS],
+                                     (T *)ptr[FR_NORM_BWD_DX],
+                                     every_row,
+                                     parts,
+                                     instr->matrix.rows,
+                                     instr->matrix.cols,
+                                     (instr->flags & FR_INSTR_RMS) != 0,
+                                     (instr->flags & FR_INSTR_ACCUMULATE) != 0};
+    };
+    return norm_grads(launch, instr->matrix.cols, of, ptr[FR_NORM_BWD_DW],
+                      ptr[FR_NORM_BWD_DB], err);
+}
+
+extern "C" fr_status fr_cuda_head_norm_bwd(const fr_cuda_launch *launch,
+                                           fr_err *err)
+{
+    void *const *ptr = launch->call.ptr;
+    const fr_instr *instr = launch->call.instr;
+    const fr_head_norm_dims *dim = &instr->head_norm;
+    auto of = [&](auto t, float *parts) {
+        using T = decltype(t);
+        return norm_grad_operands<T>{(const T *)ptr[FR_HEAD_NORM_BWD_DQKV],
+                                     (const T *)ptr[FR_HEAD_NORM_BWD_RAW],
+                                     (const T *)ptr[FR_HEAD_NORM_BWD_W],
+                                     (const float *)ptr[FR_HEAD_NORM_BWD_STATS],
+                                     (T *)ptr[FR_HEAD_NORM_BWD_DQKV],
+                                     heads_of(instr),
+                                     parts,
+                                     dim->rows * dim->n_heads,
+                                     dim->head_dim,
+                                     true,
+                                     false};
+    };
+    return norm_grads(launch, dim->head_dim, of, ptr[FR_HEAD_NORM_BWD_DW],
+                      nullptr, err);
 }
 
 /* ---- column sums -------------------------------------------------------- */

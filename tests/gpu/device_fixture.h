@@ -38,6 +38,7 @@ typedef struct df_case {
     df_operand operand[FR_INSTR_REFS];
     double tolerance; /* of float32 results */
     double narrow;    /* more of it where dtype is BF16 */
+    const fr_model *model;
     const fr_job *job;
     const fr_plan *plan;
     const fr_tensor *tensors;
@@ -146,6 +147,8 @@ static inline fr_kernel_call df_call(const df_case *at)
         call.job = at->job;
     if (at->plan != NULL)
         call.plan = at->plan;
+    if (at->model != NULL)
+        call.model = at->model;
     call.tensors = at->tensors;
     call.n_tensors = at->n_tensors;
     call.coordinate = at->coordinate;

@@ -2,6 +2,7 @@
  * test_cuda_layers.c: the CUDA kernels of a layer but for its attention,
  * against the CPU's: shapes that fill packs and tiles, and odd ones.
  */
+#include "runtime/kernels_cpu/kernels_list.h"
 #include "spec/model/model.h"
 #include "tests/gpu/device_fixture.h"
 
@@ -12,8 +13,8 @@ enum { N_ROW_SHAPES = sizeof row_shapes / sizeof row_shapes[0] };
 static void test_activations(void)
 {
     static const int64_t lengths[] = {1, 7, 256, 2051, 4096};
-    for (int i = 0; i < 5; i++) {
-        int64_t n = lengths[i];
+    for (int i = 0; i < 5 * FR_ACTIVATION_N; i++) {
+        int64_t n = lengths[i % 5];
         df_case fwd = {
             .instr = {.op = FR_OP_GELU_FWD, .dim = {n}},
             .operand = {{DF_T, n, 5.3, 'r', 0}, {DF_T, n, 1, 'w', 0}},
@@ -27,6 +28,7 @@ static void test_activations(void)
             .instr = {.op = FR_OP_ADD, .dim = {n}},
             .operand = {{DF_T, n, 1.3, 'r', 0}, {DF_T, n, 2.1, 'm', 0}},
             .tolerance = 1e-7};
+        fwd.instr.activation = bwd.instr.activation = (uint8_t)(i / 5);
         df_check_all(fwd);
         df_check_all(bwd);
         df_check_all(add);
@@ -65,9 +67,33 @@ static void test_rows(void)
         df_check_all(swiglu);
         df_check_all(swiglu_bwd);
         df_check_all(residual);
-        residual.operand[2] = (df_operand){0};
+        residual.operand[4] = (df_operand){DF_T, cols, 0.7, 'r', 0};
+        df_check_all(residual);
+        residual.operand[2] = residual.operand[4] = (df_operand){0};
         df_check_all(residual);
         df_check_all(bias);
+    }
+}
+
+static void test_gates(void)
+{
+    for (int kind = 0; kind < FR_ACTIVATION_N; kind++) {
+        const int64_t rows = 3, cols = 24, n = rows * cols;
+        df_case fwd = {
+            .instr = {.op = FR_OP_SWIGLU_FWD,
+                      .activation = (uint8_t)kind,
+                      .dim = {rows, cols}},
+            .operand = {{DF_T, 2 * n, 3.1, 'r', 0}, {DF_T, n, 1, 'w', 0}},
+            .tolerance = 3e-6};
+        df_case bwd = {.instr = {.op = FR_OP_SWIGLU_BWD,
+                                 .activation = (uint8_t)kind,
+                                 .dim = {rows, cols}},
+                       .operand = {{DF_T, n, 1.9, 'r', 0},
+                                   {DF_T, 2 * n, 3.1, 'r', 0},
+                                   {DF_T, 2 * n, 1, 'w', 0}},
+                       .tolerance = 3e-6};
+        df_check_all(fwd);
+        df_check_all(bwd);
     }
 }
 
@@ -112,6 +138,36 @@ static void test_norms(void)
     }
 }
 
+/* Norms of some of the heads of rows of q, k and v. */
+static void test_head_norms(void)
+{
+    /* rows, heads with a norm, head size, heads of a row, the first of them */
+    static const int64_t shapes[][5] = {
+        {5, 2, 6, 4, 0}, {7, 1, 64, 4, 2}, {33, 4, 128, 8, 4}, {9, 2, 8, 4, 1}};
+    for (int i = 0; i < 4; i++) {
+        const int64_t *s = shapes[i];
+        const int64_t n = s[0] * s[3] * s[2], n_raw = s[0] * s[1] * s[2];
+        df_case fwd = {.instr = {.op = FR_OP_HEAD_NORM_FWD,
+                                 .dim = {s[0], s[1], s[2], s[3], s[4]},
+                                 .scalar = 1e-3},
+                       .operand = {{DF_T, n, 2.9, 'm', 0},
+                                   {DF_T, s[2], 1.1, 'r', 0},
+                                   {DF_T, n_raw, 1, 'w', 0},
+                                   {DF_F32, 2 * s[0] * s[1], 1, 'w', 0}},
+                       .tolerance = 3e-6};
+        df_case bwd = {.instr = {.op = FR_OP_HEAD_NORM_BWD,
+                                 .dim = {s[0], s[1], s[2], s[3], s[4]}},
+                       .operand = {{DF_T, n, 1.3, 'm', 0},
+                                   {DF_T, s[2], 1.1, 'r', 0},
+                                   {DF_T, n_raw, 2.9, 'r', 0},
+                                   {DF_F32, 2 * s[0] * s[1], 0.8, 'r', 0},
+                                   {DF_G, s[2], 0.4, 'm', 0}},
+                       .tolerance = 3e-6};
+        df_check_all(fwd);
+        df_check_all(bwd);
+    }
+}
+
 static void test_embedding(void)
 {
     /* rows, cols, local vocabulary, sequence, vocabulary, coordinate */
@@ -137,6 +193,9 @@ static void test_embedding(void)
         bwd.tolerance = 2e-6;
         df_check_all(fwd);
         df_check_all(bwd);
+        fwd.instr.scalar = bwd.instr.scalar = 22.6; /* of rows of tokens */
+        df_check_all(fwd);
+        df_check_all(bwd);
     }
 }
 
@@ -145,6 +204,11 @@ static void test_rope(void)
     /* rows, sequence, q heads, kv heads, head size */
     static const int64_t shapes[][5] = {
         {10, 5, 3, 1, 6}, {26, 13, 4, 2, 32}, {600, 600, 1, 1, 16}};
+    static const fr_model llama3 = {.has_rope_scaling = true,
+                                    .rope_original_seq = 64,
+                                    .rope_low_factor = 1,
+                                    .rope_high_factor = 4,
+                                    .rope_factor = 8};
     for (int i = 0; i < 6; i++) {
         const int64_t *s = shapes[i / 2];
         int64_t n = s[0] * (s[2] + 2 * s[3]) * s[4];
@@ -153,6 +217,11 @@ static void test_rope(void)
                                 .scalar = 10000},
                       .operand = {{DF_T, n, 1.7, 'm', 0}},
                       .tolerance = 3e-7};
+        df_check_all(at);
+        at.instr.rope.rotated = s[4] / 4 * 2; /* the first columns alone */
+        df_check_all(at);
+        at.model = &llama3;
+        at.instr.rope.is_scaled = 1;
         df_check_all(at);
     }
 }
@@ -317,27 +386,21 @@ static void test_memory(void)
     df_check(copy, FR_DTYPE_F32, FR_DTYPE_F32);
 }
 
-/* What the CPU has, but for what GPUs refuse (plan_refusals.c: norms of heads,
- * mixtures of experts, context parallelism, dropout). */
+/* What the CPU has, but for what GPUs refuse. */
 static void test_table(void)
 {
-    static const fr_op refused[] = {
-        FR_OP_HEAD_NORM_FWD, FR_OP_HEAD_NORM_BWD, FR_OP_ROUTER_FWD,
-        FR_OP_ROUTER_BWD,    FR_OP_PERMUTE,       FR_OP_UNPERMUTE,
-        FR_OP_GROUPED_FWD,   FR_OP_GROUPED_DGRAD, FR_OP_GROUPED_WGRAD,
-        FR_OP_PACK_HEADS,    FR_OP_DROPOUT_ADD,   FR_OP_DROPOUT_BWD,
-        FR_OP_LATENT_FWD,    FR_OP_LATENT_BWD};
-    for (int op = 0; op < FR_OP_N; op++) {
-        bool is_refused = false;
-        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-            is_refused = is_refused || op == (int)refused[i];
-        bool has_cpu = fr_kernels_cpu[op] != NULL && !is_refused;
-        CHECK((fr_kernels_cuda[op] != NULL) == has_cpu);
-    }
+    static const bool is_refused[FR_OP_N] = {
+#define REFUSED(symbol, name) [FR_OP_##symbol] = true,
+        FR_KERNEL_CPU_LIST(REFUSED)
+#undef REFUSED
+    };
+    for (int op = 0; op < FR_OP_N; op++)
+        CHECK((fr_kernels_cuda[op] != NULL) ==
+              (fr_kernels_cpu[op] != NULL && !is_refused[op]));
 }
 
 DF_MAIN({"table", test_table}, {"activations", test_activations},
-        {"rows", test_rows}, {"norms", test_norms},
-        {"embedding", test_embedding}, {"rope", test_rope}, {"loss", test_loss},
-        {"linear", test_linear}, {"tune", test_tune}, {"cast", test_cast},
-        {"memory", test_memory})
+        {"rows", test_rows}, {"gates", test_gates}, {"norms", test_norms},
+        {"head norms", test_head_norms}, {"embedding", test_embedding},
+        {"rope", test_rope}, {"loss", test_loss}, {"linear", test_linear},
+        {"tune", test_tune}, {"cast", test_cast}, {"memory", test_memory})

@@ -404,8 +404,8 @@ static void test_executable(void)
     model.rope_factor = 0;
     expect_refused(plan, &model, "rescaled otherwise");
     model = make_model();
-    model.activation = FR_ACTIVATION_RELU;
-    expect_on_cpus_alone(plan, &model, "activations other than silu");
+    model.sliding_window = 1;
+    expect_on_cpus_alone(plan, &model, "a sliding window");
 }
 
 /* docs/limits.md tells every row of the table, with what to choose. */
