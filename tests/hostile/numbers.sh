@@ -18,6 +18,9 @@ END
 for batch in 1024 4096; do
     answers 'were left out that take too long' forerun simulate deep.json dgx-h100:64 --pp 512 --global-batch $batch
 done
+for zero in 0 1 2 3; do
+    LIMIT_S=10 answers 'tokens/s' forerun simulate llama-3-8b $on --zero $zero --global-batch 1000000
+done
 refuses 2 'global-batch' forerun simulate llama-3-8b $on --global-batch 99999999999999999999
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq -1
 refuses 2 'seq' forerun simulate llama-3-8b $on --seq nan

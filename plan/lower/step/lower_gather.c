@@ -483,6 +483,7 @@ void lower_reduce_set(lower_rank *rank, uint32_t i_set)
     fr_builder_bind(rank->builder, FR_SPACE_OUT, set->shard,
                     is_added ? 'm' : 'w');
     rank->left_grad = set->grad;
+    rank->reduced = set->shard;
     set->grad = FR_BLOCK_NONE;
 }
 

@@ -146,7 +146,8 @@ typedef struct lower_rank {
     size_t i_use, n_gathered;         /* uses that are over, provided for */
     uint32_t gate;                    /* block that the last use wrote */
     uint32_t left_grad, left_kept[2]; /* blocks on their way out */
-    uint32_t n_offloadable;           /* layers x micro-batches so far */
+    uint32_t reduced;       /* ZeRO 2, 3: the shard that was reduced last */
+    uint32_t n_offloadable; /* layers x micro-batches so far */
 } lower_rank;
 
 /* ---- segments and calls ---- */

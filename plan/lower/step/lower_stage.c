@@ -148,12 +148,29 @@ static void hand_on(lower_rank *rank, const fr_task *task, uint32_t block)
         rank->blocks[lower_slot(rank, &next, 0)].input = block;
 }
 
+/*
+ * The last call waits for the reductions of the micro-batch before: FSDP's
+ * compute stream does at the end of each backward (pytorch@00ae0bc,
+ * torch/distributed/fsdp/_runtime_utils.py, _post_backward_final_callback),
+ * DeepSpeed's at each bucket (@02aa38c, runtime/zero/stage_1_and_2.py,
+ * average_tensor).  With ZeRO 3 the next gathers wait for backward already.
+ */
+static void await_reductions(lower_rank *rank)
+{
+    const lower_context *context = rank->context;
+    if (context->target.is_framework_step && !context->sharding.is_gathered &&
+        rank->reduced != FR_BLOCK_NONE)
+        fr_builder_use(rank->builder, rank->reduced, 'r');
+}
+
 /* Returns what is to be handed on, or FR_BLOCK_NONE; so does backward(). */
 static uint32_t forward(lower_rank *rank, const fr_task *task)
 {
     const lower_chunk *chunk = &rank->chunks[task->chunk];
-    if (chunk->span.has_embed)
+    if (chunk->span.has_embed) {
         embed(rank, task);
+        await_reductions(rank);
+    }
     for (int32_t i = 0; i < chunk->n_layers; i++)
         lower_forward_calls(rank, task, i);
     return chunk->span.has_head
@@ -301,6 +318,7 @@ fr_status lower_stage(lower_rank *rank, fr_err *err)
 {
     lower_context *context = rank->context;
     rank->left_kept[0] = rank->left_kept[1] = FR_BLOCK_NONE;
+    rank->reduced = FR_BLOCK_NONE;
     for (int k = 0; k < 2; k++)
         rank->sent[0][k] = rank->sent[1][k] = FR_BLOCK_NONE;
     rank->in_flight[0] = rank->in_flight[1] = rank->awaited = FR_BLOCK_NONE;
