@@ -39,6 +39,9 @@ typedef struct fr_plan {
                                  display, besides the loss; 0 to 64 */
     bool is_grad_added_apart; /* FUSED: products write gradients of weights,
                                  another kernel adds them to what is there */
+    bool is_grad_listed;      /* ZeRO 1 on GPUs: gradients are copied to a list
+                                 of partitions, and that by pieces, before they
+                                 are scattered (DeepSpeed of 2021) */
     bool is_norm_fused;       /* EAGER: norms are one kernel each way */
     bool is_p2p_sync; /* GPUs, no chunks: the host waits until a transfer
                          between stages has come */

@@ -67,6 +67,7 @@
     X(LOSS_FUSED)                                                              \
     X(LOSS_METRICS)                                                            \
     X(GRAD_ADDED_APART)                                                        \
+    X(GRAD_LISTED)                                                             \
     X(NORM_FUSED)                                                              \
     X(P2P_SYNC)
 

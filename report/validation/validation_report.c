@@ -63,6 +63,8 @@ static const fr_field fits_fields[] = {
     {"infeasible_right", FR_MEMBER(fr_validation, fits_right[FR_FITS_NO])},
     {"infeasible_wrong", FR_MEMBER(fr_validation, fits_wrong[FR_FITS_NO])},
     {"fits_balanced", FR_MEMBER(fr_validation, fits_balanced)},
+    {"confident", FR_MEMBER(fr_validation, n_confident)},
+    {"confident_ran_out", FR_MEMBER(fr_validation, n_confident_ran_out)},
 };
 
 static const fr_field all_fields[] = {
@@ -281,6 +283,11 @@ static void print_summary(const fr_validation *v, fr_buffer *out)
         fr_buffer_printf(
             out, "fits or not: %zu right, %zu wrong; both kinds alike: %s\n",
             right, wrong, percent(v->fits_balanced, c));
+    if (v->n_confident > 0)
+        fr_buffer_printf(out,
+                         "said to fit with a probability of 90 %%: %zu, of "
+                         "which ran out: %zu\n",
+                         v->n_confident, v->n_confident_ran_out);
     fr_buffer_printf(out, "%zu rows, %zu run, %zu not\n", v->n_rows,
                      v->n_rows - v->n_skipped, v->n_skipped);
 }

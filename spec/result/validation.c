@@ -164,6 +164,9 @@ static fr_validation_source *source_of(fr_validation *v, const char *name)
     return source;
 }
 
+/* What --fit-confidence is unless told. */
+static const double confident = 0.9;
+
 static void count_rows(fr_validation *v)
 {
     for (size_t i = 0; i < v->n_rows; i++) {
@@ -178,6 +181,10 @@ static void count_rows(fr_validation *v)
             v->fits_right[row->fits]++;
         else
             v->fits_wrong[row->fits]++;
+        if (row->predicted_fits == FR_FITS_YES && row->p_fits >= confident) {
+            v->n_confident++;
+            v->n_confident_ran_out += row->fits == FR_FITS_NO;
+        }
     }
 }
 

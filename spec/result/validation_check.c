@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_NAMES = 19 };
+enum { N_NAMES = 20 };
 
 typedef struct named {
     const char *name;
@@ -39,6 +39,10 @@ static void list_values(const fr_validation *v, named out[N_NAMES])
         {"memory.scored", (double)v->memory.n},
         {"memory.fits_frac", all > 0 ? (double)right / (double)all : NAN},
         {"memory.fits_balanced", v->fits_balanced},
+        {"memory.confident_ran_out",
+         v->n_confident > 0
+             ? (double)v->n_confident_ran_out / (double)v->n_confident
+             : NAN},
     };
     memcpy(out, values, sizeof values);
 }

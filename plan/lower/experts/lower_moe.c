@@ -124,6 +124,7 @@ static void route(lower_context *context, const lower_kind *kind, fr_ref x,
         lower_weight(context, kind->layout.router_bias);
     instr->ref[FR_ROUTER_FWD_LOGITS] = scores;
     instr->ref[FR_ROUTER_FWD_CHOSEN] = chosen;
+    lower_overhead_routing(context, false);
     if (is_routed)
         lower_small_to_experts(context, model->n_experts, own_counts, counts);
     at->scores = scores;
@@ -401,6 +402,7 @@ static void router_backward(lower_context *context, const lower_kind *kind,
         instr->ref[FR_ROUTER_BWD_LOGITS] = at->scores;
         instr->ref[FR_ROUTER_BWD_DWEIGHTS] = dweights;
     }
+    lower_overhead_routing(context, true);
     lower_product_dgrad(context, kind, &router, dscores, dx)->flags |=
         FR_INSTR_ACCUMULATE;
     lower_product_wgrad(context, &router, dscores, x);

@@ -14,6 +14,8 @@
  *               runtime/zero/stage3.py; parameters below
  *               stage3_param_persistence_threshold stay, and what is used
  *               again within stage3_max_reuse_distance elements)
+ *   bigscience  DeepSpeed 0.3.13 to 0.4: runtime/zero/stage1.py
+ *               (reduce_gradients, get_flat_sub_partitions)
  *   composer    FSDP: mixed_precision DEFAULT reduces in f32
  *   torchtitan  FSDP2 with reduce dtype f32; TP implies sequence parallel;
  *               context parallel gathers keys and values; a pipeline splits
@@ -112,6 +114,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                  .has_megatron_buckets = true,
                                  .is_p2p_sync = true,
                                  .is_grad_added_apart = true,
+                                 .is_grad_listed = true,
                                  .gpt_dropout = 0.1},
     [FR_FRAMEWORK_MEGATRON] =
         {.name = "megatron",

@@ -58,6 +58,7 @@ typedef struct fr_framework {
     bool is_loss_fused, is_norm_fused;
     int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */
+    bool is_grad_listed;      /* ZeRO 1 */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
                                  none */
 } fr_framework;

@@ -32,6 +32,8 @@ typedef enum overhead {
     SCALING_ROW,
     SCALING_COLUMN,
     SCALING_OUTPUT,
+    ROUTING_FWD,
+    ROUTING_BWD,
     ROWS_APART,
     GRADIENT_ADDED,
     GRADIENT_VIEWS,
@@ -154,6 +156,17 @@ static const overhead_row rows[] = {
     {SCALING, FUSED, 0, 0, 2, 2, 0, 0},
     {SCALING_BLOCK, FUSED, 0, 0, 4, 2, 0, 0},
     {SCALING_FP4, FUSED, 0, 0, 1, 2, 0, 0},
+    /*
+     * Megatron-Core routes by operators (core 0.12, transformer/moe: router.py,
+     * moe_utils.py, token_dispatcher.py), over tokens times experts.  Forward
+     * topk, softmax, a cast, twice zeros and scatter, int, bool, sum: 10; the
+     * loss that balances and its record: 8; counts for the exchange
+     * (preprocess): 7; the order of permute and of unpermute: 7; the router's
+     * own 4 are there.  Backward the derivatives of topk, softmax, scatter and
+     * of the loss, and of the weights that unpermute selects: 14 more.
+     */
+    {ROUTING_FWD, FUSED, 0, 0, 52, 28, 0, 0},
+    {ROUTING_BWD, FUSED, 0, 0, 40, 14, 0, 0},
     /*
      * DTensor shards the sequence, which is not a tensor's first dimension:
      * what was gathered, and what will be scattered, is put into another order
@@ -399,6 +412,12 @@ void lower_overhead_core(lower_context *context, bool is_backward)
         add(context, GROUPED_FWD, q);
     if (is_backward && (is_grouped || !is_fused))
         add(context, SPLIT_BWD, qkv);
+}
+
+void lower_overhead_routing(lower_context *context, bool is_backward)
+{
+    add(context, is_backward ? ROUTING_BWD : ROUTING_FWD,
+        context->shape.stream_rows * context->model->n_experts);
 }
 
 void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes)

@@ -23,6 +23,8 @@ uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
 void lower_overhead_rope(lower_context *context, int64_t n);
 /* Before and after the core of attention. */
 void lower_overhead_core(lower_context *context, bool is_backward);
+/* What routing to experts takes besides its softmax. */
+void lower_overhead_routing(lower_context *context, bool is_backward);
 void lower_overhead_dropout(lower_context *context);
 /* Scaling of n elements of an operand, or of the transpose of one that was
  * kept; of weights. */

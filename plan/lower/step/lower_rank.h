@@ -12,6 +12,7 @@
 #include "plan/outline/weight_uses.h"
 
 #define LOWER_NO_BUCKET UINT32_MAX
+#define LOWER_NO_BLOCK UINT32_MAX
 
 typedef enum lower_unit_kind {
     LOWER_UNIT_TIED,  /* wte of first and last stage */

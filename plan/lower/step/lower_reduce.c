@@ -69,12 +69,49 @@ void lower_reduce_tied(lower_rank *rank)
     }
 }
 
+/*
+ * DeepSpeed's ZeRO 1 of 2021 copies all gradients to flat partitions, of which
+ * PyTorch's reduce_scatter of a list puts reduce_bucket_size side by side once
+ * more: stage1.py, reduce_gradients; ProcessGroupNCCL.cpp, newLikeFlat.  The
+ * block with both, LOWER_NO_BLOCK: it does not.
+ */
+static uint32_t list_partitions(lower_rank *rank, uint32_t i_bucket)
+{
+    lower_context *context = rank->context;
+    const lower_bucket *bucket = &rank->buckets.items[i_bucket];
+    const uint64_t width = lower_element_bytes(context, FR_SPACE_GRAD);
+    const uint64_t usual_piece = 500000000; /* elements */
+    const uint64_t piece = bucket->n < usual_piece ? bucket->n : usual_piece;
+    if (!context->plan->is_grad_listed || context->plan->zero_stage != 1 ||
+        !context->target.is_framework_step || !context->sharding.is_scattered)
+        return LOWER_NO_BLOCK;
+    const uint64_t n_bytes = (bucket->n + piece) * width;
+    uint32_t block =
+        fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, false, n_bytes);
+    uint32_t i_segment =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "dp_list_%u_%u",
+                            (unsigned)rank->stage, (unsigned)i_bucket);
+    fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
+    instr->elementwise.moved_bytes = (int64_t)(4 * bucket->n * width);
+    instr->elementwise.n_kernels = 2;
+    instr->elementwise.x_bytes = (int64_t)(bucket->n * width);
+    instr->elementwise.scratch_bytes = (int64_t)n_bytes;
+    instr->ref[FR_ELEMENTWISE_X] = lower_grad(context, bucket->first);
+    instr->ref[FR_ELEMENTWISE_SCRATCH] = lower_ref(FR_SPACE_WIRE, 0);
+    add_call(rank, i_segment, bucket, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_WIRE, block, 'w');
+    return block;
+}
+
 static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
 {
     lower_context *context = rank->context;
     const lower_bucket *bucket = &rank->buckets.items[i_bucket];
-    const fr_ref whole = lower_grad(context, bucket->first);
-    fr_ref own = whole;
+    const uint32_t list = list_partitions(rank, i_bucket);
+    const fr_ref whole = list != LOWER_NO_BLOCK
+                             ? lower_ref(FR_SPACE_WIRE, 0)
+                             : lower_grad(context, bucket->first);
+    fr_ref own = lower_grad(context, bucket->first);
     fr_move moves[2];
     const int n = fr_sharding_reduce(&context->sharding, bucket->is_expert,
                                      bucket->n, moves);
@@ -94,6 +131,8 @@ static void reduce_plain(lower_rank *rank, uint32_t i_bucket)
         instr->ref[FR_COMM_DST] = own;
     }
     add_call(rank, i_segment, bucket, 'm');
+    if (list != LOWER_NO_BLOCK)
+        fr_builder_bind(rank->builder, FR_SPACE_WIRE, list, 'r');
 }
 
 /* Parameters that lie in the bucket, whole or in part. */

@@ -60,11 +60,14 @@ static fr_prediction predict(const fixture *f)
     fr_cost_model *costs = NULL;
     fr_program *program = NULL;
     fr_prediction out = {0};
+    const fr_placement placement = {.n_ranks = 8,
+                                    .by_framework = f->plan.is_grad_listed};
     if (!CHECK_OK(fr_catalog_cluster("dgx-h100", 1, &cluster, &err), &err))
         return out;
     CHECK_OK(fr_cost_model_create(NULL, &cluster, &costs, &err), &err);
-    if (CHECK_OK(fr_lower(&f->model, &f->job, &f->plan, NULL, &program, &err),
-                 &err))
+    if (CHECK_OK(
+            fr_lower(&f->model, &f->job, &f->plan, &placement, &program, &err),
+            &err))
         CHECK_OK(fr_simulate(program, costs, &cluster, NULL, NULL, &out, &err),
                  &err);
     fr_program_destroy(program);
@@ -108,6 +111,25 @@ static void test_gradient_copies(void)
     f.plan.grad_dtype = FR_DTYPE_F32;
     p = predict(&f);
     check_share(state_bytes(&p), 18 * gpt_parameters(), 0.005);
+}
+
+/* DeepSpeed's list of partitions: all gradients once more, and those pieces of
+ * them side by side that go together; of 5e8 gradients and less all. */
+static void test_listed_gradients(void)
+{
+    fixture f = gpt();
+    fr_err err;
+    f.job.seq = 64;
+    f.job.global_batch = f.plan.dp = 4;
+    f.plan.micro_batch = 1;
+    f.plan.zero_stage = 1;
+    f.plan.precision = f.plan.grad_dtype = FR_DTYPE_F16;
+    f.plan.bucket_bytes = 0;
+    f.plan.is_overlap = false;
+    f.plan.is_grad_listed = true;
+    fr_prediction p = predict(&f);
+    CHECK_OK(fr_plan_check(&f.plan, &f.model, &f.job, &err), &err);
+    check_share((double)p.memory.buffers_bytes, 4 * gpt_parameters(), 0.01);
 }
 
 /* s b h (34 + 5 a s / h) a layer, 34 with fused attention (and 4 a s b bytes
@@ -206,5 +228,6 @@ static void test_workspaces(void)
 
 CHECK_MAIN({"bytes per parameter", test_bytes_per_parameter},
            {"gradient copies", test_gradient_copies},
+           {"listed gradients", test_listed_gradients},
            {"activations", test_activations}, {"stages", test_stages},
            {"fits", test_fits}, {"workspaces", test_workspaces})

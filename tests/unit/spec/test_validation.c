@@ -71,20 +71,21 @@ static void test_two_sources(void)
 static void test_memory_and_fits(void)
 {
     fr_validation v;
-    fr_validation_row rows[5] = {0};
+    fr_validation_row rows[6] = {0};
     const fr_fits said[] = {FR_FITS_YES, FR_FITS_YES, FR_FITS_YES, FR_FITS_NO,
-                            FR_FITS_UNKNOWN};
+                            FR_FITS_UNKNOWN, FR_FITS_NO};
     const fr_fits got[] = {FR_FITS_YES, FR_FITS_YES, FR_FITS_NO, FR_FITS_NO,
-                           FR_FITS_NO};
-    for (int i = 0; i < 5; i++) {
+                           FR_FITS_NO, FR_FITS_YES};
+    for (int i = 0; i < 6; i++) {
         rows[i].has_run = true;
         rows[i].fits = said[i];
         rows[i].predicted_fits = got[i];
+        rows[i].p_fits = i == 1 ? 0.8 : 0.95;
         rows[i].is_memory_scored = i < 2;
         rows[i].measured_bytes = 100;
         rows[i].predicted_bytes = i == 0 ? 93 : 112;
     }
-    make(rows, 5, &v);
+    make(rows, 6, &v);
     CHECK_INT(v.step.n, 0);
     CHECK(isnan(v.step.mape) && isnan(v.coverage_90_scaled));
     CHECK_INT(v.memory.n, 2);
@@ -93,8 +94,11 @@ static void test_memory_and_fits(void)
     CHECK_INT(v.fits_right[1], 2);
     CHECK_INT(v.fits_wrong[1], 1);
     CHECK_INT(v.fits_right[0], 1);
-    CHECK_INT(v.fits_wrong[0], 0);
-    CHECK_NEAR(v.fits_balanced, (2.0 / 3 + 1) / 2, 1e-12);
+    CHECK_INT(v.fits_wrong[0], 1);
+    CHECK_NEAR(v.fits_balanced, (2.0 / 3 + 1.0 / 2) / 2, 1e-12);
+    /* The second is said to fit, but not with 90 %. */
+    CHECK_INT(v.n_confident, 2);
+    CHECK_INT(v.n_confident_ran_out, 1);
     fr_validation_release(&v);
 }
 
