@@ -213,6 +213,7 @@ tells calibrate --seq 'seq 0' --seq 0
 tells calibrate --global-batch 'global-batch 0' --global-batch 0
 tells calibrate --timeout 'timeout 0' --timeout 0
 tells calibrate --profile 'none\.json' --runs few.csv -p none.json
+tells calibrate --storage '/nowhere: no such folder' --storage /nowhere
 leaves calibrate --output machine.json gpt2-tiny --quick -o machine.json
 cover calibrate --quick # above: without it this takes minutes
 
