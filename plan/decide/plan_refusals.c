@@ -23,20 +23,20 @@ REFUSAL(is_encoder)
     return model->kind == FR_MODEL_ENCODER;
 }
 
-/* Losses on the first token have no labels to learn. */
 REFUSAL(is_other_encoder)
 {
     UNUSED_BUT(model);
-    return model->kind == FR_MODEL_ENCODER &&
-           (!model->has_mlm_head || model->has_pooler);
+    return model->kind == FR_MODEL_ENCODER && !model->has_mlm_head &&
+           model->n_labels == 0;
 }
 
-/* Nobody adds up the gradients of what its ends have for a part of the rows.
- */
-REFUSAL(is_encoder_in_rows)
+/* Halves of a sequence that are swapped lie on one rank, and so does its first
+ * token. */
+REFUSAL(is_pooled_in_parts)
 {
     UNUSED_BUT(job);
-    return model->kind == FR_MODEL_ENCODER && plan->is_sequence_parallel;
+    return model->kind == FR_MODEL_ENCODER &&
+           (model->has_pooler || model->n_labels > 0) && plan->cp > 1;
 }
 
 REFUSAL(has_experts)
@@ -218,11 +218,11 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"a plain list of layers", "choose a decoder transformer", BOTH, 0,
      is_list},
     {"an encoder, on GPUs", "choose a decoder transformer", GPU, 0, is_encoder},
-    {"an encoder of images, or with a pooler",
-     "choose an encoder with a masked-token head alone (BertForMaskedLM)", CPU,
+    {"an encoder with neither a masked-token head nor labels",
+     "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels", CPU,
      0, is_other_encoder},
-    {"an encoder with sequence parallelism", "leave sequence-parallel out", CPU,
-     BIT(SEQUENCE_PARALLEL), is_encoder_in_rows},
+    {"context parallelism of an encoder with a pooler or labels", "choose cp 1",
+     CPU, BIT(CP), is_pooled_in_parts},
     {"a mixture of experts, on GPUs", "choose a dense model", GPU, 0,
      has_experts},
     {"experts without gates or with biases", "choose gated experts", CPU, 0,

@@ -145,6 +145,8 @@ typedef struct fr_instr {
         fr_merge_dims merge;
         fr_heads_dims heads;
         fr_latent_dims latent;
+        fr_first_rows_dims first_rows;
+        fr_labels_dims labels;
         fr_vector_dims vector;
         fr_loss_dims loss;
         fr_copy_dims copy;

@@ -64,6 +64,14 @@ typedef struct fr_heads_dims {
     int64_t rows, cols, n_groups, q_cols, k_cols;
 } fr_heads_dims;
 
+typedef struct fr_first_rows_dims {
+    int64_t rows, cols, batch, seq;
+} fr_first_rows_dims;
+
+typedef struct fr_labels_dims {
+    int64_t n, n_labels;
+} fr_labels_dims;
+
 typedef struct fr_vector_dims {
     int64_t n;
 } fr_vector_dims;

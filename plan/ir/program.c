@@ -207,7 +207,7 @@ bool fr_instr_walk_next(fr_instr_walk *walk)
 bool fr_segment_is_evaluated(const fr_program *program,
                              const fr_segment *segment)
 {
-    bool has_tokens = false, is_of_gradients = false;
+    bool has_targets = false, is_of_gradients = false;
 
     switch ((fr_segment_role)segment->role) {
     case FR_SEGMENT_CLIP:
@@ -223,14 +223,15 @@ bool fr_segment_is_evaluated(const fr_program *program,
     }
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         const fr_instr *instr = &program->instrs[segment->first_instr + i];
+        has_targets = has_targets || instr->op == FR_OP_LABELS;
         for (int k = 0; k < FR_INSTR_REFS; k++) {
             const uint8_t space = instr->ref[k].space;
-            has_tokens = has_tokens || space == FR_SPACE_TOKENS;
+            has_targets = has_targets || space == FR_SPACE_TOKENS;
             is_of_gradients = is_of_gradients || space == FR_SPACE_GRAD ||
                               space == FR_SPACE_WIRE ||
                               space == FR_SPACE_ERROR ||
                               space == FR_SPACE_OPT || space == FR_SPACE_HOST;
         }
     }
-    return has_tokens || !is_of_gradients;
+    return has_targets || !is_of_gradients;
 }

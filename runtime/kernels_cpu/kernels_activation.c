@@ -95,6 +95,24 @@ FR_INLINE float sigmoid_slope(float v)
     return s * (1.0F - s);
 }
 
+/* Near 0 the series, where the sigmoid's one half would cancel. */
+FR_INLINE float tanh_value(float v)
+{
+    float w = v * v, away = v < 0 ? -v : v;
+    float p = 62.0F / 2835.0F;
+    p = p * w - 17.0F / 315.0F;
+    p = p * w + 2.0F / 15.0F;
+    p = p * w - 1.0F / 3.0F;
+    float far = 2.0F * fr_fast_sigmoidf(2.0F * v) - 1.0F;
+    return away < 0.3F ? v + v * (w * p) : far;
+}
+
+FR_INLINE float tanh_slope(float v)
+{
+    float s = fr_fast_sigmoidf(2.0F * v);
+    return 4.0F * s * (1.0F - s);
+}
+
 /* A NaN stays one. */
 FR_INLINE float relu_value(float v)
 {
@@ -166,6 +184,7 @@ LOOPS(relu)
 LOOPS(relu2)
 LOOPS(quick)
 LOOPS(sigmoid)
+LOOPS(tanh)
 
 #define ROW(name)                                                              \
     {                                                                          \
@@ -179,6 +198,7 @@ static const activation_loops loops[FR_ACTIVATION_N] = {
     [FR_ACTIVATION_RELU_SQUARED] = ROW(relu2),
     [FR_ACTIVATION_GELU_QUICK] = ROW(quick),
     [FR_ACTIVATION_SIGMOID] = ROW(sigmoid),
+    [FR_ACTIVATION_TANH] = ROW(tanh),
 };
 
 FR_SIMD static float gate_dot(const float *restrict a, const float *restrict b,

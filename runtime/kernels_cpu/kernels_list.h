@@ -50,6 +50,12 @@
     X(DROPOUT_ADD, dropout_add)                                                \
     X(DROPOUT_BWD, dropout_bwd)                                                \
     X(PACK_HEADS, pack_heads)                                                  \
+    X(FIRST_ROWS_FWD, first_rows_fwd)                                          \
+    X(FIRST_ROWS_BWD, first_rows_bwd)                                          \
+    X(LABELS, labels)                                                          \
+    X(PATCHES, patches)                                                        \
+    X(PATCH_EMBED_FWD, patch_embed_fwd)                                        \
+    X(PATCH_EMBED_BWD, patch_embed_bwd)                                        \
     X(LATENT_FWD, latent_fwd)                                                  \
     X(LATENT_BWD, latent_bwd)                                                  \
     X(ROUTER_FWD, router_fwd)                                                  \

@@ -65,7 +65,9 @@ static xent_shape shape_of(const fr_kernel_call *call)
     xent_shape shape = {.rows = dim->rows,
                         .cols = dim->n_local,
                         .vocab = dim->vocab,
-                        .first = call->coordinate * dim->n_local,
+                        .first = call->instr->op == FR_OP_XENT
+                                     ? 0
+                                     : call->coordinate * dim->n_local,
                         .targets = tokens + dim->rows};
     int64_t left = shape.vocab - shape.first;
     shape.n_valid = left < 0 ? 0 : (left < dim->n_local ? left : dim->n_local);
@@ -138,7 +140,9 @@ void fr_kernel_xent(const fr_kernel_call *call)
 {
     xent_shape shape = shape_of(call);
     fr_step_scalars *step = call->ptr[FR_XENT_STEP];
-    step->loss_sum += sum_losses(call, &shape, xent_row) * call->instr->scalar;
+    const double loss = sum_losses(call, &shape, xent_row);
+    if (call->tp_coordinate == 0) /* others have the same logits */
+        step->loss_sum += loss * call->instr->scalar;
 }
 
 void fr_kernel_xent_max(const fr_kernel_call *call)

@@ -92,6 +92,18 @@ struct sigmoid_of {
     }
 };
 
+struct tanh_of {
+    static FR_DEVICE float value(float x)
+    {
+        return tanhf(x);
+    }
+    static FR_DEVICE float slope(float x)
+    {
+        const float s = sigmoid(2.0F * x);
+        return 4.0F * s * (1.0F - s);
+    }
+};
+
 struct relu_of { /* a NaN stays one */
     static FR_DEVICE float value(float x)
     {
@@ -130,6 +142,9 @@ static void with_activation(const fr_instr *instr, const F &f)
         break;
     case FR_ACTIVATION_SIGMOID:
         f(sigmoid_of());
+        break;
+    case FR_ACTIVATION_TANH:
+        f(tanh_of());
         break;
     case FR_ACTIVATION_RELU:
         f(relu_of());

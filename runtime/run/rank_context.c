@@ -3,6 +3,7 @@
 
 #include "core/numbers/rng.h"
 #include "plan/decide/grid.h"
+#include "runtime/data/labels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,23 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
     };
 }
 
+static void swap_halves(const fr_program *program, int64_t i_step,
+                        int64_t first, int64_t n, int32_t *tokens)
+{
+    const int64_t seq = program->job.seq, half = seq / 2;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *sample = tokens + i * seq;
+        if (fr_sample_label(program->job.seed, i_step, first + i,
+                            FR_ORDER_LABELS) == 0)
+            continue;
+        for (int64_t t = 0; t < half; t++) {
+            const int32_t token = sample[t];
+            sample[t] = sample[half + t];
+            sample[half + t] = token;
+        }
+    }
+}
+
 /*
  * What an encoder learns: the tokens themselves, some of which it does not see
  * (Devlin et al. 2018, arXiv 1810.04805, of whose 15 % all are masked here; the
@@ -88,6 +106,8 @@ static void mask(const fr_rank_context *rank, int64_t i_step, int64_t first,
     const int64_t len = fr_sequence_share_len(share, program->job.seq);
     int32_t *targets = tokens + n * len;
 
+    if (program->model.has_pooler)
+        swap_halves(program, i_step, first, n, tokens);
     memcpy(targets, tokens, (size_t)(n * len) * sizeof *tokens);
     for (int64_t i = 0; i < n * len; i++) {
         const int64_t at = fr_sequence_position(share, len, i % len);
@@ -106,6 +126,12 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
 
     if (rank->data == NULL)
         return fr_fail(err, FR_CHECK, "no data for load_tokens");
+    if (rank->program->model.n_channels > 0) { /* kernels make images up */
+        memset(tokens, 0,
+               2 * sizeof(int32_t) *
+                   (size_t)(instr->tokens.batch * instr->tokens.seq));
+        return FR_OK;
+    }
     FR_TRY(fr_data_load(rank->data, i_step, first, instr->tokens.batch,
                         share_of(rank), tokens, err));
     if (rank->program->model.kind == FR_MODEL_ENCODER)

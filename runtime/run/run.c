@@ -113,6 +113,10 @@ static fr_status set_up(run *r, fr_err *err)
     FR_TRY_CALLOC(r->step_s, n, err);
     if (r->options.is_checked)
         FR_TRY(fr_program_check(r->program, NULL, err));
+    if (r->program->model.n_channels > 0 && r->program->job.data[0] != '\0')
+        return fr_fail(err, FR_INPUT,
+                       "images are made up, %s is not read; leave data out",
+                       r->program->job.data);
     if (loads_tokens(r))
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));

@@ -95,7 +95,7 @@ fr_status fr_weight_map_init(const fr_program *program, fr_weight_map *out,
         return fr_fail(err, FR_INPUT,
                        "model %s is of no family whose weights have names in "
                        "Hugging Face's files; GPT-2, GPT-NeoX, Llama, Mistral, "
-                       "Mixtral, Qwen, DeepSeek, Gemma and BertForMaskedLM are",
+                       "Mixtral, Qwen, DeepSeek, Gemma, BERT and ViT are",
                        program->model.name);
     fr_status status = push_all(&map, err);
     if (status == FR_OK)
@@ -111,16 +111,39 @@ void fr_weight_map_release(fr_weight_map *map)
     fr_vec_release(&map->groups);
 }
 
-int fr_weight_entry_shape(const fr_weight_entry *entry, int64_t shape[2])
+int fr_weight_entry_shape(const fr_weight_entry *entry, const fr_model *model,
+                          int64_t shape[4])
 {
-    const bool is_turned = entry->layout == FR_WEIGHT_CONV1D;
-    shape[0] = is_turned ? entry->cols : entry->lines;
-    shape[1] = is_turned ? entry->lines : entry->cols;
-    if (entry->layout != FR_WEIGHT_ONE_ROW)
-        return entry->is_vector ? 1 : 2;
-    shape[0] = 1;
-    shape[1] = entry->lines;
-    return 2;
+    const int64_t lines = entry->lines, cols = entry->cols;
+    const int64_t patch = model->patch_size;
+    int64_t out[4] = {lines, cols, patch, patch};
+    int n = entry->is_vector ? 1 : 2;
+    switch ((fr_weight_layout)entry->layout) {
+    case FR_WEIGHT_PLAIN:
+    case FR_WEIGHT_PER_HEAD:
+        break;
+    case FR_WEIGHT_CONV1D:
+        out[0] = cols;
+        out[1] = lines;
+        break;
+    case FR_WEIGHT_ONE_ROW:
+        out[0] = 1;
+        out[1] = lines;
+        n = 2;
+        break;
+    case FR_WEIGHT_CONV2D:
+        out[1] = model->n_channels;
+        n = 4;
+        break;
+    case FR_WEIGHT_OF_ONE:
+        out[0] = 1;
+        out[1] = entry->is_vector ? 1 : lines;
+        out[2] = entry->is_vector ? lines : cols;
+        n = 3;
+        break;
+    }
+    memcpy(shape, out, sizeof out);
+    return n;
 }
 
 /* ---- chunks -------------------------------------------------------------- */

@@ -42,7 +42,8 @@ FR_CHECKED fr_status fr_weight_map_init(const fr_program *program,
 void fr_weight_map_release(fr_weight_map *map);
 
 /* The shape of an entry in a file; returns the number of dimensions. */
-int fr_weight_entry_shape(const fr_weight_entry *entry, int64_t shape[2]);
+int fr_weight_entry_shape(const fr_weight_entry *entry, const fr_model *model,
+                          int64_t shape[4]);
 
 /* Lines [line, line + n_lines) x columns [col, col + n_cols) of an entry are
  * elements [at, at + n_lines n_cols) of the flat list; at most

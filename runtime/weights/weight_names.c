@@ -76,6 +76,34 @@ static const fr_weight_name bert_names[] = {
     WITH_BIAS(DENSE_NORM, "cls.predictions.transform.LayerNorm"),
     PLAIN(HEAD, "cls.predictions.decoder.weight"),
     PLAIN(VOCAB_BIAS, "cls.predictions.bias"),
+    PLAIN(POOLER, "bert.pooler.dense.weight"),
+    PLAIN(POOLER_BIAS, "bert.pooler.dense.bias"),
+    PLAIN(PAIR, "cls.seq_relationship.weight"),
+    PLAIN(PAIR_BIAS, "cls.seq_relationship.bias"),
+    {0}};
+
+#define VIT_LAYER "vit.encoder.layer.#."
+static const fr_weight_name vit_names[] = {
+    {FR_TENSOR_POSITIONS, FR_WEIGHT_OF_ONE,
+     "vit.embeddings.position_embeddings"},
+    {FR_TENSOR_FIRST_TOKEN, FR_WEIGHT_OF_ONE, "vit.embeddings.cls_token"},
+    {FR_TENSOR_PATCH, FR_WEIGHT_CONV2D,
+     "vit.embeddings.patch_embeddings.projection.weight"},
+    PLAIN(PATCH_BIAS, "vit.embeddings.patch_embeddings.projection.bias"),
+    WITH_BIAS(NORM1, VIT_LAYER "layernorm_before"),
+    PLAIN(QKV, VIT_LAYER "attention.attention.query.weight"),
+    PLAIN(QKV, VIT_LAYER "attention.attention.key.weight"),
+    PLAIN(QKV, VIT_LAYER "attention.attention.value.weight"),
+    BIAS(QKV, VIT_LAYER "attention.attention.query"),
+    BIAS(QKV, VIT_LAYER "attention.attention.key"),
+    BIAS(QKV, VIT_LAYER "attention.attention.value"),
+    WITH_BIAS(OUT, VIT_LAYER "attention.output.dense"),
+    WITH_BIAS(NORM2, VIT_LAYER "layernorm_after"),
+    WITH_BIAS(FC1, VIT_LAYER "intermediate.dense"),
+    WITH_BIAS(FC2, VIT_LAYER "output.dense"),
+    WITH_BIAS(LAST_NORM, "vit.layernorm"),
+    PLAIN(LABELS, "classifier.weight"),
+    PLAIN(LABELS_BIAS, "classifier.bias"),
     {0}};
 
 /* Llama, Mistral, Qwen 2 and 3, Gemma; what a model has not has no tensor. */
@@ -154,6 +182,8 @@ static const char *const attention_buffers[] = {
     ".attn.bias",           ".attn.masked_bias",      ".attention.bias",
     ".rotary_emb.inv_freq", ".attention.masked_bias", NULL};
 
+static const char *const no_buffers[] = {NULL};
+
 /* Files of the whole of BERT have heads that masked tokens do not need. */
 static const char *const bert_buffers[] = {".position_ids",
                                            "cls.predictions.decoder.bias",
@@ -186,6 +216,7 @@ static const fr_weight_family families[FR_MODEL_HF_N] = {
     [FR_MODEL_HF_BERT] = {"bert.", 0, bert_names, no_names, bert_buffers},
     [FR_MODEL_HF_QWEN3_MOE] = {"model.", 0, llama_names, qwen_experts,
                                attention_buffers},
+    [FR_MODEL_HF_VIT] = {"vit.", 0, vit_names, no_names, no_buffers},
     [FR_MODEL_HF_DEEPSEEK_V3] = {"model.", 0, llama_names, deepseek_names,
                                  attention_buffers},
 };

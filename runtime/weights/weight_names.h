@@ -12,7 +12,9 @@ typedef enum fr_weight_layout {
     FR_WEIGHT_PLAIN,
     FR_WEIGHT_CONV1D,   /* (in, out): GPT-2's Conv1D */
     FR_WEIGHT_PER_HEAD, /* q, k and v of a head after each other: GPT-NeoX */
-    FR_WEIGHT_ONE_ROW   /* a vector of ours is a matrix of one row there */
+    FR_WEIGHT_ONE_ROW,  /* a vector of ours is a matrix of one row there */
+    FR_WEIGHT_CONV2D,   /* columns are (channels, height, width) of a patch */
+    FR_WEIGHT_OF_ONE    /* with a dimension of one before: of a sample */
 } fr_weight_layout;
 
 /* Names of stacked tensors (q, k, v; gate, up) follow each other in the order

@@ -44,15 +44,18 @@ static void format_shape(const int64_t *shape, int n, char *out, size_t n_out)
         (void)snprintf(out + at, n_out - at, "]");
 }
 
-static fr_status check_tensor(const fr_weight_entry *entry, const place *at,
+static fr_status check_tensor(const fr_weight_entry *entry,
+                              const fr_model *model, const place *at,
                               fr_err *err)
 {
     const fr_safetensor *tensor = at->tensor;
-    int64_t shape[2];
-    const int n = fr_weight_entry_shape(entry, shape);
-    char want[64], have[128];
-    if (tensor->n_dims != n || tensor->dim[0] != shape[0] ||
-        (n > 1 && tensor->dim[1] != shape[1])) {
+    int64_t shape[4];
+    const int n = fr_weight_entry_shape(entry, model, shape);
+    char want[128], have[128];
+    bool is_same = tensor->n_dims == n;
+    for (int d = 0; is_same && d < n; d++)
+        is_same = tensor->dim[d] == shape[d];
+    if (!is_same) {
         format_shape(shape, n, want, sizeof want);
         format_shape(tensor->dim, tensor->n_dims, have, sizeof have);
         return fr_fail(err, FR_INPUT,
@@ -71,7 +74,7 @@ static fr_status find_all(fr_weights *weights, fr_err *err)
         if (at->tensor == NULL)
             return fr_fail(err, FR_INPUT, "%s: no tensor '%s'",
                            weights->files.all.items[0].path, entry->name);
-        FR_TRY(check_tensor(entry, at, err));
+        FR_TRY(check_tensor(entry, &weights->map.program->model, at, err));
     }
     return FR_OK;
 }

@@ -101,8 +101,8 @@ static void put_entry(const saving *s, size_t i, fr_json_writer *json)
 {
     const fr_weight_entry *entry = &s->map.entries.items[i];
     const uint64_t first = s->targets[i].first_byte;
-    int64_t shape[2];
-    const int n = fr_weight_entry_shape(entry, shape);
+    int64_t shape[4];
+    const int n = fr_weight_entry_shape(entry, &s->map.program->model, shape);
     fr_json_open_object(json, entry->name);
     fr_json_put_string(json, "dtype", s->element_bytes == 2 ? "BF16" : "F32");
     fr_json_key(json, "shape");

@@ -27,6 +27,7 @@ const char *fr_activation_name(fr_activation activation)
         [FR_ACTIVATION_RELU_SQUARED] = "relu2",
         [FR_ACTIVATION_GELU_QUICK] = "quick_gelu",
         [FR_ACTIVATION_SIGMOID] = "sigmoid",
+        [FR_ACTIVATION_TANH] = "tanh",
     };
     return (unsigned)activation < FR_ACTIVATION_N ? names[activation]
                                                   : "unknown";

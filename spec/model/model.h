@@ -22,6 +22,7 @@ typedef enum fr_activation {
     FR_ACTIVATION_RELU_SQUARED, /* arXiv 2109.08668; nemotron */
     FR_ACTIVATION_GELU_QUICK,   /* x sigmoid(1.702 x): clip */
     FR_ACTIVATION_SIGMOID,      /* of gates */
+    FR_ACTIVATION_TANH,         /* of poolers */
     FR_ACTIVATION_N
 } fr_activation;
 

@@ -19,14 +19,17 @@ static const struct {
     [FR_MODEL_HF_QWEN2_MOE] = {"qwen2_moe", "Qwen2MoeForCausalLM"},
     [FR_MODEL_HF_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
     [FR_MODEL_HF_DEEPSEEK_V3] = {"deepseek_v3", "DeepseekV3ForCausalLM"},
+    [FR_MODEL_HF_VIT] = {"vit", "ViTForImageClassification"},
     [FR_MODEL_HF_BERT] = {"bert", "BertForMaskedLM"},
 };
 
 fr_model_hf fr_model_hf_type(const fr_model *model)
 {
-    if (model->kind == FR_MODEL_ENCODER && model->has_mlm_head &&
-        !model->has_pooler)
+    if (model->kind == FR_MODEL_ENCODER && model->has_mlm_head)
         return FR_MODEL_HF_BERT;
+    if (model->kind == FR_MODEL_ENCODER && model->n_channels > 0 &&
+        model->n_labels > 0)
+        return FR_MODEL_HF_VIT;
     if (model->kind != FR_MODEL_DECODER || model->n_mtp_layers > 0)
         return FR_MODEL_HF_NONE;
     if (model->kv_lora_rank > 0)
@@ -60,16 +63,25 @@ static void put_gpt2(const fr_model *m, fr_json_writer *json)
     fr_json_put_string(json, "activation_function", fr_model_hf_activation(m));
 }
 
-static void put_bert(const fr_model *m, fr_json_writer *json)
+/* BERT and ViT. */
+static void put_encoder(const fr_model *m, fr_json_writer *json)
 {
     fr_json_put_i64(json, "num_hidden_layers", m->n_layers);
     fr_json_put_i64(json, "hidden_size", m->hidden);
     fr_json_put_i64(json, "num_attention_heads", m->n_heads);
     fr_json_put_i64(json, "intermediate_size", m->ffn_hidden);
-    fr_json_put_i64(json, "max_position_embeddings", m->max_seq);
-    fr_json_put_i64(json, "type_vocab_size", m->n_token_types);
     fr_json_put_double(json, "layer_norm_eps", m->norm_eps);
     fr_json_put_string(json, "hidden_act", fr_model_hf_activation(m));
+    if (m->n_channels == 0) {
+        fr_json_put_i64(json, "max_position_embeddings", m->max_seq);
+        fr_json_put_i64(json, "type_vocab_size", m->n_token_types);
+        return;
+    }
+    fr_json_put_i64(json, "image_size", m->image_size);
+    fr_json_put_i64(json, "patch_size", m->patch_size);
+    fr_json_put_i64(json, "num_channels", m->n_channels);
+    fr_json_put_i64(json, "num_labels", m->n_labels);
+    fr_json_put_bool(json, "qkv_bias", m->has_qkv_bias);
 }
 
 static void put_rope(const fr_model *m, fr_json_writer *json)
@@ -191,15 +203,16 @@ void fr_model_to_hugging_face(const fr_model *m, fr_json_writer *json)
     const fr_model_hf type = fr_model_hf_type(m);
     fr_json_begin_object(json);
     fr_json_open_array(json, "architectures");
-    fr_json_string(json, classes[type].class_name);
+    fr_json_string(json, m->has_pooler ? "BertForPreTraining"
+                                       : classes[type].class_name);
     fr_json_end_array(json);
     fr_json_put_string(json, "model_type", classes[type].type);
     fr_json_put_i64(json, "vocab_size", m->vocab);
     fr_json_put_bool(json, "tie_word_embeddings", m->is_tied);
     if (type == FR_MODEL_HF_GPT2)
         put_gpt2(m, json);
-    else if (type == FR_MODEL_HF_BERT)
-        put_bert(m, json);
+    else if (type == FR_MODEL_HF_BERT || type == FR_MODEL_HF_VIT)
+        put_encoder(m, json);
     else if (type == FR_MODEL_HF_GPT_NEOX)
         put_neox(m, json);
     else

@@ -120,7 +120,7 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
         }
     return fr_json_fail(fr_json_find(object, "activation"), err,
                         "unknown activation '%s'; choose gelu_tanh, gelu, "
-                        "quick_gelu, silu, relu, relu2 or sigmoid",
+                        "quick_gelu, silu, relu, relu2, sigmoid or tanh",
                         name);
 }
 

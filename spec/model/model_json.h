@@ -34,7 +34,8 @@ typedef enum fr_model_hf {
     FR_MODEL_HF_QWEN2_MOE,
     FR_MODEL_HF_QWEN3_MOE,
     FR_MODEL_HF_DEEPSEEK_V3,
-    FR_MODEL_HF_BERT, /* with a masked-token head alone */
+    FR_MODEL_HF_VIT,  /* with labels */
+    FR_MODEL_HF_BERT, /* with a masked-token head, maybe a pooler */
     FR_MODEL_HF_N
 } fr_model_hf;
 

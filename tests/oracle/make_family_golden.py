@@ -52,6 +52,16 @@ FAMILIES = {
                  num_hidden_layers=2, hidden_size=32, num_attention_heads=4,
                  num_key_value_heads=4, intermediate_size=80, vocab_size=97,
                  max_position_embeddings=64, layer_norm_eps=1e-12),
+    "bert_order": dict(model_type="bert",
+                       architectures=["BertForPreTraining"],
+                       num_hidden_layers=2, hidden_size=32,
+                       num_attention_heads=4, num_key_value_heads=4,
+                       intermediate_size=80, vocab_size=97,
+                       max_position_embeddings=64, layer_norm_eps=1e-12),
+    "vit": dict(model_type="vit", num_hidden_layers=2, hidden_size=32,
+                num_attention_heads=4, intermediate_size=80, vocab_size=97,
+                image_size=23, patch_size=4, num_channels=2, num_labels=5,
+                layer_norm_eps=1e-12),
     "deepseek": family("deepseek_v3", q_lora_rank=20, kv_lora_rank=16,
                        qk_nope_head_dim=8, qk_rope_head_dim=6, v_head_dim=10,
                        first_k_dense_replace=1, n_routed_experts=8,
@@ -77,10 +87,11 @@ class Model:
         c = self.config = config
         self.type = c["model_type"]
         self.c, self.f = c["hidden_size"], c["intermediate_size"]
-        self.heads, self.kv = c["num_attention_heads"], c["num_key_value_heads"]
+        self.heads = c["num_attention_heads"]
+        self.kv = c.get("num_key_value_heads", self.heads)
         self.d = c.get("head_dim", self.c // self.heads)
         self.v, self.layers = c["vocab_size"], c["num_hidden_layers"]
-        self.is_neox = self.type in ("gpt_neox", "bert")
+        self.is_neox = self.type in ("gpt_neox", "bert", "vit")
         self.eps = c["layer_norm_eps"] if self.is_neox else c["rms_norm_eps"]
         self.theta = c.get("rope_theta", 10000.0)
         self.rotated = int(self.d * c.get("rotary_pct", 1.0))
@@ -400,6 +411,12 @@ class Bert(Model):
         self.add("dense_bias", 1, c, 0.0, 0.13)
         self.add_pair("dense_norm", c)
         self.add("vocab_bias", 1, self.v, 0.0, 0.12)
+        self.has_order = "BertForPreTraining" in self.config["architectures"]
+        if self.has_order:
+            self.add("pooler", c, c, 0.0, 0.26)
+            self.add("pooler_bias", 1, c, 0.0, 0.14)
+            self.add("pair", 2, c, 0.0, 0.33)
+            self.add("pair_bias", 1, 2, 0.0, 0.15)
 
     def add_pair(self, name, width):
         self.add(name, 1, width, 1.0, 0.21)
@@ -416,7 +433,7 @@ class Bert(Model):
         o = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.d), -1) @ v
         return self.linear(o.transpose(0, 1).reshape(t, -1), p + "attn.c_proj")
 
-    def loss(self, x, y):
+    def loss(self, x, y, label):
         h = F.embedding(x, self.w["wte.weight"])
         h = h + self.w["wpe.weight"][:len(x)] + self.w["types"][0]
         h = self.norm_pair(h, "embed_norm")
@@ -425,24 +442,84 @@ class Bert(Model):
             h = self.norm(h + self.attention(h, p), p + "ln_1")
             wide = F.gelu(self.linear(h, p + "mlp.c_fc"))
             h = self.norm(h + self.linear(wide, p + "mlp.c_proj"), p + "ln_2")
+        order = 0
+        if self.has_order:
+            first = torch.tanh(F.linear(h[:1], self.w["pooler"],
+                                        self.w["pooler_bias"][0]))
+            order = F.cross_entropy(
+                F.linear(first, self.w["pair"], self.w["pair_bias"][0]),
+                torch.tensor([label]))
         h = F.linear(h, self.w["dense"], self.w["dense_bias"][0])
         h = self.norm_pair(F.gelu(h), "dense_norm")
         h = F.linear(h, self.w["wte.weight"], self.w["vocab_bias"][0])
-        return F.cross_entropy(h, y)
+        return F.cross_entropy(h, y) + order
 
     def step_loss(self, step, flat):
-        """Of two samples, whose masks are drawn as the runtime draws them."""
+        """Of two samples, whose masks and orders are drawn as the runtime
+        draws them."""
         losses = []
         for sample in range(2):
-            x = flat[:-1].clone()
+            y, label = flat[:-1], int(uniform(1, step, sample, 0) * 2)
+            if self.has_order and label:
+                y = torch.cat(y.chunk(2)[::-1])
+            x = y.clone()
             for i in range(len(x)):
                 if uniform(1, step, sample, i + 1) < 0.15:
                     x[i] = self.v - 1
-            losses.append(self.loss(x, flat[:-1]))
+            losses.append(self.loss(x, y, label))
         return sum(losses) / 2
 
 
-CLASSES = {"bert": Bert, "deepseek_v3": DeepSeek}
+class Vit(Bert):
+    """ViTForImageClassification of the runtime's made-up images; a sequence is
+    its first patches."""
+
+    def name_tensors(self):
+        c, g = self.c, self.config
+        self.cols = g["num_channels"] * g["patch_size"] ** 2
+        seq = (g["image_size"] // g["patch_size"]) ** 2 + 1
+        self.add("wpe.weight", seq, c, 0.0, 0.23)
+        self.add("patch", c, self.cols, 0.0, 0.19)
+        self.add("patch_bias", 1, c, 0.0, 0.13)
+        self.add("first_token", 1, c, 0.0, 0.27)
+        for i in range(self.layers):
+            p = f"h.{i}."
+            self.add_norm(p + "ln_1", c)
+            self.add_norm(p + "ln_2", c)
+            self.add_linear(p + "attn.c_attn", 3 * c, c, True)
+            self.add_linear(p + "attn.c_proj", c, c, True)
+            self.add_linear(p + "mlp.c_fc", self.f, c, True)
+            self.add_linear(p + "mlp.c_proj", c, self.f, True)
+        self.add_norm("ln_f", c)
+        self.add("labels", g["num_labels"], c, 0.0, 0.33)
+        self.add("labels_bias", 1, g["num_labels"], 0.0, 0.15)
+
+    def image(self, step, sample, label):
+        n = SEQ * self.cols
+        x = [uniform(1, label, 2**64 - 1, i)
+             + uniform(1, step, sample, i) - 1.0 for i in range(n)]
+        return torch.tensor(x).float().double().view(SEQ, self.cols)[1:]
+
+    def step_loss(self, step, flat):
+        losses = []
+        for sample in range(2):
+            label = int(uniform(1, step, sample, 0) * self.config["num_labels"])
+            x = F.linear(self.image(step, sample, label), self.w["patch"],
+                         self.w["patch_bias"][0])
+            h = torch.cat((self.w["first_token"], x))
+            h = h + self.w["wpe.weight"][:SEQ]
+            for i in range(self.layers):
+                p = f"h.{i}."
+                h = h + self.attention(self.norm(h, p + "ln_1"), p)
+                wide = self.linear(self.norm(h, p + "ln_2"), p + "mlp.c_fc")
+                h = h + self.linear(F.gelu(wide), p + "mlp.c_proj")
+            h = F.linear(self.norm(h, "ln_f")[:1], self.w["labels"],
+                         self.w["labels_bias"][0])
+            losses.append(F.cross_entropy(h, torch.tensor([label])))
+        return sum(losses) / 2
+
+
+CLASSES = {"bert": Bert, "vit": Vit, "deepseek_v3": DeepSeek}
 
 
 def mix(x):

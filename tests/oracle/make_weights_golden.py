@@ -70,6 +70,12 @@ MODELS["bert"] = (dict(model_type="bert", architectures=["BertForMaskedLM"],
                        num_hidden_layers=2, hidden_size=16,
                        num_attention_heads=4, intermediate_size=20,
                        vocab_size=37, max_position_embeddings=16), "F32", 1)
+MODELS["bert_order"] = (dict(MODELS["bert"][0],
+                             architectures=["BertForPreTraining"]), "F32", 2)
+MODELS["vit"] = (dict(model_type="vit", num_hidden_layers=2, hidden_size=16,
+                      num_attention_heads=4, intermediate_size=20,
+                      image_size=16, patch_size=4, num_channels=3,
+                      num_labels=7), "BF16", 2)
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -329,24 +335,76 @@ def bert_logits(s, c, x):
         m = s.linear(m, b + "output.dense", n, True)
         h = s.layer_norm(h + m, b + "output.LayerNorm", 1e-12)
     t = "cls.predictions.transform."
+    order = None
+    if "BertForPreTraining" in c["architectures"]:
+        first = torch.tanh(s.linear(h[:1], "bert.pooler.dense", n, True))
+        order = s.linear(first, "cls.seq_relationship", 2, True)
     h = F.gelu(s.linear(h, t + "dense", n, True))
     h = s.layer_norm(h, t + "LayerNorm", 1e-12)
-    return h @ embed.T + s.get("cls.predictions.bias", c["vocab_size"])
+    return (h @ embed.T + s.get("cls.predictions.bias", c["vocab_size"]),
+            order)
 
 
 def bert_loss(s, c, tokens):
-    """Of four samples, whose masks are drawn as the runtime draws them."""
-    losses = []
+    """Of four samples, whose masks and orders are drawn as the runtime draws
+    them."""
+    losses, has_order = [], "BertForPreTraining" in c["architectures"]
     for sample in range(4):
-        x = tokens.clone()
+        y, label = tokens, int(uniform(1, 0, sample, 0) * 2)
+        if has_order and label:
+            y = torch.cat(y.chunk(2)[::-1])
+        x = y.clone()
         for i in range(len(x)):
             if uniform(1, 0, sample, i + 1) < 0.15:
                 x[i] = c["vocab_size"] - 1
-        losses.append(F.cross_entropy(bert_logits(s, c, x), tokens).item())
+        logits, order = bert_logits(s, c, x)
+        losses.append(F.cross_entropy(logits, y).item())
+        if has_order:
+            losses[-1] += F.cross_entropy(order, torch.tensor([label])).item()
     # What files of the whole of BERT have besides.
     s.get("bert.pooler.dense.weight", 16, 16)
     s.w["bert.embeddings.position_ids"] = torch.arange(16).to(
         torch.uint8)[None, :]
+    return sum(losses) / 4
+
+
+def vit_logits(s, c, x):
+    """x: the pixels of the first patches, channel by channel."""
+    n, heads, e = c["hidden_size"], c["num_attention_heads"], "vit.embeddings."
+    conv = s.get(e + "patch_embeddings.projection.weight", n,
+                 c["num_channels"], c["patch_size"], c["patch_size"])
+    x = x @ conv.flatten(1).T + s.get(e + "patch_embeddings.projection.bias", n)
+    h = torch.cat((s.get(e + "cls_token", 1, 1, n)[0], x))
+    seq = (c["image_size"] // c["patch_size"]) ** 2 + 1
+    h = h + s.get(e + "position_embeddings", 1, seq, n)[0, :len(h)]
+    for i in range(c["num_hidden_layers"]):
+        b = f"vit.encoder.layer.{i}."
+        y = s.layer_norm(h, b + "layernorm_before", 1e-12)
+        q, k, v = (s.linear(y, f"{b}attention.attention.{name}", n, True)
+                   .view(len(h), heads, -1).transpose(0, 1)
+                   for name in ("query", "key", "value"))
+        score = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        a = (torch.softmax(score, -1) @ v).transpose(0, 1).reshape(len(h), n)
+        h = h + s.linear(a, b + "attention.output.dense", n, True)
+        y = s.layer_norm(h, b + "layernorm_after", 1e-12)
+        y = F.gelu(s.linear(y, b + "intermediate.dense",
+                            c["intermediate_size"], True))
+        h = h + s.linear(y, b + "output.dense", n, True)
+    h = s.layer_norm(h, "vit.layernorm", 1e-12)
+    return s.linear(h[:1], "classifier", c["num_labels"], True)
+
+
+def vit_loss(s, c):
+    """Of four of the runtime's made-up images."""
+    cols, losses = c["num_channels"] * c["patch_size"] ** 2, []
+    for sample in range(4):
+        label = int(uniform(1, 0, sample, 0) * c["num_labels"])
+        x = torch.tensor([uniform(1, label, 2**64 - 1, i)
+                          + uniform(1, 0, sample, i) - 1.0
+                          for i in range(SEQ * cols)])
+        x = x.float().double().view(SEQ, cols)[1:]
+        losses.append(F.cross_entropy(vit_logits(s, c, x),
+                                      torch.tensor([label])).item())
     return sum(losses) / 4
 
 
@@ -415,9 +473,11 @@ print("/* weights_golden.h: written by make_weights_golden.py with PyTorch "
 for model, (config, dtype, shards) in MODELS.items():
     state = StateDict(dtype)
     i = torch.arange(SEQ + 1)
-    tokens = (7 * i * i + 3 * i + 11) % config["vocab_size"]
-    if model == "bert":
+    tokens = (7 * i * i + 3 * i + 11) % config.get("vocab_size", 1)
+    if config["model_type"] == "bert":
         loss = bert_loss(state, config, tokens[:-1])
+    elif model == "vit":
+        loss = vit_loss(state, config)
     else:
         logits = dict(gpt2=gpt2_logits, gpt_neox=neox_logits,
                       deepseek_v3=deepseek_logits).get(

@@ -23,6 +23,8 @@ static const struct {
     {"deepseek_v3", 3.55595087129},
     {"deepseek_whole", 4.1827764704},
     {"bert", 4.09248605402},
+    {"bert_order", 7.0960588663},
+    {"vit", 1.7894783896},
 };
 
 #endif

@@ -12,6 +12,9 @@
  */
 #include "plan/lower/segment/lower_ends.h"
 
+/* Halves of a sequence are in their order, or not. */
+enum { ORDER_LABELS = 2 };
+
 static lower_matrix matrix_of(int64_t m, int64_t n, int64_t k, uint64_t w,
                               uint64_t b)
 {
@@ -49,14 +52,79 @@ static lower_matrix patch_matrix(const lower_context *context,
                      ends->embed.patch, ends->embed.patch_b);
 }
 
+static bool is_run(const lower_context *context)
+{
+    return context->target.kernels == LOWER_KERNELS_RUN;
+}
+
+static fr_instr *first_rows(lower_context *context, fr_op op, int64_t rows,
+                            int64_t cols)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, op);
+    instr->first_rows = (fr_first_rows_dims){rows, cols, s->batch, s->seq};
+    return instr;
+}
+
+static void clear(lower_context *context, fr_ref at, uint64_t n_bytes)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+    instr->copy.n_bytes = (int64_t)n_bytes;
+    instr->ref[FR_ZERO_DST] = at;
+}
+
 static fr_ref unfold_patches(lower_context *context, const lower_matrix *matrix)
 {
     const uint64_t n_bytes = lower_bytes(context, matrix->m, matrix->k);
     fr_ref patches = lower_temp(context, n_bytes);
-    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->copy.n_bytes = (int64_t)n_bytes;
-    instr->ref[FR_ZERO_DST] = patches;
+    if (is_run(context))
+        first_rows(context, FR_OP_PATCHES, matrix->m, matrix->k)
+            ->ref[FR_PATCHES_OUT] = patches;
+    else
+        clear(context, patches, n_bytes);
     return patches;
+}
+
+/* Positions, and the row that each sequence begins with. */
+static void place_patches(lower_context *context, const lower_ends *ends,
+                          fr_ref sum)
+{
+    const lower_shape *s = &context->shape;
+    const lower_embed_places *e = &ends->embed;
+    if (!is_run(context)) {
+        lower_add(context, lower_weight(context, e->wpe), sum,
+                  s->seq * s->hidden);
+        return;
+    }
+    fr_instr *instr =
+        first_rows(context, FR_OP_PATCH_EMBED_FWD, s->rows, s->hidden);
+    instr->ref[FR_PATCH_EMBED_FWD_SUM] = sum;
+    instr->ref[FR_PATCH_EMBED_FWD_WPE] = lower_weight(context, e->wpe);
+    instr->ref[FR_PATCH_EMBED_FWD_FIRST] =
+        lower_weight(context, e->first_token);
+}
+
+/* From the gradient of the stream's rows. */
+static void patches_backward(lower_context *context, const lower_ends *ends,
+                             fr_ref dy)
+{
+    const lower_shape *s = &context->shape;
+    const lower_embed_places *e = &ends->embed;
+    const lower_matrix matrix = patch_matrix(context, ends);
+    if (is_run(context)) {
+        if (!context->plan->is_sequence_parallel) { /* what came in stays */
+            fr_ref own = lower_temp(context, s->stream_bytes);
+            lower_copy(context, dy, own, s->stream_bytes);
+            dy = own;
+        }
+        fr_instr *instr =
+            first_rows(context, FR_OP_PATCH_EMBED_BWD, s->rows, s->hidden);
+        instr->ref[FR_PATCH_EMBED_BWD_DY] = dy;
+        instr->ref[FR_PATCH_EMBED_BWD_DWPE] = lower_grad(context, e->wpe);
+        instr->ref[FR_PATCH_EMBED_BWD_DFIRST] =
+            lower_grad(context, e->first_token);
+    }
+    lower_product_wgrad(context, &matrix, dy, unfold_patches(context, &matrix));
 }
 
 /* All embeddings of whole rows, or this TP rank's share of their sum. */
@@ -70,8 +138,7 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
         const lower_matrix matrix = patch_matrix(context, ends);
         fr_ref patches = unfold_patches(context, &matrix);
         lower_product_fwd(context, NULL, &matrix, patches, sum);
-        lower_add(context, lower_weight(context, ends->embed.wpe), sum,
-                  s->seq * s->hidden);
+        place_patches(context, ends, sum);
         return;
     }
     fr_instr *instr =
@@ -91,6 +158,18 @@ static void embed_sum(lower_context *context, const lower_ends *ends,
     lower_add(context, types, sum, s->rows * s->hidden);
 }
 
+/* This TP rank's part of rows that all have. */
+static void own_rows(lower_context *context, fr_ref whole, fr_ref out)
+{
+    lower_copy(context, whole, out, context->shape.stream_bytes);
+    if (context->is_out_of_memory)
+        return;
+    fr_instr *instr = &context->instrs.items[context->instrs.n - 1];
+    instr->axis = FR_AXIS_TP;
+    instr->shard_bytes = context->shape.stream_bytes;
+    instr->ref[FR_COPY_SRC].is_sharded = true;
+}
+
 /* Writes this rank's rows of the sum over TP; images need no sum. */
 static void embed_rows(lower_context *context, const lower_ends *ends,
                        fr_ref out)
@@ -100,7 +179,7 @@ static void embed_rows(lower_context *context, const lower_ends *ends,
     if (context->model->n_channels == 0)
         lower_sum_rows(context, sum, out);
     else if (context->plan->is_sequence_parallel)
-        lower_copy(context, sum, out, context->shape.stream_bytes);
+        own_rows(context, sum, out);
 }
 
 static lower_norm embed_norm(const lower_context *context,
@@ -149,9 +228,7 @@ void lower_encoder_embed(lower_context *context, const lower_ends *ends,
     dy = lower_gather_rows(context, dy, s->hidden,
                            fr_plan_storage_dtype(context->plan));
     if (context->model->n_channels > 0) {
-        const lower_matrix matrix = patch_matrix(context, ends);
-        lower_product_wgrad(context, &matrix, dy,
-                            unfold_patches(context, &matrix));
+        patches_backward(context, ends, dy);
         return;
     }
     fr_instr *instr =
@@ -170,6 +247,88 @@ void lower_encoder_embed(lower_context *context, const lower_ends *ends,
 }
 
 /* ---- head ---- */
+
+/* ---- what the first token tells of its sequence ---- */
+
+static void activate_pooled(lower_context *context, fr_op op,
+                            const fr_ref refs[3])
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, op);
+    instr->activation = FR_ACTIVATION_TANH;
+    instr->vector.n = s->batch * s->hidden;
+    for (int i = 0; i < 3; i++)
+        instr->ref[i] = refs[i];
+}
+
+/* Pooler, from the first rows to their activation, and back in place. */
+static void pool(lower_context *context, const lower_head_places *e,
+                 fr_ref first, fr_ref raw, fr_ref pooled)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix pooler =
+        matrix_of(s->batch, s->hidden, s->hidden, e->pooler, e->pooler_b);
+    lower_product_fwd(context, NULL, &pooler, first, raw);
+    activate_pooled(context, FR_OP_GELU_FWD,
+                    (const fr_ref[3]){raw, pooled, lower_absent});
+}
+
+static void pool_backward(lower_context *context, const lower_head_places *e,
+                          fr_ref first, fr_ref raw, fr_ref pooled)
+{
+    const lower_shape *s = &context->shape;
+    const lower_matrix pooler =
+        matrix_of(s->batch, s->hidden, s->hidden, e->pooler, e->pooler_b);
+    activate_pooled(context, FR_OP_GELU_BWD,
+                    (const fr_ref[3]){pooled, raw, pooled});
+    lower_product_wgrad(context, &pooler, pooled, first);
+    lower_product_dgrad(context, NULL, &pooler, pooled, first);
+}
+
+/* The loss of what the first token tells of its sequence: the order of its
+ * halves, through the pooler, or an image's class.  Returns the gradient of the
+ * first rows. */
+static fr_ref first_token_head(lower_context *context,
+                               const lower_head_places *e, fr_ref x)
+{
+    const fr_model *m = context->model;
+    const lower_shape *s = &context->shape;
+    const int64_t n = s->batch, c = s->hidden;
+    const int64_t n_labels = m->has_pooler ? ORDER_LABELS : m->n_labels;
+    const uint64_t row_bytes = lower_bytes(context, n, c);
+    const lower_matrix matrix =
+        m->has_pooler ? matrix_of(n, n_labels, c, e->pair, e->pair_b)
+                      : matrix_of(n, n_labels, c, e->labels, e->labels_b);
+    fr_ref first = lower_temp(context, row_bytes), top = first, raw = first;
+    if (m->has_pooler) {
+        raw = lower_temp(context, row_bytes);
+        top = lower_temp(context, row_bytes);
+    }
+    fr_ref logits = lower_temp(context, lower_bytes(context, n, n_labels));
+    fr_ref labels = lower_temp(context, 2 * sizeof(int32_t) * (uint64_t)n);
+    fr_ref whole =
+        lower_gather_rows(context, x, c, fr_plan_storage_dtype(context->plan));
+    fr_instr *instr = first_rows(context, FR_OP_FIRST_ROWS_FWD, s->rows, c);
+    instr->ref[FR_FIRST_ROWS_FWD_SRC] = whole;
+    instr->ref[FR_FIRST_ROWS_FWD_DST] = first;
+    if (m->has_pooler)
+        pool(context, e, first, raw, top);
+    lower_product_fwd(context, NULL, &matrix, top, logits);
+    instr = lower_emit(context, FR_OP_LABELS);
+    instr->labels = (fr_labels_dims){n, n_labels};
+    instr->ref[FR_LABELS_TOKENS] = labels;
+    instr = lower_emit(context, FR_OP_XENT);
+    instr->loss = (fr_loss_dims){n, n_labels, n_labels};
+    instr->scalar = 1.0 / (double)context->job->global_batch;
+    instr->ref[FR_XENT_LOGITS] = logits;
+    instr->ref[FR_XENT_TOKENS] = labels;
+    instr->ref[FR_XENT_STEP] = lower_ref(FR_SPACE_STEP, 0);
+    lower_product_wgrad(context, &matrix, logits, top);
+    lower_product_dgrad(context, NULL, &matrix, logits, top);
+    if (m->has_pooler)
+        pool_backward(context, e, first, raw, top);
+    return first;
+}
 
 /* Products on the first token of each sequence: forward, then backward from
  * its own output (losses of so few elements are left out). */
@@ -250,13 +409,27 @@ void lower_encoder_head(lower_context *context, const lower_ends *ends,
         dx = x;
         lower_norm_fwd(context, &norm, in, x, stats);
     }
-    first_token_product(context, s->hidden, e->pooler, e->pooler_b, x);
-    first_token_product(context, 2, e->pair, e->pair_b, x);
-    first_token_product(context, m->n_labels, e->labels, e->labels_b, x);
+    bool has_first = m->has_pooler || m->n_labels > 0;
+    fr_ref dfirst = lower_absent;
+    if (is_run(context) && has_first) {
+        dfirst = first_token_head(context, e, x);
+    } else {
+        first_token_product(context, s->hidden, e->pooler, e->pooler_b, x);
+        first_token_product(context, 2, e->pair, e->pair_b, x);
+        first_token_product(context, m->n_labels, e->labels, e->labels_b, x);
+    }
     if (m->has_mlm_head)
         masked_token_head(context, e, x, dx);
+    else if (is_run(context))
+        clear(context, dx, s->stream_bytes);
     else if (!m->has_final_norm)
         lower_copy(context, in, out, s->stream_bytes);
+    if (dfirst.space != FR_SPACE_NONE) {
+        fr_instr *instr = first_rows(context, FR_OP_FIRST_ROWS_BWD,
+                                     s->stream_rows, s->hidden);
+        instr->ref[FR_FIRST_ROWS_BWD_DY] = dfirst;
+        instr->ref[FR_FIRST_ROWS_BWD_DX] = dx;
+    }
     if (m->has_final_norm)
         lower_norm_bwd(context, &norm, dx, in, stats, out, false);
 }

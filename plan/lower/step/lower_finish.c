@@ -46,7 +46,7 @@ static void finish_norms(lower_rank *rank, const lower_unit *unit)
     if (unit->n_norm == 0)
         return;
     uint32_t i_segment;
-    if (unit->kind == LOWER_UNIT_FINAL) {
+    if (unit->kind != LOWER_UNIT_LAYER) {
         if (!context->plan->is_sequence_parallel)
             return;
         uint64_t first =
@@ -57,8 +57,10 @@ static void finish_norms(lower_rank *rank, const lower_unit *unit)
                           .first
                 : 0;
         i_segment = lower_segment_begin(context, FR_LANE_COMPUTE,
-                                        "final_norm_grad_reduce");
-        const fr_ref norms = lower_grad(context, first);
+                                        unit->kind == LOWER_UNIT_FINAL
+                                            ? "final_norm_grad_reduce"
+                                            : "embed_norm_grad_reduce");
+        const fr_ref norms = lower_grad(context, first + unit->norm_first);
         lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP,
                          context->plan->grad_dtype, unit->n_norm, norms, norms);
     } else {

@@ -36,6 +36,20 @@ static void place_encoder_embed(lower_rank *rank, uint64_t *used)
     e->first_token = lower_place(used, is_image, 1, c);
 }
 
+/* What of the masked-token head sees a TP rank's own rows, as norms do. */
+static void place_dense(lower_rank *rank, uint64_t *used)
+{
+    const fr_model *m = rank->context->model;
+    const lower_shape *s = &rank->context->shape;
+    lower_head_places *e = &rank->ends.head;
+    const int64_t c = s->hidden;
+    e->dense = lower_place(used, m->has_mlm_head, c, c);
+    e->dense_b = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_w = lower_place(used, m->has_mlm_head, 1, c);
+    e->dense_norm_b =
+        lower_place(used, m->has_mlm_head && !m->is_rms_norm, 1, c);
+}
+
 static void place_encoder_head(lower_rank *rank, uint64_t *used)
 {
     const fr_model *m = rank->context->model;
@@ -45,11 +59,6 @@ static void place_encoder_head(lower_rank *rank, uint64_t *used)
     bool has_pair = m->has_pooler && m->has_mlm_head;
     e->pooler = lower_place(used, m->has_pooler, c, c);
     e->pooler_b = lower_place(used, m->has_pooler, 1, c);
-    e->dense = lower_place(used, m->has_mlm_head, c, c);
-    e->dense_b = lower_place(used, m->has_mlm_head, 1, c);
-    e->dense_norm_w = lower_place(used, m->has_mlm_head, 1, c);
-    e->dense_norm_b =
-        lower_place(used, m->has_mlm_head && !m->is_rms_norm, 1, c);
     e->vocab_b = lower_place(used, m->has_mlm_head, 1, s->vocab_local);
     e->pair = lower_place(used, has_pair, 2, c);
     e->pair_b = lower_place(used, has_pair, 1, 2);
@@ -58,7 +67,7 @@ static void place_encoder_head(lower_rank *rank, uint64_t *used)
 }
 
 /* Finds the positions in the flat list of what lies outside layers. */
-static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
+static uint64_t place_ends(lower_rank *rank, lower_unit *unit)
 {
     const fr_model *model = rank->context->model;
     const lower_shape *s = &rank->context->shape;
@@ -84,6 +93,10 @@ static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
         embed->wpe =
             lower_place(&used, !model->is_rope, model->max_seq, s->hidden);
         place_encoder_embed(rank, &used);
+        if (model->has_embed_norm) { /* the last */
+            unit->norm_first = embed->norm_w - unit->first;
+            unit->n_norm = used - embed->norm_w;
+        }
         break;
     case LOWER_UNIT_FINAL:
         if (is_list) {
@@ -93,6 +106,8 @@ static uint64_t place_ends(lower_rank *rank, const lower_unit *unit)
         head->norm_w = lower_place(&used, model->has_final_norm, 1, s->hidden);
         head->norm_b = lower_place(
             &used, model->has_final_norm && !model->is_rms_norm, 1, s->hidden);
+        place_dense(rank, &used);
+        unit->n_norm = used - unit->first;
         if (!model->is_tied)
             head->head = lower_place(&used, model->kind == FR_MODEL_DECODER,
                                      s->vocab_local, s->hidden);
@@ -114,9 +129,6 @@ static bool add_unit(lower_rank *rank, lower_unit_kind kind)
                        .weight = FR_BLOCK_NONE,
                        .grad = FR_BLOCK_NONE};
     unit.n = in_lines(context, place_ends(rank, &unit));
-    if (kind == LOWER_UNIT_FINAL && context->model->has_final_norm)
-        unit.n_norm = (context->model->is_rms_norm ? 1U : 2U) *
-                      lower_padded((uint64_t)context->shape.hidden);
     return fr_vec_push(&rank->units, unit) == FR_OK;
 }
 
@@ -219,7 +231,7 @@ static bool place_units(lower_rank *rank)
     rank->rank_program->n_parameters = used;
     memset(&rank->ends, 0xff, sizeof rank->ends); /* LOWER_ABSENT */
     for (size_t i = 0; i < rank->units.n; i++) {
-        const lower_unit *unit = &rank->units.items[i];
+        lower_unit *unit = &rank->units.items[i];
         place_ends(rank, unit);
         if (unit->is_expert) /* lower_push_layer() has done both parts */
             continue;

@@ -27,7 +27,9 @@ typedef struct lower_unit {
     bool is_expert;    /* of a layer: its experts, not the rest */
     int32_t layer;     /* global */
     uint64_t first, n; /* elements in the flat list, padding included */
-    uint64_t n_norm;   /* leading elements that are norms */
+    /* Elements that see a TP rank's own rows with sequence parallelism, from
+     * norm_first on: norms and what else is whole on each. */
+    uint64_t norm_first, n_norm;
     uint32_t i_bucket;
     uint32_t i_set;        /* ZeRO 2, 3 */
     uint32_t weight, grad; /* blocks; ZeRO 3: the own shard; ZeRO 2, 3: no

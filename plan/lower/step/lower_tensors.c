@@ -360,7 +360,7 @@ static bool push_encoder_ends(lower_rank *rank, bool is_final)
 }
 
 /* wte, wpe, last norm and head, as far as the unit has them. */
-bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
+static bool push_ends(lower_rank *rank, const lower_unit *unit)
 {
     const fr_model *model = rank->context->model;
     const lower_shape *s = &rank->context->shape;
@@ -414,4 +414,13 @@ bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
         break;
     }
     return true;
+}
+
+/* The list is in the order of the tensors' places. */
+bool lower_push_ends(lower_rank *rank, const lower_unit *unit)
+{
+    const size_t before = rank->tensors.n;
+    bool is_ok = push_ends(rank, unit);
+    sort_from(rank, before);
+    return is_ok;
 }

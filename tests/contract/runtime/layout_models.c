@@ -55,6 +55,11 @@ static const char *const families[LAYOUT_FAMILIES] = {
                "\"scoring_func\": \"softmax\"}",
     [LAYOUT_BERT] = "{\"model_type\": \"bert\", " SIZES(
         "4", "4") "\"architectures\": [\"BertForMaskedLM\"]}",
+    [LAYOUT_BERT_ORDER] = "{\"model_type\": \"bert\", " SIZES(
+        "4", "4") "\"architectures\": [\"BertForPreTraining\"]}",
+    [LAYOUT_VIT] = "{\"model_type\": \"vit\", " SIZES(
+        "4", "4") "\"image_size\": 24, \"patch_size\": 4, "
+                  "\"num_channels\": 3, \"num_labels\": 5}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

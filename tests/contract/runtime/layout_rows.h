@@ -17,15 +17,17 @@ typedef enum layout_family {
     LAYOUT_QWEN3, /* norms of q and k, heads wider than hidden / heads */
     LAYOUT_NEOX,  /* parallel block, a quarter of the head rotated, erf GELU */
     LAYOUT_GEMMA, /* scaled embedding, one key head, gated tanh GELU */
-    LAYOUT_MISTRAL,   /* a sliding window */
-    LAYOUT_MIXTRAL,   /* two of six experts */
-    LAYOUT_QWEN_MOE,  /* three of eight in every second layer, a gated shared
-                         one beside */
-    LAYOUT_DEEPSEEK,  /* latent attention; sigmoids choose three of eight in
-                         two of four groups, a shared one beside */
-    LAYOUT_DEEPSEEK2, /* no latents of queries, weights that do not add up to
-                         one */
-    LAYOUT_BERT,      /* post-norm, both directions, a masked-token head */
+    LAYOUT_MISTRAL,    /* a sliding window */
+    LAYOUT_MIXTRAL,    /* two of six experts */
+    LAYOUT_QWEN_MOE,   /* three of eight in every second layer, a gated shared
+                          one beside */
+    LAYOUT_DEEPSEEK,   /* latent attention; sigmoids choose three of eight in
+                          two of four groups, a shared one beside */
+    LAYOUT_DEEPSEEK2,  /* no latents of queries, weights that do not add up to
+                          one */
+    LAYOUT_BERT,       /* post-norm, both directions, a masked-token head */
+    LAYOUT_VIT,        /* images of 32 patches and a first token */
+    LAYOUT_BERT_ORDER, /* and a pooler, which tells the order of halves */
     LAYOUT_FAMILIES
 } layout_family;
 

@@ -31,7 +31,6 @@ static const struct {
     const char *model, *reason;
 } refused[] = {
     {"alexnet", "a plain list of layers"},
-    {"bert-large", "with a pooler"},
     {"deepseek-v3", "layers that predict later tokens"},
     {"inception-v3", "a plain list of layers"},
     {"resnet-101", "a plain list of layers"},

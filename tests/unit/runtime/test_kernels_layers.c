@@ -272,6 +272,7 @@ static double (*const functions[FR_ACTIVATION_N])(double) = {
     [FR_ACTIVATION_RELU_SQUARED] = relu2_of,
     [FR_ACTIVATION_GELU_QUICK] = quick_of,
     [FR_ACTIVATION_SIGMOID] = sigmoid_of,
+    [FR_ACTIVATION_TANH] = tanh,
 };
 
 static void check_plain(int kind)
