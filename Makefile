@@ -448,6 +448,7 @@ validate: bench-programs $(BUILD)/tests/contract/sim/test_scaling
 goodput: $(BUILD)/forerun
 	@tests/validate/runs.py $(BUILD)/forerun tests/golden/fixtures/spot.json \
 	    $(TRACES)
+	@tests/validate/stragglers.py $(BUILD)/forerun
 # Runs on this machine whose ranks are killed, hung and slow and whose data come
 # slowly, against what goodput --inject predicts of them.
 .PHONY: goodput-injected
