@@ -5,6 +5,7 @@
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
+#include "cli/rebalance/moved_layers.h"
 #include "cli/subject/config_choice.h"
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
@@ -167,12 +168,32 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     return FR_OK;
 }
 
+/* Layers away from nodes that the cluster knows to be slow. */
+static fr_status move_from_slow(const fr_inputs *inputs, const fr_model *model,
+                                const fr_job *job, fr_plan *plan, fr_err *err)
+{
+    const fr_plan_file file = {.model = *model, .job = *job, .plan = *plan};
+    const fr_slow_ranks beside = {0};
+    fr_moved_layers moved;
+    fr_err why;
+    const fr_status status =
+        fr_move_layers(inputs, &file, &beside, &moved, &why);
+
+    if (status == FR_OK)
+        *plan = moved.plan;
+    else if (status != FR_INFEASIBLE)
+        return fr_fail(err, status, "%s", why.text);
+    return FR_OK;
+}
+
 fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
                                  const fr_model *model, const fr_job *job,
                                  fr_plan *plan, fr_err *err)
 {
     if (!fr_cli_is_split_auto(cli))
         return FR_OK;
+    if (inputs->cluster.n_slow > 0 && plan->pp > 1)
+        return move_from_slow(inputs, model, job, plan, err);
     return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
                            err);
 }

@@ -56,12 +56,14 @@ static void split_as_it_is(const fr_model *model, fr_plan *plan)
     plan->n_split = n;
 }
 
-fr_status fr_move_layers(fr_inputs *inputs, const fr_plan_file *file,
+fr_status fr_move_layers(const fr_inputs *inputs, const fr_plan_file *file,
                          const fr_slow_ranks *slow, fr_moved_layers *out,
                          fr_err *err)
 {
     fr_plan_file moved = *file;
     fr_moved_layers found = {.plan = file->plan};
+    const fr_slow_ranks all =
+        slow->n > 0 ? *slow : fr_slow_ranks_of(inputs, &file->plan);
 
     if (file->plan.pp == 1 || fr_stages_of(&file->plan) > FR_PLAN_MAX_STAGES)
         return fr_fail(err, FR_INFEASIBLE,
@@ -70,7 +72,7 @@ fr_status fr_move_layers(fr_inputs *inputs, const fr_plan_file *file,
     FR_TRY(fr_slow_ranks_predict(inputs, file, slow, &found.before_s, err));
     found.after_s = found.before_s;
     split_as_it_is(&file->model, &moved.plan);
-    while (move_one(&moved.plan, slow)) {
+    while (move_one(&moved.plan, &all)) {
         double step_s;
         fr_err why;
         if (fr_slow_ranks_predict(inputs, &moved, slow, &step_s, &why) != FR_OK)

@@ -11,11 +11,13 @@ typedef struct fr_moved_layers {
 } fr_moved_layers;
 
 /*
- * The split of layers with the shortest predicted step, moving one layer after
- * the other from the stage that takes longest.  FR_INFEASIBLE: none is shorter,
- * or there is no pipeline.
+ * `slow`: beside those that the cluster knows, which it is about where it is
+ * empty.  The split of layers with the shortest predicted step, moving one
+ * layer after the other from the stage that takes longest.  FR_INFEASIBLE: none
+ * is shorter, or there is no pipeline.
  */
-FR_CHECKED fr_status fr_move_layers(fr_inputs *inputs, const fr_plan_file *file,
+FR_CHECKED fr_status fr_move_layers(const fr_inputs *inputs,
+                                    const fr_plan_file *file,
                                     const fr_slow_ranks *slow,
                                     fr_moved_layers *out, fr_err *err);
 

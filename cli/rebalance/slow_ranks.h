@@ -17,10 +17,12 @@ typedef struct fr_slow_ranks {
 /* More than there is room for are left out. */
 void fr_slow_ranks_add(fr_slow_ranks *slow, int64_t rank, double factor);
 
-/* Beside the slow parts that the cluster has.  Ranks stand on nodes in their
- * order, as many on each as there are places.  `inputs` is changed meanwhile,
- * and then as it was. */
-FR_CHECKED fr_status fr_slow_ranks_predict(fr_inputs *inputs,
+/* Ranks stand on nodes in their order, as many on each as there are places:
+ * those that the cluster knows to be slow. */
+fr_slow_ranks fr_slow_ranks_of(const fr_inputs *inputs, const fr_plan *plan);
+
+/* Beside the slow parts that the cluster has. */
+FR_CHECKED fr_status fr_slow_ranks_predict(const fr_inputs *inputs,
                                            const fr_plan_file *file,
                                            const fr_slow_ranks *slow,
                                            double *step_s, fr_err *err);
