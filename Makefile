@@ -453,7 +453,7 @@ goodput: $(BUILD)/forerun
 # slowly, against what goodput --inject predicts of them.
 .PHONY: goodput-injected
 goodput-injected: $(BUILD)/forerun
-	@bench/injected.py $(BUILD)/forerun
+	@tests/validate/injected.py $(BUILD)/forerun
 # What this build answers, exactly: to compare two builds.
 .PHONY: record
 record: $(BUILD)/forerun $(RECORDER)

@@ -19,7 +19,6 @@ import tempfile
 import time
 
 FORERUN = os.path.abspath(sys.argv[1])
-HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS, EVERY, TIMEOUT = 100, 10, 2
 MODEL = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 4,
          "n_inner": 1024, "n_positions": 128, "vocab_size": 512,
