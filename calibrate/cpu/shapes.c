@@ -129,6 +129,12 @@ static fr_status add_plan(fr_shapes *shapes, const fr_candidates *wanted,
 
 /* ---- other ways, one at a time; false: not from this plan ---------------- */
 
+/* The fits know the smaller products of more ranks, in any way. */
+static bool is_whole(const fr_plan *plan)
+{
+    return fr_plan_world(plan) == 1;
+}
+
 static bool shard_gradients(const fr_model *model, fr_plan *plan)
 {
     (void)model;
@@ -154,7 +160,7 @@ static bool fuse_attention(const fr_model *model, fr_plan *plan)
 {
     (void)model;
     plan->is_flash = true;
-    return true;
+    return is_whole(plan);
 }
 
 /* The replicas share sequences instead. */
@@ -196,7 +202,7 @@ static bool offload(const fr_model *model, fr_plan *plan)
     (void)model;
     plan->is_optimizer_offloaded = true;
     plan->activation_offload_frac = 1;
-    return true;
+    return is_whole(plan);
 }
 
 static bool halve_precision(const fr_model *model, fr_plan *plan)
@@ -205,7 +211,7 @@ static bool halve_precision(const fr_model *model, fr_plan *plan)
     plan->precision = FR_DTYPE_BF16;
     plan->kernels = FR_KERNELS_OWN;
     plan->is_flash = true;
-    return true;
+    return is_whole(plan);
 }
 
 static bool (*const other_ways[])(const fr_model *, fr_plan *) = {

@@ -104,6 +104,44 @@ static void test_alone(void)
     fr_model_release(&t.model);
 }
 
+static bool has_op(const fr_profile *profile, const char *op, const char *dtype)
+{
+    for (size_t i = 0; i < profile->n_compute; i++)
+        if (strcmp(profile->compute[i].op, op) == 0 &&
+            strcmp(profile->compute[i].dtype, dtype) == 0)
+            return true;
+    return false;
+}
+
+/* Rows of experts go somewhere, and all that can be run is timed. */
+static void test_experts(void)
+{
+    static const char text[] =
+        "{\"model_type\": \"mixtral\", \"num_hidden_layers\": 2, "
+        "\"hidden_size\": 32, \"num_attention_heads\": 4, "
+        "\"num_key_value_heads\": 4, \"intermediate_size\": 48, "
+        "\"vocab_size\": 64, \"max_position_embeddings\": 32, "
+        "\"rms_norm_eps\": 1e-5, \"num_local_experts\": 4, "
+        "\"num_experts_per_tok\": 2}";
+    fr_err err = {0};
+    fr_profile profile;
+    bool is_first = false;
+    tiny t;
+
+    tiny_init(&t);
+    fr_model_release(&t.model);
+    CHECK_OK(fr_model_parse("tiny", text, strlen(text), &t.model, &err), &err);
+    t.options.is_quick = false;
+    CHECK_OK(fr_calibrate(&t.options, 1, &profile, &is_first, &err), &err);
+    CHECK(has_op(&profile, "grouped_dgrad", "f32"));
+    CHECK(has_op(&profile, "unpermute", "f32"));
+    CHECK(has_op(&profile, "grouped_fwd", "bf16"));
+    CHECK(has_op(&profile, "copy", "f32")); /* to the host */
+    check_points(&profile);
+    fr_profile_release(&profile);
+    fr_model_release(&t.model);
+}
+
 typedef struct rank_thread {
     fr_loopback *hub;
     int64_t rank;
@@ -192,5 +230,5 @@ static void test_two_nodes(void)
     fr_model_release(&t.model);
 }
 
-CHECK_MAIN({"alone", test_alone}, {"two_ranks", test_two_ranks},
-           {"two_nodes", test_two_nodes})
+CHECK_MAIN({"alone", test_alone}, {"experts", test_experts},
+           {"two_ranks", test_two_ranks}, {"two_nodes", test_two_nodes})
