@@ -365,7 +365,7 @@ static void put_plans(const report *r, fr_json_writer *w)
         put_number(w, "mfu", p->mfu);
         fr_json_end_object(w);
         if (is_trained(p))
-            printf("%-20s step %9.3f ms, predicted %9.3f ms (%+6.1f %%); "
+            printf("%-20s step %7.2f ms, predicted %7.2f ms (%+6.1f %%); "
                    "memory %+6.1f %%; MFU %5.1f %%\n",
                    p->name, p->measured_s * 1e3, p->predicted_s * 1e3,
                    100 * step, 100 * memory, 100 * p->mfu);
