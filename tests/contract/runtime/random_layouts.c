@@ -191,6 +191,25 @@ static void make_experts(fr_rng *rng, fr_model *model)
     model->has_shared_expert_gate = pick(rng, 2);
 }
 
+/* DeepSeek's attention, and its router where there are experts. */
+static void make_latent(fr_model *model)
+{
+    model->is_rope = true;
+    model->n_kv_heads = model->n_heads;
+    model->kv_lora_rank = 12;
+    model->q_lora_rank = model->n_layers % 2 == 0 ? 20 : 0;
+    model->qk_nope_head_dim = 6;
+    model->qk_rope_head_dim = 4;
+    model->v_head_dim = 8;
+    model->head_dim = 10;
+    if (model->n_experts == 0)
+        return;
+    model->has_sigmoid_router = model->has_router_bias = true;
+    model->n_expert_groups = 2;
+    model->n_chosen_groups = model->n_experts_per_token > 2 ? 2 : 1;
+    model->routed_scale = 1.7;
+}
+
 static void draw_job(fr_rng *rng, fr_job *job)
 {
     static const double batches[] = {6, 8, 12, 16};
@@ -228,6 +247,9 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
         make_encoder(&out->model);
     if (!is_gpu && i % 6 == 3)
         make_experts(rng, &out->model);
+    if (!is_gpu && (i % 12 == 9 || i % 12 == 1))
+        make_latent(&out->model);
+    out->model.has_pooler = !is_gpu && i % 12 == 11;
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
