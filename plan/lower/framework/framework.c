@@ -30,7 +30,7 @@
  * Transfers between stages are one batch each where stages have no chunks:
  * Megatron-LM waits for the device after each (core/model_parallel_config.py:
  * batch_p2p_sync; p2p_communication.py before it, since 2021), and so does what
- * is built on it.
+ * is built on it, but for DeepSpeed, whose engine has transfers of its own.
  *
  * What runs around the products:
  *   megatron    arguments.py: --attention-dropout and --hidden-dropout 0.1;
@@ -112,7 +112,6 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
     [FR_FRAMEWORK_BIGSCIENCE] = {.name = "bigscience",
                                  .is_vocab_padded = true,
                                  .has_megatron_buckets = true,
-                                 .is_p2p_sync = true,
                                  .is_grad_added_apart = true,
                                  .is_grad_listed = true,
                                  .gpt_dropout = 0.1},
