@@ -252,9 +252,11 @@ static fr_status measure_jitter(calibration *c, fr_err *err)
     for (int i = 0; i < N; i++)
         FR_TRY(fr_sentinel_run(c->sentinel, &seconds[i], err));
     fr_stats_sort(seconds, N);
-    c->profile.jitter_frac = (fr_stats_quantile_sorted(seconds, N, 0.95) -
-                              fr_stats_quantile_sorted(seconds, N, 0.05)) /
-                             fr_stats_quantile_sorted(seconds, N, 0.5);
+    const double spread_s = fr_stats_quantile_sorted(seconds, N, 0.95) -
+                            fr_stats_quantile_sorted(seconds, N, 0.05);
+    c->profile.jitter_frac =
+        fmin(spread_s / fr_stats_quantile_sorted(seconds, N, 0.5),
+             FR_MOST_JITTER_FRAC);
     return FR_OK;
 }
 

@@ -85,7 +85,7 @@ const fr_field fr_profile_scalars[] = {
     UP_TO(fr_profile, instr_overhead_s, MOST_S),
     UP_TO(fr_profile, call_overhead_s, MOST_S),
     UP_TO(fr_profile, wake_s, MOST_S),
-    UP_TO(fr_profile, jitter_frac, 10),
+    UP_TO(fr_profile, jitter_frac, FR_MOST_JITTER_FRAC),
     FIELD(fr_profile, n_disturbed),
 };
 const size_t fr_profile_scalars_n = FR_LENGTH(fr_profile_scalars);
