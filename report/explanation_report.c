@@ -73,8 +73,11 @@ static const fr_field slow_fields[] = {
     {"step_s_without", FR_MEMBER(fr_slow_part, step_s)},
 };
 
-/* The fastest that fits as likely as was asked for, if it is shorter; of a plan
- * that does not fit itself in any case. */
+/* A gain of less is of the size that jitter drawn otherwise makes. */
+#define LEAST_GAIN 0.005
+
+/* The fastest that fits as likely as was asked for, if it is shorter by that;
+ * of a plan that does not fit itself in any case. */
 static const fr_plan_change *next_of(const fr_explanation *e)
 {
     const fr_plan_change *best = NULL;
@@ -83,7 +86,8 @@ static const fr_plan_change *next_of(const fr_explanation *e)
             best = &e->changes[i];
     if (best == NULL)
         return NULL;
-    return best->diff < 0 || !e->prediction.memory.fits ? best : NULL;
+    return best->diff <= -LEAST_GAIN || !e->prediction.memory.fits ? best
+                                                                   : NULL;
 }
 
 void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
@@ -269,8 +273,9 @@ static void print_next(const fr_explanation *e, fr_buffer *out)
                          100 * next->diff, next->plan);
     else
         fr_buffer_printf(out,
-                         "no single change that fits with %.4g %% is faster\n",
-                         100 * e->fit_confidence);
+                         "no single change that fits with %.4g %% is faster by "
+                         "%g %%\n",
+                         100 * e->fit_confidence, 100 * LEAST_GAIN);
     if (e->i_more_memory < 0)
         return;
     const fr_plan_change *large = &e->changes[e->i_more_memory];

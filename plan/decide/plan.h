@@ -42,6 +42,7 @@ typedef struct fr_plan {
     bool is_grad_listed;      /* ZeRO 1 on GPUs: gradients are copied to a list
                                  of partitions, and that by pieces, before they
                                  are scattered (DeepSpeed of 2021) */
+    bool is_routing_fused;    /* FUSED: routing to experts in few kernels */
     bool is_norm_fused;       /* EAGER: norms are one kernel each way */
     bool is_p2p_sync; /* GPUs, no chunks: the host waits until a transfer
                          between stages has come */

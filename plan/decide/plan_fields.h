@@ -68,6 +68,7 @@
     X(LOSS_METRICS)                                                            \
     X(GRAD_ADDED_APART)                                                        \
     X(GRAD_LISTED)                                                             \
+    X(ROUTING_FUSED)                                                           \
     X(NORM_FUSED)                                                              \
     X(P2P_SYNC)
 

@@ -70,7 +70,8 @@ typedef struct est_layers_key {
     uint32_t place; /* layers_id; 0 in the pool's */
     bool is_flash, is_split, is_sequence_parallel, is_tp_overlap;
     bool is_loss_fused, is_grad_added_apart, has_more, is_executable;
-    bool is_ep_overlap, is_scattered, is_norm_fused, unused[5];
+    bool is_ep_overlap, is_scattered, is_norm_fused, is_routing_fused;
+    bool unused[4];
 } est_layers_key;
 
 /* The same for all estimators. */

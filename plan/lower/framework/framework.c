@@ -40,7 +40,8 @@
  *               bf16 came with it
  *   nemo        NeMo-Framework-Launcher conf/training/gpt3, of the recipes
  *               for speed too: hidden_dropout 0.1; Llama and Nemotron 0.0
- *   bridge      recipes: cross_entropy_fusion_impl "te"
+ *   bridge      recipes: cross_entropy_fusion_impl "te"; moe_router_fusion and
+ *               moe_permute_fusion
  *   foundry     setup.py of 2023: flash-attn 1.0.x and xentropy-cuda-lib, of
  *               which MPT's loss_fn fused_crossentropy is made;
  *               use_train_metrics is on unless told otherwise
@@ -74,6 +75,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
                                       .is_gather_overlap = true,
                                       .is_tp_overlap = true,
                                       .is_loss_fused = true,
+                                      .is_routing_fused = true,
                                       .is_vocab_padded = true,
                                       .has_megatron_buckets = true,
                                       .is_p2p_sync = true,

@@ -55,7 +55,7 @@ typedef struct fr_framework {
      * that distance. */
     uint64_t persistent_below, max_reuse_distance;
     uint64_t max_live; /* while so many are there nothing is fetched ahead */
-    bool is_loss_fused, is_norm_fused;
+    bool is_loss_fused, is_routing_fused, is_norm_fused;
     int n_loss_metrics;
     bool is_grad_added_apart; /* fp16 gradients */
     bool is_grad_listed;      /* ZeRO 1 */

@@ -34,6 +34,7 @@ typedef enum overhead {
     SCALING_OUTPUT,
     ROUTING_FWD,
     ROUTING_BWD,
+    ROUTING_FUSED,
     ROWS_APART,
     GRADIENT_ADDED,
     GRADIENT_VIEWS,
@@ -163,10 +164,13 @@ static const overhead_row rows[] = {
      * loss that balances and its record: 8; counts for the exchange
      * (preprocess): 7; the order of permute and of unpermute: 7; the router's
      * own 4 are there.  Backward the derivatives of topk, softmax, scatter and
-     * of the loss, and of the weights that unpermute selects: 14 more.
+     * of the loss, and of the weights that unpermute selects: 14 more.  With
+     * moe_router_fusion and moe_permute_fusion the counts stay, and a kernel
+     * for the loss.
      */
     {ROUTING_FWD, FUSED, 0, 0, 52, 28, 0, 0},
     {ROUTING_BWD, FUSED, 0, 0, 40, 14, 0, 0},
+    {ROUTING_FUSED, FUSED, 0, 0, 6, 8, 0, 0},
     /*
      * DTensor shards the sequence, which is not a tensor's first dimension:
      * what was gathered, and what will be scattered, is put into another order
@@ -416,8 +420,11 @@ void lower_overhead_core(lower_context *context, bool is_backward)
 
 void lower_overhead_routing(lower_context *context, bool is_backward)
 {
-    add(context, is_backward ? ROUTING_BWD : ROUTING_FWD,
-        context->shape.stream_rows * context->model->n_experts);
+    const int64_t n = context->shape.stream_rows * context->model->n_experts;
+    if (!context->plan->is_routing_fused)
+        add(context, is_backward ? ROUTING_BWD : ROUTING_FWD, n);
+    else if (!is_backward)
+        add(context, ROUTING_FUSED, n);
 }
 
 void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes)

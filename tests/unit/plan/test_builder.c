@@ -16,6 +16,7 @@ static void release(fr_rank_program *rank_program)
     free(rank_program->deps);
     free(rank_program->bases);
     free(rank_program->blocks);
+    free(rank_program->host_blocks);
 }
 
 static bool depends(const fr_rank_program *rank_program, uint32_t call,

@@ -55,7 +55,11 @@ static void check_router(bool is_over_all)
 {
     fr_instr fwd = {.op = FR_OP_ROUTER_FWD,
                     .flags = is_over_all ? FR_INSTR_APART : 0,
-                    .router = {ROWS, EXPERTS, TOP_K, SLOTS, SLOT_ROWS}};
+                    .router = {.rows = ROWS,
+                               .n_experts = EXPERTS,
+                               .top_k = TOP_K,
+                               .n_slots = SLOTS,
+                               .slot_rows = SLOT_ROWS}};
     fr_instr bwd = fwd;
     float *logits = kf_floats(ROWS * EXPERTS, 11, 2.3);
     float *out = kf_floats(ROWS * EXPERTS, 12, 1);
