@@ -48,7 +48,8 @@ static void test_advised_is_likely(void)
     run_line(PLAN "--json --fit-confidence 99%", &result);
     CHECK_HAS(result.out, "\"next_change\": null");
     run_line(PLAN "--fit-confidence 99%", &result);
-    CHECK_HAS(result.out, "no single change that fits with 99 % is faster by 0.5 %");
+    CHECK_HAS(result.out,
+              "no single change that fits with 99 % is faster by 0.5 %");
 }
 
 CHECK_MAIN({"column", test_column},
