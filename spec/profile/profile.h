@@ -164,8 +164,7 @@ typedef struct fr_step_point {
     fr_sample sample;
 } fr_step_point;
 
-/* A machine that is busier than this gives no measurements. */
-#define FR_MOST_JITTER_FRAC 10.0
+#define FR_MOST_JITTER_FRAC 10.0 /* busier machines measure nothing */
 
 typedef struct fr_profile {
     fr_fingerprint fingerprint;
@@ -177,8 +176,7 @@ typedef struct fr_profile {
     double instr_overhead_s;       /* the runtime's own, per instruction */
     double call_overhead_s;        /* per call: dependencies, lane hand-over */
     double wake_s;       /* until a waiting lane sees its dependency */
-    double jitter_frac;  /* spread (p95 - p5) / median of the sentinel; at most
-                            FR_MOST_JITTER_FRAC */
+    double jitter_frac;  /* spread (p95 - p5) / median of the sentinel */
     int32_t n_disturbed; /* phases repeated because the sentinel moved */
     fr_gpu_costs gpu;    /* meaningful where the fingerprint has a GPU */
     fr_compute_point *compute;

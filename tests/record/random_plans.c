@@ -61,6 +61,19 @@ static void draw_memory(fr_rng *rng, fr_plan *plan)
     plan->activation_offload_frac = once_in(rng, 16) ? 0.37 : 0;
 }
 
+/* What frameworks do otherwise, from what is drawn already: the plans of a seed
+ * stay what they were but for this. */
+static void draw_habits(fr_plan *plan)
+{
+    const uint64_t bits = fr_hash_u64(
+        (uint64_t)plan->dp, (uint64_t)plan->micro_batch,
+        (uint64_t)plan->bucket_bytes, (uint64_t)plan->recompute_parts);
+    plan->is_routing_fused = bits % 4 == 0;
+    plan->is_norm_fused = bits / 4 % 4 == 0;
+    plan->is_grad_listed = bits / 16 % 4 == 0;
+    plan->is_p2p_sync = bits / 64 % 4 == 0;
+}
+
 static void draw_kernels(fr_rng *rng, fr_plan *plan)
 {
     static const fr_dtype dtypes[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
@@ -152,4 +165,5 @@ void random_plans_next(fr_rng *rng, const fr_model *model, int64_t n_devices,
     draw_overlap(rng, out);
     draw_gradients(rng, out);
     draw_split(rng, model, out);
+    draw_habits(out);
 }
