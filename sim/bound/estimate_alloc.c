@@ -18,6 +18,7 @@ void est_layers_destroy(est_layers *layers)
     free(layers->kept_bytes);
     free(layers->plain_bytes);
     free(layers->pending_bytes);
+    free(layers->handed_bytes);
     free(layers->layer_scratch_bytes);
     free(layers);
 }
@@ -46,10 +47,12 @@ est_layers *est_layers_create(int32_t n_layers)
     out->kept_bytes = calloc(n, sizeof *out->kept_bytes);
     out->plain_bytes = calloc(n, sizeof *out->plain_bytes);
     out->pending_bytes = calloc(n, sizeof *out->pending_bytes);
+    out->handed_bytes = calloc(n, sizeof *out->handed_bytes);
     out->layer_scratch_bytes = calloc(n, sizeof *out->layer_scratch_bytes);
     if (!is_ok || out->n_dense == NULL || out->n_expert == NULL ||
         out->kept_bytes == NULL || out->plain_bytes == NULL ||
-        out->pending_bytes == NULL || out->layer_scratch_bytes == NULL) {
+        out->pending_bytes == NULL || out->handed_bytes == NULL ||
+        out->layer_scratch_bytes == NULL) {
         est_layers_destroy(out);
         return NULL;
     }

@@ -53,9 +53,14 @@ fr_status est_layers_keep(const fr_program *program, est_layers *out,
     for (uint32_t i = 0; i < rank_program->n_calls; i++) {
         const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &program->segments[call->i_segment];
-        if (segment->lane == FR_LANE_COMPUTE && call->micro_batch == 0 &&
-            est_pass_of(segment) == EST_FORWARD)
-            i_head = i;
+        if (segment->lane != FR_LANE_COMPUTE || call->micro_batch != 0 ||
+            est_pass_of(segment) != EST_FORWARD)
+            continue;
+        i_head = i;
+        const fr_instr *instr = &program->instrs[segment->first_instr];
+        if (segment->n_instrs > 0 && instr->op == FR_OP_LAYER_FWD)
+            out->handed_bytes[call->layer + 1] =
+                (uint64_t)instr->layer.out_bytes;
     }
     for (uint32_t i = 0; i < rank_program->n_blocks; i++) {
         const fr_block *block = &rank_program->blocks[i];

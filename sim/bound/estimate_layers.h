@@ -41,6 +41,8 @@ typedef struct est_layers {
     uint64_t *pending_bytes;       /* split backward: between its parts */
     uint64_t *layer_scratch_bytes; /* no sum: of the backward of the layer
                                       before, beyond what is kept up to it */
+    uint64_t *handed_bytes;        /* no sum: of a list of layers, what the
+                                      layer before makes for the next */
     uint64_t n_embed, n_final;     /* parameters of the ends */
     uint64_t scratch_bytes;        /* beyond what is kept */
     uint64_t stream_bytes;         /* between stages */

@@ -156,9 +156,7 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
 /* Beside what the program has. */
 uint64_t est_overhead(const est_plan *x, const fr_device_type *device)
 {
-    const fr_cluster *cluster = x->e->cluster;
-    fr_gpu_memory memory = fr_gpu_memory_overhead(
-        x->plan, fr_cluster_device(cluster, x->layout->places[0].node));
+    fr_gpu_memory memory = fr_gpu_memory_overhead(x->plan, device);
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(x->plan, x->e->model, device);
     uint64_t bytes = memory.context_bytes + memory.nccl_bytes;

@@ -35,15 +35,21 @@ static uint64_t least_bytes(uint64_t a, uint64_t b)
 
 /* What the forward of a chunk keeps, at least.  Of a list of layers it depends
  * on the neighbours which of them keeps what passes between two: there all
- * count as recomputed, which keeps no more. */
+ * count as recomputed, which keeps no more, and what the last of them makes
+ * counts as sent away. */
 static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
                             int32_t cut)
 {
-    const uint64_t *kept = stage->layers->kept_bytes;
+    const est_layers *l = stage->layers;
     const uint64_t *plain = stage->plain->kept_bytes;
-    if (!stage->layers->is_uniform && first < cut && cut < end)
-        return least_bytes(kept[end] - kept[first], plain[end] - plain[first]);
-    return kept[cut] - kept[first] + plain[end] - plain[cut];
+    const uint64_t recomputed = l->kept_bytes[end] - l->kept_bytes[first];
+    const uint64_t sent = end > first ? l->handed_bytes[end] : 0;
+    const uint64_t inside = recomputed > sent ? recomputed - sent : 0;
+    if (!l->is_uniform && first < cut && cut < end)
+        return least_bytes(inside, plain[end] - plain[first]);
+    if (first < cut && cut == end)
+        return inside;
+    return l->kept_bytes[cut] - l->kept_bytes[first] + plain[end] - plain[cut];
 }
 
 /* What hosts and processors have to do for them. */

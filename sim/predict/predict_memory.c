@@ -162,9 +162,10 @@ static fr_status predict_slab(const fr_replay_context *context,
 static fr_status predict_stage(const fr_program *program,
                                const fr_rank_program *rank_program,
                                const fr_device_type *device,
-                               uint64_t overhead_bytes, fr_stage_memory *out,
-                               fr_err *err)
+                               fr_stage_memory *out, fr_err *err)
 {
+    const fr_gpu_memory overhead =
+        fr_gpu_memory_overhead(&program->plan, device);
     uint64_t workspaces_bytes = 0;
     fr_allocator_use use;
     fr_gpu_workspaces spaces =
@@ -176,34 +177,48 @@ static fr_status predict_stage(const fr_program *program,
         workspaces_bytes += spaces.n_bytes[i];
     set_allocated(use.allocated_bytes, workspaces_bytes, out);
     out->reserved_bytes = use.reserved_bytes;
-    out->device_bytes = use.reserved_bytes + overhead_bytes;
+    out->device_bytes =
+        use.reserved_bytes + overhead.context_bytes + overhead.nccl_bytes;
     return FR_OK;
 }
 
-/* Every rank program once, on the device of the first rank that runs it. */
+/* Every rank program once on each kind of device that runs it; of these the one
+ * that leaves the least. */
 static fr_status predict_stages(const fr_replay_context *context,
-                                uint64_t overhead_bytes,
                                 fr_stage_memory *stages, fr_err *err)
 {
     const fr_rank_layout *layout = &context->layout;
-    bool *is_done =
-        calloc(layout->program->n_rank_programs + 1, sizeof *is_done);
-    fr_status status = FR_OK;
-    if (is_done == NULL)
-        return fr_fail_no_memory(err);
+    const fr_cluster *cluster = layout->cluster;
+    const size_t n_stages = layout->program->n_rank_programs;
+    bool *is_done = calloc(n_stages * cluster->n_devices + 1, sizeof *is_done);
+    double *least = malloc((n_stages + 1) * sizeof *least);
+    fr_status status =
+        is_done != NULL && least != NULL ? FR_OK : fr_fail_no_memory(err);
+    for (size_t i = 0; status == FR_OK && i < n_stages; i++)
+        least[i] = INFINITY;
     for (int32_t c = 0; status == FR_OK && c < context->fold.n_colors; c++) {
-        int32_t rank = context->fold.rank_of_color[c];
-        int32_t i = layout->stage_of_rank[rank];
-        const fr_device_type *device = fr_cluster_device(
-            layout->cluster, fr_rank_layout_node(layout, rank));
-        if (is_done[i])
+        const int32_t rank = context->fold.rank_of_color[c];
+        const int32_t i = layout->stage_of_rank[rank];
+        const fr_device_type *device =
+            fr_cluster_device(cluster, fr_rank_layout_node(layout, rank));
+        const size_t at = (size_t)i * cluster->n_devices +
+                          (size_t)(device - cluster->devices);
+        fr_stage_memory memory = {0};
+        if (is_done[at])
             continue;
-        is_done[i] = true;
+        is_done[at] = true;
         status =
             predict_stage(layout->program, &layout->program->rank_programs[i],
-                          device, overhead_bytes, &stages[i], err);
+                          device, &memory, err);
+        const double left =
+            (double)capacity_of(layout, rank) - (double)memory.device_bytes;
+        if (status == FR_OK && left < least[i]) {
+            least[i] = left;
+            stages[i] = memory;
+        }
     }
     free(is_done);
+    free(least);
     return status;
 }
 
@@ -351,8 +366,7 @@ static fr_status predict_gpus(const fr_replay_context *context,
                           fr_rank_layout_node(&context->layout, 0)));
     fr_stage_memory *stages;
     FR_TRY_CALLOC(stages, program->n_rank_programs + 1, err);
-    fr_status status = predict_stages(
-        context, overhead.context_bytes + overhead.nccl_bytes, stages, err);
+    fr_status status = predict_stages(context, stages, err);
     if (status == FR_OK) {
         choose_tightest(context, &overhead, tensor_rel_err, stages, out);
         list_stages(program, stages, out);

@@ -61,19 +61,6 @@ static void draw_memory(fr_rng *rng, fr_plan *plan)
     plan->activation_offload_frac = once_in(rng, 16) ? 0.37 : 0;
 }
 
-/* What frameworks do otherwise, from what is drawn already: the plans of a seed
- * stay what they were but for this. */
-static void draw_habits(fr_plan *plan)
-{
-    const uint64_t bits = fr_hash_u64(
-        (uint64_t)plan->dp, (uint64_t)plan->micro_batch,
-        (uint64_t)plan->bucket_bytes, (uint64_t)plan->recompute_parts);
-    plan->is_routing_fused = bits % 4 == 0;
-    plan->is_norm_fused = bits / 4 % 4 == 0;
-    plan->is_grad_listed = bits / 16 % 4 == 0;
-    plan->is_p2p_sync = bits / 64 % 4 == 0;
-}
-
 static void draw_kernels(fr_rng *rng, fr_plan *plan)
 {
     static const fr_dtype dtypes[] = {FR_DTYPE_F32,  FR_DTYPE_BF16,
@@ -89,6 +76,10 @@ static void draw_kernels(fr_rng *rng, fr_plan *plan)
     plan->is_loss_fused = pick(rng, 2);
     plan->n_loss_metrics = once_in(rng, 6) ? (int32_t)pick(rng, 4) : 0;
     plan->is_grad_added_apart = once_in(rng, 4);
+    plan->is_routing_fused = once_in(rng, 4);
+    plan->is_norm_fused = once_in(rng, 4);
+    plan->is_grad_listed = once_in(rng, 4);
+    plan->is_p2p_sync = once_in(rng, 4);
     plan->precision = dtypes[pick(rng, 6)];
     plan->grad_dtype = plan->precision == FR_DTYPE_BF16 && once_in(rng, 4)
                            ? FR_DTYPE_BF16
@@ -165,5 +156,4 @@ void random_plans_next(fr_rng *rng, const fr_model *model, int64_t n_devices,
     draw_overlap(rng, out);
     draw_gradients(rng, out);
     draw_split(rng, model, out);
-    draw_habits(out);
 }

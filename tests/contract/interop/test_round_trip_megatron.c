@@ -30,8 +30,8 @@ static void normalise(const fr_target *target, const fr_model *model,
         plan->scaling = FR_SCALING_DELAYED;
     if (model->n_experts == 0)
         plan->expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
-    if (model->n_experts == 0)
-        plan->etp = 0;
+    if (model->n_experts == 0 || plan->etp == plan->tp)
+        plan->etp = 0; /* which is tp */
     if (plan->zero_group == plan->dp * plan->cp)
         plan->zero_group = 0;
     if (plan->zero_stage == 3)
