@@ -21,23 +21,6 @@ static const char model_text[] =
     "\"vocab_size\": 50304, \"layer_norm_epsilon\": 1e-5, "
     "\"activation_function\": \"gelu_new\"}";
 
-static fr_status view(void *context, uint64_t offset_bytes, uint64_t n_bytes,
-                      const void **out, fr_err *err)
-{
-    (void)n_bytes;
-    (void)err;
-    *out = (const unsigned char *)context + offset_bytes;
-    return FR_OK;
-}
-
-static fr_status store(void *context, uint64_t offset_bytes, uint64_t n_bytes,
-                       const void *bytes, fr_err *err)
-{
-    (void)err;
-    memcpy((unsigned char *)context + offset_bytes, bytes, n_bytes);
-    return FR_OK;
-}
-
 static fr_status lower(fr_program **out, fr_err *err)
 {
     const fr_placement placement = {.n_ranks = 1};
@@ -65,7 +48,7 @@ static fr_status measure(const fr_program *program, const char *dir,
 {
     const fr_checkpoint_options options = {
         .dir = dir, .is_resumed = true, .is_async = is_async, .n_kept = 1};
-    const fr_state state = {slab, slab, view, store};
+    const fr_state state = fr_state_of_memory(slab);
     double stalls[N_SAVES], wholes[N_SAVES];
     fr_checkpoints *checkpoints = NULL;
     fr_transport *transport = NULL;

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 fr_status fr_checkpoint_verify(const fr_shard_reader *reader, fr_err *err)
 {
@@ -18,30 +17,12 @@ fr_status fr_checkpoint_verify(const fr_shard_reader *reader, fr_err *err)
     return FR_OK;
 }
 
-/* A slab in memory, of which only what is written takes any. */
-static fr_status view(void *context, uint64_t offset_bytes, uint64_t n_bytes,
-                      const void **out, fr_err *err)
-{
-    (void)n_bytes;
-    (void)err;
-    *out = (const unsigned char *)context + offset_bytes;
-    return FR_OK;
-}
-
-static fr_status store(void *context, uint64_t offset_bytes, uint64_t n_bytes,
-                       const void *bytes, fr_err *err)
-{
-    (void)err;
-    memcpy((unsigned char *)context + offset_bytes, bytes, n_bytes);
-    return FR_OK;
-}
-
 static fr_status write_shard(fr_shard_reader *reader, const fr_shard *shard,
                              int64_t rank, const char *path,
                              uint64_t slab_bytes, uint64_t *hash, fr_err *err)
 {
     unsigned char *slab = calloc(slab_bytes + 1, 1);
-    const fr_state state = {slab, slab, view, store};
+    const fr_state state = fr_state_of_memory(slab);
     bool is_there = false;
 
     if (slab == NULL)

@@ -24,4 +24,7 @@ typedef struct fr_state {
                        const void *bytes, fr_err *err);
 } fr_state;
 
+/* Of a slab in this process's memory, which is borrowed. */
+fr_state fr_state_of_memory(unsigned char *slab);
+
 #endif

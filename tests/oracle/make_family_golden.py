@@ -17,6 +17,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from numbers_drawn import uniform
+
 torch.set_default_dtype(torch.float64)
 STEPS, SAMPLES, SEQ = 4, 3, 24
 LR, BETA1, BETA2, EPS, DECAY = 0.0031, 0.87, 0.963, 1.3e-7, 0.071
@@ -520,22 +522,6 @@ class Vit(Bert):
 
 
 CLASSES = {"bert": Bert, "vit": Vit, "deepseek_v3": DeepSeek}
-
-
-def mix(x):
-    x ^= x >> 30
-    x = x * 0xbf58476d1ce4e5b9 % 2**64
-    x ^= x >> 27
-    x = x * 0x94d049bb133111eb % 2**64
-    return x ^ x >> 31
-
-
-def uniform(*words):
-    """core/numbers/rng.h: fr_hash_uniform."""
-    x = 0
-    for word in words:
-        x = mix(((x ^ word) + 0x9e3779b97f4a7c15) % 2**64)
-    return (x >> 11) * 2.0**-53
 
 
 def rescaled(inverse, c):

@@ -18,6 +18,8 @@ import struct
 import torch
 import torch.nn.functional as F
 
+from numbers_drawn import uniform
+
 torch.set_default_dtype(torch.float64)
 SEQ = 12
 SIZES = dict(num_hidden_layers=2, hidden_size=16, num_attention_heads=4,
@@ -406,22 +408,6 @@ def vit_loss(s, c):
         losses.append(F.cross_entropy(vit_logits(s, c, x),
                                       torch.tensor([label])).item())
     return sum(losses) / 4
-
-
-def mix(x):
-    x ^= x >> 30
-    x = x * 0xbf58476d1ce4e5b9 % 2**64
-    x ^= x >> 27
-    x = x * 0x94d049bb133111eb % 2**64
-    return x ^ x >> 31
-
-
-def uniform(*words):
-    """core/numbers/rng.h: fr_hash_uniform."""
-    x = 0
-    for word in words:
-        x = mix(((x ^ word) + 0x9e3779b97f4a7c15) % 2**64)
-    return (x >> 11) * 2.0**-53
 
 
 # ---- files
