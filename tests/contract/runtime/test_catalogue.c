@@ -4,17 +4,14 @@
  * for the reason that stands here.
  */
 #include "core/numbers/minmax.h"
-#include "plan/lower/step/lower.h"
-#include "runtime/comm/transport.h"
-#include "runtime/run/run.h"
 #include "tests/check.h"
+#include "tests/unit/runtime/gpu_show.h"
 
 #include <dirent.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-enum { N_STEPS = 12, MAX_RANKS = 4 };
+enum { N_STEPS = 12 };
 
 static const struct {
     const char *name;
@@ -74,92 +71,46 @@ static void shrink(fr_model *m)
     m->shared_expert_ffn_hidden = m->shared_expert_ffn_hidden > 0 ? 56 : 0;
 }
 
-/* A run of several ranks, which are threads. */
-typedef struct show {
-    fr_program *program;
-    fr_loopback *hub;
-    double loss[N_STEPS];
-    fr_status status[MAX_RANKS];
-    fr_err err[MAX_RANKS];
-} show;
-
-typedef struct player {
-    show *s;
-    int64_t rank;
-} player;
-
-static void *play(void *context)
+/* False: the run failed, which is said. */
+static bool perform(size_t i_layout, const fr_model *model, const fr_job *job,
+                    const fr_plan *plan, double *loss)
 {
-    player *p = context;
-    show *s = p->s;
-    fr_transport *transport = NULL;
-    fr_run_options options;
-    fr_run_result result = {0};
-    fr_err *err = &s->err[p->rank];
-    fr_status *status = &s->status[p->rank];
+    gpu_show show;
 
-    fr_run_options_init(&options);
-    options.is_unwatched = true;
-    *status =
-        fr_transport_loopback_create(s->hub, p->rank, 20, &transport, err);
-    if (*status == FR_OK)
-        *status =
-            fr_run_over(transport, s->program, &options, NULL, &result, err);
-    if (*status == FR_OK && p->rank == 0)
-        memcpy(s->loss, result.loss, sizeof s->loss);
-    fr_run_result_release(&result);
-    fr_transport_destroy(transport);
-    return NULL;
-}
-
-static void perform(show *s, const fr_plan *plan, const fr_model *model,
-                    const fr_job *job)
-{
-    pthread_t threads[MAX_RANKS];
-    player players[MAX_RANKS];
-    const int64_t world = fr_plan_world(plan);
-    const fr_placement placement = {.n_ranks = world};
-    fr_err err = {0};
-
-    if (!CHECK_OK(fr_lower(model, job, plan, &placement, &s->program, &err),
-                  &err) ||
-        !CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err))
-        return;
-    for (int64_t i = 0; i < world; i++) {
-        players[i] = (player){s, i};
-        pthread_create(&threads[i], NULL, play, &players[i]);
-    }
-    for (int64_t i = 0; i < world; i++) {
-        pthread_join(threads[i], NULL);
-        CHECK_OK(s->status[i], &s->err[i]);
-    }
-    fr_loopback_destroy(s->hub);
-    fr_program_destroy(s->program);
+    gpu_show_init(&show);
+    show.model = model;
+    show.job = *job;
+    show.plan = *plan;
+    show.plan.dp = layouts[i_layout].dp;
+    show.plan.tp = layouts[i_layout].tp;
+    show.plan.pp = layouts[i_layout].pp;
+    show.plan.zero_stage = layouts[i_layout].zero;
+    show.options.is_unwatched = true;
+    const bool is_ok = gpu_show_perform_well(&show);
+    if (is_ok)
+        memcpy(loss, show.result.loss, N_STEPS * sizeof *loss);
+    gpu_show_release(&show);
+    return is_ok;
 }
 
 static void train(const char *name, const fr_model *model, const fr_job *job,
                   const fr_plan *plan)
 {
-    show alone = {0};
+    double alone[N_STEPS], loss[N_STEPS];
 
-    for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
-        fr_plan other = *plan;
-        show s = {0};
-        other.dp = layouts[l].dp;
-        other.tp = layouts[l].tp;
-        other.pp = layouts[l].pp;
-        other.zero_stage = layouts[l].zero;
-        perform(&s, &other, model, job);
-        if (l == 0)
-            alone = s;
+    if (!perform(0, model, job, plan, alone))
+        return;
+    for (size_t l = 1; l < sizeof layouts / sizeof *layouts; l++) {
+        if (!perform(l, model, job, plan, loss))
+            continue;
         for (int i = 0; i < N_STEPS; i++)
-            check_that(fabs(s.loss[i] - alone.loss[i]) <= 1e-4 * alone.loss[i],
-                       __FILE__, __LINE__, "%s %s: loss %d: %g, alone %g", name,
-                       layouts[l].name, i, s.loss[i], alone.loss[i]);
+            check_that(fabs(loss[i] - alone[i]) <= 1e-4 * alone[i], __FILE__,
+                       __LINE__, "%s %s: loss %d: %g, alone %g", name,
+                       layouts[l].name, i, loss[i], alone[i]);
     }
-    check_that(alone.loss[N_STEPS - 1] < 0.95 * alone.loss[0], __FILE__,
-               __LINE__, "%s: the loss goes from %g to %g", name, alone.loss[0],
-               alone.loss[N_STEPS - 1]);
+    check_that(alone[N_STEPS - 1] < 0.95 * alone[0], __FILE__, __LINE__,
+               "%s: the loss goes from %g to %g", name, alone[0],
+               alone[N_STEPS - 1]);
 }
 
 static void check_model(const char *name)

@@ -4,20 +4,16 @@
  * layout, and what a run without learning writes is what it read.
  */
 #include "core/base/fileio.h"
-#include "plan/lower/step/lower.h"
-#include "runtime/comm/transport.h"
-#include "runtime/run/run.h"
 #include "runtime/weights/weight_files.h"
 #include "runtime/weights/weights.h"
 #include "spec/model/model_json.h"
 #include "tests/check.h"
 #include "tests/oracle/weights_golden.h"
+#include "tests/unit/runtime/gpu_show.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_RANKS 4
 #define GOLDENS "tests/oracle/weights/"
 
 static const struct {
@@ -31,43 +27,6 @@ static const struct {
     {"ep2 zero1", 4, 1, 1, 2, 1},
 };
 
-typedef struct show {
-    fr_job job;
-    fr_plan plan;
-    fr_run_options options;
-    fr_program *program;
-    fr_loopback *hub;
-    double loss;
-    fr_status status[MAX_RANKS];
-    fr_err err[MAX_RANKS];
-} show;
-
-typedef struct player {
-    show *s;
-    int64_t rank;
-} player;
-
-static void *play(void *context)
-{
-    player *p = context;
-    show *s = p->s;
-    fr_transport *transport = NULL;
-    fr_run_result result = {0};
-    fr_err *err = &s->err[p->rank];
-    fr_status *status = &s->status[p->rank];
-
-    *status =
-        fr_transport_loopback_create(s->hub, p->rank, 20, &transport, err);
-    if (*status == FR_OK)
-        *status =
-            fr_run_over(transport, s->program, &s->options, NULL, &result, err);
-    if (*status == FR_OK && p->rank == 0)
-        s->loss = result.loss[0];
-    fr_run_result_release(&result);
-    fr_transport_destroy(transport);
-    return NULL;
-}
-
 static void write_tokens(const char *path, int64_t vocab)
 {
     FILE *file = fopen(path, "wb");
@@ -79,12 +38,10 @@ static void write_tokens(const char *path, int64_t vocab)
     CHECK(file != NULL && fclose(file) == 0);
 }
 
-static void init(show *s, size_t i_layout)
+static void init(gpu_show *s, size_t i_layout)
 {
-    memset(s, 0, sizeof *s);
-    fr_plan_init(&s->plan);
+    gpu_show_init(s);
     s->plan.micro_batch = 1;
-    s->plan.n_threads = 1;
     s->plan.dp = layouts[i_layout].dp;
     s->plan.tp = layouts[i_layout].tp;
     s->plan.pp = layouts[i_layout].pp;
@@ -96,18 +53,13 @@ static void init(show *s, size_t i_layout)
     s->job.n_steps = 1;
     s->job.lr = 1e-30; /* weights stay */
     s->job.weight_decay = 0;
-    fr_run_options_init(&s->options);
     s->options.timeout_s = 20;
     s->options.is_unwatched = true;
 }
 
-/* False: the layout is none of this model, or its ranks failed. */
-static bool perform(show *s, const char *model_path)
+/* False: the layout is none of this model, or its program or a rank failed. */
+static bool perform(gpu_show *s, const char *model_path, bool is_to_be_well)
 {
-    pthread_t threads[MAX_RANKS];
-    player players[MAX_RANKS];
-    const int64_t world = fr_plan_world(&s->plan);
-    const fr_placement placement = {.n_ranks = world};
     fr_model model;
     fr_err err = {0};
 
@@ -118,35 +70,16 @@ static bool perform(show *s, const char *model_path)
         write_tokens(s->job.data, model.vocab);
     else
         s->job.data[0] = '\0'; /* images are made up */
-    bool is_ok =
+    s->model = &model;
+    const bool is_ok =
         (s->plan.ep == 1 || model.n_experts > 0) &&
         CHECK_OK(fr_plan_check_executable(&s->plan, &model, &s->job, &err),
                  &err) &&
-        CHECK_OK(
-            fr_lower(&model, &s->job, &s->plan, &placement, &s->program, &err),
-            &err) &&
-        CHECK_OK(fr_loopback_create(world, NULL, &s->hub, &err), &err);
-    fr_model_release(&model);
-    for (int64_t i = 0; is_ok && i < world; i++) {
-        players[i] = (player){s, i};
-        pthread_create(&threads[i], NULL, play, &players[i]);
-    }
-    for (int64_t i = 0; is_ok && i < world; i++)
-        pthread_join(threads[i], NULL);
+        (is_to_be_well ? gpu_show_perform_well(s) : gpu_show_perform(s));
     (void)unlink(s->job.data);
-    fr_loopback_destroy(s->hub);
-    fr_program_destroy(s->program);
+    fr_model_release(&model);
+    s->model = NULL;
     return is_ok;
-}
-
-static bool perform_well(show *s, const char *model_path)
-{
-    if (!perform(s, model_path))
-        return false;
-    for (int64_t i = 0; i < fr_plan_world(&s->plan); i++)
-        if (!CHECK_OK(s->status[i], &s->err[i]))
-            return false;
-    return true;
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -232,17 +165,21 @@ static void test_families(void)
          i++)
         for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
             const char *name = weights_goldens[i].name;
-            show s;
+            gpu_show s;
             init(&s, l);
             snprintf(path, sizeof path, GOLDENS "%s", name);
             s.options.init_path = path;
             s.options.save_dir = dir;
-            if (!perform_well(&s, path))
+            if (!perform(&s, path, true)) {
+                gpu_show_release(&s);
                 continue;
-            check_that(fabs(s.loss - weights_goldens[i].loss) <=
+            }
+            const double loss = s.result.loss[0];
+            gpu_show_release(&s);
+            check_that(fabs(loss - weights_goldens[i].loss) <=
                            2e-6 * weights_goldens[i].loss,
                        __FILE__, __LINE__, "%s %s: loss %.9g, not %.9g", name,
-                       layouts[l].name, s.loss, weights_goldens[i].loss);
+                       layouts[l].name, loss, weights_goldens[i].loss);
             check_same(path, dir, name);
             remove_dir(dir);
         }
@@ -258,12 +195,14 @@ static void test_shards(void)
     char dir[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES + 64];
     check_tmp_path(dir, "test_weights.%d", (int)getpid());
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        show s;
+        gpu_show s;
         init(&s, 5);
         s.options.init_path = i == 0 ? GOLDENS "qwen2_moe" : dir;
         s.options.save_dir = dir;
         s.options.save_shard_bytes = cases[i].shard_bytes;
-        if (!perform_well(&s, GOLDENS "qwen2_moe"))
+        const bool is_ok = perform(&s, GOLDENS "qwen2_moe", true);
+        gpu_show_release(&s);
+        if (!is_ok)
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, FR_WEIGHT_FILE);
         CHECK_INT(fr_file_exists(path), !cases[i].is_sharded);
@@ -407,15 +346,16 @@ static void test_wrong(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char model[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES];
-        show s;
+        gpu_show s;
         init(&s, 0);
         snprintf(model, sizeof model, GOLDENS "%s", cases[i].model);
         snprintf(path, sizeof path, GOLDENS "%s", cases[i].weights);
         s.options.init_path = path;
-        if (!perform(&s, model))
-            continue;
-        CHECK(s.status[0] == FR_INPUT || s.status[0] == FR_IO);
-        CHECK_HAS(s.err[0].text, cases[i].reason);
+        if (perform(&s, model, false)) {
+            CHECK(s.status[0] == FR_INPUT || s.status[0] == FR_IO);
+            CHECK_HAS(s.err[0].text, cases[i].reason);
+        }
+        gpu_show_release(&s);
     }
 }
 
