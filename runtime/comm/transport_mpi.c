@@ -289,7 +289,10 @@ static fr_status join(mpi_transport *self, MPI_Comm parent, fr_err *err)
 {
     TRY_MPI(MPI_Comm_dup(parent, &self->world), "communicator");
     (void)MPI_Comm_set_errhandler(self->world, MPI_ERRORS_RETURN);
-    return find_nodes(self, err);
+    FR_TRY(find_nodes(self, err));
+    /* All of the above waits for the others, without a limit. */
+    fr_rank_page_joined(self->base.rank);
+    return FR_OK;
 }
 
 fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
@@ -302,7 +305,6 @@ fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &n_ranks), "size");
     TRY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "rank");
-    fr_rank_page_joined(rank);
     if (n_ranks < world)
         return fr_fail(err, FR_FAILURE,
                        "the plan needs %lld ranks, MPI started %d; start it "

@@ -190,6 +190,7 @@ static bool is_stopped(const fr_rank_page *page)
 static const char *due_of(uint32_t state)
 {
     return state == FR_RANK_JOINING    ? " before it joined the others"
+           : state == FR_RANK_JOINED   ? " before its first step"
            : state == FR_RANK_FINISHED ? " after its last step"
                                        : "";
 }
@@ -197,6 +198,8 @@ static const char *due_of(uint32_t state)
 /*
  * A rank that is on its way to the others, or to its end, waits for them: the
  * one to blame is stopped, has not come at all, or, after some more time, any.
+ * One that prepares its work may take as long as it likes, unless it is
+ * stopped.
  */
 static void watch_waiting(fr_supervisor *sv, int64_t rank,
                           const fr_rank_page *page, uint32_t state,
@@ -208,7 +211,8 @@ static void watch_waiting(fr_supervisor *sv, int64_t rank,
         blame(sv, FR_BLAME_HUNG, FR_FAILURE,
               "rank %lld (pid %d) was stopped%s, %.0f s ago", (long long)rank,
               page->pid, due_of(state), silent_s);
-    else if (silent_s > patience * sv->options->hung_s)
+    else if (state != FR_RANK_JOINED &&
+             silent_s > patience * sv->options->hung_s)
         blame(sv, FR_BLAME_HUNG, FR_FAILURE,
               "rank %lld (pid %d) has waited for the other ranks for %.0f s%s",
               (long long)rank, page->pid, silent_s, due_of(state));
@@ -241,7 +245,8 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
     double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
     if (silent_s < sv->options->hung_s)
         return;
-    if (state == FR_RANK_JOINING || state == FR_RANK_FINISHED)
+    if (state == FR_RANK_JOINING || state == FR_RANK_JOINED ||
+        state == FR_RANK_FINISHED)
         watch_waiting(sv, rank, page, state, silent_s);
     if (state != FR_RANK_RUNNING)
         return;

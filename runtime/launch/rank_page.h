@@ -13,7 +13,7 @@
 enum {
     FR_RANK_ABSENT,  /* the file is all zero */
     FR_RANK_JOINING, /* on its way to the others */
-    FR_RANK_JOINED,  /* nothing is known of what it does */
+    FR_RANK_JOINED,  /* prepares its work, which may take long */
     FR_RANK_RUNNING,
     FR_RANK_FINISHED, /* on its way to the end */
     FR_RANK_FAILED    /* `failure` is valid */

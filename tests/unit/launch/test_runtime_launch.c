@@ -180,6 +180,11 @@ static void test_stops(void)
     CHECK_HAS(err.text, "rank 1 (pid ");
     CHECK_HAS(err.text, "was stopped before it joined the others");
     CHECK(took_s < 60);
+    CHECK_FAILS(launch("--as-rank=prepares not", &took_s, &err), FR_FAILURE,
+                &err);
+    CHECK_HAS(err.text, "rank 1 (pid ");
+    CHECK_HAS(err.text, "was stopped before its first step");
+    CHECK(took_s < 60);
     CHECK_FAILS(launch("--as-rank=stays", &took_s, &err), FR_FAILURE, &err);
     CHECK_HAS(err.text, "rank 1 (pid ");
     CHECK_HAS(err.text, "was stopped after its last step");
@@ -264,6 +269,8 @@ static int behave(const char *how)
         (void)raise(SIGSTOP);
     if (fr_transport_mpi_create(3, 10, &transport, &err) != FR_OK)
         return 1;
+    if (strcmp(how, "prepares not") == 0 && launch.rank == 1)
+        (void)raise(SIGSTOP);
     fr_rank_page *page =
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
     if (page == NULL)
