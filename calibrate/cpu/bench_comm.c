@@ -138,8 +138,8 @@ static fr_status build_collectives(fr_comm_bench *bench, const layout *at,
         int found = fr_name_find(&fr_collective_names, point->algorithm);
         if (found > 0)
             algorithm = (fr_collective_kind)found;
-        instrs[0] =
-            fr_micro_communicate(FR_OP_BARRIER, FR_AXIS_DP, algorithm, 0, 0, 0);
+        instrs[0] = fr_micro_communicate(FR_OP_BARRIER, FR_AXIS_DP,
+                                         FR_COLLECTIVE_AUTO, 0, 0, 0);
         instrs[1] = fr_micro_communicate(op_of(point), FR_AXIS_DP, algorithm,
                                          point->n_bytes / 4, at->src_bytes,
                                          at->dst_bytes);
