@@ -65,6 +65,11 @@ static fr_status progress_lane(fr_interpreter *it, fr_lane lane,
     const uint32_t n_instrs = fr_interpreter_n_instrs(it, i_call);
     if (!state->is_open && !fr_interpreter_is_ready(it, i_call))
         return FR_OK;
+    if (!state->is_started &&
+        fr_inject_holds_back(&it->inject, FR_INJECT_COMM)) {
+        *has_moved = true;
+        return FR_OK;
+    }
     state->is_open = true;
     if (state->i_instr < n_instrs) {
         uint32_t i_instr = segment->first_instr + state->i_instr;

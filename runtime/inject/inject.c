@@ -2,6 +2,7 @@
 #include "runtime/inject/inject.h"
 
 #include "core/base/clock.h"
+#include "core/numbers/rng.h"
 
 #include <signal.h>
 
@@ -38,4 +39,18 @@ void fr_inject_slow(fr_inject *inject, int64_t ran_ns)
     inject->owed_ns += (int64_t)((inject->factor - 1) * (double)ran_ns);
     if (inject->owed_ns >= 10 * LEAST_SLEEP_NS)
         fr_inject_settle(inject);
+}
+
+bool fr_inject_holds_back(fr_inject *inject, int i_thread)
+{
+    const double put_off = 0.5, asleep = 0.02, longest_s = 200e-6;
+
+    if (inject->shake_seed == 0)
+        return false;
+    const uint64_t i = inject->n_shaken[i_thread]++;
+    const double drawn = fr_hash_uniform(
+        inject->shake_seed, (uint64_t)inject->rank, (uint64_t)i_thread, i);
+    if (drawn < asleep)
+        fr_sleep_s(drawn / asleep * longest_s);
+    return drawn < put_off;
 }

@@ -116,6 +116,7 @@ static fr_status cpu_set_up(fr_executor *executor, fr_err *err)
         .watch = executor->watch,
         .beat_ns = executor->beat_ns,
         .faults = executor->options->faults,
+        .shake_seed = executor->options->shake_seed,
     };
 
     warm_up_blas(executor->program->plan.n_threads);

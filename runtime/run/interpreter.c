@@ -329,6 +329,7 @@ static fr_status run_instr(fr_interpreter *it, uint32_t i_call,
                                     i_call, i_instr);
     if (it->inject.is_hung)
         return hang(it, i_call, i_instr, err);
+    (void)fr_inject_holds_back(&it->inject, FR_INJECT_COMPUTE);
     if (communicates)
         fr_inject_settle(&it->inject);
     int64_t begin_ns = is_timed ? fr_clock_ns() : 0;

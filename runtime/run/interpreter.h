@@ -51,6 +51,7 @@ typedef struct fr_interpreter_options {
     /* Clock of the communication thread's last round; may be NULL. */
     _Atomic int64_t *beat_ns;
     const fr_faults *faults; /* on purpose; may be NULL */
+    uint64_t shake_seed;     /* lanes wait at random; 0: they do not */
 } fr_interpreter_options;
 
 /*

@@ -90,8 +90,10 @@ fr_status fr_interpreter_create(const fr_program *program,
     FR_TRY_CALLOC(it, 1, err);
     it->transport = transport;
     it->options = *options;
-    it->inject = (fr_inject){
-        .faults = options->faults, .rank = transport->rank, .factor = 1};
+    it->inject = (fr_inject){.faults = options->faults,
+                             .rank = transport->rank,
+                             .factor = 1,
+                             .shake_seed = options->shake_seed};
     it->slab = transport->slab[transport->rank];
     it->control = transport->control[transport->rank];
     fr_status status =

@@ -42,6 +42,8 @@ typedef struct fr_run_options {
     bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
                           part of something else */
     const fr_faults *faults; /* on purpose; NULL: none */
+    /* Tests: lanes wait at random (inject.h); 0: they do not.  CPUs only. */
+    uint64_t shake_seed;
     /* Called on rank 0 after each step; may be NULL. */
     void (*on_step)(void *context, const fr_step_record *record);
     /* Called on rank 0 with a line that the user should read; may be NULL. */

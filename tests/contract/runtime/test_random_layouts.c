@@ -1,7 +1,8 @@
 /*
  * Any plan that a backend trains gives what one rank gives: plans drawn over
  * all fields (random_layouts.h), losses within 1e-4 and gradients of the first
- * step within 1e-5 of the largest; some are run twice, and some resumed from a
+ * step within 1e-5 of the largest; lanes of every second one wait at random.
+ * Some are run twice, with and without such waits, and some resumed from a
  * checkpoint, for the same bits.
  *
  *   test_random_layouts                a few of them
@@ -172,11 +173,12 @@ static fr_status check_same(const outcome *a, const outcome *b,
 }
 
 static fr_status check_again(const random_layout *l, const outcome *first,
-                             fr_err *err)
+                             bool was_shaken, fr_err *err)
 {
     fr_run_options options = plain_options(false);
     outcome again = {0};
 
+    options.shake_seed = was_shaken ? 0 : 1;
     FR_TRY(perform(l, &options, &again, err));
     return check_same(first, &again, "run twice", err);
 }
@@ -205,16 +207,19 @@ static fr_status try_layout(const random_layout *l, uint64_t i, fr_err *err)
 {
     enum { EVERY_TWICE = 5, EVERY_RESUMED = 4 };
     const random_layout one = random_layout_alone(l);
-    const fr_run_options options = plain_options(true);
+    const bool is_shaken = i % 2 == 1;
+    fr_run_options options = plain_options(true);
     outcome mine = {0}, alone = {0};
 
+    options.shake_seed = is_shaken ? i : 0;
     fr_status status = perform(l, &options, &mine, err);
+    options.shake_seed = 0;
     if (status == FR_OK)
         status = perform(&one, &options, &alone, err);
     if (status == FR_OK)
         status = compare(l, &mine, &alone, err);
     if (status == FR_OK && i % EVERY_TWICE == 0)
-        status = check_again(l, &mine, err);
+        status = check_again(l, &mine, is_shaken, err);
     if (status == FR_OK && i % EVERY_RESUMED == 0)
         status = check_resumed(l, &mine, err);
     gradient_file_release(&mine.gradients);
