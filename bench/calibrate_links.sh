@@ -20,7 +20,7 @@ is_fresh() {
 shm=$dir/../links-shm.json net=$dir/../links-net.json
 if ! is_fresh "$shm"; then
     echo "calibrating this machine ..." >&2
-    "$forerun" calibrate gpt2-mini gpt2-demo bench/models/*.json -q -o "$shm"
+    "$forerun" calibrate gpt2-mini gpt2-demo bench/models/*-mini.json -q -o "$shm"
 fi
 profiles=$shm
 if [ -n "$hosts" ]; then
