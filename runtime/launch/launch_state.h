@@ -25,6 +25,8 @@ typedef struct fr_supervisor {
     const fr_launch_options *options;
     char dir[256];        /* status pages */
     fr_rank_page **pages; /* [world]; NULL: not there yet */
+    int64_t *stopped_ns;  /* [world]: since when a joined rank was seen to be
+                             stopped; 0: it was not */
     pid_t mpirun;
     int stdout_fd, stderr_fd; /* of mpirun; -1 at their end */
     int signal_fd;
@@ -35,7 +37,7 @@ typedef struct fr_supervisor {
     int blame;        /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];
-    bool is_still;     /* no rank goes on, and it was said */
+    bool is_still;              /* no rank goes on, and it was said */
     int asked_signal, asked_by; /* who asked the ranks to stop; 0: nobody */
     double asked_s;
     bool is_in_notice; /* between two rulers of mpirun's stderr */

@@ -395,6 +395,7 @@ static void destroy(fr_supervisor *sv)
             (void)close(fds[i]);
     fr_buffer_release(&sv->answer);
     free((void *)sv->pages);
+    free(sv->stopped_ns);
     free(sv);
 }
 
@@ -420,7 +421,8 @@ fr_status fr_launch_supervise(char *const *argv,
     sv->stdout_fd = sv->stderr_fd = sv->signal_fd = sv->keeper_fd = -1;
     fr_buffer_init(&sv->answer);
     sv->pages = calloc((size_t)own.world, sizeof(fr_rank_page *));
-    if (sv->pages == NULL) {
+    sv->stopped_ns = calloc((size_t)own.world, sizeof *sv->stopped_ns);
+    if (sv->pages == NULL || sv->stopped_ns == NULL) {
         destroy(sv);
         return fr_fail_no_memory(err);
     }

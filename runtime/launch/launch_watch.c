@@ -218,6 +218,27 @@ static void watch_waiting(fr_supervisor *sv, int64_t rank,
               (long long)rank, page->pid, silent_s, due_of(state));
 }
 
+/*
+ * A rank that has joined and tells nothing of what it does: it may be busy for
+ * long, but the others wait for one that is stopped, within MPI and so without
+ * a limit.
+ */
+static void watch_joined(fr_supervisor *sv, int64_t rank,
+                         const fr_rank_page *page, int64_t now_ns)
+{
+    if (!is_stopped(page))
+        sv->stopped_ns[rank] = 0;
+    else if (sv->stopped_ns[rank] == 0)
+        sv->stopped_ns[rank] = now_ns;
+    else if ((double)(now_ns - sv->stopped_ns[rank]) * 1e-9 >
+             sv->options->hung_s)
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+              "rank %lld (pid %d) was stopped before its first step, %.0f s "
+              "ago",
+              (long long)rank, page->pid,
+              (double)(now_ns - sv->stopped_ns[rank]) * 1e-9);
+}
+
 /* A rank without a page when others have waited for it. */
 static void watch_absent(fr_supervisor *sv, int64_t rank, double since_s)
 {
@@ -242,6 +263,8 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
     if (state == FR_RANK_FAILED)
         blame(sv, FR_BLAME_REPORT, (fr_status)page->status, "%s",
               page->failure);
+    if (state == FR_RANK_JOINED)
+        watch_joined(sv, rank, page, now_ns);
     double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
     if (silent_s < sv->options->hung_s)
         return;
