@@ -86,6 +86,15 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         FR_TRY(fr_elastic_parse(cli, &(fr_elastic_range){0}, err));
     else if (fr_cli_has(cli, FR_OPT_MAX_RESTARTS))
         return fr_fail(err, FR_USAGE, "--max-restarts needs --elastic MIN:MAX");
+    if (fr_cli_has(cli, FR_OPT_REPLICATE_EVERY) &&
+        !fr_cli_has(cli, FR_OPT_ELASTIC))
+        return fr_fail(err, FR_USAGE,
+                       "--replicate-every needs --elastic MIN:MAX: copies in "
+                       "memory go when the run ends");
+    if (fr_cli_has(cli, FR_OPT_REPLICA_DIR) &&
+        !fr_cli_has(cli, FR_OPT_REPLICATE_EVERY))
+        return fr_fail(err, FR_USAGE,
+                       "--replica-dir needs --replicate-every N");
     FR_TRY(fr_rebalance_check(cli, file, err));
     FR_TRY(check_faults(cli, &file->plan, err));
     if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
@@ -122,6 +131,8 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.eval_batches = cli->option[FR_OPT_EVAL_BATCHES].count;
     options.is_checkpoint_async = fr_cli_on(cli, FR_OPT_CHECKPOINT_ASYNC);
     options.n_checkpoints_kept = cli->option[FR_OPT_KEEP].count;
+    options.replicate_every = cli->option[FR_OPT_REPLICATE_EVERY].count;
+    options.replica_dir = fr_cli_text(cli, FR_OPT_REPLICA_DIR);
     options.init_path = fr_cli_text(cli, FR_OPT_INIT);
     options.save_dir = fr_cli_text(cli, FR_OPT_SAVE);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))

@@ -74,6 +74,12 @@
       "training goes on while a copy of the state is written")                 \
     X(KEEP, "keep", 0, COUNT, "K", MACHINE, 0, 1, 100000,                      \
       "newest checkpoints that stay (2)")                                      \
+    X(REPLICATE_EVERY, "replicate-every", 0, COUNT, "N", MACHINE, 0, 1,        \
+      FR_NO_LIMIT,                                                             \
+      "with --elastic: steps between copies of the state in the "              \
+      "memory of this and another host")                                       \
+    X(REPLICA_DIR, "replica-dir", 0, PATH, "DIR", MACHINE, 0, 0, 0,            \
+      "file system in memory that holds those copies (/dev/shm)")              \
     X(ELASTIC, "elastic", 0, TEXT, "MIN:MAX", MACHINE, 0, 0, 0,                \
       "a rank that dies or hangs ends no run: go on with MIN to MAX ranks")    \
     X(MAX_RESTARTS, "max-restarts", 0, COUNT, "N", MACHINE, 0, 0, 1000000,     \

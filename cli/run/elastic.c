@@ -6,6 +6,7 @@
 #include "cli/run/restart_log.h"
 #include "cli/run/supervise.h"
 #include "core/base/clock.h"
+#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "runtime/launch/launch.h"
@@ -56,6 +57,7 @@ typedef struct elastic {
     int64_t reached;   /* the furthest step that was begun, -1: none */
     int64_t at;        /* the step that is under way, since: */
     double progress_s;
+    int64_t lost_until;   /* faults up to this step have taken their memory */
     char plan_path[1024]; /* of a later plan; "": the first */
     char resume[16];      /* the option */
     fr_restart_log log;
@@ -160,9 +162,38 @@ static fr_status plan_for(elastic *e, int64_t n, fr_err *err)
     return FR_OK;
 }
 
+/* A place that goes away takes the copies in its memory with it. */
+static fr_status lose_memory(elastic *e, fr_err *err)
+{
+    char run[FR_REPLICA_PATH], store[FR_REPLICA_PATH];
+
+    FR_TRY(fr_cli_replica_path(e->cli, run, err));
+    for (size_t i = 0; run[0] != '\0' && i < e->faults->n; i++) {
+        const fr_fault *fault = &e->faults->items[i];
+        if (fault->kind != FR_FAULT_LOSE || fault->first_step > e->reached ||
+            fault->first_step <= e->lost_until)
+            continue;
+        fr_replica_store_path(run, fault->rank, store);
+        fr_dir_remove(store);
+    }
+    e->lost_until = e->reached;
+    return FR_OK;
+}
+
+/* Nobody goes on from it any more. */
+static void drop_memory(const fr_cli *cli)
+{
+    char run[FR_REPLICA_PATH];
+    fr_err ignored = {0};
+
+    if (fr_cli_replica_path(cli, run, &ignored) == FR_OK && run[0] != '\0')
+        fr_dir_remove(run);
+}
+
 /* What the next generation is: the same plan, where its places are there. */
 static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
 {
+    FR_TRY(lose_memory(e, err));
     const int64_t n = n_places(e);
     fr_restart restart = {.step = e->reached, .ranks_before = e->world};
 
@@ -236,6 +267,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                  .resume = "--resume",
                  .reached = -1,
                  .at = -1,
+                 .lost_until = -1,
                  .progress_s = fr_clock_s()};
     fr_status status = FR_OK;
 
@@ -255,6 +287,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
             break;
         status = go_on(&e, &why, err);
     }
+    drop_memory(cli);
     fr_restart_log_release(&e.log);
     return status;
 }

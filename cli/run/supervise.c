@@ -35,6 +35,17 @@ static bool pass_step(void *context, int64_t step)
     return o->look != NULL && o->look(o->context, step);
 }
 
+fr_status fr_cli_replica_path(const fr_cli *cli, char out[FR_REPLICA_PATH],
+                              fr_err *err)
+{
+    out[0] = '\0';
+    return fr_cli_has(cli, FR_OPT_REPLICATE_EVERY)
+               ? fr_replica_run_path(fr_cli_text(cli, FR_OPT_REPLICA_DIR),
+                                     fr_cli_text(cli, FR_OPT_CHECKPOINT), out,
+                                     err)
+               : FR_OK;
+}
+
 fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
                              int64_t n_ranks, int n_threads,
                              bool (*look)(void *context, int64_t step),
@@ -42,10 +53,13 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
 {
     fr_launch_options options;
     onlooker o = {cli, look, context};
+    char memory_dir[FR_REPLICA_PATH];
+    FR_TRY(fr_cli_replica_path(cli, memory_dir, err));
     fr_launch_options_init(&options);
     options.world = n_ranks;
     options.n_threads = n_threads;
     options.hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
+    options.memory_dir = memory_dir[0] != '\0' ? memory_dir : NULL;
     options.is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.hung_s = cli->option[FR_OPT_TIMEOUT].real;

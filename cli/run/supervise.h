@@ -6,6 +6,7 @@
 #define FR_CLI_RUN_SUPERVISE_H
 
 #include "cli/command.h"
+#include "runtime/replica/replica_store.h"
 
 /*
  * Calls `work` here when this process is a rank (or n_ranks is 1), else
@@ -22,6 +23,12 @@ FR_CHECKED fr_status fr_supervised(
 FR_CHECKED fr_status fr_supervise_ranks(
     const fr_cli *cli, char *const *argv, int64_t n_ranks, int n_threads,
     bool (*look)(void *context, int64_t step), void *context, fr_err *err);
+
+/* Where the run's copies in memory lie on this host; "": it has none.  FR_IO:
+ * the directory of its checkpoints is not there. */
+FR_CHECKED fr_status fr_cli_replica_path(const fr_cli *cli,
+                                         char out[FR_REPLICA_PATH],
+                                         fr_err *err);
 
 /* Ranks that a launcher started, this one among them; 0: nobody did. */
 int64_t fr_launched_ranks(void);

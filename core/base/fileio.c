@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -268,6 +269,21 @@ fr_status fr_dir_create(const char *path, fr_err *err)
     if (!fr_dir_exists(path))
         return fr_fail(err, FR_IO, "%s: is not a directory", path);
     return FR_OK;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind,
+                      struct FTW *at)
+{
+    (void)info, (void)kind, (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+void fr_dir_remove(const char *path)
+{
+    enum { MOST_OPEN = 16 };
+
+    (void)nftw(path, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 fr_status fr_path_dir(const char *path, char *out, size_t n, fr_err *err)

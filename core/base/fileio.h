@@ -29,6 +29,8 @@ bool fr_file_exists(const char *path); /* anything of that name */
 bool fr_dir_exists(const char *path);
 /* Like mkdir -p; an existing directory is fine. */
 FR_CHECKED fr_status fr_dir_create(const char *path, fr_err *err);
+/* Like rm -rf, as far as it goes; links are not followed. */
+void fr_dir_remove(const char *path);
 /* `path` with its last part cut off: "a/b" -> "a", "b" -> ".". */
 FR_CHECKED fr_status fr_path_dir(const char *path, char *out, size_t n,
                                  fr_err *err);

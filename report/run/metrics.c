@@ -26,6 +26,7 @@ void fr_metrics_add(fr_metrics_state *state, const fr_step_record *record,
     state->unix_s = unix_s;
     state->n_done++;
     state->received_bytes += record->received_bytes;
+    state->saving_s += record->saving_s;
 }
 
 /* ---- JSON --------------------------------------------------------------- */
@@ -94,6 +95,7 @@ void fr_metrics_line(const fr_metrics_state *state, fr_buffer *out)
     fr_json_put_double(&json, "loss", record->loss);
     fr_json_put_double(&json, "grad_norm", record->grad_norm);
     fr_json_put_double(&json, "step_s", record->step_s);
+    fr_json_put_double(&json, "saving_s", record->saving_s);
     fr_json_put_double(&json, "tokens_per_s", fr_metrics_tokens_per_s(state));
     fr_json_put_double(&json, "mfu", mfu(state));
     put_parts(record, &json);
@@ -177,6 +179,9 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
          last->grad_norm, has_step && !isnan(last->grad_norm)},
         {"step_seconds", "gauge", "Time of the last step, slowest rank.",
          last->step_s, has_step},
+        {"saving_seconds_total", "counter",
+         "Time that training stood still for checkpoints and copies.",
+         state->saving_s, true},
         {"tokens_per_second", "gauge", "Tokens of the global batch over that.",
          fr_metrics_tokens_per_s(state), has_step},
         {"tokens_total", "counter", "Tokens of this process's steps.",

@@ -18,6 +18,7 @@ typedef struct fr_metrics_state {
     fr_step_record last;     /* the last step, ... */
     double unix_s;           /* over so many seconds after 1970 */
     uint64_t received_bytes; /* by all steps */
+    double saving_s;         /* before all of them */
 } fr_metrics_state;
 
 double fr_metrics_tokens_per_s(const fr_metrics_state *state);

@@ -96,6 +96,35 @@ static void put_losses(const fr_run_report *r, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
+/* Of one, in the mean; what there was none of is null. */
+static void put_mean(fr_json_writer *json, const char *key, double sum_s,
+                     int64_t n, uint64_t n_bytes)
+{
+    if (n == 0) {
+        fr_json_put_null(json, key);
+        return;
+    }
+    fr_json_open_object(json, key);
+    fr_json_put_i64(json, "n", n);
+    fr_json_put_double(json, "stall_s", sum_s / (double)n);
+    if (n_bytes > 0)
+        fr_json_put_u64(json, "bytes_per_rank", n_bytes);
+    fr_json_end_object(json);
+}
+
+static void put_saving(const fr_run_report *r, fr_json_writer *json)
+{
+    const fr_saving_cost *s = &r->saving;
+
+    put_mean(json, "checkpoints", s->checkpoint_s, s->n_checkpoints, 0);
+    put_mean(json, "replicas", s->replica_s, s->n_replicas, s->replica_bytes);
+    if (r->resumed_from_step > 0)
+        fr_json_put_string(json, "resumed_from",
+                           r->is_from_memory ? "memory" : "storage");
+    else
+        fr_json_put_null(json, "resumed_from");
+}
+
 void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
 {
     fr_fields_put(FR_FIELDS(head_fields), r, json);
@@ -121,6 +150,7 @@ void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_i64(json, "resumed_from_step", r->resumed_from_step);
     else
         fr_json_put_null(json, "resumed_from_step");
+    put_saving(r, json);
 }
 
 /* A time or bytes as text, "" for an unknown or empty one. */

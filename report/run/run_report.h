@@ -9,6 +9,7 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
+#include "spec/run/saving_cost.h"
 #include "spec/run/step_record.h"
 #include "spec/run/straggler.h"
 
@@ -27,6 +28,8 @@ typedef struct fr_run_report {
     uint64_t baseline_bytes; /* of it what the process has beside the plan's
                                 memory: libraries, BLAS, MPI */
     int64_t resumed_from_step;
+    bool is_from_memory; /* it went on from copies in memory */
+    fr_saving_cost saving;
     double breakdown_s[FR_PART_N]; /* measured; adds up to the median */
     bool has_breakdown;
     bool has_prediction;

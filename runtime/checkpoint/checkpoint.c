@@ -72,6 +72,19 @@ static fr_status prepare(fr_checkpoints *c, bool is_resumed, fr_err *err)
     return fr_data_identity(c->program->job.data, &c->data_hash, err);
 }
 
+static fr_status open_replicas(fr_checkpoints *c,
+                               const fr_checkpoint_options *options,
+                               fr_err *err)
+{
+    const fr_replica_options replica = {.dir = options->replica_dir,
+                                        .checkpoint_dir = c->dir,
+                                        .is_resumed = options->is_resumed,
+                                        .data_hash = c->data_hash};
+
+    return fr_replicas_open(&replica, c->program, c->transport, &c->shard,
+                            &c->replicas, err);
+}
+
 fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
                               const fr_program *program,
                               fr_transport *transport, fr_checkpoints **out,
@@ -99,6 +112,8 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
     if (status == FR_OK)
         status = fr_transport_share(transport, &c->data_hash,
                                     sizeof c->data_hash, err);
+    if (status == FR_OK && options->is_replicated)
+        status = open_replicas(c, options, err);
     if (status != FR_OK) {
         fr_checkpoints_close(c);
         return status;
@@ -107,11 +122,22 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
     return FR_OK;
 }
 
+fr_replicas *fr_checkpoints_replicas(fr_checkpoints *checkpoints)
+{
+    return checkpoints->replicas;
+}
+
+bool fr_checkpoints_is_from_memory(const fr_checkpoints *checkpoints)
+{
+    return checkpoints->is_from_memory;
+}
+
 void fr_checkpoints_close(fr_checkpoints *checkpoints)
 {
     if (checkpoints == NULL)
         return;
     fr_checkpoint_writer_stop(checkpoints);
+    fr_replicas_close(checkpoints->replicas);
     fr_shard_release(&checkpoints->shard);
     free(checkpoints);
 }
@@ -126,6 +152,14 @@ typedef struct report {
     bool lost_own; /* there was something of the layout's own to go on from */
     char text[500];
 } report;
+
+/* Where one lies: in the directory of the run, or put together of copies in
+ * memory, which are verified as they are found. */
+typedef struct place {
+    const char *dir;
+    int64_t n_done;
+    bool is_memory;
+} place;
 
 /* Every file is verified by one of the ranks. */
 static fr_status verify_share(const fr_checkpoints *c,
@@ -157,17 +191,17 @@ static fr_status restore(const fr_checkpoints *c, fr_shard_reader *reader,
     return status;
 }
 
-static fr_status open_and_verify(const fr_checkpoints *c, int64_t n_done,
+static fr_status open_and_verify(const fr_checkpoints *c, const place *at,
                                  fr_shard_reader **out, fr_err *err)
 {
     fr_err why = {0};
 
-    FR_TRY(fr_shard_reader_open(c->dir, n_done, out, err));
+    FR_TRY(fr_shard_reader_open(at->dir, at->n_done, out, err));
     if (fr_manifest_check(fr_shard_reader_manifest(*out), c->program,
                           c->data_hash, &why) != FR_OK)
-        return fr_fail(err, why.status, "%s/step-%lld: %s", c->dir,
-                       (long long)n_done, why.text);
-    return verify_share(c, *out, err);
+        return fr_fail(err, why.status, "%s/step-%lld: %s", at->dir,
+                       (long long)at->n_done, why.text);
+    return at->is_memory ? FR_OK : verify_share(c, *out, err);
 }
 
 static void fill_report(fr_status status, const fr_err *why, report *out)
@@ -202,17 +236,17 @@ static fr_status gather_reports(const fr_checkpoints *c, const report *mine,
 
 /* Tries one checkpoint on all ranks: the same report everywhere.  Nothing of it
  * is used before all of it is known to be whole. */
-static fr_status try_one(const fr_checkpoints *c, const fr_state *state,
-                         int64_t n_done, report *worst, double **loss,
+static fr_status try_one(const fr_checkpoints *c, const place *at,
+                         const fr_state *state, report *worst, double **loss,
                          fr_err *err)
 {
     fr_shard_reader *reader = NULL;
     report mine = {0};
     fr_err own = {0};
-    fr_status status = open_and_verify(c, n_done, &reader, &own);
+    fr_status status = open_and_verify(c, at, &reader, &own);
 
     if (status == FR_OK && c->transport->rank == 0)
-        status = fr_losses_read(c->dir, fr_shard_reader_manifest(reader), loss,
+        status = fr_losses_read(at->dir, fr_shard_reader_manifest(reader), loss,
                                 &own);
     fill_report(status, &own, &mine);
     status = gather_reports(c, &mine, worst, err);
@@ -231,17 +265,79 @@ static void note_loaded(const fr_checkpoints *c, const report *found,
                         fr_buffer *notes)
 {
     if (c->transport->rank == 0 && found->lost_own)
-        fr_buffer_printf(notes,
-                         "the checkpoint is of another layout: what the "
-                         "compressor left on each rank begins anew\n");
+        fr_buffer_printf(notes, "the checkpoint is of another layout: what the "
+                                "compressor left on each rank begins anew\n");
 }
 
-fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
-                              int64_t *n_steps_done, double **loss,
-                              fr_buffer *notes, fr_err *err)
+/* Everywhere the same. */
+static fr_status try_replicas(const fr_checkpoints *c, int64_t n_done,
+                              const fr_state *state, report *found,
+                              double **loss, fr_err *err)
+{
+    char dir[FR_CHECKPOINT_PATH] = "";
+    const place at = {dir, n_done, true};
+    fr_tensor_slices held = {0};
+    bool is_whole = false;
+    fr_err why = {0};
+    fr_status status = fr_transport_agree(
+        c->transport,
+        fr_tensor_slices_held(c->program, c->transport->rank, &held, err),
+        false, err);
+
+    *found = (report){.verdict = DAMAGED};
+    fr_text_copy_cut(found->text, sizeof found->text,
+                     "all copies of a part are lost");
+    if (status == FR_OK) {
+        const fr_status viewed =
+            fr_replicas_view(c->replicas, n_done, &held, dir, &is_whole, &why);
+        if (viewed == FR_IO || viewed == FR_INPUT)
+            fill_report(FR_IO, &why, found);
+        else if (viewed != FR_OK)
+            status = fr_fail(err, viewed, "%s", why.text);
+        else if (is_whole)
+            status = try_one(c, &at, state, found, loss, err);
+    }
+    fr_replicas_drop_view(c->replicas);
+    fr_vec_release(&held);
+    return status;
+}
+
+/* Copies of a step below `below` that is not older than what is on the disk. */
+static fr_status load_replicas(fr_checkpoints *c, const fr_state *state,
+                               int64_t on_disk, int64_t *below, double **loss,
+                               fr_buffer *notes, fr_err *err)
+{
+    report found = {0};
+    int64_t step = 0;
+
+    for (;;) {
+        FR_TRY(fr_replicas_newest(c->replicas, *below, &step, err));
+        if (step == 0 || step < on_disk)
+            return FR_OK;
+        FR_TRY(try_replicas(c, step, state, &found, loss, err));
+        if (found.verdict == FAILED)
+            return fr_fail(err, FR_FAILURE, "%s", found.text);
+        c->is_from_memory = found.verdict == WHOLE;
+        if (c->is_from_memory) {
+            note_loaded(c, &found, notes);
+            c->loaded = step;
+            return FR_OK;
+        }
+        free(*loss);
+        *loss = NULL;
+        *below = step;
+        if (c->transport->rank == 0)
+            fr_buffer_printf(
+                notes, "copies in memory of step %lld are passed over: %s\n",
+                (long long)step, found.text);
+    }
+}
+
+static fr_status load_newest(fr_checkpoints *c, const fr_state *state,
+                             double **loss, fr_buffer *notes, fr_err *err)
 {
     fr_transport *transport = c->transport;
-    int64_t at = 0;
+    int64_t at = 0, below = INT64_MAX;
     bool has_damaged = false;
     report found = {0};
 
@@ -250,12 +346,15 @@ fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
         at = fr_checkpoint_newest(c->dir, notes);
     for (;;) {
         FR_TRY(fr_transport_share(transport, &at, sizeof at, err));
-        if (at == 0)
+        if (c->replicas != NULL)
+            FR_TRY(load_replicas(c, state, at, &below, loss, notes, err));
+        if (at == 0 || c->is_from_memory)
             break;
-        FR_TRY(try_one(c, state, at, &found, loss, err));
+        const place on_disk = {c->dir, at, false};
+        FR_TRY(try_one(c, &on_disk, state, &found, loss, err));
         if (found.verdict == WHOLE) {
             note_loaded(c, &found, notes);
-            c->loaded = *n_steps_done = at;
+            c->loaded = at;
             return FR_OK;
         }
         free(*loss);
@@ -271,6 +370,8 @@ fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
             at = fr_checkpoint_older(c->dir, at);
         }
     }
+    if (c->is_from_memory)
+        return FR_OK;
     FR_TRY(
         fr_transport_share(transport, &has_damaged, sizeof has_damaged, err));
     if (has_damaged)
@@ -280,6 +381,17 @@ fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
     if (transport->rank == 0)
         fr_buffer_printf(notes, "%s holds no checkpoint: starting at step 0\n",
                          c->dir);
-    *n_steps_done = 0;
     return FR_OK;
+}
+
+fr_status fr_checkpoints_load(fr_checkpoints *c, const fr_state *state,
+                              int64_t *n_steps_done, double **loss,
+                              fr_buffer *notes, fr_err *err)
+{
+    FR_TRY(load_newest(c, state, loss, notes, err));
+    *n_steps_done = c->loaded;
+    return c->replicas == NULL
+               ? FR_OK
+               : fr_replicas_keep_only(c->replicas,
+                                       c->is_from_memory ? c->loaded : 0, err);
 }

@@ -19,6 +19,7 @@
 #include "plan/ir/program.h"
 #include "runtime/checkpoint/state.h"
 #include "runtime/comm/transport.h"
+#include "runtime/replica/replica.h"
 
 typedef struct fr_checkpoint_options {
     const char *dir;
@@ -26,6 +27,10 @@ typedef struct fr_checkpoint_options {
     /* A save copies the state and returns; a thread writes the copy. */
     bool is_async;
     int64_t n_kept; /* newest complete ones that stay; 0: 2 */
+    /* Also copies in memory (replica.h), there; NULL: where they usually are.
+     */
+    bool is_replicated;
+    const char *replica_dir;
 } fr_checkpoint_options;
 
 /* The checkpoints of one run; one for each rank. */
@@ -61,8 +66,14 @@ bool fr_checkpoints_is_written(const fr_checkpoints *checkpoints);
 FR_CHECKED fr_status fr_checkpoints_finish(fr_checkpoints *checkpoints,
                                            bool is_waited, fr_err *err);
 
+/* NULL: none are wanted. */
+fr_replicas *fr_checkpoints_replicas(fr_checkpoints *checkpoints);
+/* Was the one that the run goes on from loaded from them? */
+bool fr_checkpoints_is_from_memory(const fr_checkpoints *checkpoints);
+
 /*
- * Collective: loads the newest one that is whole into the slab; rank 0 says
+ * Collective: loads the newest one that is whole, copies in memory among them,
+ * into the slab; rank 0 says
  * in `notes` (lines) which were passed over and why.  *n_steps_done is 0 when
  * there is none at all.  *loss, of all steps so far, is the caller's to free;
  * NULL where it is not known, and on all ranks but 0.  FR_INPUT: of another

@@ -76,7 +76,7 @@ bool fr_checkpoint_was_finished(const char *dir, int64_t n_steps_done)
     return fr_file_exists(path) || latest(dir) == n_steps_done;
 }
 
-static void remove_step(const char *dir, int64_t n_steps_done)
+void fr_checkpoint_remove(const char *dir, int64_t n_steps_done)
 {
     char step_dir[FR_CHECKPOINT_PATH], path[FR_CHECKPOINT_PATH + 300];
 
@@ -141,7 +141,7 @@ void fr_checkpoint_prune(const char *dir, int64_t newest, int64_t n_kept,
     for (int64_t step = newest; (step = fr_checkpoint_older(dir, step)) > 0;) {
         const bool is_suspect = step > suspect_after && step < suspect_before;
         if (step < last || is_suspect || !is_complete(dir, step))
-            remove_step(dir, step);
+            fr_checkpoint_remove(dir, step);
     }
 }
 

@@ -22,6 +22,9 @@ int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes);
  * of has no manifest, and is not what `latest` names. */
 bool fr_checkpoint_was_finished(const char *dir, int64_t n_steps_done);
 
+/* Removes one, as far as it goes. */
+void fr_checkpoint_remove(const char *dir, int64_t n_steps_done);
+
 /*
  * Removes what is older than `newest` but for the n_kept - 1 newest complete
  * ones (by their manifests and the sizes of their files); those in the open

@@ -38,6 +38,8 @@ struct fr_checkpoints {
                                   first that this run has saved */
     fr_shard shard;            /* what this rank writes */
     fr_checkpoint_writer writer;
+    fr_replicas *replicas; /* NULL: none are wanted */
+    bool is_from_memory;   /* what was loaded */
 };
 
 /* What a rank of a program writes. */

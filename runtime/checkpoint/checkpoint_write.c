@@ -47,18 +47,28 @@ fr_status fr_losses_read(const char *dir, const fr_manifest *manifest,
     return FR_OK;
 }
 
+uint64_t fr_losses_hash(const double *loss, int64_t n)
+{
+    return fr_hash_bytes(loss, (size_t)n * sizeof *loss, 0);
+}
+
+fr_status fr_losses_write(const char *dir, int64_t n_steps_done,
+                          const double *loss, fr_err *err)
+{
+    char path[FR_CHECKPOINT_PATH];
+
+    losses_path(dir, n_steps_done, path);
+    return fr_file_write(path, loss, (size_t)n_steps_done * sizeof *loss, err);
+}
+
 fr_status fr_checkpoint_publish(const char *dir, const fr_program *program,
                                 fr_manifest *manifest, const double *loss,
                                 fr_err *err)
 {
-    const size_t n_bytes = (size_t)manifest->n_steps_done * sizeof *loss;
-    char path[FR_CHECKPOINT_PATH];
-
     if (loss != NULL) {
-        losses_path(dir, manifest->n_steps_done, path);
         manifest->n_losses = manifest->n_steps_done;
-        manifest->losses_hash = fr_hash_bytes(loss, n_bytes, 0);
-        FR_TRY(fr_file_write(path, loss, n_bytes, err));
+        manifest->losses_hash = fr_losses_hash(loss, manifest->n_losses);
+        FR_TRY(fr_losses_write(dir, manifest->n_steps_done, loss, err));
     }
     FR_TRY(fr_manifest_write(dir, program, manifest, err));
     return fr_checkpoint_point_at(dir, manifest->n_steps_done, err);

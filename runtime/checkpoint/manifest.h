@@ -51,6 +51,11 @@ FR_CHECKED fr_status fr_losses_read(const char *dir,
                                     const fr_manifest *manifest, double **out,
                                     fr_err *err);
 
+/* Writes them; a manifest has their number and their hash. */
+FR_CHECKED fr_status fr_losses_write(const char *dir, int64_t n_steps_done,
+                                     const double *loss, fr_err *err);
+uint64_t fr_losses_hash(const double *loss, int64_t n);
+
 /* "DIR/step-N/rank-I"; returns `path`. */
 char *fr_shard_path(const char *dir, int64_t n_steps_done, int64_t i_file,
                     char path[FR_CHECKPOINT_PATH]);

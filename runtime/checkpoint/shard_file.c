@@ -176,6 +176,18 @@ static fr_status put_image(output *out, const unsigned char *image,
     return FR_OK;
 }
 
+uint64_t fr_shard_image_hash(const unsigned char *image, uint64_t n_bytes)
+{
+    uint64_t hash = 0;
+
+    for (uint64_t at = 0; at < n_bytes; at += BLOCK_BYTES) {
+        const uint64_t n_left = n_bytes - at;
+        hash = fr_hash_bytes(image + at,
+                             n_left < BLOCK_BYTES ? n_left : BLOCK_BYTES, hash);
+    }
+    return hash;
+}
+
 /* What the file is made of: the state, or an image of it. */
 typedef struct source {
     const fr_shard *shard;
@@ -244,6 +256,11 @@ fr_status fr_shard_write_image(const unsigned char *image, uint64_t n_bytes,
 void fr_shard_index_release(fr_shard_index *index)
 {
     fr_vec_release(&index->slices);
+}
+
+uint64_t fr_shard_index_bytes(const fr_shard_index *index)
+{
+    return sizeof(head) + index->slices.n * sizeof(fr_tensor_slice);
 }
 
 static bool is_sound(const fr_tensor_slice *slice, uint64_t n_bytes)

@@ -44,6 +44,9 @@ FR_CHECKED fr_status fr_shard_write_image(const unsigned char *image,
                                           uint64_t n_bytes, const char *path,
                                           uint64_t *hash, fr_err *err);
 
+/* What fr_shard_write_image() would say of its file. */
+uint64_t fr_shard_image_hash(const unsigned char *image, uint64_t n_bytes);
+
 /* The head and the index of a file; FR_IO: it is none, or is cut off. */
 typedef struct fr_shard_index {
     uint64_t layout, n_bytes;
@@ -54,6 +57,8 @@ typedef struct fr_shard_index {
 FR_CHECKED fr_status fr_shard_read_index(const char *path, fr_shard_index *out,
                                          fr_err *err);
 void fr_shard_index_release(fr_shard_index *index);
+/* What of the file comes before the elements. */
+uint64_t fr_shard_index_bytes(const fr_shard_index *index);
 
 /* FR_IO: the file is not as long, or has another hash. */
 FR_CHECKED fr_status fr_shard_verify(const char *path, uint64_t n_bytes,

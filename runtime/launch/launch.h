@@ -59,6 +59,9 @@ typedef struct fr_launch_options {
      * first SIGTERM or SIGUSR1 is handed on to them, and a second one, or
      * hung_s without an end, is as any. */
     bool is_stoppable;
+    /* What goes where this process is killed: a run's copies in memory; may be
+     * NULL. */
+    const char *memory_dir;
     /* Looks at the run some times a second, and once after its end: the
      * furthest step that a rank of this machine has begun, -1: none.  True asks
      * the ranks to stop, as SIGTERM would; may be NULL. */

@@ -4,12 +4,12 @@
  * mpirun is stopped.
  */
 #include "core/base/clock.h"
+#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "runtime/launch/launch_state.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,18 +65,9 @@ static void remove_segments(const fr_supervisor *sv)
     (void)closedir(list);
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind,
-                      struct FTW *at)
-{
-    (void)info, (void)kind, (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 /* A killed mpirun leaves its folder: TMPDIR/ompi.HOST.UID/pid.N. */
 static void remove_session(const fr_supervisor *sv)
 {
-    enum { MOST_OPEN = 16 };
     char host[64] = "", parent[400], path[512];
     const char *base = getenv("TMPDIR");
 
@@ -87,7 +78,7 @@ static void remove_session(const fr_supervisor *sv)
                    base != NULL && base[0] ? base : "/tmp", host,
                    (unsigned)geteuid());
     (void)snprintf(path, sizeof path, "%s/pid.%d", parent, (int)sv->mpirun);
-    (void)nftw(path, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+    fr_dir_remove(path);
     (void)rmdir(parent); /* another run may still have its own there */
 }
 
@@ -156,6 +147,8 @@ static void keep(fr_supervisor *sv, int fd)
     }
     fr_watch_pages(sv); /* maps them all */
     fr_clean_files(sv, true);
+    if (sv->options->memory_dir != NULL)
+        fr_dir_remove(sv->options->memory_dir);
     _exit(0);
 }
 

@@ -268,7 +268,9 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
     }
     FR_TRY(check_loss(&record, err));
     FR_TRY(evaluate(r, i_step + 1, err));
-    return fr_run_saver_step(&r->saver, &state, i_step, record.loss, err);
+    FR_TRY(fr_run_saver_step(&r->saver, &state, i_step, record.loss, err));
+    fr_step_monitor_note_saving(r->monitor, r->saver.stall_s);
+    return FR_OK;
 }
 
 static fr_status save_weights(run *r, fr_err *err)
@@ -422,12 +424,14 @@ static fr_status note_evaluations(const run *r, fr_run_result *out, fr_err *err)
 static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                          fr_err *err)
 {
-    fr_run_result result = {.backend = r->backend->name,
-                            .n_steps = r->n_steps - r->first_step,
-                            .world_size = r->transport->world,
-                            .resumed_from_step = r->first_step,
-                            .is_oversubscribed =
-                                r->executor->is_oversubscribed};
+    fr_run_result result = {
+        .backend = r->backend->name,
+        .n_steps = r->n_steps - r->first_step,
+        .world_size = r->transport->world,
+        .resumed_from_step = r->first_step,
+        .is_from_memory = fr_run_saver_is_from_memory(&r->saver),
+        .saving = r->saver.cost,
+        .is_oversubscribed = r->executor->is_oversubscribed};
 
     FR_TRY(gather_memory(r, &result, err)); /* gathering takes memory too */
     FR_TRY(gather_timeline(r, timeline, err));

@@ -12,6 +12,7 @@
 #include "plan/ir/program.h"
 #include "spec/model/faults.h"
 #include "spec/result/timeline.h"
+#include "spec/run/saving_cost.h"
 #include "spec/run/step_record.h"
 
 typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
@@ -38,6 +39,9 @@ typedef struct fr_run_options {
     uint64_t save_shard_bytes;  /* 0: as fr_weights_save() has it */
     bool is_checkpoint_async;   /* a thread writes a copy of the state */
     int64_t n_checkpoints_kept; /* 0: 2 */
+    int64_t replicate_every;    /* steps between copies of the state in memory,
+                                   beside checkpoints; 0: none (replica.h) */
+    const char *replica_dir;    /* NULL: FR_REPLICA_DIR */
     bool is_checked;   /* fr_program_check first (it may take a while) */
     bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
                           part of something else */
@@ -69,6 +73,8 @@ typedef struct fr_run_result {
     uint64_t baseline_bytes;   /* the same before the slab was touched */
     uint64_t slab_bytes;       /* of the peak rank: what was predicted */
     int64_t resumed_from_step; /* 0: from the beginning */
+    bool is_from_memory;       /* from copies in memory */
+    fr_saving_cost saving;
     int64_t n_nodes;
     bool is_oversubscribed;   /* more compute threads than cores */
     fr_straggler *stragglers; /* [n_stragglers], by time */

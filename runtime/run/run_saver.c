@@ -1,6 +1,7 @@
 /* run_saver.c: see run_saver.h. */
 #include "runtime/run/run_saver.h"
 
+#include "core/base/clock.h"
 #include "runtime/launch/launch.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 typedef struct fr_saver_news {
     int32_t signal;     /* that asked to stop; 0: none */
     int32_t is_written; /* fr_checkpoints_is_written() */
+    int32_t is_sent;    /* fr_replicas_is_sent() */
 } news;
 
 fr_status fr_run_saver_init(const fr_run_options *options,
@@ -20,7 +22,9 @@ fr_status fr_run_saver_init(const fr_run_options *options,
         .dir = options->checkpoint_dir,
         .is_resumed = options->is_resumed,
         .is_async = options->is_checkpoint_async,
-        .n_kept = options->n_checkpoints_kept};
+        .n_kept = options->n_checkpoints_kept,
+        .is_replicated = options->replicate_every > 0,
+        .replica_dir = options->replica_dir};
 
     *out = (fr_run_saver){
         .options = options, .transport = transport, .n_steps = n_steps};
@@ -75,13 +79,24 @@ fr_status fr_run_saver_resume(fr_run_saver *saver, const fr_state *state,
     return FR_OK;
 }
 
+bool fr_run_saver_is_from_memory(const fr_run_saver *saver)
+{
+    return saver->checkpoints != NULL &&
+           fr_checkpoints_is_from_memory(saver->checkpoints);
+}
+
 /* Of all ranks. */
 static fr_status hear(fr_run_saver *saver, news *out, fr_err *err)
 {
+    fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);
+    bool is_sent = false;
+
+    if (replicas != NULL)
+        FR_TRY(fr_replicas_is_sent(replicas, &is_sent, err));
     const news mine = {.signal = fr_launch_held_signal(),
                        .is_written =
-                           fr_checkpoints_is_written(saver->checkpoints)};
-
+                           fr_checkpoints_is_written(saver->checkpoints),
+                       .is_sent = is_sent};
     *out = mine;
     FR_TRY(fr_transport_all_gather(saver->transport, &mine, sizeof mine,
                                    saver->news, err));
@@ -89,6 +104,7 @@ static fr_status hear(fr_run_saver *saver, news *out, fr_err *err)
         if (saver->news[i].signal > out->signal)
             out->signal = saver->news[i].signal;
         out->is_written = out->is_written && saver->news[i].is_written;
+        out->is_sent = out->is_sent && saver->news[i].is_sent;
     }
     return FR_OK;
 }
@@ -98,6 +114,46 @@ static bool is_due(const fr_run_saver *saver, int64_t n_done)
     const int64_t every = saver->options->checkpoint_every;
 
     return n_done == saver->n_steps || (every > 0 && n_done % every == 0);
+}
+
+/* Copies in memory: what is under way, and the next where it is due. */
+static fr_status replicate(fr_run_saver *saver, const fr_state *state,
+                           int64_t n_done, bool is_sent, fr_err *err)
+{
+    fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);
+    const double begin_s = fr_clock_s();
+
+    if (is_sent)
+        FR_TRY(fr_replicas_finish(replicas, err));
+    if (replicas != NULL && n_done < saver->n_steps &&
+        n_done % saver->options->replicate_every == 0) {
+        FR_TRY(fr_replicas_save(replicas, state, n_done, saver->loss, err));
+        saver->cost.n_replicas++;
+        saver->cost.replica_bytes = fr_replicas_bytes(replicas);
+    }
+    saver->cost.replica_s += fr_clock_s() - begin_s;
+    return FR_OK;
+}
+
+static fr_status save(fr_run_saver *saver, const fr_state *state,
+                      int64_t n_done, fr_err *err)
+{
+    const double begin_s = fr_clock_s();
+
+    FR_TRY(fr_checkpoints_save(saver->checkpoints, state, n_done, saver->loss,
+                               err));
+    saver->cost.n_checkpoints++;
+    saver->cost.checkpoint_s += fr_clock_s() - begin_s;
+    return FR_OK;
+}
+
+/* All is on the disk, so nobody needs copies in memory. */
+static fr_status end(fr_run_saver *saver, fr_err *err)
+{
+    fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);
+
+    FR_TRY(fr_checkpoints_finish(saver->checkpoints, true, err));
+    return replicas != NULL ? fr_replicas_remove(replicas, err) : FR_OK;
 }
 
 fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
@@ -111,15 +167,18 @@ fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
     if (saver->checkpoints == NULL)
         return FR_OK;
     FR_TRY(hear(saver, &all, err));
+    const fr_saving_cost before = saver->cost;
     const bool is_stopped = all.signal != 0 && n_done < saver->n_steps;
     if (all.is_written)
         FR_TRY(fr_checkpoints_finish(saver->checkpoints, false, err));
     if (is_due(saver, n_done) || is_stopped)
-        FR_TRY(fr_checkpoints_save(saver->checkpoints, state, n_done,
-                                   saver->loss, err));
+        FR_TRY(save(saver, state, n_done, err));
+    FR_TRY(replicate(saver, state, n_done, all.is_sent, err));
+    saver->stall_s = saver->cost.checkpoint_s - before.checkpoint_s +
+                     saver->cost.replica_s - before.replica_s;
     if (!is_stopped)
         return FR_OK;
-    FR_TRY(fr_checkpoints_finish(saver->checkpoints, true, err));
+    FR_TRY(end(saver, err));
     return fr_fail(err, FR_STOPPED,
                    "asked to stop, after step %lld; the checkpoint in %s is "
                    "complete: go on with --resume",
@@ -128,7 +187,5 @@ fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
 
 fr_status fr_run_saver_end(fr_run_saver *saver, fr_err *err)
 {
-    return saver->checkpoints != NULL
-               ? fr_checkpoints_finish(saver->checkpoints, true, err)
-               : FR_OK;
+    return saver->checkpoints != NULL ? end(saver, err) : FR_OK;
 }

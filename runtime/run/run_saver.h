@@ -20,6 +20,8 @@ typedef struct fr_run_saver {
     int64_t first_step, n_steps;
     double *loss;               /* [n_steps] of all steps; NULL: not known */
     struct fr_saver_news *news; /* [world] */
+    fr_saving_cost cost;        /* so far, and */
+    double stall_s;             /* after the last step */
 } fr_run_saver;
 
 /* Collective.  release takes a zeroed one. */
@@ -34,6 +36,9 @@ FR_CHECKED fr_status fr_run_saver_resume(fr_run_saver *saver,
                                          const fr_state *state,
                                          int64_t *first_step, fr_buffer *notes,
                                          fr_err *err);
+
+/* Was that one in memory (replica.h)? */
+bool fr_run_saver_is_from_memory(const fr_run_saver *saver);
 
 /*
  * Collective, after each step: saves when it is time.  FR_STOPPED: a rank was

@@ -14,7 +14,7 @@
 
 /* What ranks tell each other after each step. */
 typedef struct step_news {
-    double step_s, own_loss;
+    double step_s, own_loss, saving_s;
     double part_s[FR_PART_N];
     uint64_t memory_bytes, received_bytes;
 } step_news;
@@ -133,6 +133,8 @@ static void sum_up(fr_step_monitor *monitor, fr_step_record *record)
         }
         if (of->memory_bytes > record->memory_bytes)
             record->memory_bytes = of->memory_bytes;
+        if (of->saving_s > record->saving_s)
+            record->saving_s = of->saving_s;
         record->received_bytes += of->received_bytes;
         monitor->scratch[i] = compute_s;
     }
@@ -191,6 +193,11 @@ fr_step_monitor_stragglers(const fr_step_monitor *monitor)
     return monitor->stragglers != NULL
                ? fr_stragglers_found(monitor->stragglers)
                : NULL;
+}
+
+void fr_step_monitor_note_saving(fr_step_monitor *monitor, double saving_s)
+{
+    monitor->mine.saving_s = saving_s;
 }
 
 void fr_step_monitor_charge(fr_step_monitor *monitor, int64_t cost_ns)

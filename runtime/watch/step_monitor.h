@@ -26,6 +26,8 @@ bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,
 
 /* What looking at a step cost this rank, without the wait for others; what is
  * done with a record is added by who does it. */
+/* This rank stood still for so long after the last step, to save its state. */
+void fr_step_monitor_note_saving(fr_step_monitor *monitor, double saving_s);
 void fr_step_monitor_charge(fr_step_monitor *monitor, int64_t cost_ns);
 double fr_step_monitor_cost_s(const fr_step_monitor *monitor); /* mean */
 

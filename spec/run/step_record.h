@@ -16,6 +16,9 @@ typedef struct fr_step_record {
     int64_t bad_rank; /* the first whose part of it is not finite; -1: none */
     double grad_norm; /* before it is clipped; NaN: it is not computed */
     double step_s;    /* of the slowest rank */
+    /* Before it, since the step before: how long the ranks stood still for
+     * checkpoints and copies of their state, at most. */
+    double saving_s;
     /* Where the ranks' compute lanes spent their time, mean over them; what a
      * backend cannot tell: has_parts is false. */
     bool has_parts;

@@ -2,7 +2,7 @@
 # tests/chaos/run.sh [short | N_SCRIPTED N_RANDOM]: runs of a tiny model on 1 to
 # 4 ranks whose processes are killed, stopped, asked to stop or lost, and whose
 # checkpoints are torn.  None may hang, lose more than what was done since the
-# last checkpoint, or end with other losses: the same to the bit where the
+# last checkpoint or copy in memory, or end with other losses: the same to the bit where the
 # layout is the same, else within 1e-4.  Nothing is left behind.
 #
 # short: 60 runs.  SEED=n draws others, JOBS=n runs so many at a time (one for
@@ -94,6 +94,7 @@ fail() { # CASE WHAT ...
 # judge CASE LAYOUT RC: the answer against the undisturbed run.
 judge() {
     local name=$1 layout=$2 rc=$3 far lost limit=$every
+    [ -z "$copies" ] || limit=$copies
     if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
         result hung
         fail "$name" "hangs" "$(tail -n 5 error)"
@@ -105,12 +106,12 @@ judge() {
     fi
     loss_of answer >loss
     grep '"ranks_before"' answer | sed 's/.*/restart/' >>results
-    # An asynchronous checkpoint may be on its way.
-    case $flags in *async*) limit=$((2 * every)) ;; esac
+    # An asynchronous checkpoint may be on its way, and a copy is.
+    case $flags in *async* | *replicate*) limit=$((2 * limit)) ;; esac
     lost=$(member answer resumed_from_step) # null: from the beginning
     lost=$(($(member answer step) + 1 - ${lost:-0}))
     if grep -q '"ranks_before"' answer && [ "$lost" -gt "$((limit + 1))" ]; then
-        fail "$name" "lost $lost steps, there is a checkpoint every $every"
+        fail "$name" "lost $lost steps, more than $limit"
     elif cmp -s loss "$scratch/$layout.loss"; then
         result passed
     elif ! grep '"ranks_\(before\|after\)"' answer | grep -qv ": $world,"; then
@@ -145,11 +146,36 @@ pick() { # a layout at random, of at least $1 ranks
     done
 }
 
+# Copies in memory every few steps, and checkpoints every $every: what a rank
+# loses that dies, that takes its own copy with it, and that takes the copy of
+# another one too, where the disk is left.
+copied() {
+    local kind=$(($1 % 4)) victim
+    copies=3
+    flags="--replicate-every $copies --replica-dir $PWD/memory"
+    mkdir -p memory
+    pick $((kind == 2 ? 3 : 2))
+    victim=$((RANDOM % world))
+    case $kind in
+    0) elastic "killed with copies" "$layout" "kill:rank=$victim@$step" ;;
+    1) elastic "lost with copies" "$layout" "lose:rank=$victim@$step" ;;
+    2)
+        copies=$every
+        elastic "lost with its copy" "$layout" \
+            "lose:rank=$victim@$step,lose:rank=$(((victim + 1) % world))@$step"
+        ;;
+    3)
+        elastic "lost and back with copies" "$layout" \
+            "lose:rank=1@$((step / 2)),join:rank=1@$((step / 2 + 15))"
+        ;;
+    esac
+}
+
 scripted() {
     local step=$((RANDOM % (steps - 2) + 1))
-    flags=
+    flags= copies=
     [ $((RANDOM % 3)) = 0 ] && flags=--checkpoint-async
-    case $(($1 % 7)) in
+    case $(($1 % 8)) in
     0 | 1 | 2)
         pick 1
         elastic killed "$layout" "kill:rank=$((RANDOM % world))@step=$step"
@@ -168,7 +194,7 @@ scripted() {
         torn
         ;;
     6)
-        if [ $(($1 % 14)) = 6 ]; then
+        if [ $(($1 % 16)) = 6 ]; then
             pick 2
             elastic hung "$layout" "hang:rank=$((RANDOM % world))@$step"
         else
@@ -177,6 +203,7 @@ scripted() {
                 "lose:rank=1@$((step / 2)),join:rank=1@$((step / 2 + 15))"
         fi
         ;;
+    7) copied $(($1 / 8)) ;;
     esac
 }
 
@@ -211,8 +238,13 @@ ranks_of() { # processes of the run's ranks
 # A rank, or all that is asked to stop, at an instant that nobody has chosen.
 random() {
     local supervisor victim rc how=$((RANDOM % 6))
-    flags=
+    flags= copies=
     [ $((RANDOM % 2)) = 0 ] && flags=--checkpoint-async
+    if [ $((RANDOM % 3)) = 0 ]; then
+        copies=4
+        flags="--replicate-every $copies --replica-dir $PWD/memory"
+        mkdir -p memory
+    fi
     pick 1
     rm -rf checkpoints
     # shellcheck disable=SC2086
@@ -287,7 +319,8 @@ left=$(pgrep -f "forerun run .*--checkpoint checkpoints" | while read -r pid; do
     case $(readlink "/proc/$pid/cwd") in "$scratch"*) echo "process $pid" ;; esac
 done)
 [ -z "$left" ] || fail processes "left: $left"
-left=$(ls -d "$scratch"/job-*/forerun-?????? "$scratch"/job-*/ompi.* 2>/dev/null)
+left=$(ls -d "$scratch"/job-*/forerun-?????? "$scratch"/job-*/ompi.* \
+    "$scratch"/job-*/memory/* 2>/dev/null)
 [ -z "$left" ] || fail files "left: $left"
 cd "$scratch" || exit 1
 

@@ -244,6 +244,8 @@ tells run --eval-batches 'eval' plan.json --steps 2 --eval-batches 2
 tells run --eval-data 'none|eval' plan.json --steps 2 --eval-data none.txt
 tells run --eval-every 'eval' plan.json --steps 2 --eval-every 1
 tells run --keep 'checkpoint|keep' plan.json --steps 2 --keep 1
+tells run --replicate-every 'elastic' plan.json --steps 2 --replicate-every 1
+tells run --replica-dir 'replicate' plan.json --steps 2 --replica-dir /dev/shm
 tells run --rebalance 'elastic' plan.json --steps 2 --rebalance
 tells run --max-restarts 'elastic|restarts' plan.json --steps 2 --max-restarts 1
 
