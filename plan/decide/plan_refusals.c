@@ -64,6 +64,21 @@ REFUSAL(predicts_later)
     return model->n_mtp_layers > 0;
 }
 
+/* One token further on, whose embedding has no position of its own. */
+REFUSAL(predicts_otherwise)
+{
+    UNUSED_BUT(model);
+    return model->n_mtp_layers > 1 ||
+           (model->n_mtp_layers > 0 && !model->is_rope);
+}
+
+/* The last stage uses the embedding and the head side by side. */
+REFUSAL(predicts_later_gathered)
+{
+    UNUSED_BUT(job);
+    return model->n_mtp_layers > 0 && plan->zero_stage == 3;
+}
+
 REFUSAL(is_latent)
 {
     UNUSED_BUT(model);
@@ -228,8 +243,14 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"experts without gates or with biases", "choose gated experts", CPU, 0,
      has_plain_experts},
     {"more than 1024 experts", "choose fewer", CPU, 0, has_many_experts},
-    {"layers that predict later tokens", "choose a model without them", BOTH, 0,
-     predicts_later},
+    {"layers that predict later tokens, on GPUs", "choose a model without them",
+     GPU, 0, predicts_later},
+    {"more than one layer that predicts later tokens, or learned positions "
+     "with "
+     "one",
+     "choose n_mtp_layers 1 with rotary positions", CPU, 0, predicts_otherwise},
+    {"ZeRO 3 with a layer that predicts later tokens", "choose zero 2", CPU,
+     BIT(ZERO), predicts_later_gathered},
     {"multi-head latent attention, on GPUs",
      "choose a model with plain or grouped-query attention", GPU, 0, is_latent},
     {"multi-head latent attention with all-to-all context parallelism",

@@ -103,6 +103,7 @@ enum {
                                  made and copied one by one by the host */
     FR_INSTR_APART = 1 << 12,  /* COMPRESS, DECOMPRESS: FR_COMPRESS_TENSOR;
                                   ROUTER_*: softmax over all experts */
+    FR_INSTR_UNTOLD = 1 << 12, /* XENT*: its loss is not added to loss_sum */
     FR_INSTR_FIRST_ROW = 1 << 12,  /* EMBED: the first row, for all tokens */
     FR_INSTR_KEYS_APART = 1 << 12, /* ROPE, ATTN: the queries of all rows, then
                                       the keys and values of all rows */

@@ -118,10 +118,10 @@ typedef struct fr_grouped_dims {
 } fr_grouped_dims;
 
 /* Copies lie in n_slots slots of slot_rows rows, one for each rank that has
- * experts. */
+ * experts; n_sets: of rows over which loads are balanced, 0: none are. */
 typedef struct fr_router_dims {
     int64_t rows, n_experts, top_k, n_slots, slot_rows;
-    int64_t n_groups, n_chosen_groups;
+    int64_t n_groups, n_chosen_groups, n_sets;
 } fr_router_dims;
 
 typedef struct fr_permute_dims {

@@ -21,7 +21,8 @@ typedef enum fr_space {
     FR_SPACE_INPUT,     /* backward only: the saved activation that came in */
     FR_SPACE_SAVED,     /* what forward keeps for backward */
     FR_SPACE_TEMP,      /* scratch, dead after the call */
-    FR_SPACE_TOKENS,    /* int32 tokens[rows], then int32 targets[rows] */
+    FR_SPACE_TOKENS,    /* int32 tokens[rows], then int32 targets[rows], and
+                           those one token further on where a layer asks */
     FR_SPACE_STEP,      /* fr_step_scalars of the rank */
     FR_SPACE_WIRE,      /* compressed gradients: own and gathered payloads;
                            from one part of a backward in two to the other */

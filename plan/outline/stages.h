@@ -62,11 +62,13 @@ static inline int32_t fr_stage_head_holder(const fr_plan *plan)
     return fr_stage_holder(plan, fr_stages_of(plan) - 1);
 }
 
-/* Do two ranks hold the matrix that embedding and head share? */
+/* Do two ranks hold the matrix that the embedding shares with the head, or with
+ * a layer that predicts later tokens? */
 static inline bool fr_stages_are_tied_apart(const fr_plan *plan,
                                             const fr_model *model)
 {
-    return model->is_tied && fr_stage_head_holder(plan) != 0;
+    return (model->is_tied || model->n_mtp_layers > 0) &&
+           fr_stage_head_holder(plan) != 0;
 }
 
 /* Of the n layers of a stage so many are recomputed as a whole before their

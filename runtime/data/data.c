@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_TARGET (-100) /* as PyTorch's cross entropy ignores */
 #define NAP_S                                                                  \
     0.02 /* of a slow reader, which looks whether it is still wanted */
 
@@ -22,7 +23,7 @@ typedef struct reader {
 } reader;
 
 struct fr_data {
-    bool is_synthetic;
+    bool is_synthetic, looks_ahead;
     uint64_t seed;
     int64_t seq, vocab, global_batch;
     fr_token_set set;
@@ -131,6 +132,7 @@ static fr_status load_batch(void *context, bool is_ahead,
     reader *by = &data->readers[is_ahead];
     const int64_t len = fr_sequence_share_len(request->share, data->seq);
     int32_t *targets = tokens + request->n * len;
+    int32_t *later = data->looks_ahead ? targets + request->n * len : NULL;
 
     for (int64_t i = 0; i < request->n; i++) {
         FR_TRY(load_sample(data, by, request->i_step, request->first + i, err));
@@ -138,6 +140,9 @@ static fr_status load_batch(void *context, bool is_ahead,
             int64_t at = fr_sequence_position(request->share, len, t);
             tokens[i * len + t] = by->tokens[at];
             targets[i * len + t] = by->tokens[at + 1];
+            if (later != NULL)
+                later[i * len + t] =
+                    at + 2 <= data->seq ? by->tokens[at + 2] : NO_TARGET;
         }
     }
     return FR_OK;
@@ -151,7 +156,8 @@ fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
         .first = first,
         .n = n,
         .share = share,
-        .n_values = 2 * (size_t)(n * fr_sequence_share_len(share, data->seq))};
+        .n_values = (data->looks_ahead ? 3 : 2) *
+                    (size_t)(n * fr_sequence_share_len(share, data->seq))};
 
     return data->prefetch != NULL
                ? fr_prefetch_get(data->prefetch, &request, tokens, err)
@@ -207,6 +213,11 @@ void fr_data_close(fr_data *data)
         free(data->readers[i].tokens);
     }
     free(data);
+}
+
+void fr_data_look_ahead(fr_data *data)
+{
+    data->looks_ahead = true;
 }
 
 void fr_data_inject(fr_data *data, const fr_faults *faults, int64_t rank)

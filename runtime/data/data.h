@@ -28,6 +28,10 @@ void fr_data_close(fr_data *data); /* takes NULL */
 /* Before the first load: what is to go wrong on this rank; borrowed. */
 void fr_data_inject(fr_data *data, const fr_faults *faults, int64_t rank);
 
+/* Before the first load: the targets one token further on follow the others,
+ * -100 beyond a sample's end. */
+void fr_data_look_ahead(fr_data *data);
+
 /*
  * Samples [first, first + n) of step i_step: tokens[n][len], then
  * targets[n][len] (the same window moved by one), of len = seq / share.n each,

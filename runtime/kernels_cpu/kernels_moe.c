@@ -155,6 +155,69 @@ static void weigh(const fr_kernel_call *call, const float *logits, choice *row)
         row[k].weight = scale * (row[k].weight / sum);
 }
 
+/* ---- balance of the experts ---------------------------------------------- */
+
+/* The set of a row; a sequence parallel rank has a part of the rows. */
+static int64_t set_of(const fr_kernel_call *call, int64_t row)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const fr_plan *plan = call->plan;
+    const int64_t n_parts = plan->is_sequence_parallel ? plan->tp : 1;
+    const int64_t part = n_parts > 1 ? call->tp_coordinate : 0;
+    return (part * d->rows + row) * d->n_sets / (n_parts * d->rows);
+}
+
+static void count_loads(const fr_kernel_call *call)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const choice *chosen = call->ptr[FR_ROUTER_FWD_CHOSEN];
+    float *loads = call->ptr[FR_ROUTER_FWD_LOADS];
+    if (loads == NULL)
+        return;
+    memset(loads, 0, (size_t)(d->n_sets * d->n_experts) * sizeof *loads);
+    for (int64_t i = 0; i < d->rows * d->top_k; i++)
+        loads[set_of(call, i / d->top_k) * d->n_experts + chosen[i].expert] +=
+            1.0F;
+}
+
+/* The gradient of a probability per copy that its expert has in the set. */
+static float slope_of(const fr_kernel_call *call)
+{
+    const fr_router_dims *d = &call->instr->router;
+    const double n_sequences =
+        (double)call->plan->micro_batch / (double)d->n_sets;
+    const double n_tokens = n_sequences * (double)call->job->seq;
+    return (float)(call->model->router_aux_coef * (double)d->n_experts /
+                   ((double)d->top_k * n_tokens * n_tokens) * n_sequences /
+                   (double)call->job->global_batch);
+}
+
+/* Adds the gradients of a row's logits of the auxiliary loss.  Probabilities
+ * are softmax over all, or sigmoids over their sum. */
+static void add_balance(const fr_kernel_call *call, int64_t i)
+{
+    const int64_t n = call->instr->router.n_experts;
+    const float *loads =
+        (const float *)call->ptr[FR_ROUTER_BWD_LOADS] + set_of(call, i) * n;
+    const float *logits =
+        (const float *)call->ptr[FR_ROUTER_BWD_LOGITS] + i * n;
+    float *out = (float *)call->ptr[FR_ROUTER_BWD_DLOGITS] + i * n;
+    const float slope = slope_of(call), max = largest_of(logits, n);
+    const bool is_sigmoid = is_by_sigmoid(call);
+    float p[FR_MOST_EXPERTS], sum = 0, mean = 0;
+    for (int64_t e = 0; e < n; e++) {
+        p[e] = is_sigmoid ? sigmoid(logits[e]) : fr_fast_expf(logits[e] - max);
+        sum += p[e];
+        mean += p[e] * loads[e];
+    }
+    mean /= sum;
+    for (int64_t e = 0; e < n; e++)
+        out[e] += slope * p[e] / sum * (loads[e] - mean) *
+                  (is_sigmoid ? 1.0F - p[e] : 1.0F);
+}
+
+/* ---- router, on ---------------------------------------------------------- */
+
 void fr_kernel_router_fwd(const fr_kernel_call *call)
 {
     const fr_router_dims *d = &call->instr->router;
@@ -171,6 +234,7 @@ void fr_kernel_router_fwd(const fr_kernel_call *call)
         counts[e] = 0;
     for (int64_t i = 0; i < d->rows * top_k; i++)
         counts[chosen[i].expert]++;
+    count_loads(call);
 }
 
 /* Of weights scale s / sum, where s are sigmoids; out: the gradients of the
@@ -237,8 +301,11 @@ void fr_kernel_router_bwd(const fr_kernel_call *call)
         places at;
         fr_range part = fr_range_mine(d->rows, 1);
         places_before(&at, &all, part.first * d->top_k);
-        for (int64_t i = part.first; i < part.last; i++)
+        for (int64_t i = part.first; i < part.last; i++) {
             router_row(call, i, &at);
+            if (call->ptr[FR_ROUTER_BWD_LOADS] != NULL)
+                add_balance(call, i);
+        }
     }
 }
 

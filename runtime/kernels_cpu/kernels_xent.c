@@ -124,6 +124,11 @@ static double sum_losses(const fr_kernel_call *call, const xent_shape *shape,
     return loss;
 }
 
+static bool is_told(const fr_kernel_call *call)
+{
+    return (call->instr->flags & FR_INSTR_UNTOLD) == 0;
+}
+
 static double xent_row(const fr_kernel_call *call, const xent_shape *shape,
                        int64_t row)
 {
@@ -141,7 +146,8 @@ void fr_kernel_xent(const fr_kernel_call *call)
     xent_shape shape = shape_of(call);
     fr_step_scalars *step = call->ptr[FR_XENT_STEP];
     const double loss = sum_losses(call, &shape, xent_row);
-    if (call->tp_coordinate == 0) /* others have the same logits */
+    if (call->tp_coordinate == 0 &&
+        is_told(call)) /* others have the same logits */
         step->loss_sum += loss * call->instr->scalar;
 }
 
@@ -192,6 +198,6 @@ void fr_kernel_xent_grad(const fr_kernel_call *call)
     xent_shape shape = shape_of(call);
     fr_step_scalars *step = call->ptr[FR_XENT_GRAD_STEP];
     double loss = sum_losses(call, &shape, grad_row);
-    if (call->coordinate == 0)
+    if (call->coordinate == 0 && is_told(call))
         step->loss_sum += loss * call->instr->scalar;
 }

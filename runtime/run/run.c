@@ -120,6 +120,8 @@ static fr_status set_up(run *r, fr_err *err)
     if (loads_tokens(r))
         FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
                             err));
+    if (r->data != NULL && r->program->model.n_mtp_layers > 0)
+        fr_data_look_ahead(r->data);
     if (r->data != NULL)
         fr_data_inject(r->data, r->options.faults, r->transport->rank);
     FR_TRY(

@@ -23,7 +23,10 @@ static fr_status open_data(fr_run_validation *validation, const char *path,
 
     if (!fr_text_copy(job.data, sizeof job.data, path))
         return fr_fail(err, FR_USAGE, "--eval-data: the path is too long");
-    return fr_data_open(&job, program->model.vocab, &validation->data, err);
+    FR_TRY(fr_data_open(&job, program->model.vocab, &validation->data, err));
+    if (program->model.n_mtp_layers > 0)
+        fr_data_look_ahead(validation->data);
+    return FR_OK;
 }
 
 fr_status fr_run_validation_open(fr_executor *executor, bool loads_tokens,

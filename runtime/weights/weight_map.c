@@ -17,7 +17,8 @@ static bool is_norm(fr_tensor_role role)
 {
     return role == FR_TENSOR_NORM1 || role == FR_TENSOR_NORM2 ||
            role == FR_TENSOR_LAST_NORM || role == FR_TENSOR_Q_NORM ||
-           role == FR_TENSOR_K_NORM;
+           role == FR_TENSOR_K_NORM || role == FR_TENSOR_LATER_HIDDEN_NORM ||
+           role == FR_TENSOR_LATER_EMBED_NORM || role == FR_TENSOR_LATER_NORM;
 }
 
 static int compare_groups(const void *va, const void *vb)

@@ -162,7 +162,11 @@ static const fr_weight_name qwen_experts[] = {
               "model.layers.#.mlp.shared_experts.gate_proj.weight"),           \
         PLAIN(SHARED_FC1, "model.layers.#.mlp.shared_experts.up_proj.weight"), \
         PLAIN(SHARED_FC2,                                                      \
-              "model.layers.#.mlp.shared_experts.down_proj.weight")
+              "model.layers.#.mlp.shared_experts.down_proj.weight"),           \
+        PLAIN(LATER_HIDDEN_NORM, "model.layers.#.hnorm.weight"),               \
+        PLAIN(LATER_EMBED_NORM, "model.layers.#.enorm.weight"),                \
+        PLAIN(LATER_NORM, "model.layers.#.shared_head.norm.weight"),           \
+        PLAIN(LATER_JOIN, "model.layers.#.eh_proj.weight")
 
 static const fr_weight_name deepseek_names[] = {
     DEEPSEEK_NAMES,
@@ -181,6 +185,11 @@ static const fr_weight_name no_names[] = {{0}};
 static const char *const attention_buffers[] = {
     ".attn.bias",           ".attn.masked_bias",      ".attention.bias",
     ".rotary_emb.inv_freq", ".attention.masked_bias", NULL};
+
+/* A later token's layer has copies of the embedding and of the head. */
+static const char *const deepseek_buffers[] = {
+    ".rotary_emb.inv_freq", ".embed_tokens.weight", ".shared_head.head.weight",
+    NULL};
 
 static const char *const no_buffers[] = {NULL};
 
@@ -218,10 +227,10 @@ static const fr_weight_family families[FR_MODEL_HF_N] = {
                                attention_buffers},
     [FR_MODEL_HF_VIT] = {"vit.", 0, vit_names, no_names, no_buffers},
     [FR_MODEL_HF_DEEPSEEK_V3] = {"model.", 0, llama_names, deepseek_names,
-                                 attention_buffers},
+                                 deepseek_buffers},
 };
 static const fr_weight_family deepseek_whole = {
-    "model.", 0, llama_names, deepseek_whole_names, attention_buffers};
+    "model.", 0, llama_names, deepseek_whole_names, deepseek_buffers};
 
 const fr_weight_family *fr_weight_family_of(const fr_model *model)
 {

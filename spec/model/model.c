@@ -47,6 +47,7 @@ void fr_model_init(fr_model *model)
     model->moe_every = 1;
     model->n_expert_groups = model->n_chosen_groups = 1;
     model->routed_scale = 1.0;
+    model->mtp_loss_scale = 0.3; /* DeepSeek-V3's for most of its training */
     model->has_final_norm = true;
 }
 
@@ -82,6 +83,14 @@ bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer)
 {
     return model->n_experts > 0 && i_layer >= model->first_dense_layers &&
            (i_layer + 1) % model->moe_every == 0;
+}
+
+int64_t fr_model_moe_layers(const fr_model *model)
+{
+    if (model->n_experts == 0 || model->moe_every < 1)
+        return 0;
+    return model->n_layers / model->moe_every -
+           model->first_dense_layers / model->moe_every;
 }
 
 typedef struct range {
@@ -172,6 +181,9 @@ static fr_status check_experts(const fr_model *model, fr_err *err)
                        (long long)model->n_expert_groups,
                        (long long)model->n_chosen_groups,
                        (long long)model->n_experts_per_token);
+    if (!(model->router_aux_coef >= 0.0 && model->router_aux_coef < 1e6))
+        return fr_fail(err, FR_INPUT, "router_aux_coef is %g; give [0, 1e6)",
+                       model->router_aux_coef);
     if (!(model->routed_scale > 0.0 && model->routed_scale < 1e6))
         return fr_fail(err, FR_INPUT, "routed_scale is %g; give (0, 1e6)",
                        model->routed_scale);
@@ -291,5 +303,8 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
     FR_TRY(check_attention(model, err));
     FR_TRY(check_experts(model, err));
     FR_TRY(check_latent(model, err));
+    if (!(model->mtp_loss_scale >= 0.0 && model->mtp_loss_scale < 1e6))
+        return fr_fail(err, FR_INPUT, "mtp_loss_scale is %g; give [0, 1e6)",
+                       model->mtp_loss_scale);
     return check_total(model, err);
 }

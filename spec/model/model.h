@@ -76,13 +76,24 @@ typedef struct fr_model {
     bool has_sigmoid_router, has_router_bias;
     int64_t n_expert_groups, n_chosen_groups;
     double routed_scale;
+    /* Of each layer's auxiliary loss, n_experts times the sum over experts of
+     * the share of all copies that go to one and its mean probability (Fedus et
+     * al. 2021, arXiv 2101.03961, equations 4 to 6), 0: none.  Shares and means
+     * are over a micro-batch, or over each sequence of it (DeepSeek-V3, arXiv
+     * 2412.19437, equations 17 to 20). */
+    double router_aux_coef;
+    bool is_aux_by_sequence;
     /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
     int64_t q_lora_rank;
     int64_t kv_lora_rank;
     int64_t qk_rope_head_dim;
     int64_t qk_nope_head_dim;
     int64_t v_head_dim;
-    int64_t n_mtp_layers; /* predict later tokens; not in the counts */
+    /* Layers that predict later tokens (DeepSeek-V3, arXiv 2412.19437, section
+     * 2.2); not in the counts.  mtp_loss_scale: of the mean of their losses,
+     * the paper's lambda. */
+    int64_t n_mtp_layers;
+    double mtp_loss_scale;
     /* What only the simulator knows. */
     bool is_parallel_block; /* gpt_neox: attention and MLP side by side */
     double rope_frac;       /* of head_dim that is rotated, 1: all */
@@ -133,8 +144,9 @@ const char *fr_activation_name(fr_activation activation);
 /* Columns of a head that rotary positions turn: an even number. */
 int64_t fr_model_rotated(const fr_model *model);
 
-/* Does layer i (from 0) have experts? */
+/* Does layer i (from 0) have experts?  How many have? */
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);
+int64_t fr_model_moe_layers(const fr_model *model);
 
 /* Exact parameter counts: all that are trained, and those that one token uses
  * (MoE: the experts it goes to). */

@@ -7,6 +7,7 @@
  * are refused, all others are passed over as Hugging Face does.
  */
 #include "core/base/text.h"
+#include "spec/model/model_hf_experts.h"
 #include "spec/model/model_json.h"
 
 #include <string.h>
@@ -268,41 +269,7 @@ static fr_status read_mixtral(const fr_json_value *config, fr_model *model,
     FR_TRY(get_or(config, "num_experts_per_tok", 2, &model->n_experts_per_token,
                   err));
     model->expert_ffn_hidden = model->ffn_hidden;
-    return FR_OK;
-}
-
-/* mlp_only_layers can be told when it is the first layers. */
-static fr_status read_mlp_only(const fr_json_value *config, fr_model *model,
-                               fr_err *err)
-{
-    const fr_json_value *list = fr_json_find(config, "mlp_only_layers");
-    for (size_t i = 0; i < count(list); i++) {
-        int64_t layer;
-        const fr_json_value *at = fr_json_at(list, i);
-        FR_TRY(fr_json_as_i64(at, &layer, err));
-        if (layer != (int64_t)i)
-            return fr_json_fail(at, err,
-                                "mlp_only_layers other than the first ones "
-                                "are not modelled");
-    }
-    model->first_dense_layers = (int64_t)count(list);
-    return FR_OK;
-}
-
-static fr_status read_qwen_experts(const fr_json_value *config, fr_model *model,
-                                   fr_err *err)
-{
-    bool is_normed;
-    FR_TRY(
-        fr_json_get_bool_or(config, "norm_topk_prob", false, &is_normed, err));
-    model->has_softmax_over_all = !is_normed;
-    FR_TRY(get(config, "num_experts", &model->n_experts, err));
-    FR_TRY(
-        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
-    FR_TRY(
-        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
-    FR_TRY(get_or(config, "decoder_sparse_step", 1, &model->moe_every, err));
-    return read_mlp_only(config, model, err);
+    return fr_hf_read_aux_loss(config, 0.001, model, err);
 }
 
 static fr_status read_qwen2_moe(const fr_json_value *config, fr_model *model,
@@ -315,7 +282,7 @@ static fr_status read_qwen2_moe(const fr_json_value *config, fr_model *model,
                &model->shared_expert_ffn_hidden, err));
     model->has_shared_expert_gate = model->shared_expert_ffn_hidden > 0;
     FR_TRY(read_qwen_window(config, model, err));
-    return read_qwen_experts(config, model, err);
+    return fr_hf_read_qwen_experts(config, model, err);
 }
 
 static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
@@ -325,37 +292,7 @@ static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
     FR_TRY(read_biases(config, model, err));
     model->has_qk_norm = true;
     FR_TRY(read_qwen_window(config, model, err));
-    return read_qwen_experts(config, model, err);
-}
-
-/* Where a file does not say how experts are chosen: as in the class, if its
- * groups fit. */
-static fr_status read_deepseek_router(const fr_json_value *config,
-                                      fr_model *model, fr_err *err)
-{
-    const char *scores, *method;
-    bool is_normed;
-    bool has_groups = model->n_experts % 8 == 0 && model->n_experts > 0 &&
-                      model->n_experts / 2 >= model->n_experts_per_token;
-    FR_TRY(
-        fr_json_get_string_or(config, "scoring_func", "sigmoid", &scores, err));
-    FR_TRY(fr_json_get_string_or(config, "topk_method", "", &method, err));
-    FR_TRY(
-        fr_json_get_bool_or(config, "norm_topk_prob", true, &is_normed, err));
-    FR_TRY(get_or(config, "n_group", has_groups ? 8 : 1,
-                  &model->n_expert_groups, err));
-    FR_TRY(get_or(config, "topk_group", has_groups ? 4 : 1,
-                  &model->n_chosen_groups, err));
-    model->has_sigmoid_router = strcmp(scores, "sigmoid") == 0;
-    if (!model->has_sigmoid_router && strcmp(scores, "softmax") != 0)
-        return fr_json_fail(fr_json_find(config, "scoring_func"), err,
-                            "scoring_func '%s' is not known; sigmoid and "
-                            "softmax are",
-                            scores);
-    model->has_router_bias = strcmp(method, "noaux_tc") == 0;
-    model->has_softmax_over_all = !is_normed;
-    return fr_json_get_double_or(config, "routed_scaling_factor", 2.5,
-                                 &model->routed_scale, err);
+    return fr_hf_read_qwen_experts(config, model, err);
 }
 
 static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
@@ -394,7 +331,7 @@ static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
                             (long long)n_shared,
                             (long long)model->expert_ffn_hidden);
     model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
-    return read_deepseek_router(config, model, err);
+    return fr_hf_read_deepseek_router(config, model, err);
 }
 
 static fr_status read_gpt2(const fr_json_value *config, fr_model *model,

@@ -30,7 +30,8 @@ fr_model_hf fr_model_hf_type(const fr_model *model)
     if (model->kind == FR_MODEL_ENCODER && model->n_channels > 0 &&
         model->n_labels > 0)
         return FR_MODEL_HF_VIT;
-    if (model->kind != FR_MODEL_DECODER || model->n_mtp_layers > 0)
+    if (model->kind != FR_MODEL_DECODER ||
+        (model->n_mtp_layers > 0 && model->kv_lora_rank == 0))
         return FR_MODEL_HF_NONE;
     if (model->kv_lora_rank > 0)
         return FR_MODEL_HF_DEEPSEEK_V3;
@@ -142,6 +143,22 @@ static void put_deepseek(const fr_model *m, fr_json_writer *json)
                        m->has_sigmoid_router ? "sigmoid" : "softmax");
     if (m->has_router_bias)
         fr_json_put_string(json, "topk_method", "noaux_tc");
+    if (m->router_aux_coef > 0) {
+        fr_json_put_double(json, "aux_loss_alpha", m->router_aux_coef);
+        fr_json_put_bool(json, "seq_aux", m->is_aux_by_sequence);
+    }
+}
+
+/* transformers' own loss, which DeepSeek's class has not: see read_aux_loss()
+ * of model_hf.c. */
+static void put_aux_loss(const fr_model *m, fr_json_writer *json)
+{
+    if (!(m->router_aux_coef > 0) || m->kv_lora_rank > 0)
+        return;
+    fr_json_put_bool(json, "output_router_logits", true);
+    fr_json_put_double(json, "router_aux_loss_coef",
+                       m->router_aux_coef * (double)fr_model_moe_layers(m) /
+                           (double)m->n_experts_per_token);
 }
 
 static void put_experts(const fr_model *m, fr_json_writer *json)
@@ -149,6 +166,7 @@ static void put_experts(const fr_model *m, fr_json_writer *json)
     if (m->n_experts == 0)
         return;
     fr_json_put_i64(json, "num_experts_per_tok", m->n_experts_per_token);
+    put_aux_loss(m, json);
     if (fr_model_hf_type(m) == FR_MODEL_HF_MIXTRAL)
         fr_json_put_i64(json, "num_local_experts", m->n_experts);
     else if (fr_model_hf_type(m) == FR_MODEL_HF_DEEPSEEK_V3)

@@ -60,6 +60,13 @@ FAMILIES = {
                        num_attention_heads=4, num_key_value_heads=4,
                        intermediate_size=80, vocab_size=97,
                        max_position_embeddings=64, layer_norm_eps=1e-12),
+    "mixtral_aux": family("mixtral", intermediate_size=44, num_local_experts=5,
+                          num_experts_per_tok=2, output_router_logits=True,
+                          router_aux_loss_coef=0.37),
+    "qwen3_aux": family("qwen3_moe", head_dim=12, num_experts=4,
+                        num_experts_per_tok=2, moe_intermediate_size=28,
+                        norm_topk_prob=True, decoder_sparse_step=2,
+                        output_router_logits=True, router_aux_loss_coef=0.29),
     "vit": dict(model_type="vit", num_hidden_layers=2, hidden_size=32,
                 num_attention_heads=4, intermediate_size=80, vocab_size=97,
                 image_size=23, patch_size=4, num_channels=2, num_labels=5,
@@ -77,6 +84,13 @@ FAMILIES = {
                         moe_intermediate_size=28, n_group=3, topk_group=2,
                         scoring_func="softmax", norm_topk_prob=False,
                         routed_scaling_factor=1.7),
+    "deepseek_mtp": family("deepseek_v3", q_lora_rank=20, kv_lora_rank=16,
+                           qk_nope_head_dim=8, qk_rope_head_dim=6,
+                           v_head_dim=10, first_k_dense_replace=1,
+                           n_routed_experts=6, n_shared_experts=1,
+                           num_experts_per_tok=2, moe_intermediate_size=28,
+                           n_group=1, topk_group=1, routed_scaling_factor=1.3,
+                           aux_loss_alpha=0.29, num_nextn_predict_layers=1),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -104,6 +118,7 @@ class Model:
         self.top_k = c.get("num_experts_per_tok", 0)
         self.wide = c.get("moe_intermediate_size", self.f)
         self.shared = c.get("shared_expert_intermediate_size", 0)
+        self.routed, self.later = [], 0
         self.specs, self.w = [], {}
         self.layer = "h" if self.is_neox else "layers"
         self.name_tensors()
@@ -231,6 +246,14 @@ class Model:
         o = torch.softmax(score.masked_fill(~seen, -math.inf), dim=-1) @ v
         return self.linear(o.transpose(0, 1).reshape(t, -1), n["out"])
 
+    def aux_loss(self):
+        """What is learned besides the loss that is told: that of Hugging Face
+        over the tokens of all layers where a single one has experts, else its
+        mean over layers, each by itself."""
+        coef = self.config.get("router_aux_loss_coef", 0.0)
+        losses = [hugging_face_balance(*layer) for layer in self.routed]
+        return coef * sum(losses) / max(len(losses), 1)
+
     def gated(self, x, up, down):
         gate, up = F.linear(x, up).chunk(2, -1)
         return F.linear(F.silu(gate) * up, down)
@@ -239,6 +262,7 @@ class Model:
         """Hugging Face's sparse blocks, expert by expert."""
         w = torch.softmax(F.linear(x, self.w[p + "router"]), dim=-1)
         best, who = torch.topk(w, self.top_k, dim=-1)
+        self.routed.append((w, who))
         if self.type == "mixtral" or self.config.get("norm_topk_prob", False):
             best = best / best.sum(-1, keepdim=True)
         up = self.w[p + "experts_up"].chunk(self.experts)
@@ -267,21 +291,26 @@ class Model:
     def step_loss(self, step, flat):
         return self.loss(flat[:-1], flat[1:])
 
+    def later_loss(self, h, y):
+        return 0
+
+    def block(self, h, p):
+        n = self.names(p)
+        a = self.attention(self.norm(h, n["norm1"]), p)
+        if self.is_neox:
+            return h + a + self.mlp(self.norm(h, n["norm2"]), p)
+        h = h + a
+        return h + self.mlp(self.norm(h, n["norm2"]), p)
+
     def loss(self, x, y):
         first = "wte.weight" if self.is_neox else "embed_tokens.weight"
         h = F.embedding(x, self.w[first])
         if self.type == "gemma":
             h = h * math.sqrt(self.c)
         for i in range(self.layers):
-            p = f"{self.layer}.{i}."
-            n = self.names(p)
-            a = self.attention(self.norm(h, n["norm1"]), p)
-            if self.is_neox:
-                h = h + a + self.mlp(self.norm(h, n["norm2"]), p)
-            else:
-                h = h + a
-                h = h + self.mlp(self.norm(h, n["norm2"]), p)
+            h = self.block(h, f"{self.layer}.{i}.")
         h = self.norm(h, "ln_f" if self.is_neox else "norm")
+        self.later = self.later_loss(h, y)
         head = self.w[first if self.is_tied else "lm_head.weight"]
         return F.cross_entropy(F.linear(h, head), y)
 
@@ -301,6 +330,12 @@ class DeepSeek(Model):
         self.add("embed_tokens.weight", self.v, self.c, 0.0, 0.31)
         for i in range(self.layers):
             self.name_layer(f"layers.{i}.", i >= g["first_k_dense_replace"])
+        if "num_nextn_predict_layers" in g:
+            p = f"layers.{self.layers}."
+            self.name_layer(p, True)
+            for name in ("hnorm", "enorm", "last_norm"):
+                self.add(p + name, 1, self.c, 1.0, 0.23)
+            self.add(p + "eh_proj", self.c, 2 * self.c, 0.0, 0.19)
         self.add_norm("norm", self.c)
         self.add("lm_head.weight", self.v, self.c, 0.0, 0.29)
 
@@ -330,6 +365,32 @@ class DeepSeek(Model):
         self.add(p + "experts_down", e * c, self.wide, 0.0, 0.21)
         self.add(p + "shared_up", 2 * self.shared, c, 0.0, 0.22)
         self.add(p + "shared_down", c, self.shared, 0.0, 0.24)
+
+    def aux_loss(self):
+        """DeepSeek-V3's balance loss of a sequence, equations 17 to 20."""
+        total = 0
+        for p, who in self.routed:
+            t, n = p.shape
+            f = torch.bincount(who.flatten(), minlength=n) * n / (
+                self.top_k * t)
+            total = total + (f * p.mean(0)).sum()
+        return self.config.get("aux_loss_alpha", 0.0) * total
+
+    def later_loss(self, h, y):
+        """Multi-token prediction of DeepSeek-V3, section 2.2, with the layout
+        of eh_proj in its weights and lambda 0.3; of the last token no target
+        is there."""
+        if "num_nextn_predict_layers" not in self.config:
+            return 0
+        p = f"layers.{self.layers}."
+        e = F.embedding(y, self.w["embed_tokens.weight"])
+        both = torch.cat([rms_norm(e, self.w[p + "enorm"][0], self.eps),
+                          rms_norm(h, self.w[p + "hnorm"][0], self.eps)], -1)
+        g = self.block(F.linear(both, self.w[p + "eh_proj"]), p)
+        g = rms_norm(g, self.w[p + "last_norm"][0], self.eps)
+        logits = F.linear(g, self.w["lm_head.weight"])
+        lost = F.cross_entropy(logits[:-1], y[1:], reduction="sum")
+        return 0.3 * lost / len(y)
 
     def turn(self, x):
         """Pairs that lie side by side."""
@@ -377,6 +438,7 @@ class DeepSeek(Model):
             1, best.topk(g["topk_group"], -1)[1], 1.0)
         choice = grouped.masked_fill(chosen[..., None] == 0, -math.inf)
         who = choice.flatten(1).topk(self.top_k, -1)[1]
+        self.routed.append((scores / scores.sum(-1, keepdim=True), who))
         w = scores.gather(1, who)
         if g.get("norm_topk_prob", True):
             w = w / w.sum(-1, keepdim=True)
@@ -536,6 +598,13 @@ def rescaled(inverse, c):
     return torch.where(is_between, mixed, out)
 
 
+def hugging_face_balance(p, who):
+    """load_balancing_loss_func of modeling_mixtral, of one layer."""
+    mask = F.one_hot(who, p.shape[1]).double()
+    tokens_per_expert = mask.mean(0)
+    return p.shape[1] * (tokens_per_expert * p.mean(0)[None]).sum()
+
+
 def weight(phase, rows, cols, base, amplitude):
     row = torch.arange(rows).double()[:, None]
     col = torch.arange(cols).double()[None, :]
@@ -571,8 +640,9 @@ def train(m):
     losses, first = [], None
     for step in range(STEPS):
         optimizer.zero_grad()
+        m.routed = []
         loss = m.step_loss(step, flat)
-        loss.backward()
+        (loss + m.aux_loss() + m.later).backward()
         losses.append(loss.item())
         if first is None:
             first = {n: torch.zeros_like(p) if p.grad is None

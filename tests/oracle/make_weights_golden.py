@@ -68,6 +68,8 @@ MODELS["deepseek_whole"] = (llama(
     moe_intermediate_size=6, n_group=1, topk_group=1, topk_method="noaux_tc",
     routed_scaling_factor=1.5, norm_topk_prob=False, scoring_func="sigmoid"),
     "F32", 1)
+MODELS["deepseek_mtp"] = (dict(MODELS["deepseek_v3"][0],
+                               num_nextn_predict_layers=1), "BF16", 1)
 MODELS["bert"] = (dict(model_type="bert", architectures=["BertForMaskedLM"],
                        num_hidden_layers=2, hidden_size=16,
                        num_attention_heads=4, intermediate_size=20,
@@ -301,19 +303,42 @@ def grouped_experts(s, c, x, b):
     return out
 
 
+def deepseek_block(s, c, h, i):
+    b, eps = f"model.layers.{i}.", c["rms_norm_eps"]
+    y = s.rms_norm(h, b + "input_layernorm", eps)
+    h = h + latent_attention(s, c, y, b + "self_attn.")
+    y = s.rms_norm(h, b + "post_attention_layernorm", eps)
+    if i < c["first_k_dense_replace"]:
+        return h + gated(s, y, b + "mlp.", MLP, c["intermediate_size"])
+    return h + grouped_experts(s, c, y, b + "mlp.")
+
+
 def deepseek_logits(s, c, x):
     eps, v, n = c["rms_norm_eps"], c["vocab_size"], c["hidden_size"]
     h = s.get("model.embed_tokens.weight", v, n)[x]
     for i in range(c["num_hidden_layers"]):
-        b = f"model.layers.{i}."
-        y = s.rms_norm(h, b + "input_layernorm", eps)
-        h = h + latent_attention(s, c, y, b + "self_attn.")
-        y = s.rms_norm(h, b + "post_attention_layernorm", eps)
-        if i < c["first_k_dense_replace"]:
-            h = h + gated(s, y, b + "mlp.", MLP, c["intermediate_size"])
-        else:
-            h = h + grouped_experts(s, c, y, b + "mlp.")
-    return s.linear(s.rms_norm(h, "model.norm", eps), "lm_head", v)
+        h = deepseek_block(s, c, h, i)
+    h = s.rms_norm(h, "model.norm", eps)
+    logits = s.linear(h, "lm_head", v)
+    if "num_nextn_predict_layers" in c:
+        later_layer(s, c, x, h)
+    return logits
+
+
+def later_layer(s, c, x, h):
+    """The layer behind the last, with copies of the embedding and of the head;
+    its loss is not the one told."""
+    eps, i = c["rms_norm_eps"], c["num_hidden_layers"]
+    b = f"model.layers.{i}."
+    for name, of in (("embed_tokens", "model.embed_tokens"),
+                     ("shared_head.head", "lm_head")):
+        s.w[f"{b}{name}.weight"] = s.w[of + ".weight"].clone()
+    e = s.get(b + "embed_tokens.weight")[x]
+    both = torch.cat([s.rms_norm(e, b + "enorm", eps),
+                      s.rms_norm(h, b + "hnorm", eps)], -1)
+    h = deepseek_block(s, c, s.linear(both, b + "eh_proj", c["hidden_size"]),
+                       i)
+    s.rms_norm(h, b + "shared_head.norm", eps)
 
 
 def bert_logits(s, c, x):

@@ -22,6 +22,7 @@ static const struct {
     {"qwen3_moe", 3.99456838419},
     {"deepseek_v3", 3.55595087129},
     {"deepseek_whole", 4.1827764704},
+    {"deepseek_mtp", 3.55595087129},
     {"bert", 4.09248605402},
     {"bert_order", 7.0960588663},
     {"vit", 1.7894783896},

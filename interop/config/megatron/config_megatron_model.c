@@ -42,11 +42,14 @@ static const char *const model_flags[] = {"num-layers",
                                           "v-head-dim",
                                           "num-experts",
                                           "moe-router-topk",
+                                          "moe-aux-loss-coeff",
+                                          "moe-router-load-balancing-type",
                                           "moe-ffn-hidden-size",
                                           "moe-shared-expert-intermediate-size",
                                           "moe-shared-expert-gate",
                                           "moe-layer-freq",
                                           "mtp-num-layers",
+                                          "mtp-loss-scaling-factor",
                                           "use-checkpoint-args"};
 
 void fr_megatron_skip_model(fr_megatron_flags *flags)
@@ -221,6 +224,21 @@ static fr_status read_expert_layers(fr_megatron_flags *flags, fr_model *model,
                               err);
 }
 
+/* Its "none", "sinkhorn" and "global_aux_loss" are not modelled. */
+static fr_status read_aux_loss(fr_megatron_flags *flags, fr_model *model,
+                               fr_err *err)
+{
+    const char *kind;
+    double coef = 0;
+    FR_TRY(fr_megatron_real(flags, "moe-aux-loss-coeff", &coef, err));
+    FR_TRY(fr_megatron_word(flags, "moe-router-load-balancing-type", "aux_loss",
+                            &kind, err));
+    model->is_aux_by_sequence = strcmp(kind, "seq_aux_loss") == 0;
+    if (model->is_aux_by_sequence || strcmp(kind, "aux_loss") == 0)
+        model->router_aux_coef = coef;
+    return FR_OK;
+}
+
 static fr_status read_experts(fr_megatron_flags *flags, fr_model *model,
                               fr_err *err)
 {
@@ -237,6 +255,7 @@ static fr_status read_experts(fr_megatron_flags *flags, fr_model *model,
                            &model->shared_expert_ffn_hidden, err));
     model->has_shared_expert_gate =
         fr_megatron_has(flags, "moe-shared-expert-gate");
+    FR_TRY(read_aux_loss(flags, model, err));
     return read_expert_layers(flags, model, err);
 }
 
@@ -283,6 +302,10 @@ fr_status fr_megatron_read_model(fr_megatron_flags *flags, int version,
     FR_TRY(read_experts(flags, model, err));
     FR_TRY(
         fr_megatron_i64(flags, "mtp-num-layers", 0, &model->n_mtp_layers, err));
+    if (model->n_mtp_layers > 0)
+        model->mtp_loss_scale = 0.1; /* Megatron-LM's */
+    FR_TRY(fr_megatron_real(flags, "mtp-loss-scaling-factor",
+                            &model->mtp_loss_scale, err));
     FR_TRY(read_vocab(flags, version, model, &out->notes, err));
     fr_err why;
     fr_status status = fr_model_check(model, &why);

@@ -69,6 +69,11 @@ static void put_experts(const fr_model *model, fr_buffer *out)
                    model->shared_expert_ffn_hidden);
     if (model->has_shared_expert_gate)
         put_switch(out, "moe_shared_expert_gate", true);
+    if (model->router_aux_coef > 0) {
+        put_word(out, "moe_router_load_balancing_type",
+                 model->is_aux_by_sequence ? "seq_aux_loss" : "aux_loss");
+        put_real(out, "moe_aux_loss_coeff", model->router_aux_coef);
+    }
     if (!fr_megatron_has_dense_layers(model))
         return;
     fr_buffer_puts(out, "        moe_layer_freq=");
@@ -122,8 +127,10 @@ static void put_shape(const fr_model *model, fr_buffer *out)
     if (model->sliding_window > 0)
         fr_buffer_printf(out, "        window_size=(%lld, 0),\n",
                          (long long)model->sliding_window - 1);
-    if (model->n_mtp_layers > 0)
+    if (model->n_mtp_layers > 0) {
         put_number(out, "mtp_num_layers", model->n_mtp_layers);
+        put_real(out, "mtp_loss_scaling_factor", model->mtp_loss_scale);
+    }
 }
 
 /* ---- the plan ------------------------------------------------------------ */

@@ -109,6 +109,23 @@ static bool has_grouped_products(const fr_megatron_request *of)
            fr_plan_storage_dtype(of->plan) == FR_DTYPE_BF16;
 }
 
+/* Before core 0.10 shares are those of a micro-batch (arguments.py,
+ * _add_moe_args). */
+static void put_aux_loss(const fr_megatron_request *of, fr_buffer *out)
+{
+    const fr_model *model = of->model;
+    if (!(model->router_aux_coef > 0))
+        return;
+    if (!model->is_aux_by_sequence)
+        put_word(out, "moe-router-load-balancing-type", "aux_loss");
+    else if (of->version >= FR_MEGATRON_0_10)
+        put_word(out, "moe-router-load-balancing-type", "seq_aux_loss");
+    else
+        put_comment(out, "experts are balanced over micro-batches, not over "
+                         "sequences, before core 0.10");
+    put_real(out, "moe-aux-loss-coeff", model->router_aux_coef);
+}
+
 static void put_experts(const fr_megatron_request *of, fr_buffer *out)
 {
     const fr_model *model = of->model;
@@ -125,6 +142,7 @@ static void put_experts(const fr_megatron_request *of, fr_buffer *out)
                    model->shared_expert_ffn_hidden);
     if (model->has_shared_expert_gate)
         put_switch(out, "moe-shared-expert-gate");
+    put_aux_loss(of, out);
     if (!fr_megatron_has_dense_layers(model))
         return;
     fr_buffer_puts(out, "    --moe-layer-freq '");
@@ -179,8 +197,10 @@ void fr_megatron_put_model(const fr_megatron_request *of, fr_buffer *out)
         put_switch(out, "untie-embeddings-and-output-weights");
     if (model->n_experts > 0)
         put_experts(of, out);
-    if (model->n_mtp_layers > 0)
+    if (model->n_mtp_layers > 0) {
         put_number(out, "mtp-num-layers", model->n_mtp_layers);
+        put_real(out, "mtp-loss-scaling-factor", model->mtp_loss_scale);
+    }
 }
 
 /* ---- the job ------------------------------------------------------------- */

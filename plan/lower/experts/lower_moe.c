@@ -21,6 +21,7 @@ typedef struct moe_place {
     fr_ref act_operand;     /* of backward */
     fr_ref scores, chosen;  /* by the router */
     fr_ref counts, weights; /* of the experts' rows; absent: not routed */
+    fr_ref loads;           /* of experts; absent: not balanced */
     fr_ref shared_fc1, shared_act, shared_operand;
     /* Of the shared expert's gate: scores and weights of the stream's rows,
      * weights of whole rows. */
@@ -82,6 +83,7 @@ static fr_instr *router_instr(lower_context *context, fr_op op)
     instr->router.top_k = model->n_experts_per_token;
     instr->router.n_slots = context->plan->ep;
     instr->router.slot_rows = s->routed_rows / context->plan->ep;
+    instr->router.n_sets = lower_router_sets(context);
     if (model->n_expert_groups > 1) {
         instr->router.n_groups = model->n_expert_groups;
         instr->router.n_chosen_groups = model->n_chosen_groups;
@@ -92,6 +94,34 @@ static fr_instr *router_instr(lower_context *context, fr_op op)
         instr->activation = FR_ACTIVATION_SIGMOID;
     instr->scalar = model->routed_scale == 1.0 ? 0.0 : model->routed_scale;
     return instr;
+}
+
+/* Where the router writes how many of its rows each expert gets, for the
+ * auxiliary loss; absent where there is none. */
+static fr_ref place_loads(lower_context *context, const lower_kind *kind)
+{
+    const int64_t n_sets = lower_router_sets(context);
+    return n_sets > 0
+               ? lower_place_kept(
+                     context, kind->saved.loads,
+                     lower_float_bytes(n_sets * context->model->n_experts))
+               : lower_absent;
+}
+
+/* The loads of whole sequences, of which ranks have parts. */
+static void sum_loads(lower_context *context, fr_ref loads)
+{
+    const fr_plan *plan = context->plan;
+    const uint64_t n =
+        (uint64_t)(lower_router_sets(context) * context->model->n_experts);
+    if (loads.space == FR_SPACE_NONE)
+        return;
+    if (plan->is_sequence_parallel && plan->tp > 1)
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_TP, FR_DTYPE_F32, n,
+                         loads, loads);
+    if (plan->cp > 1)
+        lower_collective(context, FR_OP_ALL_REDUCE, FR_AXIS_CP, FR_DTYPE_F32, n,
+                         loads, loads);
 }
 
 /* Scores, choices, and how many rows each expert gets. */
@@ -117,14 +147,17 @@ static void route(lower_context *context, const lower_kind *kind, fr_ref x,
             lower_float_bytes(lower_expert_runs(context) * s->experts_local));
         own_counts = lower_small_own(context, model->n_experts, counts);
     }
+    at->loads = place_loads(context, kind);
     lower_product_fwd(context, kind, &router, x, scores);
     fr_instr *instr = router_instr(context, FR_OP_ROUTER_FWD);
+    instr->ref[FR_ROUTER_FWD_LOADS] = at->loads;
     instr->ref[FR_ROUTER_FWD_COUNTS] = own_counts;
     instr->ref[FR_ROUTER_FWD_BIAS] =
         lower_weight(context, kind->layout.router_bias);
     instr->ref[FR_ROUTER_FWD_LOGITS] = scores;
     instr->ref[FR_ROUTER_FWD_CHOSEN] = chosen;
     lower_overhead_routing(context, false);
+    sum_loads(context, at->loads);
     if (is_routed)
         lower_small_to_experts(context, model->n_experts, own_counts, counts);
     at->scores = scores;
@@ -294,6 +327,7 @@ static moe_place places_for_backward(lower_context *context,
                     .chosen = lower_saved_at(k->chosen),
                     .counts = lower_saved_at(k->counts),
                     .weights = lower_saved_at(k->row_weights),
+                    .loads = lower_saved_at(k->loads),
                     .fc1 = lower_saved_at(k->expert_fc1),
                     .act_operand = lower_kept_operand(k->expert_act),
                     .shared_fc1 = lower_saved_at(k->shared_fc1),
@@ -401,6 +435,7 @@ static void router_backward(lower_context *context, const lower_kind *kind,
     if (lower_is_routed(context)) {
         instr->ref[FR_ROUTER_BWD_LOGITS] = at->scores;
         instr->ref[FR_ROUTER_BWD_DWEIGHTS] = dweights;
+        instr->ref[FR_ROUTER_BWD_LOADS] = at->loads;
     }
     lower_overhead_routing(context, true);
     lower_product_dgrad(context, kind, &router, dscores, dx)->flags |=

@@ -373,7 +373,7 @@ static void masked_token_head(lower_context *context,
     fr_ref logits =
         lower_temp(context, lower_bytes(context, s->rows, s->vocab_local));
     lower_product_fwd(context, NULL, &vocab, whole, logits);
-    lower_loss(context, logits);
+    lower_loss(context, logits, false);
     lower_product_wgrad(context, &vocab, logits, whole);
     /* y is dead: its memory takes its gradient. */
     fr_ref partial = lower_partial_rows(context, y);

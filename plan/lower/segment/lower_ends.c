@@ -49,12 +49,73 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
     instr->ref[FR_EMBED_BWD_DWPE] = lower_grad(context, e->wpe);
 }
 
-/* The segment with the head's forward, loss and backward; with is_added its
- * gradient goes onto one that is there. */
-static uint32_t head_segment(lower_context *context, const lower_head_places *e,
-                             const char *name, bool is_added)
+/* What a head is for: the next token; that of a model which is only priced,
+ * once more; the later token, of rows that are normed; the next one beside it,
+ * from where the stream divides. */
+typedef enum head_use {
+    HEAD_NEXT,
+    HEAD_AGAIN,
+    HEAD_LATER,
+    HEAD_BESIDE_LATER
+} head_use;
+
+/* The rows that the head's product reads, in scratch. */
+static void head_input(lower_context *context, const lower_norm *norm,
+                       head_use use, fr_ref stats, fr_ref out)
+{
+    const fr_ref in = lower_ref(FR_SPACE_IN, 0);
+    if (use == HEAD_LATER)
+        lower_copy(context, in, out, context->shape.stream_bytes);
+    else
+        lower_norm_fwd(context, norm, in, out, stats);
+}
+
+/* From the gradient of those rows to that of the stream. */
+static void head_gradient(lower_context *context, const lower_norm *norm,
+                          head_use use, fr_ref stats, fr_ref dy)
 {
     const lower_shape *s = &context->shape;
+    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
+    if (use == HEAD_LATER) {
+        lower_copy(context, dy, out, s->stream_bytes);
+        return;
+    }
+    if (use == HEAD_BESIDE_LATER)
+        lower_add(context, out, dy, s->stream_rows * s->hidden);
+    lower_norm_bwd(context, norm, dy, lower_ref(FR_SPACE_IN, 0), stats, out,
+                   use == HEAD_AGAIN);
+}
+
+/* The embeddings of the next tokens, or their gradients: behind the stream. */
+static void later_embedding(lower_context *context, const lower_ends *ends,
+                            fr_op op)
+{
+    const lower_shape *s = &context->shape;
+    const fr_ref rows = lower_ref(FR_SPACE_OUT, s->stream_bytes);
+    bool is_forward = op == FR_OP_EMBED_FWD;
+    fr_ref whole =
+        is_forward ? lower_partial_rows(context, rows)
+                   : lower_gather_rows(context, rows, s->hidden,
+                                       fr_plan_storage_dtype(context->plan));
+    fr_instr *instr = lower_look_up(context, op, s->vocab_local, s->vocab);
+    instr->scalar = embed_scale(context->model);
+    instr->ref[FR_EMBED_FWD_TOKENS] = lower_tokens(context, true);
+    if (is_forward) {
+        instr->ref[FR_EMBED_FWD_WTE] = lower_weight(context, ends->embed.wte);
+        instr->ref[FR_EMBED_FWD_OUT] = whole;
+        lower_sum_rows(context, whole, rows);
+    } else {
+        instr->ref[FR_EMBED_BWD_DOUT] = whole;
+        instr->ref[FR_EMBED_BWD_DWTE] = lower_grad(context, ends->embed.wte);
+    }
+}
+
+/* The segment with the head's forward, loss and backward. */
+static uint32_t head_segment(lower_context *context, const lower_ends *ends,
+                             const char *name, head_use use)
+{
+    const lower_shape *s = &context->shape;
+    const lower_head_places *e = &ends->head;
     const lower_norm norm = lower_stream_norm(context, e->norm_w, e->norm_b);
     /* The head's products have at least 16 bits (tf32 where the plan says so).
      */
@@ -65,7 +126,6 @@ static uint32_t head_segment(lower_context *context, const lower_head_places *e,
                                .b = LOWER_ABSENT,
                                .is_wide =
                                    context->plan->precision != FR_DTYPE_TF32};
-    const fr_ref in = lower_ref(FR_SPACE_IN, 0);
     uint32_t i_segment =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s", name);
     fr_ref logits =
@@ -74,23 +134,55 @@ static uint32_t head_segment(lower_context *context, const lower_head_places *e,
         lower_temp(context, 2 * sizeof(float) * (uint64_t)s->stream_rows);
     fr_ref shard = lower_temp(context, s->stream_bytes);
     fr_ref y = lower_partial_rows(context, shard);
-    lower_norm_fwd(context, &norm, in, shard, stats);
+    head_input(context, &norm, use, stats, shard);
     if (context->plan->is_sequence_parallel) {
         lower_collective(context, FR_OP_ALL_GATHER, FR_AXIS_TP,
                          fr_plan_storage_dtype(context->plan),
                          (uint64_t)(s->rows * s->hidden), shard, y);
     }
     lower_product_fwd(context, NULL, &head, y, logits);
-    lower_loss(context, logits);
+    lower_loss(context, logits, use == HEAD_LATER);
     lower_product_wgrad(context, &head, logits, y);
     /* y is dead: its memory takes the partial sums, and that of the norm's
      * output takes its gradient. */
     lower_product_dgrad(context, NULL, &head, logits, y);
     lower_sum_rows(context, y, shard);
-    lower_norm_bwd(context, &norm, shard, in, stats, lower_ref(FR_SPACE_OUT, 0),
-                   is_added);
+    head_gradient(context, &norm, use, stats, shard);
+    if (use == HEAD_BESIDE_LATER)
+        later_embedding(context, ends, FR_OP_EMBED_BWD);
     lower_overhead_gradients(context, (uint64_t)(s->vocab_local * s->hidden));
     return i_segment;
+}
+
+/* What a later token's layer reads: the stream as the head does, which
+ * Megatron-LM's layers and vLLM's do, and embeddings. */
+static uint32_t later_segment(lower_context *context, const lower_ends *ends)
+{
+    const lower_norm norm =
+        lower_stream_norm(context, ends->head.norm_w, ends->head.norm_b);
+    uint32_t i_segment =
+        lower_segment_begin(context, FR_LANE_COMPUTE, "mtp_input");
+    lower_segments_mark(context, i_segment, FR_SEGMENT_FORWARD);
+    fr_ref stats = lower_temp(
+        context, 2 * sizeof(float) * (uint64_t)context->shape.stream_rows);
+    lower_norm_fwd(context, &norm, lower_ref(FR_SPACE_IN, 0),
+                   lower_ref(FR_SPACE_OUT, 0), stats);
+    later_embedding(context, ends, FR_OP_EMBED_FWD);
+    return i_segment;
+}
+
+static void head_segments(lower_context *context, const lower_ends *ends,
+                          lower_ends_segments *out)
+{
+    bool is_run = lower_is_later_run(context);
+    if (is_run)
+        out->i_later = later_segment(context, ends);
+    out->i_head = head_segment(context, ends, is_run ? "mtp_head" : "head",
+                               is_run ? HEAD_LATER : HEAD_NEXT);
+    if (context->model->n_mtp_layers > 0)
+        out->i_head_added =
+            head_segment(context, ends, is_run ? "head" : "head_again",
+                         is_run ? HEAD_BESIDE_LATER : HEAD_AGAIN);
 }
 
 void lower_ends_write(lower_context *context, const lower_ends *ends,
@@ -111,8 +203,5 @@ void lower_ends_write(lower_context *context, const lower_ends *ends,
     if (has_embed)
         embed_segments(context, &ends->embed, out);
     if (has_head)
-        out->i_head = head_segment(context, &ends->head, "head", false);
-    if (has_head && context->model->n_mtp_layers > 0)
-        out->i_head_added =
-            head_segment(context, &ends->head, "head_again", true);
+        head_segments(context, ends, out);
 }

@@ -31,13 +31,20 @@ typedef struct lower_ends {
 typedef struct lower_ends_segments {
     uint32_t i_embed_fwd, i_embed_bwd, i_head;
     uint32_t i_head_added; /* onto a gradient that is there */
+    /* What a later token's layer reads; its head is then i_head, and that of
+     * the next token i_head_added, which makes the embedding's gradient too. */
+    uint32_t i_later;
 } lower_ends_segments;
 
 void lower_ends_write(lower_context *context, const lower_ends *ends,
                       bool has_embed, bool has_head, lower_ends_segments *out);
 
-/* lower_loss.c: the loss; logits become their gradients. */
-void lower_loss(lower_context *context, fr_ref logits);
+/* lower_loss.c: the loss; logits become their gradients.  is_later: that of the
+ * token after the next, which is weighed and not added to the one told. */
+void lower_loss(lower_context *context, fr_ref logits, bool is_later);
+
+/* The tokens and targets of the micro-batch, or those one token further on. */
+fr_ref lower_tokens(const lower_context *context, bool is_later);
 
 /* lower_encoder.c */
 /* EMBED_FWD or EMBED_BWD of the tokens in a table of n rows, of which this rank

@@ -153,6 +153,13 @@ uint64_t lower_stream_bytes(const lower_context *context, int32_t layer)
                       : lower_kind_of(context, layer - 1)->out_bytes;
 }
 
+uint64_t lower_input_bytes(const lower_context *context, int32_t layer)
+{
+    const bool has_embedding =
+        layer == context->model->n_layers && lower_is_later_run(context);
+    return lower_stream_bytes(context, layer) * (has_embedding ? 2 : 1);
+}
+
 /* Lists of layers give bytes in float32 for one sample. */
 static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
 {

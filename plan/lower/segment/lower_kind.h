@@ -59,10 +59,12 @@ typedef struct lower_saved {
     /* Experts. */
     uint64_t scores, chosen, expert_fc1, shared_fc1;
     uint64_t counts, row_weights; /* of rows in the order of the experts */
+    uint64_t loads;               /* of experts, to be balanced */
     lower_kept expert_in, expert_act, shared_act;
     /* A later token's: both normed inputs, side by side. */
     lower_kept joined;
     uint64_t join_stats, join_out;
+    uint64_t later_out, later_stats; /* before and of its last norm */
     uint64_t n_bytes;
 } lower_saved;
 
@@ -113,8 +115,10 @@ struct lower_kind {
 FR_CHECKED fr_status lower_kinds_init(lower_context *context, fr_err *err);
 /* Of a global layer; those that predict later tokens follow the model's. */
 lower_kind *lower_kind_of(const lower_context *context, int32_t layer);
-/* Bytes of a micro-batch's activation before a global layer. */
+/* Bytes of a micro-batch's activation before a global layer, and of what the
+ * layer reads: a later token's has its embedding behind it. */
 uint64_t lower_stream_bytes(const lower_context *context, int32_t layer);
+uint64_t lower_input_bytes(const lower_context *context, int32_t layer);
 
 /*
  * Elements of a layer's gradients that are partial sums on each TP rank: of all

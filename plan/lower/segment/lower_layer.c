@@ -114,8 +114,13 @@ static void forward_post_norm(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
-/* Norms and joins what came in with the next token (DeepSeek-V3, section 2.2
- * of arXiv 2412.19437; its embedding is the shared one and left out). */
+/*
+ * Norms and joins what came in with the next token's embedding (DeepSeek-V3,
+ * section 2.2 of arXiv 2412.19437), which stands first in a row, as in the
+ * model's weights and in Megatron-LM (core/transformer/
+ * multi_token_prediction.py).  What came in is the stream, normed as for the
+ * head, and behind it the embedding; what is only priced has the stream alone.
+ */
 static lower_matrix join_matrix(const lower_context *context,
                                 const lower_kind *kind)
 {
@@ -127,37 +132,66 @@ static lower_matrix join_matrix(const lower_context *context,
                           .b = LOWER_ABSENT};
 }
 
+/* Rows of one half behind those of the other to rows with both, or back. */
+static void join_halves(lower_context *context, fr_ref src, fr_ref dst,
+                        bool is_back)
+{
+    const lower_shape *s = &context->shape;
+    fr_instr *instr = lower_emit(context, FR_OP_PACK_HEADS);
+    instr->heads =
+        (fr_heads_dims){s->stream_rows, 2 * s->hidden, 2, 2 * s->hidden, 0};
+    instr->flags = is_back ? 0 : FR_INSTR_TRANSPOSE;
+    instr->ref[FR_PACK_HEADS_SRC] = src;
+    instr->ref[FR_PACK_HEADS_DST] = dst;
+}
+
+/* What half i is made of: 0 the stream, 1 the embedding. */
+static fr_ref joined_part(const lower_context *context, fr_ref in, uint64_t i)
+{
+    return lower_moved(
+        in, lower_is_later_run(context) ? i * context->shape.stream_bytes : 0);
+}
+
+static fr_ref join_stats(const lower_context *context, const lower_kind *kind,
+                         uint64_t i)
+{
+    return lower_saved_at(kind->saved.join_stats +
+                          i * 2 * sizeof(float) *
+                              (uint64_t)context->shape.stream_rows);
+}
+
 static void join_forward(lower_context *context, const lower_kind *kind,
                          fr_ref in)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
     const lower_matrix matrix = join_matrix(context, kind);
+    bool is_run = lower_is_later_run(context);
     uint64_t mark = lower_temp_mark(context);
-    fr_ref both = lower_place_kept(context, k->joined.wide,
-                                   2 * context->shape.stream_bytes);
+    fr_ref both =
+        lower_place_kept(context, k->joined.wide, 2 * s->stream_bytes);
+    fr_ref halves = is_run ? lower_temp(context, 2 * s->stream_bytes) : both;
     for (uint64_t i = 0; i < 2; i++) {
         lower_norm norm =
             lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
-        fr_ref half = both;
-        half.offset_bytes += i * s->stream_bytes;
-        lower_norm_fwd(
-            context, &norm, in, half,
-            lower_saved_at(k->join_stats +
-                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows));
+        lower_norm_fwd(context, &norm, joined_part(context, in, i),
+                       lower_moved(halves, (1 - i) * s->stream_bytes),
+                       join_stats(context, kind, i));
     }
+    if (is_run)
+        join_halves(context, halves, both, false);
     fr_ref x =
         lower_operand(context, both, k->joined, s->stream_rows, 2 * s->hidden);
     lower_product_fwd(context, kind, &matrix, x, lower_saved_at(k->join_out));
     lower_temp_reset(context, mark);
 }
 
-/* Adds onto the gradient of what came in; the embedding's share is left
- * out. */
+/* The gradient becomes that of what came in. */
 static void join_backward(lower_context *context, const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
     const lower_saved *k = &kind->saved;
+    bool is_run = lower_is_later_run(context);
     const lower_matrix matrix = join_matrix(context, kind);
     const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
     uint64_t mark = lower_temp_mark(context);
@@ -167,34 +201,73 @@ static void join_backward(lower_context *context, const lower_kind *kind)
     lower_product_dgrad(context, kind, &matrix, d.rows, dboth);
     lower_product_wgrad(context, &matrix, d.columns,
                         lower_kept_operand(k->joined));
+    fr_ref halves = dboth;
+    if (is_run) {
+        halves = lower_temp(context, 2 * s->stream_bytes);
+        join_halves(context, dboth, halves, true);
+    }
     for (uint64_t i = 0; i < 2; i++) {
         lower_norm norm =
             lower_stream_norm(context, kind->layout.mtp_norm[i], LOWER_ABSENT);
-        fr_ref half = dboth;
-        half.offset_bytes += i * s->stream_bytes;
-        lower_norm_bwd(
-            context, &norm, half, lower_ref(FR_SPACE_INPUT, 0),
-            lower_saved_at(k->join_stats +
-                           i * 2 * sizeof(float) * (uint64_t)s->stream_rows),
-            i == 0 ? grad : half, false);
+        const fr_ref half = lower_moved(halves, (1 - i) * s->stream_bytes);
+        lower_norm_bwd(context, &norm, half,
+                       joined_part(context, lower_ref(FR_SPACE_INPUT, 0), i),
+                       join_stats(context, kind, i),
+                       i == 0 || is_run ? joined_part(context, grad, i) : half,
+                       false);
     }
     lower_temp_reset(context, mark);
+}
+
+/* The norm that ends a later token's layer, which has a head behind it. */
+static lower_norm later_norm(const lower_context *context,
+                             const lower_kind *kind)
+{
+    return lower_stream_norm(context, kind->layout.mtp_last[0],
+                             kind->layout.mtp_last[1]);
+}
+
+/* Where the layer's last sum goes, which a later token's norms once more. */
+static fr_ref last_sum(const lower_kind *kind, fr_ref out)
+{
+    return kind->saved.later_out != LOWER_ABSENT
+               ? lower_saved_at(kind->saved.later_out)
+               : out;
+}
+
+static void norm_last(lower_context *context, const lower_kind *kind,
+                      fr_ref out)
+{
+    const lower_norm norm = later_norm(context, kind);
+    if (kind->saved.later_out != LOWER_ABSENT)
+        lower_norm_fwd(context, &norm, last_sum(kind, out), out,
+                       lower_saved_at(kind->saved.later_stats));
+}
+
+static void norm_last_backward(lower_context *context, const lower_kind *kind)
+{
+    const lower_norm norm = later_norm(context, kind);
+    const fr_ref grad = lower_ref(FR_SPACE_IN, 0);
+    if (kind->saved.later_out != LOWER_ABSENT)
+        lower_norm_bwd(context, &norm, grad, last_sum(kind, grad),
+                       lower_saved_at(kind->saved.later_stats), grad, false);
 }
 
 void lower_layer_forward(lower_context *context, const lower_kind *kind,
                          fr_ref out, bool is_whole)
 {
-    fr_ref in = lower_ref(FR_SPACE_IN, 0);
+    fr_ref in = lower_ref(FR_SPACE_IN, 0), sum = last_sum(kind, out);
     if (kind->is_mtp) {
         join_forward(context, kind, in);
         in = lower_saved_at(kind->saved.join_out);
     }
     if (lower_is_post_norm(context))
-        forward_post_norm(context, kind, in, out);
+        forward_post_norm(context, kind, in, sum);
     else if (context->model->is_parallel_block)
-        forward_parallel(context, kind, in, out);
+        forward_parallel(context, kind, in, sum);
     else
-        forward_pre_norm(context, kind, in, out, is_whole);
+        forward_pre_norm(context, kind, in, sum, is_whole);
+    norm_last(context, kind, out);
 }
 
 /* ---- backward ---- */
@@ -323,10 +396,16 @@ static void backward_post_norm(lower_context *context, const lower_kind *kind,
     lower_temp_reset(context, mark);
 }
 
+static fr_ref layer_input(const lower_kind *kind, fr_space space)
+{
+    return kind->is_mtp ? lower_saved_at(kind->saved.join_out)
+                        : lower_ref(space, 0);
+}
+
 void lower_layer_backward(lower_context *context, const lower_kind *kind)
 {
-    fr_ref input = kind->is_mtp ? lower_saved_at(kind->saved.join_out)
-                                : lower_ref(FR_SPACE_INPUT, 0);
+    fr_ref input = layer_input(kind, FR_SPACE_INPUT);
+    norm_last_backward(context, kind);
     if (lower_is_post_norm(context))
         backward_post_norm(context, kind, input);
     else if (context->model->is_parallel_block)
@@ -339,12 +418,6 @@ void lower_layer_backward(lower_context *context, const lower_kind *kind)
 }
 
 /* ---- in parts, for a ring ---- */
-
-static fr_ref layer_input(const lower_kind *kind, fr_space space)
-{
-    return kind->is_mtp ? lower_saved_at(kind->saved.join_out)
-                        : lower_ref(space, 0);
-}
 
 void lower_layer_before(lower_context *context, const lower_kind *kind)
 {
@@ -367,7 +440,8 @@ void lower_layer_after(lower_context *context, const lower_kind *kind,
     lower_residual(context, layer_input(kind, FR_SPACE_IN), kind->layout.out_b,
                    mid, k->mask1, 1);
     fr_ref x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
-    second_half(context, kind, x, mid, out);
+    second_half(context, kind, x, mid, last_sum(kind, out));
+    norm_last(context, kind, out);
 }
 
 void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
@@ -377,6 +451,7 @@ void lower_layer_backward_before(lower_context *context, const lower_kind *kind,
     const lower_norm norm2 = second_norm(context, kind);
     const fr_ref mid = lower_saved_at(k->mid);
     uint64_t mark = lower_temp_mark(context);
+    norm_last_backward(context, kind);
     fr_ref dx = second_backward(context, kind, &norm2, mid);
     add_norm(context, &norm2, dx, mid, k->stats2);
     lower_temp_reset(context, mark);

@@ -15,6 +15,7 @@ static void recompute_segment(lower_context *context, lower_kind *kind,
 {
     bool is_whole = !context->target.is_f32 || kind->is_moe ||
                     lower_is_post_norm(context) || context->job->dropout > 0 ||
+                    kind->saved.later_out != LOWER_ABSENT ||
                     context->model->is_parallel_block;
     kind->segments.i_recompute =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);

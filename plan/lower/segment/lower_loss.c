@@ -10,8 +10,16 @@ static uint64_t f32_bytes(int64_t rows, int64_t cols)
     return (uint64_t)rows * (uint64_t)cols * sizeof(float);
 }
 
-static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
+fr_ref lower_tokens(const lower_context *context, bool is_later)
 {
+    const uint64_t n_bytes = sizeof(int32_t) * (uint64_t)context->shape.rows;
+    return lower_ref(FR_SPACE_TOKENS, is_later ? n_bytes : 0);
+}
+
+static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits,
+                      bool is_later)
+{
+    const fr_model *model = context->model;
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_emit(context, op);
     if (!context->target.is_loss_narrow)
@@ -22,9 +30,13 @@ static fr_instr *xent(lower_context *context, fr_op op, fr_ref logits)
     /* The mean over the global batch: gradients are then plain sums. */
     instr->scalar =
         1.0 / ((double)context->job->global_batch * (double)context->job->seq);
+    if (is_later) {
+        instr->scalar *= model->mtp_loss_scale / (double)model->n_mtp_layers;
+        instr->flags |= FR_INSTR_UNTOLD;
+    }
     instr->axis = FR_AXIS_TP;
     instr->ref[FR_XENT_LOGITS] = logits;
-    instr->ref[FR_XENT_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
+    instr->ref[FR_XENT_TOKENS] = lower_tokens(context, is_later);
     return instr;
 }
 
@@ -37,25 +49,26 @@ static void tp_row_sums(lower_context *context, fr_ref at, int64_t n,
 }
 
 /* Logits become their gradients. */
-static void loss(lower_context *context, fr_ref logits)
+static void loss(lower_context *context, fr_ref logits, bool is_later)
 {
     const int64_t rows = context->shape.rows;
     const fr_ref step = lower_ref(FR_SPACE_STEP, 0);
     fr_instr *instr;
     if (context->plan->tp == 1) {
-        xent(context, FR_OP_XENT, logits)->ref[FR_XENT_STEP] = step;
+        xent(context, FR_OP_XENT, logits, is_later)->ref[FR_XENT_STEP] = step;
         return;
     }
     uint64_t mark = lower_temp_mark(context);
     fr_ref row_max = lower_temp(context, f32_bytes(rows, 1));
     fr_ref sums = lower_temp(context, f32_bytes(rows, 2));
-    xent(context, FR_OP_XENT_MAX, logits)->ref[FR_XENT_MAX_ROW_MAX] = row_max;
+    xent(context, FR_OP_XENT_MAX, logits, is_later)->ref[FR_XENT_MAX_ROW_MAX] =
+        row_max;
     tp_row_sums(context, row_max, rows, FR_INSTR_MAX);
-    instr = xent(context, FR_OP_XENT_SUM, logits);
+    instr = xent(context, FR_OP_XENT_SUM, logits, is_later);
     instr->ref[FR_XENT_SUM_ROW_MAX] = row_max;
     instr->ref[FR_XENT_SUM_SUMS] = sums;
     tp_row_sums(context, sums, 2 * rows, 0);
-    instr = xent(context, FR_OP_XENT_GRAD, logits);
+    instr = xent(context, FR_OP_XENT_GRAD, logits, is_later);
     instr->ref[FR_XENT_GRAD_ROW_MAX] = row_max;
     instr->ref[FR_XENT_GRAD_SUMS] = sums;
     instr->ref[FR_XENT_GRAD_STEP] = step;
@@ -67,20 +80,20 @@ static void loss(lower_context *context, fr_ref logits)
  * which they become their gradients, and these are cast back (Megatron-LM's
  * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
  */
-void lower_loss(lower_context *context, fr_ref logits)
+void lower_loss(lower_context *context, fr_ref logits, bool is_later)
 {
     const lower_shape *s = &context->shape;
     fr_dtype dtype = fr_plan_storage_dtype(context->plan);
     lower_overhead_metrics(context);
     if (dtype == FR_DTYPE_F32 || context->target.is_loss_narrow) {
-        loss(context, logits);
+        loss(context, logits, is_later);
         return;
     }
     uint64_t mark = lower_temp_mark(context);
     const int64_t n = s->rows * s->vocab_local;
     fr_ref whole = lower_temp(context, f32_bytes(s->rows, s->vocab_local));
     lower_cast(context, logits, dtype, whole, FR_DTYPE_F32, n);
-    loss(context, whole);
+    loss(context, whole, is_later);
     lower_overhead_loss(context);
     lower_cast(context, whole, FR_DTYPE_F32, logits, dtype, n);
     lower_temp_reset(context, mark);

@@ -117,6 +117,8 @@ static void init_experts(const lower_context *context, lower_saved *k,
     k->counts = keep_stats(used, is_kept && is_routed,
                            is_routed ? s->expert_rows / s->routed_rows : 0,
                            model->n_experts);
+    k->loads = keep_stats(used, is_kept && lower_router_sets(context) > 0,
+                          lower_router_sets(context), model->n_experts);
     k->row_weights = keep_stats(used, is_kept && is_routed, s->expert_rows, 1);
     k->expert_in =
         keep_operand(context, used, is_kept, false, s->expert_rows, s->hidden);
@@ -186,6 +188,9 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     k->joined = keep_operand(context, &used, kind->is_mtp, false, rows, 2 * c);
     k->join_stats = keep_stats(&used, kind->is_mtp, 4, rows);
     k->join_out = keep(context, &used, kind->is_mtp, rows, c);
+    bool is_later = kind->is_mtp && lower_is_later_run(context);
+    k->later_out = keep(context, &used, is_later, rows, c);
+    k->later_stats = keep_stats(&used, is_later, 2, rows);
     (void)keep_bytes(&used,
                      lower_overhead_saved(context, is_norm_kept,
                                           k->act.wide != LOWER_ABSENT ||

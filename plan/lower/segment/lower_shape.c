@@ -106,6 +106,14 @@ bool lower_is_routed(const lower_context *context)
            context->target.kernels == LOWER_KERNELS_RUN;
 }
 
+int64_t lower_router_sets(const lower_context *context)
+{
+    const fr_model *model = context->model;
+    if (!lower_is_routed(context) || !(model->router_aux_coef > 0))
+        return 0;
+    return model->is_aux_by_sequence ? context->shape.batch : 1;
+}
+
 bool lower_is_ring(const lower_context *context)
 {
     return context->plan->cp > 1 && context->plan->cp_kind == FR_CP_RING;
@@ -121,6 +129,12 @@ bool lower_is_keys_apart(const lower_context *context)
 bool lower_is_latent_run(const lower_context *context)
 {
     return context->model->kv_lora_rank > 0 &&
+           context->target.kernels == LOWER_KERNELS_RUN;
+}
+
+bool lower_is_later_run(const lower_context *context)
+{
+    return context->model->n_mtp_layers > 0 &&
            context->target.kernels == LOWER_KERNELS_RUN;
 }
 

@@ -29,6 +29,9 @@ bool lower_is_post_norm(const lower_context *context);
  * program?  What is only priced says nothing of who goes where.
  */
 bool lower_is_routed(const lower_context *context);
+/* Sets of a micro-batch's rows over which the router's auxiliary loss is taken;
+ * 0: there is none, or the program is only priced. */
+int64_t lower_router_sets(const lower_context *context);
 /* Context parallelism by a ring of keys and values. */
 bool lower_is_ring(const lower_context *context);
 /* Do all queries lie before the keys and values, which travel? */
@@ -36,6 +39,10 @@ bool lower_is_keys_apart(const lower_context *context);
 /* Latent attention as forerun's kernels have it: one makes the keys and turns
  * what is rotated.  What is only priced copies and turns apart. */
 bool lower_is_latent_run(const lower_context *context);
+/* Does a layer that predicts later tokens have their embedding, its own last
+ * norm and a loss, as when forerun runs the program?  What is only priced has
+ * what takes time: products, norms and a head. */
+bool lower_is_later_run(const lower_context *context);
 /* Is a layer's pass several calls, with TP's collectives between them? */
 bool lower_is_pass_cut(const lower_context *context);
 

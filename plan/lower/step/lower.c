@@ -24,6 +24,9 @@ static void shared_segments(lower_context *context, lower_program *program)
     instr->tokens.batch = s->batch;
     instr->tokens.seq = s->seq;
     instr->ref[FR_LOAD_TOKENS_TOKENS] = lower_ref(FR_SPACE_TOKENS, 0);
+    if (lower_is_later_run(context))
+        instr->ref[FR_LOAD_TOKENS_LATER] =
+            lower_ref(FR_SPACE_TOKENS, 2 * sizeof(int32_t) * (uint64_t)s->rows);
 }
 
 static void release_rank(lower_rank *rank)

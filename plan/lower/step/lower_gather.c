@@ -55,8 +55,10 @@ static bool is_joined(const lower_rank *rank, const lower_unit *before,
         return unit->is_expert;
     if (before->kind == LOWER_UNIT_LAYER)
         return false;
-    /* Both ends in one rank program without a pipeline: together if tied. */
-    return rank->context->model->is_tied || !rank->is_first || !rank->is_last;
+    /* Both ends in one rank program without a pipeline: together if a call uses
+     * both. */
+    return rank->context->model->is_tied || lower_is_later_run(rank->context) ||
+           !rank->is_first || !rank->is_last;
 }
 
 /* The segments of an end count from the begin of its set. */
@@ -107,8 +109,8 @@ fr_status lower_sets_init(lower_rank *rank, fr_err *err)
         rank->set_of_use[ends.head] = rank->i_head_set;
     if (rank->is_first)
         rank->set_of_use[ends.embed] = rank->i_embed_set;
-    rebase(rank, rank->i_embed_set, &rank->ends.embed.wte,
-           sizeof rank->ends.embed);
+    rebase(rank, rank->is_first ? rank->i_embed_set : rank->i_head_set,
+           &rank->ends.embed.wte, sizeof rank->ends.embed);
     rebase(rank, rank->i_head_set, &rank->ends.head.norm_w,
            sizeof rank->ends.head);
     return FR_OK;

@@ -79,8 +79,10 @@ static uint64_t place_ends(lower_rank *rank, lower_unit *unit)
     bool is_list = model->kind == FR_MODEL_LAYERS;
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
-        *(rank->is_first ? &embed->wte : &head->head) =
-            lower_place(&used, true, s->vocab_local, s->hidden);
+        /* The last stage has it for its head, for later tokens, or both. */
+        embed->wte = lower_place(&used, true, s->vocab_local, s->hidden);
+        if (!rank->is_first && model->is_tied)
+            head->head = embed->wte;
         break;
     case LOWER_UNIT_EMBED:
         if (is_list) { /* nothing, but the unit has to be somewhere */
@@ -160,8 +162,9 @@ static bool add_units(lower_rank *rank)
     const lower_context *context = rank->context;
     bool is_split = fr_stages_are_tied_apart(context->plan, context->model);
     /* What one call uses must stand together (see lower_set). */
-    bool is_final_early = context->sharding.is_by_unit && rank->is_first &&
-                          rank->is_last && context->model->is_tied;
+    bool is_final_early =
+        context->sharding.is_by_unit && rank->is_first && rank->is_last &&
+        (context->model->is_tied || lower_is_later_run(context));
     bool is_ok = true;
     if (rank->is_first && is_split)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_TIED);

@@ -27,7 +27,7 @@ static uint64_t kept_bytes(const lower_rank *rank, int32_t layer,
                            bool has_saved)
 {
     const lower_context *context = rank->context;
-    return lower_stream_bytes(context, layer) +
+    return lower_input_bytes(context, layer) +
            (has_saved ? lower_kind_of(context, layer)->saved.n_bytes : 0);
 }
 
@@ -39,7 +39,7 @@ static uint32_t layer_segment(lower_rank *rank, int32_t layer, bool has_saved,
     const lower_context *context = rank->context;
     const uint64_t saved =
         has_saved ? lower_kind_of(context, layer)->saved.n_bytes : 0;
-    const uint64_t input = lower_stream_bytes(context, layer);
+    const uint64_t input = lower_input_bytes(context, layer);
     bool is_new;
     uint32_t i_segment = lower_shared_segment_of(
         rank, PURPOSE_OFFLOAD + is_out, (const uint64_t[3]){saved, input, 0},
@@ -95,7 +95,7 @@ void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i)
         return;
     rank->blocks[at].is_offloaded = false;
     rank->blocks[at].input =
-        lower_add_activation(rank, lower_stream_bytes(context, layer));
+        lower_add_activation(rank, lower_input_bytes(context, layer));
     lower_add_call(rank, layer_segment(rank, layer, has_saved, false), layer,
                    task->micro_batch, task->chunk);
     fr_builder_bind(rank->builder, FR_SPACE_HOST, rank->blocks[at].away, 'r');

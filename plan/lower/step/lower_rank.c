@@ -111,8 +111,8 @@ uint64_t lower_gradient_bytes(const lower_rank *rank, int32_t chunk)
     uint64_t most = 0;
     for (int32_t i = 0; i <= rank->chunks[chunk].n_layers; i++)
         most = fr_max_u64(
-            most, lower_stream_bytes(rank->context,
-                                     rank->chunks[chunk].span.first + i));
+            most, lower_input_bytes(rank->context,
+                                    rank->chunks[chunk].span.first + i));
     return most;
 }
 

@@ -15,7 +15,7 @@
 #define LOWER_NO_BLOCK UINT32_MAX
 
 typedef enum lower_unit_kind {
-    LOWER_UNIT_TIED,  /* wte of first and last stage */
+    LOWER_UNIT_TIED,  /* wte of first and last stage, both of which use it */
     LOWER_UNIT_EMBED, /* wte and wpe, or wpe alone */
     LOWER_UNIT_LAYER,
     LOWER_UNIT_FINAL /* last norm and head */
@@ -107,8 +107,9 @@ typedef struct lower_slot_state {
 /* Blocks of a layer and micro-batch. */
 typedef struct lower_blocks {
     uint32_t input, saved;
-    uint32_t split; /* between both parts of backward */
-    uint32_t late;  /* from forward to the second part of backward */
+    uint32_t stream; /* before a later token's layer, whose input is another */
+    uint32_t split;  /* between both parts of backward */
+    uint32_t late;   /* from forward to the second part of backward */
     bool is_offloaded;
     uint32_t away; /* in the host's memory */
 } lower_blocks;

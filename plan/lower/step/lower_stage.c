@@ -69,9 +69,10 @@ static uint32_t load_tokens(lower_rank *rank, int64_t micro_batch)
     const lower_context *context = rank->context;
     while (rank->n_loaded < context->n_micro &&
            rank->n_loaded <= micro_batch + 1) {
+        const uint64_t n = lower_is_later_run(context) ? 3 : 2;
         uint32_t block = fr_builder_add_block(
             rank->builder, FR_MEMORY_BUFFERS, false,
-            2 * sizeof(int32_t) * (uint64_t)context->shape.rows);
+            n * sizeof(int32_t) * (uint64_t)context->shape.rows);
         rank->tokens[rank->n_loaded] = block;
         lower_add_call(rank, rank->program->i_load, -1, rank->n_loaded, -1);
         fr_builder_bind(rank->builder, FR_SPACE_TOKENS, block, 'w');
@@ -88,7 +89,7 @@ static void bind_ends(lower_rank *rank, bool is_head, fr_space space,
                       char access)
 {
     const lower_context *context = rank->context;
-    bool is_shared = context->model->is_tied &&
+    bool is_shared = (context->model->is_tied || lower_is_later_run(context)) &&
                      !fr_stages_are_tied_apart(context->plan, context->model);
     bool is_grad = space == FR_SPACE_GRAD;
     const lower_unit *units = rank->units.items;
@@ -163,6 +164,28 @@ static void await_reductions(lower_rank *rank)
         fr_builder_use(rank->builder, rank->reduced, 'r');
 }
 
+/* Layer i of the chunk predicts later tokens: it reads their embeddings too,
+ * and the head beside it what was before. */
+static void begin_later(lower_rank *rank, const fr_task *task, int32_t i)
+{
+    const lower_context *context = rank->context;
+    lower_blocks *blocks = &rank->blocks[lower_slot(rank, task, i)];
+    const int32_t layer = rank->chunks[task->chunk].span.first + i;
+    if (layer < context->model->n_layers || !lower_is_later_run(context))
+        return;
+    uint32_t tokens = load_tokens(rank, task->micro_batch);
+    uint32_t block =
+        lower_add_activation(rank, lower_input_bytes(context, layer));
+    lower_add_call(rank, rank->segments.i_later, layer, task->micro_batch,
+                   task->chunk);
+    bind_ends(rank, true, FR_SPACE_WEIGHT, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_TOKENS, tokens, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_IN, blocks->input, 'r');
+    fr_builder_bind(rank->builder, FR_SPACE_OUT, block, 'w');
+    blocks->stream = blocks->input;
+    blocks->input = block;
+}
+
 /* Returns what is to be handed on, or FR_BLOCK_NONE; so does backward(). */
 static uint32_t forward(lower_rank *rank, const fr_task *task)
 {
@@ -171,8 +194,10 @@ static uint32_t forward(lower_rank *rank, const fr_task *task)
         embed(rank, task);
         await_reductions(rank);
     }
-    for (int32_t i = 0; i < chunk->n_layers; i++)
+    for (int32_t i = 0; i < chunk->n_layers; i++) {
+        begin_later(rank, task, i);
         lower_forward_calls(rank, task, i);
+    }
     return chunk->span.has_head
                ? FR_BLOCK_NONE
                : rank->blocks[lower_slot(rank, task, chunk->n_layers)].input;
@@ -183,6 +208,8 @@ static uint32_t forward(lower_rank *rank, const fr_task *task)
 static void head(lower_rank *rank, const fr_task *task, int32_t i,
                  uint32_t gradient, bool is_added)
 {
+    const lower_blocks *blocks = &rank->blocks[lower_slot(rank, task, i)];
+    bool is_beside = is_added && lower_is_later_run(rank->context);
     uint32_t tokens = load_tokens(rank, task->micro_batch);
     lower_before_use(rank);
     if (rank->context->sharding.is_by_unit)
@@ -193,7 +220,7 @@ static void head(lower_rank *rank, const fr_task *task, int32_t i,
     bind_ends(rank, true, FR_SPACE_WEIGHT, 'r');
     bind_ends(rank, true, FR_SPACE_GRAD, 'm');
     fr_builder_bind(rank->builder, FR_SPACE_IN,
-                    rank->blocks[lower_slot(rank, task, i)].input, 'r');
+                    is_beside ? blocks->stream : blocks->input, 'r');
     fr_builder_bind(rank->builder, FR_SPACE_OUT, gradient,
                     is_added ? 'm' : 'w');
     fr_builder_bind(rank->builder, FR_SPACE_TOKENS, tokens, 'r');

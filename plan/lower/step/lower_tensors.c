@@ -395,7 +395,6 @@ static bool push_ends(lower_rank *rank, const lower_unit *unit)
                        NULL};
     switch (unit->kind) {
     case LOWER_UNIT_TIED:
-        wte.at = rank->is_first ? e->wte : h->head;
         if (!push_tensor(rank, &wte, 0, -1))
             return false;
         rank->tensors.items[rank->tensors.n - 1].is_tied_copy = !rank->is_first;

@@ -60,6 +60,17 @@ static const char *const families[LAYOUT_FAMILIES] = {
     [LAYOUT_VIT] = "{\"model_type\": \"vit\", " SIZES(
         "4", "4") "\"image_size\": 24, \"patch_size\": 4, "
                   "\"num_channels\": 3, \"num_labels\": 5}",
+    [LAYOUT_AUX] = "{\"model_type\": \"mixtral\", " SIZES(
+        "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2, "
+                  "\"output_router_logits\": true, "
+                  "\"router_aux_loss_coef\": 0.3}",
+    [LAYOUT_AUX_BY_SEQUENCE] =
+        "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4") LATENT
+    "\"q_lora_rank\": 24, \"n_group\": 1, "
+    "\"topk_group\": 1, \"aux_loss_alpha\": 0.2}",
+    [LAYOUT_LATER] = "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4") LATENT
+    "\"q_lora_rank\": 24, \"n_group\": 4, "
+    "\"topk_group\": 2, \"num_nextn_predict_layers\": 1}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

@@ -14,7 +14,8 @@ layout_row layout_alone(const layout_row *row)
                         .is_bf16 = row->is_bf16,
                         .dropout = row->dropout,
                         .is_flash = row->dropout > 0,
-                        .micro_batch = 8};
+                        /* Shares of an auxiliary loss are a micro-batch's. */
+                        .micro_batch = row->family == LAYOUT_AUX ? 2 : 8};
 }
 
 fr_job layout_job(const layout_row *row, int64_t n_steps)

@@ -460,6 +460,7 @@ const layout_row layout_rows[] = {
      .offload_frac = 0.5},
 #include "tests/contract/runtime/layout_experts.inc"
 #include "tests/contract/runtime/layout_families.inc"
+#include "tests/contract/runtime/layout_later.inc"
 #include "tests/contract/runtime/layout_offload.inc"
 #include "tests/contract/runtime/layout_precision.inc"
 };

@@ -28,6 +28,9 @@ typedef enum layout_family {
     LAYOUT_BERT,       /* post-norm, both directions, a masked-token head */
     LAYOUT_VIT,        /* images of 32 patches and a first token */
     LAYOUT_BERT_ORDER, /* and a pooler, which tells the order of halves */
+    LAYOUT_AUX,        /* two of six experts, balanced over micro-batches */
+    LAYOUT_AUX_BY_SEQUENCE, /* the same over sequences, by sigmoids */
+    LAYOUT_LATER, /* DeepSeek with a layer that predicts the token after */
     LAYOUT_FAMILIES
 } layout_family;
 

@@ -191,6 +191,13 @@ static void make_experts(fr_rng *rng, fr_model *model)
     model->has_shared_expert_gate = pick(rng, 2);
 }
 
+/* Over sequences, lest it depends on what a micro-batch is. */
+static void make_balanced(fr_model *model)
+{
+    model->router_aux_coef = 0.2;
+    model->is_aux_by_sequence = true;
+}
+
 /* DeepSeek's attention, and its router where there are experts. */
 static void make_latent(fr_model *model)
 {
@@ -249,7 +256,11 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
         make_experts(rng, &out->model);
     if (!is_gpu && (i % 12 == 9 || i % 12 == 1))
         make_latent(&out->model);
+    if (out->model.n_experts > 0 && i % 4 == 3)
+        make_balanced(&out->model);
     out->model.has_pooler = !is_gpu && i % 12 == 11;
+    if (!is_gpu && out->model.is_rope && i % 4 == 1)
+        out->model.n_mtp_layers = 1;
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
@@ -357,10 +368,14 @@ void random_layout_describe(const random_layout *l, char *buf, size_t n_buf)
 
     if (m->n_experts > 0 && n > 0 && (size_t)n + 64 < n_buf)
         n += snprintf(buf + n, n_buf - (size_t)n,
-                      "; %lld experts of %lld, %lld each%s",
+                      "; %lld experts of %lld, %lld each%s%s",
                       (long long)m->n_experts, (long long)m->expert_ffn_hidden,
                       (long long)m->n_experts_per_token,
-                      m->shared_expert_ffn_hidden > 0 ? ", shared" : "");
+                      m->shared_expert_ffn_hidden > 0 ? ", shared" : "",
+                      m->router_aux_coef > 0 ? ", balanced" : "");
+
+    if (m->n_mtp_layers > 0 && n > 0 && (size_t)n + 64 < n_buf)
+        n += snprintf(buf + n, n_buf - (size_t)n, "; predicts later");
 
     for (int64_t r = 0;
          r < fr_plan_world(&l->plan) && n > 0 && (size_t)n + 4 < n_buf; r++)

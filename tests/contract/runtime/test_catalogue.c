@@ -28,7 +28,6 @@ static const struct {
     const char *model, *reason;
 } refused[] = {
     {"alexnet", "a plain list of layers"},
-    {"deepseek-v3", "layers that predict later tokens"},
     {"inception-v3", "a plain list of layers"},
     {"resnet-101", "a plain list of layers"},
     {"resnet-152", "a plain list of layers"},

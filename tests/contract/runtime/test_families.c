@@ -91,6 +91,8 @@ static fr_status prepare(family_run *run, bool is_fused, fr_err *err)
         status = fr_program_check(run->program, NULL, err);
     if (status == FR_OK)
         status = fr_data_open(&job, run->program->model.vocab, &run->data, err);
+    if (status == FR_OK && run->program->model.n_mtp_layers > 0)
+        fr_data_look_ahead(run->data);
     (void)unlink(path);
     return status;
 }
