@@ -11,6 +11,7 @@ static const double usual_repair_s = 24 * 3600;
 static const double usual_days = 90;
 static const int64_t usual_runs = 1000;
 static const double day_s = 86400;
+static const double joule_per_kwh = 3.6e6;
 
 typedef struct making {
     const fr_cli *cli;
@@ -98,6 +99,8 @@ static void make_steps(const making *m)
         m->prediction->breakdown_s[FR_PART_STRAGGLERS] / c->step_s;
     c->input_frac = m->prediction->breakdown_s[FR_PART_DATA] / c->step_s;
     m->out->request.work_s *= c->step_s / step_s;
+    m->out->busy_w = m->prediction->cost.kwh * joule_per_kwh /
+                     (step_s * (double)m->file->job.n_steps);
 }
 
 static void save_best(fr_goodput_case *run)
@@ -310,7 +313,6 @@ void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
                            goodput->waterfall[FR_RUN_IDLE] +
                            goodput->waterfall[FR_RUN_MAINTENANCE];
     /* Spares are paid, and idle. */
-    const double busy_w = fr_cluster_power_w(cluster, setup->n_nodes, 1);
     const double idle_w = fr_cluster_power_w(cluster, setup->n_nodes, 0);
     if (isinf(hours))
         return;
@@ -318,7 +320,7 @@ void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
                  fr_cluster_usd_per_h(cluster, setup->n_nodes, setup->is_spot);
     setup->kwh =
         hours *
-        (busy_w * (1 - waiting) + idle_w * waiting +
+        (out->busy_w * (1 - waiting) + idle_w * waiting +
          idle_w * (double)(n_paid - setup->n_nodes) / (double)setup->n_nodes) /
         1000;
     setup->kgco2e = setup->kwh * cluster->carbon_g_per_kwh / 1000;

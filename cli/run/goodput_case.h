@@ -19,6 +19,7 @@ typedef struct fr_goodput_case {
     fr_goodput_setup setup; /* without the sums */
     fr_spot_spans spans;    /* that conditions borrow */
     fr_speeds speeds;       /* the same */
+    double busy_w;          /* of all nodes while they step; 0: not known */
 } fr_goodput_case;
 
 void fr_goodput_case_release(fr_goodput_case *run);

@@ -12,22 +12,23 @@ static const char *const kinds[] = {
 const fr_names fr_checkpoint_kind_names = FR_NAMES(kinds);
 
 /*
- * Of a node whose storage nobody knows, the geometric mean of three: BLOOM-176B
- * wrote 2.3 TB in 40 s from 48 nodes to GPFS over NVMe, 1.2 GB/s (BigScience,
- * train/tr11-176B-ml/chronicles.md); torchsnapshot 20 GB in 2.68 s from 4
- * nodes to FSx for Lustre, 1.9 GB/s (pytorch/torchsnapshot,
- * benchmarks/ddp/README.md); BigScience's models of 25 to 181 billion
- * parameters, 14 bytes each, on V100, 2.0 GB/s, the median of seven
- * (experiments/gpt2.md).
+ * Of a node whose storage nobody knows, the geometric mean of three, each
+ * less the half second below: BLOOM-176B wrote 2.3 TB in 40 s from 48 nodes to
+ * GPFS over NVMe, 1.2 GB/s (BigScience, train/tr11-176B-ml/chronicles.md);
+ * torchsnapshot 20 GB in 2.68 s from 4 nodes to FSx for Lustre, 2.3 GB/s
+ * (pytorch/torchsnapshot, benchmarks/ddp/README.md); BigScience's models of 25
+ * to 181 billion parameters, 14 bytes each, on V100, 2.1 GB/s, the median of
+ * seven (experiments/gpt2.md).
  */
-static const double usual_node_Bps = 1.65e9;
+static const double usual_node_Bps = 1.80e9;
 /*
- * What a framework takes before training goes on, beside the copy: planning
- * and waiting for all ranks.  Half a second of PyTorch's DCP with 0.2 GB of a
- * GPU (Llama 3 8B, 512 H100; pytorch.org forum, 2024-10) and of DLRover's
- * Flash Checkpoint with some (docs/blogs/megatron_flash_checkpoint.md).
+ * What a framework takes for any checkpoint, beside copying or writing it:
+ * planning and waiting for all ranks.  Half a second of PyTorch's DCP with 0.2
+ * GB of a GPU (Llama 3 8B, 512 H100; pytorch.org forum, 2024-10) and of
+ * DLRover's Flash Checkpoint with some
+ * (docs/blogs/megatron_flash_checkpoint.md).
  */
-static const double snapshot_s = 0.5;
+static const double framework_s = 0.5;
 /* PCIe 3.0 x 16, where the link to the host is not known. */
 static const double usual_host_link_Bps = 12e9;
 
@@ -72,20 +73,20 @@ fr_checkpoint_cost fr_checkpoint_price(uint64_t state_bytes,
     cost.read_Bps = rate_of(rates->read_Bps, node->storage_read_Bps, n_nodes,
                             &cost.is_read_assumed);
     cost.load_s = bytes / cost.read_Bps;
-    const double kept_s = copy_s + (is_gpu ? snapshot_s : 0);
+    const double fixed_s = is_gpu ? framework_s : 0;
     switch (kind) {
     case FR_CHECKPOINT_ASYNC:
-        cost.blocked_s = kept_s;
+        cost.blocked_s = copy_s + fixed_s;
         cost.drain_s = bytes / cost.write_Bps;
         break;
     case FR_CHECKPOINT_MEMORY:
-        cost.blocked_s = kept_s;
+        cost.blocked_s = copy_s + fixed_s;
         if (n_nodes > 1)
             cost.drain_s = on_node / fr_cluster_nic_Bps(cluster, 0);
         cost.load_s = copy_s + cost.drain_s;
         break;
     default:
-        cost.blocked_s = bytes / cost.write_Bps;
+        cost.blocked_s = bytes / cost.write_Bps + fixed_s;
         break;
     }
     return cost;

@@ -195,6 +195,18 @@ static fr_status predict_rates(const fr_replay_context *context,
     return FR_OK;
 }
 
+/* The share of the step in which the devices compute; all of it where the parts
+ * are not known. */
+static double load_of(const fr_prediction *prediction)
+{
+    const double busy_s = prediction->breakdown_s[FR_PART_COMPUTE] +
+                          prediction->breakdown_s[FR_PART_OPTIMIZER];
+
+    return busy_s > 0 && busy_s < prediction->step_s
+               ? busy_s / prediction->step_s
+               : 1;
+}
+
 static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
@@ -203,7 +215,8 @@ static void predict_cost(const fr_replay_context *context, fr_prediction *out)
     double hours = out->step_s * (double)layout->program->job.n_steps / 3600;
     out->cost.usd_per_hour = fr_cluster_usd_per_h(cluster, n_nodes, false);
     out->cost.usd_total = out->cost.usd_per_hour * hours;
-    out->cost.kwh = fr_cluster_power_w(cluster, n_nodes, 1.0) * hours / 1000;
+    out->cost.kwh =
+        fr_cluster_power_w(cluster, n_nodes, load_of(out)) * hours / 1000;
 }
 
 /* The parts of the step, of a program that has all rounds that were replayed.

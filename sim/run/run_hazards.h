@@ -7,14 +7,14 @@
  * 2407.21783, section 3.3.4).  Of them 78 % were hardware, which takes a node
  * away, and 7 were hangs, found by NCCL's watchdog (table 5), whose time-out
  * is ten minutes (PyTorch, torch/distributed/constants.py,
- * default_pg_nccl_timeout).  Starting a job of a thousand GPUs again takes ten
- * minutes, without the checkpoint (DLRover,
- * docs/blogs/stabilize_llm_training_cn.md).  Spot nodes were away for 0.8 to
- * 1.1 hours at a time in the zones that have them mostly (V100 of AWS
- * us-west-2, SkyPilot's traces of February 2023), and go together: nodes lost
- * in one event, of those asked for, are 0.06 (p3 and g4dn, Bamboo's traces,
- * NSDI 2023) to 1.05 (those that came back meanwhile count again; six traces
- * of SkyPilot, NSDI 2024), 0.85 in the middle of eight.
+ * default_pg_nccl_timeout).  Processes start on nodes that the job has; its
+ * first start waits five minutes for the scheduler, images and packages (a job
+ * of a thousand GPUs; DLRover, docs/blogs/stabilize_llm_training_cn.md).  Spot
+ * nodes were away for 0.8 to 1.1 hours at a time in the zones that have them
+ * mostly (V100 of AWS us-west-2, SkyPilot's traces of February 2023), and go
+ * together: nodes lost in one event, of those asked for, are 0.06 (p3 and g4dn,
+ * Bamboo's traces, NSDI 2023) to 1.05 (those that came back meanwhile count
+ * again; six traces of SkyPilot, NSDI 2024), 0.85 in the middle of eight.
  */
 #ifndef FR_SIM_RUN_RUN_HAZARDS_H
 #define FR_SIM_RUN_RUN_HAZARDS_H

@@ -53,20 +53,25 @@
     .n_nics = (n), .nic_Bps = (gbitps) * GBITPS, .nic_kind = (kind),           \
     .nic_latency_s = CLOUD_LATENCY_S
 /*
- * What hosts, NICs, fans and switches inside a node draw at most: the maximum
- * of the system, less that of its GPUs.  DGX-2: 10 kW (NVIDIA at GTC 2018, in
+ * What hosts, NICs, fans and switches inside a node draw at work: what the
+ * system does, less its GPUs.  Power supplies are made for more: of 8 H100
+ * whose system may draw 10.2 kW, 76 % were measured under heavy training
+ * (Newkirk et al., arXiv 2506.14551, 2025), which is taken for all that are
+ * cooled by air. The maxima: DGX-2: 10 kW (NVIDIA at GTC 2018, in
  * datacenterdynamics.com).  DGX A100: 6.5 kW (user guide, May 2020).  DGX H100
- * and H200: 10.2 kW (user guide).  DGX B200 14.3 kW, DGX B300 14.5 kW (NVIDIA's
- * deployment guides).  GB200 NVL72: 120 kW (NVIDIA, GTC 2024).  GB300 NVL72:
- * 132 kW (Supermicro's rack: eight power shelves of 33 kW, 132 to 140 kW in
- * operation).  Clouds and others do not say it: theirs is that of NVIDIA's
- * system of the same board.  Of DGX-1 no document was at hand: unknown, 0.
+ * and H200: 10.2 kW (user guide).  DGX B200 14.3 kW, DGX B300 14.5 kW
+ * (NVIDIA's deployment guides).  GB200 NVL72: 120 kW (NVIDIA, GTC 2024).
+ * GB300 NVL72: 132 kW (Supermicro's rack: eight power shelves of 33 kW, 132 to
+ * 140 kW in operation).  Clouds and others do not say it: theirs is that of
+ * NVIDIA's system of the same board.  Of DGX-1 no document was at hand:
+ * unknown, 0.
  */
-#define DGX_2_POWER (10000 - 16 * 350)
-#define DGX_A100_POWER (6500 - 8 * 400)
-#define DGX_H100_POWER (10200 - 8 * 700)
-#define DGX_B200_POWER (14300 - 8 * 1000)
-#define DGX_B300_POWER (14500 - 8 * 1100)
+#define AT_WORK(most_w) (0.76 * (most_w))
+#define DGX_2_POWER (AT_WORK(10000) - 16 * 350)
+#define DGX_A100_POWER (AT_WORK(6500) - 8 * 400)
+#define DGX_H100_POWER (AT_WORK(10200) - 8 * 700)
+#define DGX_B200_POWER (AT_WORK(14300) - 8 * 1000)
+#define DGX_B300_POWER (AT_WORK(14500) - 8 * 1100)
 #define GB200_NVL72_POWER (120000 - 72 * 1200)
 #define GB300_NVL72_POWER (132000 - 72 * 1400)
 

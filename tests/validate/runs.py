@@ -25,7 +25,10 @@ def predict(arguments):
     if done.returncode != 0:
         sys.exit(f"goodput {' '.join(arguments)}: {done.stderr.strip()}")
     answer = json.loads(done.stdout)
-    return {**answer["conditions"], **answer}
+    conditions = answer["conditions"]
+    hours = 24 * (answer["finish_days"]["mean"] or float("inf"))
+    node_kw = (answer["kwh"] or 0) / hours / conditions["nodes"]
+    return {"node_kw": node_kw, **conditions, **answer}
 
 
 def model_of(text, folder):
