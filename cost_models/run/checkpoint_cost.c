@@ -73,7 +73,7 @@ fr_checkpoint_cost fr_checkpoint_price(uint64_t state_bytes,
     cost.read_Bps = rate_of(rates->read_Bps, node->storage_read_Bps, n_nodes,
                             &cost.is_read_assumed);
     cost.load_s = bytes / cost.read_Bps;
-    const double fixed_s = is_gpu ? framework_s : 0;
+    const double fixed_s = is_gpu && state_bytes > 0 ? framework_s : 0;
     switch (kind) {
     case FR_CHECKPOINT_ASYNC:
         cost.blocked_s = copy_s + fixed_s;
