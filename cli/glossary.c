@@ -174,7 +174,7 @@ const fr_term fr_glossary[] = {
      "has\n"
      "fewer to fill its bubble.",
      "--micro-batch, help global-batch"},
-    {"nvls", "nvlink sharp,sharp",
+    {"nvls", "nvlink sharp",
      "The NVLink switch adds what its GPUs send (Hopper and later): an "
      "all-reduce\n"
      "moves little more than half of the bytes of a ring through each GPU's "
@@ -247,6 +247,13 @@ const fr_term fr_glossary[] = {
      "and\n"
      "all-gather.",
      "--sequence-parallel, help tensor-parallel"},
+    {"sharp", "in-network reduction,collnet",
+     "The switches of the network add what nodes send (NVIDIA's SHARP; "
+     "<fabric\n"
+     "sharp=\"yes\">): an all-reduce takes one way up and down, whatever the "
+     "number of\n"
+     "nodes.  NCCL takes it with NCCL_COLLNET_ENABLE=1.",
+     "--collective, forerun collective"},
     {"straggler", "stragglers",
      "A rank that is slower than the others.  In synchronous training all wait "
      "for\n"

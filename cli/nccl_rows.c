@@ -170,6 +170,11 @@ static fr_status check(const fr_plan *plan, const fr_cluster *cluster,
                        "the plan leaves algorithm, protocol and channels to "
                        "NCCL; give --collective, --nccl-protocol or "
                        "--nccl-channels");
+    if (plan->collective == FR_COLLECTIVE_SHARP)
+        return fr_fail(err, FR_INPUT,
+                       "NCCL takes sharp by NCCL_COLLNET_ENABLE=1 and its "
+                       "plugin of the network, not by rows of a tuner; "
+                       "exports of launchers set it");
     if (!is_in_nccl(plan->collective))
         return fr_fail(err, FR_INPUT,
                        "NCCL has no %s; choose collective ring, double-tree, "

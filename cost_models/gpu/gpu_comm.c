@@ -197,7 +197,21 @@ static bool can_be_told(const fr_gpu_comm_model *comm, int kind)
         return true;
     if (entry->nccl == FR_NCCL_NVLS)
         return comm->worst.has_switch_sum;
+    if (entry->nccl == FR_NCCL_SHARP)
+        return comm->worst.has_net_sum;
     return entry->nccl != FR_NCCL_NO_ALGORITHM && !entry->is_internal;
+}
+
+static const char *reason_against(fr_collective_kind kind)
+{
+    switch (fr_collective_nccl(kind)) {
+    case FR_NCCL_NVLS:
+        return "no NVLink switch between them adds";
+    case FR_NCCL_SHARP:
+        return "its <fabric> does not say sharp=\"yes\"";
+    default:
+        return "NCCL does not do it";
+    }
 }
 
 fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
@@ -216,10 +230,7 @@ fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
     return fr_fail(err, FR_INPUT,
                    "the GPUs of '%s' have no %s: %s; choose collective %s",
                    comm->cluster->name, fr_name_of(&fr_collective_names, kind),
-                   fr_collective_nccl(kind) == FR_NCCL_NVLS
-                       ? "no NVLink switch between them adds"
-                       : "NCCL does not do it",
-                   choices);
+                   reason_against(kind), choices);
 }
 
 static fr_status choose(const fr_gpu_comm_model *comm,

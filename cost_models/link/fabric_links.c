@@ -132,6 +132,7 @@ static void set_network(const fr_cluster *cluster, const fr_node_type *node,
             out->nic_Bps = out->net_node_Bps;
         }
     }
+    out->has_net_sum = cluster->fabric.has_sharp;
     out->net_extra_s = fmax(0.0, latency_s - infiniband_s);
     out->is_ordered_net =
         nics[node->nic_kind].is_ordered && latency_s < ordered_s;
@@ -175,6 +176,7 @@ fr_gpu_fabric fr_gpu_fabric_worse(const fr_gpu_fabric *a,
     if (b->kind < out.kind) /* from shared memory up to a switch */
         out.kind = b->kind;
     out.has_switch_sum = a->has_switch_sum && b->has_switch_sum;
+    out.has_net_sum = a->has_net_sum && b->has_net_sum;
     out.is_known = a->is_known && b->is_known;
     out.is_known_net = a->is_known_net && b->is_known_net;
     out.is_ordered_net = a->is_ordered_net && b->is_ordered_net;

@@ -38,6 +38,7 @@ typedef struct fr_gpu_fabric {
     const fr_gpu_link_rates *links; /* borrowed: of the generation */
     fr_intra_kind kind;
     bool has_switch_sum; /* NVLink SHARP: the switch adds */
+    bool has_net_sum;    /* SHARP: the switches of the network add */
     bool is_known;       /* collectives on this kind of link were measured */
     bool is_known_net;   /* and on this kind of network */
     bool is_ordered_net; /* the network keeps the order of 128-byte writes, as

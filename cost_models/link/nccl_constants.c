@@ -18,6 +18,10 @@ const double fr_nccl_tree_hop_s[][FR_NCCL_PROTOCOL_N] = {
 
 const double fr_nccl_nvls_s = 25e-6;
 const double fr_nccl_nvls_tree_hop_s = 20.9e-6;
+const double fr_nccl_nvls_net_s = 18e-6;
+const double fr_nccl_collnet_hop_s = 3.7e-6;
+const double fr_nccl_collnet_member_s = 0.4e-6;
+const double fr_nccl_collnet_net_s = 31e-6;
 const double fr_nccl_pat_base_s = 8e-6;
 const double fr_nccl_pat_hop_s = 4e-6; /* 14 us / 3.5 */
 const double fr_nccl_pat_rank_s = 2.8e-6;

@@ -31,6 +31,10 @@ extern const double fr_nccl_ring_hop_s[FR_NCCL_WIRE_N][FR_NCCL_PROTOCOL_N];
 extern const double fr_nccl_tree_hop_s[FR_NCCL_WIRE_N][FR_NCCL_PROTOCOL_N];
 extern const double fr_nccl_nvls_s;          /* one node */
 extern const double fr_nccl_nvls_tree_hop_s; /* per level between nodes */
+extern const double fr_nccl_nvls_net_s; /* up to SHARP's switches and down */
+/* CollNet: a step inside the node, one more member there, the network. */
+extern const double fr_nccl_collnet_hop_s, fr_nccl_collnet_member_s,
+    fr_nccl_collnet_net_s;
 extern const double fr_nccl_pat_base_s, fr_nccl_pat_hop_s, fr_nccl_pat_rank_s;
 extern const double fr_nccl_tree_share; /* of the ring's rate */
 extern const double fr_nccl_pat_share;

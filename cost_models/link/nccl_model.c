@@ -253,23 +253,38 @@ static fr_nccl_time pat_time(const question *q)
 
 /* ---- NVLS --------------------------------------------------------------- */
 
+/* Does the switch of a node add, or hand to all, of this operation? */
+static bool has_switch(const question *q)
+{
+    return q->fabric->has_switch_sum && q->op != FR_OP_BROADCAST &&
+           ring_fits(q);
+}
+
 static bool nvls_fits(const question *q)
 {
-    return q->fabric->has_switch_sum && is_reduction(q->op) &&
-           (q->n_nodes > 1.0 ? q->k > 1.0 : q->n > 2.0);
+    if (q->n_nodes > 1.0)
+        return has_switch(q) && is_reduction(q->op) && q->k > 1.0;
+    return has_switch(q) && q->n > 2.0;
 }
 
 /*
- * Every member's data go up to the switch, the sum of its own k-th comes down
- * and goes up again, and all of the result comes down: (1 + 1/k) payloads in
- * each direction, at NCCL's efficiency.
+ * Payloads through a port in each direction.  All-reduce: every member's data
+ * go up to the switch, the sum of its own k-th comes down and goes up again,
+ * and all of the result comes down.  Halves: all goes one way, which the tuner
+ * takes to fill (k - 1) / k of the rate.
  */
+static double nvls_passes(const question *q)
+{
+    return is_reduction(q->op) ? 1.0 + 1.0 / q->k : q->k / (q->k - 1.0);
+}
+
+/* Inside a node, or between, by trees; at NCCL's efficiency. */
 static fr_nccl_time nvls_time(const question *q)
 {
     double share = q->fabric->links->nvls_share;
-    double port_bytes = q->bytes * (1.0 + 1.0 / q->k);
+    double passes = nvls_passes(q), port_bytes = q->bytes * passes;
     double loop_bytes = fmin(q->bytes, q->n * fr_nccl_nvls_loop_bytes);
-    double s_per_byte = (1.0 + 1.0 / q->k) / (q->links->port_Bps * share);
+    double s_per_byte = passes / (q->links->port_Bps * share);
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s = q->fit->launch_s + fr_nccl_nvls_s,
@@ -395,6 +410,58 @@ static fr_nccl_time hierarchy_time(const question *q)
     return time;
 }
 
+/* ---- SHARP --------------------------------------------------------------- */
+
+/* Halves between nodes need a NIC for each member. */
+static bool sharp_fits(const question *q)
+{
+    return q->fabric->has_net_sum && q->n_nodes > 1.0 && ring_fits(q) &&
+           q->op != FR_OP_BROADCAST &&
+           (is_reduction(q->op) || (double)q->fabric->n_nics >= q->k);
+}
+
+/* What happens inside the nodes meanwhile: the switch adds, or members do. */
+static fr_nccl_time sharp_inside(const question *q)
+{
+    fr_group_links links = *q->links;
+    question node = *q;
+    fr_nccl_time time = {0};
+
+    links.n_nodes = 1;
+    node.links = &links;
+    node.n = q->k;
+    node.n_nodes = 1.0;
+    if (q->k <= 1.0) {
+        time.latency_s = q->fit->launch_s + fr_nccl_collnet_net_s;
+        return time;
+    }
+    if (has_switch(q)) {
+        time = nvls_time(&node);
+        time.latency_s += fr_nccl_nvls_net_s;
+        return time;
+    }
+    time = half_inside(q);
+    time.work_s *= is_reduction(q->op) ? 2.0 : 1.0;
+    time.port_bytes *= is_reduction(q->op) ? 2.0 : 1.0;
+    time.latency_s = q->fit->launch_s +
+                     2.0 * (fr_nccl_collnet_hop_s +
+                            (q->k - 1.0) * fr_nccl_collnet_member_s) +
+                     fr_nccl_collnet_net_s;
+    return time;
+}
+
+static fr_nccl_time sharp_time(const question *q)
+{
+    fr_nccl_time time = sharp_inside(q);
+    double net = is_reduction(q->op) ? ring_passes(q) : 1.0;
+
+    time.protocol = protocol_names[FR_NCCL_SIMPLE];
+    time.latency_s += extra_s(q, FR_NCCL_SIMPLE);
+    time.work_s = fmax(time.work_s, q->bytes * net / q->links->net_Bps);
+    time.net_bytes = net * q->bytes / q->k;
+    return time;
+}
+
 /* ---- the choice --------------------------------------------------------- */
 
 static const nccl_algorithm algorithms[] = {
@@ -402,6 +469,7 @@ static const nccl_algorithm algorithms[] = {
     {"tree", FR_NCCL_TREE, false, true, tree_fits, tree_time},
     {"PAT", FR_NCCL_NO_ALGORITHM, true, true, pat_fits, pat_time},
     {"NVLS", FR_NCCL_NVLS, true, true, nvls_fits, nvls_time},
+    {"SHARP", FR_NCCL_SHARP, true, false, sharp_fits, sharp_time},
     {"pairs", FR_NCCL_PAIRS, true, true, pairs_fit, pairs_time},
     {"hierarchical", FR_NCCL_HIERARCHY, false, false, hierarchy_fits,
      hierarchy_time},

@@ -11,8 +11,12 @@
  *   tree       2 S through ports and (from 3 nodes on) NICs, 2 log2 n_nodes
  *              steps between nodes (double binary tree, as NCCL's)
  *   PAT        gather and scatter with one member per node in log2 steps
- *   NVLS       the switch adds: S (1 + 1/n) through each port
+ *   NVLS       the switch adds: S (1 + 1/n) through each port, S n/(n-1) for
+ *              the halves (as the tuner has it)
  *   NVLS tree  NVLS inside the nodes, a double tree per rail between them
+ *   SHARP      (when asked for, where the network's switches add) NVLS or
+ *              halves of a ring inside the nodes; the tuner gives the NICs a
+ *              ring's c S for an all-reduce, and S for its halves
  *   pairs      all-to-all, point to point, and all to the next one
  *   hierarchy  (when asked for) scatter in the node, ring between, gather
  */

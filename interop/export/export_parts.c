@@ -100,6 +100,8 @@ int fr_export_environment(const fr_export_request *request,
     int n = 0;
     if (algorithm != NULL)
         add(&out[n++], "NCCL_ALGO", algorithm);
+    if (plan->collective == FR_COLLECTIVE_SHARP)
+        add(&out[n++], "NCCL_COLLNET_ENABLE", "1");
     if (protocol != NULL)
         add(&out[n++], "NCCL_PROTO", protocol);
     if (plan->n_channels > 0) {

@@ -49,6 +49,7 @@ typedef enum fr_nccl_algorithm {
     FR_NCCL_RING,
     FR_NCCL_TREE,
     FR_NCCL_NVLS,
+    FR_NCCL_SHARP,
     FR_NCCL_PAIRS,
     FR_NCCL_HIERARCHY
 } fr_nccl_algorithm;

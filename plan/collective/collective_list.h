@@ -18,6 +18,7 @@
     ROW(DOUBLE_TREE, double_tree)                                              \
     ROW(HIERARCHICAL, hierarchical)                                            \
     ROW(NVLS, nvls)                                                            \
+    ROW(SHARP, sharp)                                                          \
     ROW(PAIRWISE, pairwise)                                                    \
     ROW(PARAMETER_SERVER, server)                                              \
     ROW(SHIFT, shift)

@@ -14,7 +14,7 @@ typedef struct fr_transfer {
     uint32_t phase;    /* a member enters phase p+1 when its p-th is done */
     uint32_t src, dst; /* positions in the group; data move src -> dst.
                           n_group itself: the switch, whose working buffer
-                          begins as the neutral element (NVLS) */
+                          begins as the neutral element */
     uint64_t src_first, dst_first; /* elements, in the source's and the
                                       destination's working buffer */
     uint64_t n;                    /* elements */

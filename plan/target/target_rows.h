@@ -66,8 +66,10 @@ extern const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N];
 #define FR_TARGET_FIELDS_OF_NCCL                                               \
     [FR_PLAN_COLLECTIVE] = FR_WRITTEN_ONLY(                                    \
         FR_IS(FR_COLLECTIVE_AUTO) | FR_IS(FR_COLLECTIVE_RING) |                \
-            FR_IS(FR_COLLECTIVE_DOUBLE_TREE) | FR_IS(FR_COLLECTIVE_NVLS),      \
-        "NCCL_ALGO", "NCCL has ring, double-tree and nvls"),                   \
+            FR_IS(FR_COLLECTIVE_DOUBLE_TREE) | FR_IS(FR_COLLECTIVE_NVLS) |     \
+            FR_IS(FR_COLLECTIVE_SHARP),                                        \
+        "NCCL_ALGO, NCCL_COLLNET_ENABLE",                                      \
+        "NCCL has ring, double-tree, nvls and sharp"),                         \
     [FR_PLAN_NCCL_PROTOCOL] = FR_WRITTEN("NCCL_PROTO"),                        \
     [FR_PLAN_NCCL_CHANNELS] = FR_WRITTEN("NCCL_MIN_CTAS, NCCL_MAX_CTAS"),      \
     [FR_PLAN_SERVER_PLACE] = FR_REFUSED("it has no parameter servers"),        \

@@ -31,6 +31,9 @@
 #define PLAIN .quantity = FR_QUANTITY_N
 #define REQUIRED .is_required = true
 #define ALWAYS .is_always_written = true
+#define OF_SWITCHES                                                            \
+    .fabrics = 1u << FR_FABRIC_SWITCH | 1u << FR_FABRIC_FAT_TREE |             \
+               1u << FR_FABRIC_RAIL | 1u << FR_FABRIC_LINKS
 #define OF_ROUTERS .fabrics = 1u << FR_FABRIC_DRAGONFLY
 #define OF_BOTH .fabrics = 1u << FR_FABRIC_TORUS | 1u << FR_FABRIC_DRAGONFLY
 
@@ -114,6 +117,7 @@ static const fr_element elements[] = {
                              {AT("count", fr_node_group, n_nodes), ALWAYS}}},
     {"fabric",
      {{ONE_OF("kind", fr_fabric_kinds), REQUIRED},
+      {ONE_OF("sharp", switches), OF_SWITCHES},
       {REFERENCE("dims"), REQUIRED, .form = FR_FORM_DIMS,
        .fabrics = 1u << FR_FABRIC_TORUS},
       {AT("groups", fr_fabric, n_groups), REQUIRED, ALWAYS, OF_ROUTERS},

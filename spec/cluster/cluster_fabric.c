@@ -339,6 +339,7 @@ fr_status fr_cluster_read_fabric(const fr_xml_node *root, fr_cluster *cluster,
         return FR_SKIPPED; /* the check of the values says so */
     fabric->kind = (fr_fabric_kind)fr_name_find(&fr_fabric_kinds, kind);
     FR_TRY(check_foreign(node, fabric, err));
+    FR_TRY(fr_xml_maybe_bool(node, "sharp", &fabric->has_sharp, err));
     FR_TRY(check_nics(node, cluster, err));
     switch (fabric->kind) {
     case FR_FABRIC_FAT_TREE:

@@ -49,6 +49,7 @@ typedef struct fr_fabric_switch {
 
 typedef struct fr_fabric {
     fr_fabric_kind kind;
+    bool has_sharp;   /* its switches add what is reduced (NVIDIA's SHARP) */
     int32_t n_levels; /* FAT_TREE, RAIL */
     fr_fabric_level levels[FR_CLUSTER_LEVELS];
     int32_t n_dims; /* TORUS */

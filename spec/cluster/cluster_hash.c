@@ -87,6 +87,8 @@ static uint64_t hash_fabric(const fr_fabric *fabric, uint64_t h)
     const double rates[] = {fabric->link_Bps, fabric->link_latency_s,
                             fabric->global_Bps, fabric->global_latency_s};
     h = hash_i64(fabric->kind, h);
+    if (fabric->has_sharp)
+        h = hash_i64('s', h);
     for (int32_t i = 0; i < fabric->n_levels; i++) {
         h = hash_i64(fabric->levels[i].n_down, h);
         h = hash_double(fabric->levels[i].oversubscription, h);

@@ -287,6 +287,8 @@ static void put_fabric(fr_buffer *out, const fr_cluster *cluster)
     bool has_children = fabric->n_levels > 0 || fabric->kind == FR_FABRIC_LINKS;
     fr_buffer_puts(out, "  <fabric");
     put_text(out, "kind", fr_fabric_kind_name(fabric->kind));
+    if (fabric->has_sharp)
+        put_text(out, "sharp", "yes");
     for (int32_t i = 0; i < fabric->n_dims; i++)
         fr_buffer_printf(out, "%s%lld", i > 0 ? "x" : " dims=\"",
                          (long long)fabric->dims[i]);

@@ -289,6 +289,10 @@ static void read_nccl(const fr_megatron_flags *flags, fr_plan *plan)
         plan->collective = FR_COLLECTIVE_DOUBLE_TREE;
     else if (strcmp(word, "NVLS") == 0)
         plan->collective = FR_COLLECTIVE_NVLS;
+    v = fr_shell_find(&flags->shell, "NCCL_COLLNET_ENABLE");
+    if (v != NULL && v->words.n == 1 &&
+        strcmp(v->words.items[0].text, "1") == 0)
+        plan->collective = FR_COLLECTIVE_SHARP;
     v = fr_shell_find(&flags->shell, "NCCL_PROTO");
     word = v != NULL && v->words.n == 1 ? v->words.items[0].text : "";
     int protocol = fr_text_find(word, protocols, FR_LENGTH(protocols));

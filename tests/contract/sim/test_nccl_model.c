@@ -157,13 +157,19 @@ static double busbw(const fr_cost_model *model, fr_op op,
     return factor * n_bytes / predict(model, op, kind, n_bytes, scope);
 }
 
+/* Twelve nodes whose InfiniBand switches add. */
+static const char h100_sharp[] =
+    "<cluster name=\"sharp\"><group id=\"n\" node-type=\"dgx-h100\" "
+    "count=\"12\"/><fabric kind=\"switch\" sharp=\"yes\"/></cluster>";
+
 /*
  * Peaks that were published besides: none of them was fitted to.  The sizes
  * of groups inside a node: Stas Bekman, Machine Learning Engineering,
  * network/README.md; H100: NVIDIA in nccl-tests issues 212 (ring 370, NVLS
  * 480 GB/s) and nccl issue 2409 (two nodes with 8 x 400 Gb/s: 470); NDR ports:
  * 46 to 48 GB/s each under a ring (nccl-tests issue 290); four HDR ports on
- * three A100 nodes: 96 GB/s at best (nccl-tests issue 119).
+ * three A100 nodes: 96 GB/s at best (nccl-tests issue 119); SHARP on 96 H100:
+ * coreweave/nccl-tests, README.md.
  */
 static const struct {
     const char *cluster;
@@ -192,6 +198,12 @@ static const struct {
      470,
      .1},
     {"dgx-h100:4", FR_OP_ALL_GATHER, FR_COLLECTIVE_RING, {4, 4, 1, 0}, 47, .1},
+    {h100_sharp,
+     FR_OP_ALL_REDUCE,
+     FR_COLLECTIVE_SHARP,
+     {96, 12, 8, 0},
+     386.6,
+     .1},
     {hdr_4, FR_OP_ALL_REDUCE, FR_COLLECTIVE_AUTO, {24, 3, 8, 0}, 96, .1},
     {"mi300x-8:1",
      FR_OP_ALL_REDUCE,
