@@ -121,6 +121,9 @@ static void judge_step(const fr_case *row, fr_case_setup *setup)
     why[0] = '\0';
     if (setup->measured_s <= 0)
         snprintf(why, n, "no step time, throughput or known formula");
+    else if (fr_case_find_switch(row->field[FR_CASE_OTHER_OPTS],
+                                 "deterministic") == 1)
+        snprintf(why, n, "deterministic mode, whose kernels have no price");
     else if (row->has_grade && letter != 'A' && letter != 'B')
         snprintf(why, n, "grade %.20s", *grade != '\0' ? grade : "is empty");
     else if (row->has_config_complete && strncasecmp(complete, "full", 4) != 0)

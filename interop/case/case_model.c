@@ -88,6 +88,12 @@ static const struct {
     {"lora", "adapters"},
     {"peft", "adapters"},
 };
+static const struct {
+    const char *word, *what;
+} refused_options[] = {
+    {"muon", "the optimizer Muon"},
+    {"teacher", "a teacher beside it"},
+};
 
 /*
  * Does the name have this word?  Separators are passed over ("GPT OSS" has
@@ -126,6 +132,13 @@ static fr_status refuse(const fr_case *row, fr_err *err)
                            "simulated",
                            row->file, row->line, row->field[FR_CASE_MODEL],
                            refused[i].what);
+    for (size_t i = 0; i < FR_LENGTH(refused_options); i++)
+        if (has_word(row->field[FR_CASE_OTHER_OPTS], refused_options[i].word))
+            return fr_fail(err, FR_INPUT,
+                           "%s:%d: model '%.60s' is trained with %s, which is "
+                           "not simulated",
+                           row->file, row->line, row->field[FR_CASE_MODEL],
+                           refused_options[i].what);
     return FR_OK;
 }
 
@@ -188,12 +201,52 @@ static int64_t count_of(const char *text, const char *word, int64_t other)
     return at < end ? strtoll(at, NULL, 10) : other;
 }
 
+/* Words of the column that say something else than the family; a word that has
+ * another in it comes behind that. */
+static void apply_arch_words(const char *arch, fr_model *model)
+{
+    const struct {
+        const char *word;
+        bool *member, is;
+    } words[] = {
+        {"rope", &model->is_rope, true},
+        {"learnedpositions", &model->is_rope, false},
+        {"rmsnorm", &model->is_rms_norm, true},
+        {"layernorm", &model->is_rms_norm, false},
+        {"tied", &model->is_tied, true},
+        {"untied", &model->is_tied, false},
+        {"qknorm", &model->has_qk_norm, true},
+        {"biases", &model->has_qkv_bias, true},
+        {"biases", &model->has_out_bias, true},
+        {"biases", &model->has_mlp_bias, true},
+        {"nobiases", &model->has_qkv_bias, false},
+        {"nobiases", &model->has_out_bias, false},
+        {"nobiases", &model->has_mlp_bias, false},
+    };
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
+        if (has_word(arch, words[i].word))
+            *words[i].member = words[i].is;
+    if (has_word(arch, "squaredrelu") && !model->is_gated_mlp)
+        model->activation = FR_ACTIVATION_RELU;
+}
+
 /* What the column says of a model whose family does not: "moe, MLA, 1 dense
- * first, 1 MTP".  Ranks of MLA are DeepSeek V3's. */
+ * first, 1 MTP".  Ranks and widths of MLA are DeepSeek V3's unless they are
+ * said as Megatron's options: "192 q-rank, 16 v-head-dim". */
 static void apply_arch(const char *arch, fr_model *model)
 {
-    if (has_word(arch, "mla"))
-        apply_latent(512, 1536, model);
+    apply_arch_words(arch, model);
+    model->head_dim = count_of(arch, "kv-channels", model->head_dim);
+    if (has_word(arch, "mla")) {
+        apply_latent(count_of(arch, "kv-rank", 512),
+                     count_of(arch, "q-rank", 1536), model);
+        model->qk_nope_head_dim =
+            count_of(arch, "qk-head-dim", model->qk_nope_head_dim);
+        model->qk_rope_head_dim =
+            count_of(arch, "qk-pos-emb-head-dim", model->qk_rope_head_dim);
+        model->v_head_dim = count_of(arch, "v-head-dim", model->v_head_dim);
+        model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+    }
     if (model->n_experts == 0)
         return;
     model->first_dense_layers =
@@ -266,7 +319,7 @@ static fr_status read_vocab(const fr_case *row, const family *f,
 static fr_status read_experts(const fr_case *row, int64_t default_ffn,
                               fr_model *model, fr_err *err)
 {
-    int64_t n_shared = 0;
+    double n_shared = 0; /* as wide as so many of the others */
     FR_TRY(fr_case_count(row, FR_CASE_EXPERTS, 0, &model->n_experts, err));
     if (model->n_experts == 0)
         return FR_OK;
@@ -278,13 +331,15 @@ static fr_status read_experts(const fr_case *row, int64_t default_ffn,
         fr_case_count(row, FR_CASE_TOPK, 1, &model->n_experts_per_token, err));
     FR_TRY(
         fr_case_count(row, FR_CASE_MOE_FFN, 1, &model->expert_ffn_hidden, err));
-    FR_TRY(fr_case_count(row, FR_CASE_SHARED_EXPERTS, 0, &n_shared, err));
-    if (n_shared > 1024 || model->expert_ffn_hidden > 1 << 28)
+    FR_TRY(fr_case_real(row, FR_CASE_SHARED_EXPERTS, &n_shared, err));
+    if (!(n_shared >= 0 && n_shared <= 1024) ||
+        model->expert_ffn_hidden > 1 << 28)
         return fr_fail(err, FR_INPUT,
                        "%s:%d: shared_experts or moe_ffn is too "
                        "large",
                        row->file, row->line);
-    model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
+    model->shared_expert_ffn_hidden =
+        (int64_t)(n_shared * (double)model->expert_ffn_hidden);
     return FR_OK;
 }
 

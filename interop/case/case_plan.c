@@ -155,6 +155,38 @@ static void split_layers(const fr_case_setup *setup, fr_plan *plan)
         plan->layer_split[0]--;
 }
 
+/* "layer_split=4,4,2": layers of each stage, in the model's order. */
+static fr_status read_split(const fr_case *row, fr_case_setup *setup,
+                            fr_err *err)
+{
+    static const char name[] = "layer_split=";
+    fr_plan *plan = &setup->plan;
+    const char *at = strcasestr(row->field[FR_CASE_OTHER_OPTS], name);
+    int64_t sum = 0;
+    if (at == NULL)
+        return FR_OK;
+    plan->n_split = 0;
+    for (at += sizeof name - 1; isdigit((unsigned char)*at); at += *at == ',') {
+        char *end;
+        long n = strtol(at, &end, 10);
+        if (n > setup->model.n_layers)
+            n = setup->model.n_layers + 1;
+        if (plan->n_split < FR_PLAN_MAX_STAGES)
+            plan->layer_split[plan->n_split] = (int32_t)n;
+        plan->n_split++;
+        sum += n;
+        at = end;
+    }
+    if (plan->n_split == (int64_t)plan->pp * plan->vpp &&
+        plan->n_split <= FR_PLAN_MAX_STAGES && sum == setup->model.n_layers)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "%s:%d: layer_split has %lld layers in %d stages, not %lld "
+                   "in %d x %d",
+                   row->file, row->line, (long long)sum, plan->n_split,
+                   (long long)setup->model.n_layers, plan->pp, plan->vpp);
+}
+
 static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
                                fr_err *err)
 {
@@ -179,7 +211,7 @@ static fr_status read_schedule(const fr_case *row, fr_case_setup *setup,
         schedule = (int)fr_schedule_usual(plan->vpp);
     plan->schedule = (fr_schedule_kind)(schedule < 0 ? plain : schedule);
     split_layers(setup, plan);
-    return FR_OK;
+    return read_split(row, setup, err);
 }
 
 static fr_status read_zero(const fr_case *row, fr_case_setup *setup,
@@ -310,6 +342,12 @@ static void read_kernels(const fr_case *row, const fr_framework *how,
         plan->kernels = FR_KERNELS_COMPILED;
         plan->is_loss_fused = fr_case_has(other, "compiled loss");
     }
+    /* Megatron's own fusion keeps float32 as before. */
+    if (fr_case_has(other, "cross_entropy_fusion_impl=te"))
+        plan->is_loss_fused = true;
+    if (fr_case_find_switch(other, "moe_router_fusion") == 1 &&
+        fr_case_find_switch(other, "moe_permute_fusion") == 1)
+        plan->is_routing_fused = true;
     if (fr_case_has(other, "cuda graphs"))
         plan->cuda_graphs = fr_case_has(other, "full cuda graphs")
                                 ? FR_CUDA_GRAPHS_FULL

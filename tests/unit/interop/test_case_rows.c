@@ -407,6 +407,83 @@ static void test_hardware_columns(void)
                 &err);
 }
 
+#define ARCH_HEADER                                                            \
+    "model,arch,layers,hidden,heads,ffn,ffn_matrices,seq,experts,topk,"        \
+    "moe_ffn,shared_experts,gpu,num_gpus,pp,vpp,mbs,gbs,precision,"            \
+    "framework,step_time_s,other_opts"
+
+/* What files of configurations say beyond the family of the name. */
+static void test_stated(void)
+{
+    fr_case_setup s;
+    fr_err err;
+    CHECK_OK(read(ARCH_HEADER,
+                  "gpt,\"moe, rope, RMSNorm, no biases, untied, MLA, 192 "
+                  "q-rank, 64 kv-rank, 17 qk-head-dim, 9 "
+                  "qk-pos-emb-head-dim, 18 v-head-dim, 2 dense first, 1 "
+                  "MTP\",7,512,8,2048,3,1024,8,2,1024,0.5,H100,2,2,2,1,4,bf16,"
+                  "Megatron-Core,1.25,\"cross_entropy_fusion_impl=te "
+                  "moe_router_fusion=True moe_permute_fusion=True "
+                  "layer_split=3,2,2,0 deterministic=True\"",
+                  &s, &err),
+             &err);
+    CHECK(s.model.is_rope && s.model.is_rms_norm && !s.model.is_tied);
+    CHECK(!s.model.has_qkv_bias && !s.model.has_out_bias);
+    CHECK(!s.model.has_mlp_bias);
+    CHECK_INT(s.model.q_lora_rank, 192);
+    CHECK_INT(s.model.kv_lora_rank, 64);
+    CHECK_INT(s.model.head_dim, 26);
+    CHECK_INT(s.model.v_head_dim, 18);
+    CHECK_INT(s.model.first_dense_layers, 2);
+    CHECK_INT(s.model.n_mtp_layers, 1);
+    CHECK_INT(s.model.shared_expert_ffn_hidden, 512);
+    CHECK(s.plan.is_loss_fused && s.plan.is_routing_fused);
+    CHECK_INT(s.plan.n_split, 4);
+    CHECK_INT(s.plan.layer_split[0], 3);
+    CHECK_INT(s.plan.layer_split[3], 0);
+    CHECK_HAS(s.why_unscored_step, "deterministic mode");
+    fr_case_setup_release(&s);
+    CHECK_OK(read(ARCH_HEADER,
+                  "llama,\"gpt, learned positions, LayerNorm, biases, tied, qk "
+                  "norm, squared relu, 128 "
+                  "kv-channels\",8,512,8,2048,2,1024,,,,,H100,1,1,1,1,4,bf16,"
+                  "Megatron-Core,1.25,deterministic=False",
+                  &s, &err),
+             &err);
+    CHECK(!s.model.is_rope && !s.model.is_rms_norm && s.model.is_tied);
+    CHECK(s.model.has_qkv_bias && s.model.has_mlp_bias);
+    CHECK(s.model.has_qk_norm);
+    CHECK_INT(s.model.activation, FR_ACTIVATION_RELU);
+    CHECK_INT(s.model.head_dim, 128);
+    CHECK_STR(s.why_unscored_step, "");
+    fr_case_setup_release(&s);
+}
+
+static void test_not_stated(void)
+{
+    static const struct {
+        const char *other_opts, *why;
+    } want[] = {
+        {"layer_split=4,4", "8 layers in 2 stages, not 8 in 2 x 2"},
+        {"layer_split=4,4,4,4", "16 layers"},
+        {"layer_split=99999999999999999999,1,1,1", "12 layers"},
+        {"layer_split=", "0 layers in 0 stages"},
+        {"optimizer=muon", "the optimizer Muon"},
+        {"teacher=True", "a teacher"},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        char values[512];
+        fr_case_setup s;
+        fr_err err;
+        snprintf(values, sizeof values,
+                 "llama,gpt,8,512,8,2048,3,1024,,,,,H100,2,2,2,1,4,bf16,"
+                 "Megatron-Core,1.25,\"%s\"",
+                 want[i].other_opts);
+        CHECK_FAILS(read(ARCH_HEADER, values, &s, &err), FR_INPUT, &err);
+        CHECK_HAS(err.text, want[i].why);
+    }
+}
+
 CHECK_MAIN({"llama", test_llama}, {"gpt", test_gpt},
            {"rack_domain", test_rack_domain}, {"overrides", test_overrides},
            {"experts", test_experts},
@@ -414,4 +491,5 @@ CHECK_MAIN({"llama", test_llama}, {"gpt", test_gpt},
            {"expert_split", test_expert_split}, {"measured", test_measured},
            {"memory", test_memory}, {"guessed", test_guessed},
            {"named_model", test_named_model}, {"refused", test_refused},
-           {"hardware_columns", test_hardware_columns})
+           {"hardware_columns", test_hardware_columns}, {"stated", test_stated},
+           {"not_stated", test_not_stated})
