@@ -70,6 +70,11 @@ static void put_memory(const fr_prediction *p, fr_json_writer *json)
 {
     fr_json_open_object(json, "memory");
     fr_fields_put(FR_FIELDS(fr_prediction_memory), p, json);
+    if (p->memory.host_bytes > 0) {
+        fr_json_put_u64(json, "host_bytes", p->memory.host_bytes);
+        fr_json_put_u64(json, "host_capacity_bytes",
+                        p->memory.host_capacity_bytes);
+    }
     if (p->memory.n_stages > 0) {
         fr_json_put_u64(json, "allocated_bytes", p->memory.allocated_bytes);
         fr_json_open_array(json, "stages");
@@ -92,6 +97,9 @@ void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
                   FR_PREDICTION_FIELDS_N - FR_PREDICTION_AFTER_MEMORY, p, json);
     if (p->learned.n_runs > 0)
         fr_fields_put(FR_FIELDS(learned_group), p, json);
+    if (p->learned.field_factor > 0)
+        fr_json_put_double(json, "expected_step_s",
+                           p->step_s * p->learned.field_factor);
     fr_fields_put(FR_FIELDS(effort_fields), p, json);
 }
 
@@ -153,6 +161,8 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
              p->memory.alignment_bytes - cache_bytes},
         {"peak", p->memory.peak_bytes},
         {"capacity", p->memory.capacity_bytes},
+        {"offloaded to a node's hosts", p->memory.host_bytes},
+        {"memory of the hosts", p->memory.host_capacity_bytes},
     };
     fr_table table;
     fr_table_init(&table, headings);
@@ -232,6 +242,14 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
             (long long)p->learned.n_runs, p->learned.n_runs == 1 ? "" : "s",
             p->learned.factor, 100 * p->learned.half_width,
             100 * p->learned.half_width_prior, p->learned.left);
+    if (p->learned.field_factor > 0)
+        fr_buffer_printf(
+            out,
+            "\npublished steps take %.1f %% more in the middle: %s; yours: "
+            "forerun calibrate --runs",
+            100 * (p->learned.field_factor - 1),
+            fr_format_s(step, sizeof step,
+                        p->step_s * p->learned.field_factor));
     if (p->source != NULL)
         fr_buffer_printf(out, "\nworst source of a cost: %s", p->source);
     fr_buffer_puts(out, "\n\n");

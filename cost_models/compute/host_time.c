@@ -2,8 +2,8 @@
  * host_time.c: published times of frameworks' host code.
  *
  *   module    nn.Linear forward 13.48 us on a DGX H100 (Xeon 8480C):
- *             TransformerEngine issue 2053, 2025-08; of other hosts there
- *             comes host_slowdown
+ *             TransformerEngine issue 2053, 2025-08, which has others too:
+ *             host_speed_frac
  *   operator  2 * x: 6.8 us with autograd's node, 5 us without, which is
  *             what the engine runs backward: pytorch issue 41383, 2020-07
  *   compiled  a Triton kernel in Inductor's wrapper 6.5 us:
@@ -19,15 +19,31 @@
 
 #include "plan/decide/grid.h"
 
+#include <math.h>
+
 static const double module_s = 13.48e-6;
 static const double operator_s = 6.8e-6, backward_operator_s = 5e-6;
 static const double compiled_kernel_s = 6.5e-6;
 static const double fused_module_s = 115e-6;
 /* Backward against forward: 2.1 ms / 1.2 ms. */
 static const double fused_backward = 1.75;
-/* Of one product for one expert: 0.6 ms over 2.6 (GB200's host_slowdown)
+/* Of one product for one expert: 0.6 ms over 2.6 (GB200's host_speed_frac)
  * without the module's own time, shared by 64. */
 static const double fused_expert_s = 1.8e-6;
+
+/* Of a socket of which nothing is said: four channels of DDR4-2133, the slowest
+ * of servers with GPUs (Intel, Xeon E5-2600 v3 and v4: 68.3 and 76.8 GB/s). */
+static const double socket_memory_Bps = 68.3e9;
+/* That long arrays are taken to reach of it. */
+static const double memory_share = 0.75;
+
+double fr_host_memory_Bps(const fr_node_type *node)
+{
+    double Bps = node->host_memory_Bps;
+    if (Bps <= 0.0)
+        Bps = socket_memory_Bps * fmax(1.0, (double)node->n_sockets);
+    return memory_share * Bps;
+}
 
 typedef enum host_kind {
     HOST_OPERATOR,

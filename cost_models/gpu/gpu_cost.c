@@ -335,15 +335,11 @@ static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
 }
 
 /* Was this kind of kernel measured on this generation? */
-static bool is_measured(const fr_gpu_model *model, const fr_instr *instr,
-                        const price *p)
+static bool is_measured(const fr_gpu_model *model, const price *p)
 {
     const int *n_rows = model->constants->n_rows[model->generation];
 
     if (p->is_guessed)
-        return false;
-    /* A host's step is priced as the GPU's. */
-    if ((instr->flags & FR_INSTR_HOST) != 0)
         return false;
     /* The rate is the generation's; grouping changes the number of tiles. */
     if (p->family == FR_GPU_GROUPED || p->family == FR_GPU_PRODUCT)
@@ -368,7 +364,7 @@ fr_status fr_gpu_cost_compute(const fr_gpu_model *model, const fr_instr *instr,
         cost.memory_frac = fmin(1.0, p.bytes / cost.work_s / model->memory_Bps);
     cost.rel_err = model->constants->rel_err[p.family];
     cost.source = FR_COST_FITTED;
-    if (!is_measured(model, instr, &p)) {
+    if (!is_measured(model, &p)) {
         cost.source = FR_COST_EXTRAPOLATED;
         cost.rel_err = hypot(cost.rel_err, model->constants->guess_err);
     }

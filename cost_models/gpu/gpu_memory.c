@@ -2,6 +2,7 @@
 #include "cost_models/gpu/gpu_memory.h"
 
 #include "cost_models/gpu/gpu_model.h"
+#include "plan/decide/grid.h"
 
 static const double context_bytes = 500e6;
 static const double volta_context_bytes = 1113.0 * 1048576;
@@ -14,32 +15,43 @@ bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
     return device->kind == FR_DEVICE_GPU && plan->kernels != FR_KERNELS_OWN;
 }
 
+/* Groups of one rank have none; the world's serves the axis that is all of
+ * it, and where experts are not spread their groups are the others'. */
+static bool has_communicator(const fr_plan *plan, fr_axis axis)
+{
+    const int64_t n = fr_plan_group_size(plan, axis);
+    if (n < 2 || (axis != FR_AXIS_WORLD && n == fr_plan_world(plan)))
+        return false;
+    switch (axis) {
+    case FR_AXIS_DP:
+        return plan->zero_group == 0;
+    case FR_AXIS_SHARD:
+    case FR_AXIS_REPLICA:
+        return plan->zero_group > 0;
+    case FR_AXIS_EDP:
+        return plan->ep > 1;
+    case FR_AXIS_ETP:
+        return n != plan->tp;
+    case FR_AXIS_MODEL: /* sums the norm of gradients that nobody shards */
+        return plan->zero_stage == 0 && plan->tp > 1 && plan->pp > 1;
+    case FR_AXIS_EMBED: /* of two stages only */
+        return false;
+    default:
+        return true;
+    }
+}
+
 fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
                                      const fr_device_type *device)
 {
     const fr_gpu_generation_row *row =
         &fr_gpu_generations[fr_gpu_generation_of(device)];
-    int64_t n_data = (int64_t)plan->dp * plan->cp;
-    int64_t n_stage = n_data * plan->tp;
-    int64_t etp = plan->etp > 0 ? plan->etp : plan->tp;
-    const int64_t groups[] = {
-        fr_plan_world(plan),
-        plan->tp,
-        plan->cp,
-        plan->pp,
-        n_data,
-        plan->ep,
-        /* Experts have a data-parallel group of their own. */
-        plan->ep > 1 ? n_stage / (plan->ep * etp) : 1,
-    };
     double nccl_bytes = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        /* The world's communicator serves the axis that is all of it. */
-        if (i > 0 && groups[i] == groups[0])
-            continue;
-        if (groups[i] > 1)
-            nccl_bytes += groups[i] == 2 ? nccl_pair_bytes : nccl_group_bytes;
-    }
+    for (int axis = FR_AXIS_NONE; axis < FR_AXIS_N; axis++)
+        if (has_communicator(plan, (fr_axis)axis))
+            nccl_bytes += fr_plan_group_size(plan, (fr_axis)axis) == 2
+                              ? nccl_pair_bytes
+                              : nccl_group_bytes;
     return (fr_gpu_memory){.context_bytes = (uint64_t)(row->has_large_context
                                                            ? volta_context_bytes
                                                            : context_bytes),

@@ -43,7 +43,10 @@ typedef struct fr_gpu_workspaces {
  *             with 3 or 4 A100 in 2023 (NVIDIA/nccl #964).  Ranks that only
  *             send to neighbours have fewer connections, not fewer buffers
  *             per connection.
- * A rank has a communicator for each axis with more than one rank.
+ * A rank has a communicator for each group of its own: world, tp, cp, pp, dp
+ * (with ZeRO over a part of it: shards and replicas), experts and those who
+ * hold the same ones, etp where it is not tp, and without ZeRO the stages and
+ * tensor ranks of one replica, among which the norm of the gradients is summed.
  */
 fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
                                      const fr_device_type *device);

@@ -20,8 +20,9 @@ void fr_gpu_prices_destroy(fr_gpu_prices *prices); /* takes NULL */
 bool fr_gpu_prices_has_measured(const fr_gpu_prices *prices);
 bool fr_gpu_prices_is_measured(const fr_gpu_prices *prices, int64_t node);
 
-/* A compute or I/O instruction on the node's kind of GPU; memory_frac is 0:
- * its memory is its own.  As fr_cost_compute(). */
+/* A compute or I/O instruction on the node's kind of GPU; memory_frac is 0,
+ * its memory is its own, but of what the host does of the host's.  As
+ * fr_cost_compute(). */
 FR_CHECKED fr_status fr_gpu_prices_ask(const fr_gpu_prices *prices,
                                        const fr_instr *instr, int64_t node,
                                        fr_cost *out, fr_err *err);

@@ -3,16 +3,10 @@
  */
 #include "cost_models/link/parameter_server.h"
 
+#include "cost_models/compute/host_time.h"
 #include "plan/collective/collective.h"
 
 #include <math.h>
-
-/*
- * What one socket's memory delivers to sums over long arrays: four channels
- * of DDR4-2133, the slowest of servers with GPUs (Intel, Xeon E5-2600 v3 and
- * v4: 68.3 and 76.8 GB/s), of which three quarters are taken to be reached.
- */
-static const double socket_Bps = 0.75 * 68.3e9;
 
 /* Start of a copy over PCIe and its end seen by the host (cost_model.c has the
  * same for offloading). */
@@ -49,7 +43,7 @@ static void through_hosts(const fr_node_type *node, const fr_group_links *links,
                           const fr_server_ask *ask, fr_nccl_time *out)
 {
     double n_nodes = (double)links->n_nodes, k = links->per_node;
-    double memory_Bps = socket_Bps * fmax(1.0, (double)node->n_sockets);
+    double memory_Bps = fr_host_memory_Bps(node);
     double seconds = 2.0 * ask->n_bytes / copy_rate(node, k);
     bool is_apart = ask->place == FR_SERVER_WORKER && links->n_nodes > 1;
     /* What a node sends: its sum, or the gradients of each of its members. */

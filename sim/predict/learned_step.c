@@ -21,10 +21,16 @@ static void scale_parts(const fr_stack *stack, fr_prediction *out)
 }
 
 void fr_learned_step_apply(const fr_stack *stack, const fr_program *program,
-                           const fr_device_type *device, fr_prediction *out)
+                           const fr_device_type *device, bool is_of_field,
+                           fr_prediction *out)
 {
-    if (stack == NULL || out->step_s <= 0)
+    if (out->step_s <= 0)
         return;
+    if (stack == NULL) {
+        if (is_of_field)
+            out->learned.field_factor = exp(fr_stack_prior_without("")->mean);
+        return;
+    }
     fr_run_features *features = &out->learned.features;
     fr_stack_features(&program->model, &program->job, &program->plan, device,
                       out->breakdown_s, features);

@@ -6,6 +6,7 @@
 #include "plan/decide/grid.h"
 #include "plan/memory/caching_allocator.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -47,6 +48,9 @@ uint64_t fr_memory_short_by(const fr_prediction *prediction, double confidence)
         (double)prediction->memory.peak_bytes +
         fr_memory_errors_of(confidence) * prediction->memory.error_bytes;
     double lack = needed_bytes - (double)prediction->memory.capacity_bytes;
+    if (fr_prediction_lacks_host(prediction))
+        lack = fmax(lack, (double)(prediction->memory.host_bytes -
+                                   prediction->memory.host_capacity_bytes));
     return lack > 0 ? (uint64_t)ceil(lack) : 0;
 }
 
@@ -90,6 +94,45 @@ static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
     out->memory.fits = out->memory.peak_bytes <= capacity_bytes;
     out->memory.error_bytes = sigma_bytes;
     out->memory.p_fits = 0.5 * erfc(-headroom / sigma_bytes / sqrt(2.0));
+}
+
+/*
+ * What waits in the hosts' memory, of the node that it leaves least; exact, as
+ * the program's.  The ranks of a rack fill one host after the other.
+ */
+static void check_hosts(const fr_replay_context *context, fr_prediction *out)
+{
+    const fr_rank_layout *layout = &context->layout;
+    const fr_program *program = layout->program;
+    double least = INFINITY;
+    for (int32_t g = 0; g < layout->node.n_groups; g++) {
+        const fr_node_type *type =
+            fr_cluster_node_type(layout->cluster, layout->node_of_group[g]);
+        const int64_t n_hosts = type->n_hosts > 1 ? type->n_hosts : 1;
+        const int64_t per_host = (type->n_devices + n_hosts - 1) / n_hosts;
+        const int64_t n_filled =
+            (fr_rank_groups_size(&layout->node, g) + per_host - 1) / per_host;
+        const uint64_t capacity_bytes =
+            type->host_memory_bytes / (uint64_t)n_hosts * (uint64_t)n_filled;
+        uint64_t n_bytes = 0;
+        for (int32_t i = layout->node.first[g]; i < layout->node.first[g + 1];
+             i++) {
+            int32_t stage = layout->stage_of_rank[layout->node.members[i]];
+            n_bytes += program->rank_programs[stage].host_bytes;
+        }
+        double left = capacity_bytes > 0
+                          ? (double)capacity_bytes - (double)n_bytes
+                          : DBL_MAX;
+        if (n_bytes == 0 || left >= least)
+            continue;
+        least = left;
+        out->memory.host_bytes = n_bytes;
+        out->memory.host_capacity_bytes = capacity_bytes;
+    }
+    if (!fr_prediction_lacks_host(out))
+        return;
+    out->memory.fits = false;
+    out->memory.p_fits = 0;
 }
 
 static fr_status live_peak(const fr_rank_program *rank_program,
@@ -390,6 +433,9 @@ fr_status fr_predict_memory(const fr_replay_context *context,
                                  &own) &&
         fr_plan_check_executable_gpu(&program->plan, &program->model,
                                      &program->job, NULL) == FR_OK)
-        return predict_own(context, &own, out, err);
-    return predict_gpus(context, out, err);
+        FR_TRY(predict_own(context, &own, out, err));
+    else
+        FR_TRY(predict_gpus(context, out, err));
+    check_hosts(context, out);
+    return FR_OK;
 }

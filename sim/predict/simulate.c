@@ -285,10 +285,12 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
                   fr_gpu_prices_is_measured(
                       fr_cost_gpu_prices(costs->model),
                       fr_rank_layout_node(&replay->context->layout, 0));
+    const bool is_of_field =
+        !is_own && worst != FR_COST_MEASURED &&
+        fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
     if (is_own)
         sigma_s = hypot(sigma_s, own_rel_err * out->step_s);
-    else if (worst != FR_COST_MEASURED &&
-             fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
+    else if (is_of_field)
         sigma_s =
             gpu_interval_scale * hypot(sigma_s, gpu_rel_err * out->step_s);
     if (out->step_s > 0) { /* errors multiply: the logarithm is normal */
@@ -301,7 +303,7 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         fr_cost_stack(costs->model), costs->program,
         fr_cluster_device(cluster,
                           fr_rank_layout_node(&replay->context->layout, 0)),
-        out);
+        is_of_field, out);
     return FR_OK;
 }
 

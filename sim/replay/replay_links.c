@@ -307,10 +307,12 @@ static size_t add_node(fr_replay_links *links, size_t n_uses,
 {
     int32_t place = links->place[actor];
     uint32_t n = (uint32_t)links->on_place[actor];
-    if (links->is_gpu[place]) /* its device's memory and cores are its own */
+    /* A device's cores and memory are its own; the host's are the node's. */
+    if (links->is_gpu[place] && !(d->memory > 0))
         return n_uses;
-    n_uses = add_use(links, n_uses, link_node(links, NODE_CORES, place),
-                     d->cores, n);
+    if (!links->is_gpu[place])
+        n_uses = add_use(links, n_uses, link_node(links, NODE_CORES, place),
+                         d->cores, n);
     /* Parts of one machine share its memory channels. */
     if (is_one_machine(links) && links->actors->is_folded)
         n = (uint32_t)links->actors->fold->n_alike[actor];

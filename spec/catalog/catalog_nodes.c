@@ -8,6 +8,8 @@
  * in 13.48 (TransformerEngine issue 2053, 2025-08). */
 #define GB200_HOST_SPEED 0.364
 #define GH200_HOST_SPEED 0.406
+/* LPDDR5X of one Grace: NVIDIA's data sheets of GH200 and GB200. */
+#define GRACE_MEMORY_BPS (512 * GBPS)
 
 /* clang-format off */
 const fr_catalog_node fr_catalog_servers[] = {
@@ -104,7 +106,8 @@ const fr_catalog_node fr_catalog_servers[] = {
      .source = "nvidia (DGX H200 datasheet)", .date = "2026-08"},
     {{.id = "gh200-1", .n_devices = 1, NVSWITCH(450),
       NICS(1, 400, FR_NIC_INFINIBAND), .n_rails = 1, HOSTS(1, 1, 480),
-      .host_link_Bps = 450 * GBPS, .host_speed_frac = GH200_HOST_SPEED},
+      .host_link_Bps = 450 * GBPS, .host_speed_frac = GH200_HOST_SPEED,
+      .host_memory_Bps = GRACE_MEMORY_BPS},
      .device = "gh200-96g", .fabric = FR_FABRIC_SWITCH,
      .summary = "GH200 superchip, 1 x NDR",
      .source = "nvidia (GH200 datasheet)", .date = "2026-08"},
@@ -123,6 +126,7 @@ const fr_catalog_node fr_catalog_servers[] = {
     {{.id = "gb200-nvl72", .n_devices = 72, NVSWITCH(900),
       NICS(72, 400, FR_NIC_INFINIBAND), .n_rails = 4, HOSTS(18, 36, 17280),
       .host_link_Bps = 225 * GBPS, .host_speed_frac = GB200_HOST_SPEED,
+      .host_memory_Bps = 36 * GRACE_MEMORY_BPS,
       .power_w = GB200_NVL72_POWER},
      .device = "gb200", .fabric = FR_FABRIC_RAIL,
      .summary = "NVIDIA GB200 NVL72, one NVLink domain of 18 trays",
@@ -130,6 +134,7 @@ const fr_catalog_node fr_catalog_servers[] = {
     {{.id = "gb300-nvl72", .n_devices = 72, NVSWITCH(900),
       NICS(72, 800, FR_NIC_INFINIBAND), .n_rails = 4, HOSTS(18, 36, 17280),
       .host_link_Bps = 225 * GBPS, .host_speed_frac = GB200_HOST_SPEED,
+      .host_memory_Bps = 36 * GRACE_MEMORY_BPS,
       .power_w = GB300_NVL72_POWER},
      .device = "gb300", .fabric = FR_FABRIC_RAIL,
      .summary = "NVIDIA GB300 NVL72, one NVLink domain of 18 trays",

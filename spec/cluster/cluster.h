@@ -91,6 +91,7 @@ typedef struct fr_node_type {
     int32_t n_pcie_switches; /* 0: devices hang on the sockets, or unknown */
     double pcie_uplink_Bps;  /* of one PCIe switch to its socket */
     uint64_t host_memory_bytes;
+    double host_memory_Bps; /* that all sockets' channels have; 0: unknown */
     double storage_read_Bps, storage_write_Bps; /* 0: unknown */
     double price_usd_per_h, spot_usd_per_h;     /* of the node, 0: unknown */
     double power_w;                             /* without its devices */

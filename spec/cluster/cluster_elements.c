@@ -76,6 +76,7 @@ static const fr_element elements[] = {
       {NAMED("device")},
       {AT("devices", fr_node_type, n_devices), ALWAYS},
       {AT("host-memory", fr_node_type, host_memory_bytes)},
+      {AT("host-memory-bandwidth", fr_node_type, host_memory_Bps), IN_Bps},
       {AT("sockets", fr_node_type, n_sockets)},
       {AT("hosts", fr_node_type, n_hosts), .absent = 1},
       {AT("price", fr_node_type, price_usd_per_h), IN_usd},

@@ -22,3 +22,10 @@ const char *fr_part_name(fr_part part)
 {
     return fr_name_of(&fr_part_names, (int)part);
 }
+
+bool fr_prediction_lacks_host(const fr_prediction *prediction)
+{
+    return prediction->memory.host_capacity_bytes > 0 &&
+           prediction->memory.host_bytes >
+               prediction->memory.host_capacity_bytes;
+}

@@ -66,6 +66,9 @@ typedef struct fr_prediction {
          * the whole process.  On CPUs the first two are the slab, the third is
          * the slab and the memory of the process itself. */
         uint64_t allocated_bytes, reserved_bytes, device_bytes;
+        /* What is offloaded to the memory of the fullest node (its ranks
+         * together), 0: nothing; and what it has, 0: unknown. */
+        uint64_t host_bytes, host_capacity_bytes;
         /* On GPUs: the pipeline stages in order; n_stages is 0 where there
          * are more than FR_PREDICTION_MAX_STAGES.  The numbers above are those
          * of the tightest one. */
@@ -84,6 +87,9 @@ typedef struct fr_prediction {
         const char *left;         /* of what most of the width is */
         double left_frac;         /* that share of its variance */
         fr_run_features features; /* of the step without them */
+        /* Where nothing was measured: what stacks of the field take over
+         * step_s in the middle; 0: it is not known of such steps. */
+        double field_factor;
     } learned;
     const char *source; /* the worst source of a cost on the critical path */
     struct {
@@ -92,5 +98,8 @@ typedef struct fr_prediction {
         int64_t ranks_simulated, ranks_total;
     } sim;
 } fr_prediction;
+
+/* Is more offloaded to a node than it has? */
+bool fr_prediction_lacks_host(const fr_prediction *prediction);
 
 #endif

@@ -77,6 +77,13 @@ void fr_fit_causes(const fr_model *model, const fr_job *job,
     out->short_by_bytes = p->memory.peak_bytes > p->memory.capacity_bytes
                               ? p->memory.peak_bytes - p->memory.capacity_bytes
                               : 0;
+    if (fr_prediction_lacks_host(p) && out->short_by_bytes == 0) {
+        out->capacity_bytes = p->memory.host_capacity_bytes;
+        out->short_by_bytes = p->memory.host_bytes - out->capacity_bytes;
+        add_cause("offloaded to the memory of one node's hosts",
+                  p->memory.host_bytes, out);
+        return;
+    }
     add_state(plan, "optimizer state", 1, p->memory.optimizer_bytes, out);
     add_state(plan, "gradients", 2, p->memory.gradients_bytes, out);
     add_state(plan, "parameters", 3, p->memory.parameters_bytes, out);

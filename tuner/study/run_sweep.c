@@ -228,6 +228,10 @@ static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
         return as_row(status, &why, point, err);
     if (found.outcome == FR_OUTCOME_UNPLACEABLE)
         refuse(point, found.why);
+    else if (found.outcome == FR_OUTCOME_TOO_LARGE &&
+             fr_prediction_lacks_host(&found.prediction))
+        describe_shortage(found.prediction.memory.host_bytes,
+                          found.prediction.memory.host_capacity_bytes, point);
     else if (found.outcome == FR_OUTCOME_TOO_LARGE)
         describe_shortage(found.prediction.memory.peak_bytes,
                           found.prediction.memory.capacity_bytes, point);

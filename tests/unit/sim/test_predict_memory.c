@@ -8,6 +8,7 @@
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/lower/step/lower.h"
 #include "plan/memory/caching_allocator.h"
+#include "sim/predict/predict_memory.h"
 #include "sim/predict/simulate.h"
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
@@ -226,7 +227,54 @@ static void test_workspaces(void)
     CHECK_INT(s.n_bytes[6], 33554432);
 }
 
-CHECK_MAIN({"bytes per parameter", test_bytes_per_parameter},
+/* 342 MB a communicator of two ranks, 392 MB of more, one for each group. */
+static void test_communicators(void)
+{
+    static const struct {
+        int32_t dp, tp, pp, zero_stage, zero_group;
+        uint64_t n_bytes;
+    } want[] = {
+        {8, 1, 1, 0, 0, 392000000}, /* the world's, which is dp's */
+        {2, 2, 2, 1, 0, 392000000 + 3 * 342000000},
+        {2, 2, 2, 0, 0, 2 * 392000000 + 3 * 342000000}, /* and the norm's */
+        {1, 1, 2, 0, 0, 342000000},
+        {8, 1, 1, 1, 4, 2 * 392000000 + 342000000}, /* shards, replicas */
+    };
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        fr_plan plan;
+        fr_plan_init(&plan);
+        plan.dp = want[i].dp;
+        plan.tp = want[i].tp;
+        plan.pp = want[i].pp;
+        plan.zero_stage = want[i].zero_stage;
+        plan.zero_group = want[i].zero_group;
+        const fr_gpu_memory m = fr_gpu_memory_overhead(
+            &plan, &fr_catalog_device_find("h100-sxm")->type);
+        CHECK_INT(m.nccl_bytes, want[i].n_bytes);
+    }
+}
+
+/* What an optimizer on the host keeps there. */
+static void test_hosts(void)
+{
+    fixture f = gpt();
+    f.plan.dp = 8;
+    f.plan.zero_stage = 1;
+    f.plan.is_optimizer_offloaded = true;
+    fr_prediction p = predict(&f);
+    /* State 12 bytes, gradients 4, new weights 2, all sharded over the node. */
+    check_share((double)p.memory.host_bytes, 18 * gpt_parameters(), 0.01);
+    CHECK_INT(p.memory.host_capacity_bytes, 2048ull << 30);
+    CHECK(p.memory.fits && !fr_prediction_lacks_host(&p));
+    p.memory.host_capacity_bytes = p.memory.host_bytes - 1000;
+    CHECK(fr_prediction_lacks_host(&p));
+    CHECK_INT(fr_memory_short_by(&p, 0.9), 1000);
+    p.memory.host_capacity_bytes = 0; /* not known */
+    CHECK(!fr_prediction_lacks_host(&p));
+}
+
+CHECK_MAIN({"communicators", test_communicators}, {"hosts", test_hosts},
+           {"bytes per parameter", test_bytes_per_parameter},
            {"gradient copies", test_gradient_copies},
            {"listed gradients", test_listed_gradients},
            {"activations", test_activations}, {"stages", test_stages},
