@@ -73,6 +73,7 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
     f.size[FR_RUN_SIZE_SEQ] = log_size((double)job->seq);
     f.size[FR_RUN_SIZE_RANKS] = log_size((double)fr_plan_world(plan));
     f.size[FR_RUN_SIZE_TP] = log_size(plan->tp);
+    f.size[FR_RUN_SIZE_CP] = log_size(plan->cp);
     f.size[FR_RUN_SIZE_PP] = log_size(plan->pp);
     const int precision[] = {(int)plan->precision, (int)plan->scaling};
     const int kernels[] = {
@@ -81,6 +82,10 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
         (int)plan->is_tp_overlap, (int)plan->expert_dispatch,
         (int)plan->is_ep_overlap,
     };
+    /* Which axes there are: each brings code of its own. */
+    const int layout[] = {plan->tp > 1, plan->cp > 1, plan->pp > 1,
+                          plan->ep > 1, plan->zero_stage == 3};
+    f.kind[FR_RUN_KIND_LAYOUT] = kind_of(layout, sizeof layout);
     f.kind[FR_RUN_KIND_DEVICE] = kind_of(device->id, strlen(device->id));
     f.kind[FR_RUN_KIND_PRECISION] = kind_of(precision, sizeof precision);
     f.kind[FR_RUN_KIND_KERNELS] = kind_of(kernels, sizeof kernels);

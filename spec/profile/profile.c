@@ -152,7 +152,8 @@ static const fr_field step_fields[] = {
     SAMPLE(fr_step_point),
 };
 
-/* Shares of fixed times are of the step, logarithms of sizes below 64. */
+/* Shares of fixed times are of the step, logarithms of sizes below 64.  Files
+ * of 2026-11 and before lack two of them. */
 #define SHARE_FIELD(symbol, name, summary)                                     \
     {.key = name,                                                              \
      FR_MEMBER(fr_run_point, features.share[FR_RUN_##symbol]),                 \
@@ -160,9 +161,12 @@ static const fr_field step_fields[] = {
 #define SIZE_FIELD(symbol, name)                                               \
     {.key = name,                                                              \
      FR_MEMBER(fr_run_point, features.size[FR_RUN_SIZE_##symbol]),             \
+     .is_optional = FR_RUN_SIZE_##symbol == FR_RUN_SIZE_CP,                    \
      .max = 64},
 #define KIND_FIELD(symbol, name)                                               \
-    {.key = name, FR_MEMBER(fr_run_point, features.kind[FR_RUN_KIND_##symbol])},
+    {.key = name,                                                              \
+     FR_MEMBER(fr_run_point, features.kind[FR_RUN_KIND_##symbol]),             \
+     .is_optional = FR_RUN_KIND_##symbol == FR_RUN_KIND_LAYOUT},
 
 static const fr_field run_fields[] = {
     POSITIVE(fr_run_point, name), POSITIVE(fr_run_point, plan),

@@ -168,6 +168,8 @@ static fr_status read_field(const fr_json_value *object, const fr_field *field,
     const fr_json_value *value = fr_json_find(object, field->key);
     bool flag;
 
+    if (value == NULL && field->is_optional)
+        return FR_OK;
     if (value == NULL)
         return fr_json_fail(object, err, "'%s' is missing", field->key);
     switch (field->kind) {

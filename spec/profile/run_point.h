@@ -31,6 +31,7 @@
     X(SEQ, "log2_seq")                                                         \
     X(RANKS, "log2_ranks")                                                     \
     X(TP, "log2_tp")                                                           \
+    X(CP, "log2_cp")                                                           \
     X(PP, "log2_pp")
 
 /* What is alike or not: numbers that stand for a choice. */
@@ -38,6 +39,7 @@
     X(DEVICE, "kind_of_device")                                                \
     X(PRECISION, "kind_of_precision")                                          \
     X(KERNELS, "kind_of_kernels")                                              \
+    X(LAYOUT, "kind_of_layout")                                                \
     X(MODEL, "kind_of_model")
 
 #define FR_RUN_ENUM(symbol, ...) FR_RUN_##symbol,

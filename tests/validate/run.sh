@@ -8,8 +8,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
-bounds="mape<=9.5%,macro_mape<=12%,macro_bias<=9.5%,concordance>=0.98"
-bounds="$bounds,memory.mape<=6.5%,memory.fits_balanced>=0.92"
+bounds="mape<=8%,macro_mape<=10%,macro_bias<=7.5%,concordance>=0.98"
+bounds="$bounds,memory.mape<=5.8%,memory.fits_balanced>=0.92"
 # shellcheck disable=SC2086
 "$build/forerun" validate tests/validate/llm_steps.csv \
     tests/validate/mlperf_llm_steps.csv tests/validate/memory.csv \
