@@ -2,8 +2,8 @@
 #
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
-#   make fidelity | regret | bench-runtime | bench-sim | bench-tuner |
-#       bench-sweep | bench-checkpoint | validate | goodput | record
+#   make fidelity | regret | bench-runtime | bench-images | bench-sim |
+#       bench-tuner | bench-sweep | bench-checkpoint | validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
@@ -67,6 +67,11 @@ HAVE_HWLOC := $(call has_package,hwloc)
 HWLOC_CFLAGS := $(if $(HAVE_HWLOC),-DFR_HAVE_HWLOC \
     $(call as_system,$(call flags_of,--cflags,hwloc)))
 HWLOC_LIBS := $(if $(HAVE_HWLOC),$(call flags_of,--libs,hwloc))
+
+# Convolutions (runtime/kernels_cpu/images/); it has no pkg-config file.
+HAVE_DNNL := $(call can_compile,$(hash)include <oneapi/dnnl/dnnl.h>)
+DNNL_CFLAGS := $(if $(HAVE_DNNL),-DFR_HAVE_DNNL)
+DNNL_LIBS := $(if $(HAVE_DNNL),-ldnnl)
 
 HAVE_SQLITE := $(call has_package,sqlite3)
 SQLITE_CFLAGS := $(if $(HAVE_SQLITE),-DFR_HAVE_SQLITE \
@@ -164,7 +169,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
 LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
-    $(BLAS_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) \
+    $(BLAS_LIBS) $(DNNL_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) \
     $(MICROHTTPD_LIBS) $(CUDA_LIBS) \
     $(OPENMP_FLAGS) -lm -lpthread $(NCCL_TUNER)
 # Archives behind all that uses them.
@@ -198,6 +203,8 @@ features:
 	    0,$(OPENMP)),(OPENMP=0),(apt-get install libomp-dev for clang)))"
 	@echo "  OpenBLAS  $(if $(BLAS_LIB_DIR),yes (openmp variant),$(strip \
 	    system's) (apt-get install libopenblas-openmp-dev for the fast one))"
+	@echo "  oneDNN    $(call found,$(HAVE_DNNL),,(apt-get install \
+	    libdnnl-dev to train convolutions))"
 	@echo "  hwloc     $(call found,$(HAVE_HWLOC),,(apt-get install \
 	    libhwloc-dev))"
 	@echo "  SQLite    $(call found,$(HAVE_SQLITE),,(apt-get install \
@@ -265,6 +272,7 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/flags
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
 
 $(BUILD)/cli/watch/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
+$(BUILD)/runtime/kernels_cpu/images/conv_dnnl.o: CFLAGS_ALL += $(DNNL_CFLAGS)
 
 # Kernels: loops that vectorise; neither option changes a result.
 $(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \
@@ -414,7 +422,7 @@ format:
 # ---- demonstrations and benchmarks ------------------------------------------
 # Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
 .PHONY: demo demo-now fidelity regret bench-runtime bench-sim bench-tuner
-.PHONY: bench-sweep bench-checkpoint
+.PHONY: bench-sweep bench-checkpoint bench-images
 .PHONY: validate bench-programs
 bench-programs: $(BUILD)/forerun $(BENCH_BIN)
 
@@ -432,6 +440,8 @@ regret: bench-programs
 	@$(call run_script,bench/regret.sh)
 bench-runtime: bench-programs
 	@$(call run_script,bench/runtime.sh)
+bench-images: $(BUILD)/forerun
+	@$(call run_script,bench/images/images.sh)
 bench-checkpoint: $(BUILD)/bench/checkpoint/bench_checkpoint
 	@dir=$$(mktemp -d) && $< $$dir | tee $(BUILD)/bench-checkpoint.json; rm -rf $$dir
 bench-sim: bench-programs

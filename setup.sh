@@ -7,8 +7,8 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config libgsl-dev libxml2-dev libcjson-dev
-    libopenblas-openmp-dev libopenmpi-dev openmpi-bin libhwloc-dev zlib1g-dev
-    libsqlite3-dev libyaml-dev libmicrohttpd-dev"
+    libopenblas-openmp-dev libdnnl-dev libopenmpi-dev openmpi-bin libhwloc-dev
+    zlib1g-dev libsqlite3-dev libyaml-dev libmicrohttpd-dev"
 demo="$build"
 check="$build iproute2 sqlite3"
 ci="$check python3-torch clang clang-tidy libclang-rt-dev libomp-dev valgrind"

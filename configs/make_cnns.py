@@ -10,6 +10,11 @@ arXiv 1404.5997, as torchvision has it.
 Inception-v3: Szegedy et al., arXiv 1512.00567, table 1 and figures 5 to 7, with
 the widths of TensorFlow's slim; one entry per block, no auxiliary head.
 
+ops: what a layer computes, which is what forerun trains; the operations of a
+shortcut stand first.  Inception-v3's are left out: its branches are joined side
+by side.  The amounts are written too: whoever reads a file compares them with
+what its operations come to.
+
 forward_flop: two per multiply-add of convolutions and matrices.
 activation_bytes: what backward needs: the input of each convolution, batch
 norm, activation and matrix, the pooling indices."""
@@ -23,10 +28,25 @@ class Layer:
         self.name = name
         self.flop = self.parameters = self.saved = self.out = 0
         self.tensors = 0
+        self.ops = []
 
-    def conv(self, c_in, c_out, kernel, size_in, stride, size=None, norm=True):
+    def op(self, kind, shortcut=False, **more):
+        more = {key: value for key, value in more.items() if value}
+        if shortcut:
+            self.ops.append(dict(op=kind, shortcut=True, **more))
+        else:
+            self.ops.append(dict(op=kind, **more))
+
+    def conv(self, c_in, c_out, kernel, size_in, stride, size=None, norm=True,
+             padding=None, shortcut=False):
         """Convolution, then batch norm, or with a bias; returns the size."""
         size = size or size_in // stride
+        padding = kernel // 2 if padding is None else padding
+        self.op("conv", shortcut, channels=c_out, kernel=kernel,
+                stride=stride if stride > 1 else 0, padding=padding,
+                bias=not norm)
+        if norm:
+            self.op("batch_norm", shortcut)
         self.out = c_out * size * size
         self.flop += 2 * kernel * kernel * c_in * self.out
         self.parameters += kernel * kernel * c_in * c_out
@@ -35,20 +55,22 @@ class Layer:
         self.saved += 4 * (c_in * size_in * size_in + self.out)
         return size
 
-    def pool(self, channels, size_in, size):
+    def pool(self, channels, size_in, size, kernel, stride, padding=0):
+        self.op("max_pool", kernel=kernel, stride=stride, padding=padding)
         self.saved += 4 * channels * size_in * size_in
         self.out = channels * size * size
         return size
 
     def linear(self, n_in, n_out):
+        self.op("linear", channels=n_out, bias=True)
         self.flop += 2 * n_in * n_out
         self.parameters += n_in * n_out + n_out
         self.tensors += 2
         self.saved += 4 * n_in
         self.out = n_out
 
-    def entry(self):
-        return {
+    def entry(self, has_ops):
+        entry = {
             "name": self.name,
             "forward_flop": self.flop,
             "parameters": self.parameters,
@@ -56,13 +78,17 @@ class Layer:
             "output_bytes": 4 * self.out,
             "tensors": self.tensors,
         }
+        if has_ops:
+            entry["ops"] = self.ops
+        return entry
 
 
 def resnet(n_blocks_of_stage):
     layers = []
     stem = Layer("stem")
     size = stem.conv(3, 64, 7, 224, 2)
-    size = stem.pool(64, size, size // 2)
+    stem.op("relu")
+    size = stem.pool(64, size, size // 2, 3, 2, 1)
     layers.append(stem)
     channels = 64
     for stage, n_blocks in enumerate(n_blocks_of_stage, 1):
@@ -70,46 +96,60 @@ def resnet(n_blocks_of_stage):
         for i in range(n_blocks):
             block = Layer("layer%d.%d" % (stage, i))
             stride = 2 if i == 0 and stage > 1 else 1
-            block.conv(channels, width, 1, size, 1)
-            out_size = block.conv(width, width, 3, size, stride)
-            block.conv(width, 4 * width, 1, out_size, 1)
             if i == 0:
-                block.conv(channels, 4 * width, 1, size, stride)
+                block.conv(channels, 4 * width, 1, size, stride, shortcut=True)
+            block.conv(channels, width, 1, size, 1)
+            block.op("relu")
+            out_size = block.conv(width, width, 3, size, stride)
+            block.op("relu")
+            block.conv(width, 4 * width, 1, out_size, 1)
+            block.op("add")
+            block.op("relu")
             channels, size = 4 * width, out_size
             layers.append(block)
-    head = Layer("head")
-    head.linear(channels, 1000)
-    layers.append(head)
-    return layers
+    return layers + [head(channels, size, 1000)]
+
+
+def head(channels, size, n_classes):
+    layer = Layer("head")
+    layer.op("avg_pool", kernel=size)
+    layer.linear(channels, n_classes)
+    return layer
 
 
 def resnet_18(image, n_classes):
     """Two 3x3 convolutions a block; the image may be any size."""
     stem = Layer("stem")
     size = stem.conv(3, 64, 7, image, 2)
-    size = stem.pool(64, size, size // 2)
+    stem.op("relu")
+    size = stem.pool(64, size, size // 2, 3, 2, 1)
     layers, channels = [stem], 64
     for stage in range(1, 5):
         width = 32 << stage
         for i in range(2):
             block = Layer("layer%d.%d" % (stage, i))
             stride = 2 if i == 0 and stage > 1 else 1
-            out_size = block.conv(channels, width, 3, size, stride)
             if stride == 2:
-                block.conv(channels, width, 1, size, stride)
+                block.conv(channels, width, 1, size, stride, shortcut=True)
+            out_size = block.conv(channels, width, 3, size, stride)
+            block.op("relu")
             block.conv(width, width, 3, out_size, 1)
+            block.op("add")
+            block.op("relu")
             channels, size = width, out_size
             layers.append(block)
-    head = Layer("head")
-    head.linear(channels, n_classes)
-    layers.append(head)
-    return layers
+    return layers + [head(channels, size, n_classes)]
 
 
 def classifier(layers, n_in):
+    """VGG drops out behind the activation, AlexNet before the matrix: the same
+    but for the first."""
     for i, n_out in enumerate((4096, 4096, 1000), 1):
         layer = Layer("fc%d" % i)
         layer.linear(n_in, n_out)
+        if i < 3:
+            layer.op("relu")
+            layer.op("dropout")
         layers.append(layer)
         n_in = n_out
     return layers
@@ -123,15 +163,17 @@ def vgg_16():
         for i, width in enumerate(widths, 1):
             layer = Layer("conv%d.%d" % (stage, i))
             layer.conv(channels, width, 3, size, 1, norm=False)
+            layer.op("relu")
             channels = width
             layers.append(layer)
-        size = layers[-1].pool(channels, size, size // 2)
+        size = layers[-1].pool(channels, size, size // 2, 2, 2)
     return classifier(layers, channels * size * size)
 
 
 def alexnet():
     layers = []
     # channels in and out, kernel, size in and out, size after pooling
+    strides, paddings = (4, 1, 1, 1, 1), (2, 2, 1, 1, 1)
     for i, (c_in, c_out, kernel, size_in, size, pooled) in enumerate(
         [
             (3, 64, 11, 224, 55, 27),
@@ -143,9 +185,11 @@ def alexnet():
         1,
     ):
         layer = Layer("conv%d" % i)
-        layer.conv(c_in, c_out, kernel, size_in, 1, size, norm=False)
+        layer.conv(c_in, c_out, kernel, size_in, strides[i - 1], size,
+                   norm=False, padding=paddings[i - 1])
+        layer.op("relu")
         if pooled:
-            layer.pool(c_out, size, pooled)
+            layer.pool(c_out, size, pooled, 3, 2)
         layers.append(layer)
     return classifier(layers, 256 * 6 * 6)
 
@@ -178,9 +222,9 @@ def inception_block(name, c_in, size, out_size, branches, has_projection):
 def inception_v3():
     stem = Layer("stem")
     branch(stem, 3, 299, (32, 3, 3, 149), (32, 3, 3, 147), (64, 3, 3, 147))
-    stem.pool(64, 147, 73)
+    stem.pool(64, 147, 73, 3, 2)
     branch(stem, 64, 73, (80, 1, 1, 73), (192, 3, 3, 71))
-    stem.pool(192, 71, 35)
+    stem.pool(192, 71, 35, 3, 2)
     layers, channels = [stem], 192
 
     def add(name, size, out_size, branches, has_projection=True):
@@ -267,18 +311,28 @@ def inception_v3():
     return layers
 
 
-def write(name, layers):
-    model = {
-        "schema": "forerun.model/1",
-        "name": name,
-        "kind": "layers",
-        "layers": [layer.entry() for layer in layers],
-    }
+def text_of(value, indent=0):
+    """JSON, an operation on one line."""
+    pad = "  " * (indent + 1)
+    if isinstance(value, dict) and "op" not in value:
+        items = ['%s"%s": %s' % (pad, key, text_of(item, indent + 1))
+                 for key, item in value.items()]
+        return "{\n%s\n%s}" % (",\n".join(items), "  " * indent)
+    if isinstance(value, list):
+        items = [pad + text_of(item, indent + 1) for item in value]
+        return "[\n%s\n%s]" % (",\n".join(items), "  " * indent)
+    return json.dumps(value)
+
+
+def write(name, layers, image=0):
+    model = {"schema": "forerun.model/1", "name": name, "kind": "layers"}
+    if image > 0:
+        model.update(image_size=image, n_channels=3)
+    model["layers"] = [layer.entry(image > 0) for layer in layers]
     here = os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(here, "models", name + ".json")
     with open(path, "w", encoding="ascii") as out:
-        json.dump(model, out, indent=2)
-        out.write("\n")
+        out.write(text_of(model) + "\n")
     print(
         name,
         sum(layer.parameters for layer in layers),
@@ -289,11 +343,11 @@ def write(name, layers):
 
 
 if __name__ == "__main__":
-    write("resnet-18", resnet_18(224, 1000))
-    write("resnet-18-cifar", resnet_18(32, 100))
-    write("resnet-50", resnet((3, 4, 6, 3)))
-    write("resnet-101", resnet((3, 4, 23, 3)))
-    write("resnet-152", resnet((3, 8, 36, 3)))
-    write("vgg-16", vgg_16())
-    write("alexnet", alexnet())
+    write("resnet-18", resnet_18(224, 1000), 224)
+    write("resnet-18-cifar", resnet_18(32, 100), 32)
+    write("resnet-50", resnet((3, 4, 6, 3)), 224)
+    write("resnet-101", resnet((3, 4, 23, 3)), 224)
+    write("resnet-152", resnet((3, 8, 36, 3)), 224)
+    write("vgg-16", vgg_16(), 224)
+    write("alexnet", alexnet(), 224)
     write("inception-v3", inception_v3())

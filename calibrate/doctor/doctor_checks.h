@@ -45,6 +45,7 @@ void fr_check_infiniband(fr_examination *at);
 /* doctor_software.c */
 void fr_check_mpi(fr_examination *at);
 void fr_check_blas(fr_examination *at);
+void fr_check_convolutions(fr_examination *at);
 void fr_check_gpus(fr_examination *at);
 void fr_check_cuda(fr_examination *at);
 void fr_check_nccl(fr_examination *at);

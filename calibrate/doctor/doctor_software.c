@@ -1,6 +1,7 @@
 /* doctor_software.c: MPI, BLAS, drivers and libraries of GPUs, launchers. */
 #include "calibrate/doctor/doctor_checks.h"
 #include "calibrate/versions.h"
+#include "runtime/kernels_cpu/images/conv.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -32,6 +33,15 @@ void fr_check_blas(fr_examination *at)
                   "run and calibrate on CPUs",
                   is_in ? "" : "./setup.sh, then make", "%.140s",
                   is_in ? version : "not built in: products are forerun's own");
+}
+
+void fr_check_convolutions(fr_examination *at)
+{
+    const bool is_in = fr_convs_are_there();
+    fr_doctor_add(at, "oneDNN", is_in ? FR_FINDING_OK : FR_FINDING_ADVICE,
+                  "train convolutions on CPUs",
+                  is_in ? "" : "apt-get install libdnnl-dev, then make", "%s",
+                  is_in ? "built in" : "not built in");
 }
 
 static void count_one(fr_examination *at, const char *name, double *n)

@@ -11,6 +11,7 @@
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/framework/framework_plan.h"
+#include "spec/model/layer_ops.h"
 #include "tuner/partition/balance_layers.h"
 
 #include <stdlib.h>
@@ -70,16 +71,19 @@ void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
                                 : FR_DTYPE_F32;
 }
 
-/* On CPUs 16 bits are the runtime's own kernels', which fuse attention. */
-static void choose_narrow(const fr_cluster *cluster, fr_plan_choice *choice)
+/* On CPUs 16 bits are the runtime's own kernels', which fuse attention, and so
+ * are convolutions. */
+static void choose_own(const fr_cluster *cluster, fr_plan_choice *choice)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);
     fr_plan *plan = &choice->plan;
-    if (device->kind == FR_DEVICE_GPU || plan->precision != FR_DTYPE_BF16)
+    const bool is_narrow = plan->precision == FR_DTYPE_BF16;
+    if (device->kind == FR_DEVICE_GPU ||
+        (!is_narrow && !fr_model_has_layer_ops(&choice->model)))
         return;
     if (!(choice->pins & FR_PIN(KERNELS)))
         plan->kernels = FR_KERNELS_OWN;
-    if (!(choice->pins & FR_PIN(FLASH_ATTENTION)))
+    if (is_narrow && !(choice->pins & FR_PIN(FLASH_ATTENTION)))
         plan->is_flash = true;
 }
 
@@ -126,7 +130,7 @@ static fr_status make(const fr_cli *cli, bool is_model_named,
     if (choice->is_given)
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
-    choose_narrow(cluster, choice);
+    choose_own(cluster, choice);
     fr_plan_choice_habits(cli, cluster, choice);
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
         choice->plan.n_threads =

@@ -168,6 +168,23 @@ static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
     return FR_OK;
 }
 
+/* A convolution by itself, at the rate of a layer's. */
+static fr_status price_conv(const fr_gpu_model *model, const fr_instr *instr,
+                            price *out, fr_err *err)
+{
+    const double bytes = (double)fr_instr_moved_bytes(instr, 1);
+    fr_gpu_math math;
+
+    FR_TRY(unit_of(model, (fr_dtype)instr->dtype, &math, err));
+    out->seconds =
+        fr_gpu_layers_s(model, math, (double)fr_instr_flop(instr), bytes, 0.0);
+    out->bytes = bytes;
+    out->family = FR_GPU_LAYERS;
+    out->is_guessed = model->is_guessed[math];
+    out->n_kernels = 1;
+    return FR_OK;
+}
+
 /*
  * Everything else moves bytes.  `passes`: how often the kernels move what the
  * instruction's operands need once.
@@ -318,6 +335,10 @@ static fr_status price_instr(const fr_gpu_model *model, const fr_instr *instr,
     case FR_OP_LAYER_FWD:
     case FR_OP_LAYER_BWD:
         return price_layer(model, instr, out, err);
+    case FR_OP_CONV_FWD:
+    case FR_OP_CONV_DGRAD:
+    case FR_OP_CONV_WGRAD:
+        return price_conv(model, instr, out, err);
     case FR_OP_ELEMENTWISE:
         price_elementwise(model, instr, out);
         return FR_OK;

@@ -19,6 +19,11 @@
  *          w -= lr r u;  r = |w| / |u|
  *          (You et al., ICLR 2020, arXiv 1904.00962, alg. 2, phi = identity)
  *
+ * Running statistics (is_statistic) are in no norm and have no moments: what
+ * stands in the place of their gradient is what they are from those of the
+ * step, of which they go a tenth of the way (the momentum of PyTorch's batch
+ * norms).
+ *
  * |.| is the 2-norm of the whole tensor over all of its shards.  r is 1 where
  * a norm is 0 and for tensors that are not decayed (norms, biases), as in the
  * authors' own code, which leaves those out of the adaptation.
@@ -28,6 +33,8 @@
 
 #include "core/base/err.h"
 #include "spec/model/job.h"
+
+#define FR_STATISTIC_RATE 0.1
 
 /*
  * State of a range of n elements, at operand `opt` of its instructions: the

@@ -3,6 +3,7 @@
 
 #include "plan/collective/collective.h"
 #include "plan/decide/plan_refuse.h"
+#include "spec/model/layer_ops.h"
 
 #define REFUSAL(name)                                                          \
     static bool name(const fr_plan *plan, const fr_model *model,               \
@@ -15,6 +16,40 @@ REFUSAL(is_list)
 {
     UNUSED_BUT(model);
     return model->kind == FR_MODEL_LAYERS;
+}
+
+REFUSAL(is_list_of_amounts)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_LAYERS && !fr_model_has_layer_ops(model);
+}
+
+/* What frameworks do with a list is priced by its amounts. */
+REFUSAL(is_list_of_others)
+{
+    UNUSED_BUT(job);
+    return model->kind == FR_MODEL_LAYERS && plan->kernels != FR_KERNELS_OWN;
+}
+
+REFUSAL(is_narrow_list)
+{
+    UNUSED_BUT(job);
+    return model->kind == FR_MODEL_LAYERS && (plan->precision != FR_DTYPE_F32 ||
+                                              plan->grad_dtype != FR_DTYPE_F32);
+}
+
+/* Running statistics go the way of gradients, and must arrive as they are. */
+REFUSAL(compresses_list)
+{
+    UNUSED_BUT(job);
+    return model->kind == FR_MODEL_LAYERS &&
+           plan->compressor != FR_COMPRESSOR_NONE;
+}
+
+REFUSAL(drops_in_list)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_LAYERS && job->dropout > 0;
 }
 
 REFUSAL(is_encoder)
@@ -230,8 +265,17 @@ enum {
 #define BIT FR_PLAN_BIT
 
 const fr_plan_refusal fr_plan_refusals[] = {
-    {"a plain list of layers", "choose a decoder transformer", BOTH, 0,
+    {"a list of layers that does not say what they compute",
+     "give its layers ops", CPU, 0, is_list_of_amounts},
+    {"a list of layers, on GPUs", "choose a decoder transformer", GPU, 0,
      is_list},
+    {"a list of layers with other kernels than forerun's",
+     "choose --kernels forerun", CPU, BIT(KERNELS), is_list_of_others},
+    {"a list of layers in other precisions than f32", "choose precision f32",
+     CPU, BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
+    {"compressed gradients of a list of layers", "compress none", CPU,
+     BIT(COMPRESS), compresses_list},
+    {"dropout in a list of layers", "choose dropout 0", CPU, 0, drops_in_list},
     {"an encoder, on GPUs", "choose a decoder transformer", GPU, 0, is_encoder},
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels", CPU,

@@ -107,6 +107,7 @@ enum {
     FR_INSTR_FIRST_ROW = 1 << 12,  /* EMBED: the first row, for all tokens */
     FR_INSTR_KEYS_APART = 1 << 12, /* ROPE, ATTN: the queries of all rows, then
                                       the keys and values of all rows */
+    FR_INSTR_RELU = 1 << 12,       /* BATCH_NORM: and what is negative is 0 */
     FR_INSTR_SHARD = 1 << 13       /* of a range: fr_instr_range_first() */
 };
 
@@ -161,6 +162,10 @@ typedef struct fr_instr {
         fr_permute_dims permute;
         fr_layer_dims layer;
         fr_elementwise_dims elementwise;
+        fr_conv_dims conv;
+        fr_batch_norm_dims batch_norm;
+        fr_pool_dims pool;
+        fr_images_dims images;
     };
     double scalar;        /* eps, theta, scale, max_norm: see the list */
     uint64_t shard_bytes; /* stride of sharded operands */

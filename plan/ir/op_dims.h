@@ -138,6 +138,24 @@ typedef struct fr_elementwise_dims {
     int64_t moved_bytes, n_kernels, x_bytes, scratch_bytes;
 } fr_elementwise_dims;
 
+/* Square images of `size` pixels a side. */
+typedef struct fr_conv_dims {
+    int64_t batch, in, size, out, kernel, stride, padding, groups;
+} fr_conv_dims;
+
+/* rows: pixels of all samples; stride: of the rows of its parameters. */
+typedef struct fr_batch_norm_dims {
+    int64_t rows, cols, stride;
+} fr_batch_norm_dims;
+
+typedef struct fr_pool_dims {
+    int64_t batch, channels, size, kernel, stride, padding;
+} fr_pool_dims;
+
+typedef struct fr_images_dims {
+    int64_t batch, pixels, channels;
+} fr_images_dims;
+
 /* The index in fr_instr.dim of a dimension. */
 #define FR_DIM(shape, name)                                                    \
     (offsetof(fr_##shape##_dims, name) / sizeof(int64_t))

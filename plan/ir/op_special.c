@@ -2,6 +2,7 @@
  * op_special.c: amounts of operations that are no product of dimensions.
  */
 #include "plan/ir/op_table.h"
+#include "spec/model/layer_ops.h"
 
 const op_special op_special_plain = {.flop = NULL};
 
@@ -275,3 +276,82 @@ static uint64_t elementwise_moved(const fr_instr *instr)
 }
 
 const op_special op_special_elementwise = {.moved_bytes = elementwise_moved};
+
+/* ---- images ------------------------------------------------------------- */
+
+static uint64_t conv_made(const fr_conv_dims *d)
+{
+    const int64_t side =
+        fr_window_size(d->size, d->kernel, d->stride, d->padding);
+    return product(d->batch, d->out) * product(side, side);
+}
+
+static uint64_t conv_weight(const fr_conv_dims *d)
+{
+    return product(d->out, d->in / d->groups) * product(d->kernel, d->kernel);
+}
+
+static uint64_t conv_flop(const fr_instr *instr)
+{
+    const fr_conv_dims *d = &instr->conv;
+    return 2 * conv_made(d) / (uint64_t)d->out * conv_weight(d);
+}
+
+static uint64_t conv_bytes(const fr_instr *instr, int i_ref)
+{
+    const fr_conv_dims *d = &instr->conv;
+    const uint64_t width = stored_bytes(instr);
+    const uint64_t x =
+        width * product(d->batch, d->in) * product(d->size, d->size);
+    const uint64_t w = width * conv_weight(d), y = width * conv_made(d);
+    if (instr->op == FR_OP_CONV_WGRAD)
+        return i_ref == FR_CONV_WGRAD_DY ? y
+               : i_ref == FR_CONV_WGRAD_X
+                   ? x
+                   : conv_weight(d) * op_element_bytes(instr, OP_ELEMENT_GRAD);
+    if (i_ref == FR_CONV_FWD_W)
+        return w;
+    bool is_x = (i_ref == FR_CONV_FWD_X) == (instr->op == FR_OP_CONV_FWD);
+    return is_x ? x : y;
+}
+
+static fr_dtype conv_dtype(const fr_instr *instr, int i_ref)
+{
+    return instr->op == FR_OP_CONV_WGRAD && i_ref == FR_CONV_WGRAD_DW
+               ? (fr_dtype)instr->grad_dtype
+               : fr_dtype_storage((fr_dtype)instr->dtype);
+}
+
+const op_special op_special_conv = {
+    .flop = conv_flop, .ref_bytes = conv_bytes, .ref_dtype = conv_dtype};
+
+/* X and DX, Y and DY, INDEX have the same places. */
+static uint64_t pool_bytes(const fr_instr *instr, int i_ref)
+{
+    const fr_pool_dims *d = &instr->pool;
+    const int64_t side =
+        i_ref == FR_POOL_FWD_X
+            ? d->size
+            : fr_window_size(d->size, d->kernel, d->stride, d->padding);
+    const uint64_t n = product(d->batch, d->channels) * product(side, side);
+    return i_ref == FR_POOL_FWD_INDEX ? n : n * stored_bytes(instr);
+}
+
+static fr_dtype pool_dtype(const fr_instr *instr, int i_ref)
+{
+    return i_ref == FR_POOL_FWD_INDEX
+               ? FR_DTYPE_U8
+               : fr_dtype_storage((fr_dtype)instr->dtype);
+}
+
+static uint64_t pool_flop(const fr_instr *instr)
+{
+    const fr_pool_dims *d = &instr->pool;
+    const int64_t side =
+        fr_window_size(d->size, d->kernel, d->stride, d->padding);
+    return product(d->batch, d->channels) * product(side, side) *
+           product(d->kernel, d->kernel);
+}
+
+const op_special op_special_pool = {
+    .flop = pool_flop, .ref_bytes = pool_bytes, .ref_dtype = pool_dtype};

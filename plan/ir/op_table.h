@@ -60,7 +60,8 @@ extern const op_row op_rows[FR_OP_N];
 extern const op_special op_special_plain, op_special_embed, op_special_rope,
     op_special_head_norm, op_special_latent, op_special_grouped,
     op_special_attention, op_special_cast, op_special_permute,
-    op_special_unpermute, op_special_layer, op_special_elementwise;
+    op_special_unpermute, op_special_layer, op_special_elementwise,
+    op_special_conv, op_special_pool;
 
 /* Bytes of one element of the instruction. */
 uint64_t op_element_bytes(const fr_instr *instr, op_element element);

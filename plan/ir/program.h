@@ -94,6 +94,7 @@ typedef struct fr_tensor {
                              each expert of this rank (axis EP), sharded over
                              ETP each, of which the parts are parts */
     bool is_decayed;      /* weight decay applies (matrices) */
+    bool is_statistic;    /* kept beside what is trained: see optimizer.h */
     bool is_tied_copy;    /* second holder of a tied matrix: not counted */
     uint8_t init;         /* fr_tensor_init */
     double init_std;

@@ -60,6 +60,8 @@ static uint64_t product_bytes(const fr_instr *instr)
 
 uint64_t fr_kernels_cpu_scratch_bytes(const fr_instr *instr)
 {
+    if (instr->op == FR_OP_BATCH_NORM_FWD || instr->op == FR_OP_BATCH_NORM_BWD)
+        return fr_batch_norm_scratch_bytes(instr);
     if (!fr_narrow_is_met(instr))
         return 0;
     if (!is_typed((fr_op)instr->op))

@@ -21,6 +21,8 @@ typedef struct fr_kernel_call {
     int tp_coordinate;        /* who counts replicated tensors */
     fr_sequence_share share;  /* of a sequence, that the rank's rows are */
     int n_threads;
+    const struct fr_convs *convs; /* images/conv.h; NULL: none is run */
+    bool is_evaluation;           /* nothing is learnt from it */
     void *scratch;  /* fr_kernels_cpu_scratch_bytes(); the thread's own */
     int64_t i_step; /* from 0 */
     /* Where the rows stand in training, for what is drawn: the layer, the first

@@ -64,15 +64,15 @@ void fr_kernel_labels(const fr_kernel_call *call)
 /* ---- images ---------------------------------------------------------------
  */
 
-/* A class has a picture of its own, a sample as much noise. */
-static void make_patch(const fr_kernel_call *call, int64_t i, int64_t t,
-                       float *out)
+/* Row t, of n values, of sample i: a class has a picture of its own, a sample
+ * as much noise. */
+static void make_row(const fr_kernel_call *call, int64_t i, int64_t t,
+                     int64_t n, float *out)
 {
-    const fr_first_rows_dims *d = &call->instr->first_rows;
     const uint64_t seed = call->job->seed;
     const uint64_t label = (uint64_t)label_of(call, i, call->model->n_labels);
-    for (int64_t c = 0; c < d->cols; c++) {
-        const uint64_t pixel = (uint64_t)(t * d->cols + c);
+    for (int64_t c = 0; c < n; c++) {
+        const uint64_t pixel = (uint64_t)(t * n + c);
         const double own = fr_hash_uniform(seed, label, UINT64_MAX, pixel);
         const double noise =
             fr_hash_uniform(seed, (uint64_t)call->i_step,
@@ -92,7 +92,21 @@ void fr_kernel_patches(const fr_kernel_call *call)
         if (row % d->seq == 0)
             memset(out + row * d->cols, 0, (size_t)d->cols * sizeof *out);
         else
-            make_patch(call, row / d->seq, row % d->seq, out + row * d->cols);
+            make_row(call, row / d->seq, row % d->seq, d->cols,
+                     out + row * d->cols);
+}
+
+void fr_kernel_images(const fr_kernel_call *call)
+{
+    const fr_images_dims *d = &call->instr->images;
+    float *out = call->ptr[FR_IMAGES_OUT];
+    const int64_t n_rows = d->batch * d->pixels;
+    const int n_team = fr_team(call, 64 * n_rows * d->channels);
+    FR_FOR_TEAM(n_team);
+#pragma omp parallel for num_threads(n_team) schedule(static)
+    for (int64_t row = 0; row < n_rows; row++)
+        make_row(call, row / d->pixels, row % d->pixels, d->channels,
+                 out + row * d->channels);
 }
 
 void fr_kernel_patch_embed_fwd(const fr_kernel_call *call)

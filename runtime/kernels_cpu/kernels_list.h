@@ -64,7 +64,15 @@
     X(UNPERMUTE, unpermute)                                                    \
     X(GROUPED_FWD, grouped_fwd)                                                \
     X(GROUPED_DGRAD, grouped_dgrad)                                            \
-    X(GROUPED_WGRAD, grouped_wgrad)
+    X(GROUPED_WGRAD, grouped_wgrad)                                            \
+    X(CONV_FWD, conv_fwd)                                                      \
+    X(CONV_DGRAD, conv_dgrad)                                                  \
+    X(CONV_WGRAD, conv_wgrad)                                                  \
+    X(BATCH_NORM_FWD, batch_norm_fwd)                                          \
+    X(BATCH_NORM_BWD, batch_norm_bwd)                                          \
+    X(POOL_FWD, pool_fwd)                                                      \
+    X(POOL_BWD, pool_bwd)                                                      \
+    X(IMAGES, images)
 
 #define FR_KERNEL_DECLARE(symbol, name)                                        \
     void fr_kernel_##name(const fr_kernel_call *call);
@@ -75,6 +83,9 @@ FR_KERNEL_CPU_LIST(FR_KERNEL_DECLARE)
 /* sums[c] += column sums of x[rows, cols]; any team size, the same bits. */
 void fr_kernel_add_column_sums(const float *x, float *sums, int64_t rows,
                                int64_t cols, int n_threads);
+
+/* Scratch of a BATCH_NORM_*. */
+uint64_t fr_batch_norm_scratch_bytes(const fr_instr *instr);
 
 /* The BIAS_GRAD of n columns that a LINEAR_WGRAD does too. */
 fr_instr fr_linear_bias_gradient(const fr_instr *wgrad, int64_t n);

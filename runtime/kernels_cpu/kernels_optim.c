@@ -46,7 +46,7 @@ FR_SIMD static double sq_sum(const float *restrict x, int64_t n)
 
 static bool is_counted(const fr_kernel_call *call, const fr_tensor *tensor)
 {
-    return !tensor->is_tied_copy &&
+    return !tensor->is_tied_copy && !tensor->is_statistic &&
            (tensor->sharded_dim != 0 || call->tp_coordinate == 0);
 }
 
@@ -171,6 +171,12 @@ FR_SIMD static void lamb(const update *u)
     }
 }
 
+static void move_statistic(const update *u)
+{
+    for (int64_t i = 0; i < u->n; i++)
+        u->w[i] -= (float)FR_STATISTIC_RATE * u->g[i];
+}
+
 /* Moves the moments on; returns |u|^2, the square of the whole update. */
 FR_SIMD static double lamb_moments(const update *u)
 {
@@ -273,6 +279,10 @@ static void step_run(const fr_kernel_call *call, const update *shared,
     const double *norms = call->ptr[4];
     float room[NARROW_TILE];
     update at = update_at(call, shared, tensor, in, room);
+    if (tensor->is_statistic) { /* of float32 */
+        move_statistic(&at);
+        return;
+    }
     if (fr_optimizers[call->job->optimizer]->has_norms)
         at.trust =
             (float)trust_ratio(call->job, tensor, norms + 2 * (size_t)i_tensor);
@@ -372,7 +382,7 @@ void fr_kernel_opt_norms(const fr_kernel_call *call)
     for (uint32_t i = 0; i < call->n_tensors; i++) {
         const fr_tensor *tensor = &call->tensors[i];
         fr_range in = overlap(tensor, range.first, range.first + range.n);
-        if (in.last > in.first)
+        if (in.last > in.first && !tensor->is_statistic)
             norms_of_tensor(call, &shared, tensor, in, norms + 2 * (size_t)i);
     }
 }

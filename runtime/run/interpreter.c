@@ -48,6 +48,8 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
     fr_kernel_call kernel =
         fr_rank_kernel_call(&it->rank, call, instr, n_threads, it->i_step);
 
+    kernel.convs = it->convs;
+    kernel.is_evaluation = it->is_evaluation;
     if (it->is_evaluation)
         kernel.dropout = 0;
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);

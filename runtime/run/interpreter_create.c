@@ -62,6 +62,23 @@ static fr_status take_scratch(fr_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
+static fr_status make_convs(fr_interpreter *it, fr_err *err)
+{
+    fr_instr_walk at = {.program = it->rank.program,
+                        .rank_program = it->rank.rank_program};
+
+    while (fr_instr_walk_next(&at)) {
+        if (at.instr->op != FR_OP_CONV_FWD &&
+            at.instr->op != FR_OP_CONV_DGRAD &&
+            at.instr->op != FR_OP_CONV_WGRAD)
+            continue;
+        if (it->convs == NULL)
+            FR_TRY(fr_convs_create(&it->convs, err));
+        FR_TRY(fr_convs_add(it->convs, at.instr, err));
+    }
+    return FR_OK;
+}
+
 static fr_status prepare(fr_interpreter *it, fr_err *err)
 {
     const fr_program *program = it->rank.program;
@@ -76,6 +93,7 @@ static fr_status prepare(fr_interpreter *it, fr_err *err)
     FR_TRY_CALLOC(it->done, it->rank.rank_program->n_calls + 1, err);
     FR_TRY(list_lanes(it, err));
     FR_TRY(take_scratch(it, err));
+    FR_TRY(make_convs(it, err));
     FR_TRY(fr_engine_create(it->rank.program, it->transport, &it->engine, err));
     return fr_comm_start(it, err);
 }
@@ -118,6 +136,7 @@ void fr_interpreter_destroy(fr_interpreter *it)
         free(it->lanes[lane].spans);
     for (int i = 0; i < 2; i++)
         free(it->scratch[i]);
+    fr_convs_destroy(it->convs);
     free(it->lane_calls);
     free(it->part_of_instr);
     free(it->is_evaluated);

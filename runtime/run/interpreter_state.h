@@ -10,6 +10,7 @@
 
 #include "runtime/comm/collective_engine.h"
 #include "runtime/inject/inject.h"
+#include "runtime/kernels_cpu/images/conv.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/rank_context.h"
 
@@ -38,6 +39,7 @@ struct fr_interpreter {
     fr_engine *engine;
     fr_interpreter_options options;
     unsigned char *slab;
+    fr_convs *convs;  /* NULL: the rank has none */
     void *scratch[2]; /* of kernels: of the compute lane, of the others */
     fr_shm_control *control;
     fr_lane_state lanes[FR_LANE_N];

@@ -56,20 +56,40 @@ void fr_model_release(fr_model *model)
     if (model == NULL)
         return;
     free(model->layers);
+    free(model->layer_ops);
     memset(model, 0, sizeof *model);
+}
+
+/* A copy of n_bytes at `from`; NULL where there are none. */
+static fr_status copy_bytes(const void *from, size_t n_bytes, void **out,
+                            fr_err *err)
+{
+    *out = NULL;
+    if (n_bytes == 0)
+        return FR_OK;
+    *out = malloc(n_bytes);
+    if (*out == NULL)
+        return fr_fail_no_memory(err);
+    memcpy(*out, from, n_bytes);
+    return FR_OK;
 }
 
 fr_status fr_model_copy(const fr_model *model, fr_model *out, fr_err *err)
 {
     fr_model copy = *model;
-    copy.layers = NULL;
-    if (model->n_layer_entries > 0) {
-        size_t n_bytes = model->n_layer_entries * sizeof *copy.layers;
-        copy.layers = malloc(n_bytes);
-        if (copy.layers == NULL)
-            return fr_fail_no_memory(err);
-        memcpy(copy.layers, model->layers, n_bytes);
+    void *layers, *ops;
+    FR_TRY(copy_bytes(model->layers,
+                      model->n_layer_entries * sizeof *copy.layers, &layers,
+                      err));
+    fr_status status =
+        copy_bytes(model->layer_ops,
+                   model->n_layer_ops * sizeof *copy.layer_ops, &ops, err);
+    if (status != FR_OK) {
+        free(layers);
+        return status;
     }
+    copy.layers = layers;
+    copy.layer_ops = ops;
     *out = copy;
     return FR_OK;
 }

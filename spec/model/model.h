@@ -26,6 +26,27 @@ typedef enum fr_activation {
     FR_ACTIVATION_N
 } fr_activation;
 
+/* An operation of a layer in a list; see layer_ops.h. */
+typedef enum fr_layer_op_kind {
+    FR_LAYER_OP_CONV,
+    FR_LAYER_OP_BATCH_NORM,
+    FR_LAYER_OP_RELU,
+    FR_LAYER_OP_MAX_POOL,
+    FR_LAYER_OP_AVG_POOL,
+    FR_LAYER_OP_LINEAR,  /* of all elements: pixel by pixel, channels fastest */
+    FR_LAYER_OP_ADD,     /* of the shortcut */
+    FR_LAYER_OP_DROPOUT, /* by the job's probability */
+    FR_LAYER_OP_N
+} fr_layer_op_kind;
+
+typedef struct fr_layer_op {
+    uint32_t kind;    /* fr_layer_op_kind */
+    bool is_shortcut; /* of what comes into the layer, until `add` */
+    bool has_bias;
+    int64_t channels; /* of what comes out: conv, linear */
+    int64_t kernel, stride, padding, groups; /* 0: left out */
+} fr_layer_op;
+
 /* One entry of a layer list; forward amounts per sample. */
 typedef struct fr_model_layer {
     char name[64];
@@ -35,6 +56,8 @@ typedef struct fr_model_layer {
     uint64_t output_bytes;     /* handed to the next layer */
     int64_t n_tensors;         /* that its parameters are */
     int64_t repeat;
+    int64_t first_op, n_ops;        /* in fr_model.layer_ops; 0: not said */
+    int64_t out_channels, out_size; /* of the image that they make */
 } fr_model_layer;
 
 typedef struct fr_model {
@@ -111,10 +134,13 @@ typedef struct fr_model {
     int64_t n_token_types; /* bert */
     bool has_pooler;       /* dense layer on the first token */
     bool has_mlm_head;     /* bert: dense, norm, tied matrix, bias */
-    int64_t image_size, patch_size, n_channels, n_labels; /* vit */
+    int64_t image_size, patch_size, n_channels, n_labels; /* vit; but for the
+                                          patches lists of layers too */
     /* FR_MODEL_LAYERS only; owned. */
     fr_model_layer *layers;
     size_t n_layer_entries;
+    fr_layer_op *layer_ops; /* of all entries, or of none */
+    size_t n_layer_ops;
 } fr_model;
 
 /*

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/document/fields.h"
+#include "spec/model/layer_ops.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -85,16 +86,26 @@ static const fr_field fields[] = {
 
 static const fr_field layer_fields[] = {
     {"name", FR_MEMBER(fr_model_layer, name), .is_required = true},
-    {"forward_flop", FR_MEMBER(fr_model_layer, forward_flop),
-     .is_required = true},
-    {"parameters", FR_MEMBER(fr_model_layer, n_parameters),
-     .is_required = true},
-    {"activation_bytes", FR_MEMBER(fr_model_layer, activation_bytes),
-     .is_required = true},
-    {"output_bytes", FR_MEMBER(fr_model_layer, output_bytes),
-     .is_required = true},
+    {"forward_flop", FR_MEMBER(fr_model_layer, forward_flop)},
+    {"parameters", FR_MEMBER(fr_model_layer, n_parameters)},
+    {"activation_bytes", FR_MEMBER(fr_model_layer, activation_bytes)},
+    {"output_bytes", FR_MEMBER(fr_model_layer, output_bytes)},
     {"tensors", FR_MEMBER(fr_model_layer, n_tensors)},
     {"repeat", FR_MEMBER(fr_model_layer, repeat)},
+    FR_FIELD_ELSEWHERE("ops"),
+};
+
+/* What operations tell, and the rows from AMOUNT on say without them. */
+enum { AMOUNT = 1, N_AMOUNTS = 5, N_NEEDED = 4 };
+
+/* Of a list whose layers tell their operations. */
+static const fr_field image_fields[] = {
+    FR_FIELD_ELSEWHERE("schema"),
+    FR_FIELD_ELSEWHERE("name"),
+    FR_FIELD_ELSEWHERE("kind"),
+    FR_FIELD_ELSEWHERE("layers"),
+    {"image_size", FR_MEMBER(fr_model, image_size), .is_optional = true},
+    {"n_channels", FR_MEMBER(fr_model, n_channels), .is_optional = true},
 };
 
 static fr_status read_name(const fr_json_value *object, fr_model *model,
@@ -146,8 +157,28 @@ static fr_status read_transformer(const fr_json_value *object, fr_model *model,
     return FR_OK;
 }
 
-static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
-                            fr_err *err)
+/* Appends its operations to those of the model, which has room. */
+static fr_status read_ops(const fr_json_value *object, fr_model *model,
+                          fr_model_layer *layer, fr_err *err)
+{
+    const fr_json_value *ops;
+    layer->first_op = (int64_t)model->n_layer_ops;
+    if (fr_json_find(object, "ops") == NULL)
+        return FR_OK;
+    FR_TRY(fr_json_get_array(object, "ops", &ops, err));
+    for (size_t i = 0; i < fr_json_n(ops); i++) {
+        const fr_json_value *at = fr_json_at(ops, i);
+        if (fr_json_kind_of(at) != FR_JSON_OBJECT)
+            return fr_json_fail(at, err, "an operation must be an object");
+        FR_TRY(fr_fields_read(at, fr_layer_op_fields, fr_n_layer_op_fields,
+                              &model->layer_ops[model->n_layer_ops++], err));
+        layer->n_ops++;
+    }
+    return FR_OK;
+}
+
+static fr_status read_layer(const fr_json_value *object, fr_model *model,
+                            fr_model_layer *layer, fr_err *err)
 {
     const char *name;
     if (fr_json_kind_of(object) != FR_JSON_OBJECT)
@@ -158,33 +189,77 @@ static fr_status read_layer(const fr_json_value *object, fr_model_layer *layer,
                             sizeof layer->name - 1);
     layer->n_tensors = 1;
     layer->repeat = 1;
-    return fr_fields_read(object, FR_FIELDS(layer_fields), layer, err);
+    FR_TRY(fr_fields_read(object, FR_FIELDS(layer_fields), layer, err));
+    if (layer->repeat < 1 || layer->repeat > 1000000)
+        return fr_json_fail(object, err, "repeat is %lld; give 1 to 1000000",
+                            (long long)layer->repeat);
+    for (int i = 0; fr_json_find(object, "ops") == NULL && i < N_NEEDED; i++)
+        if (fr_json_find(object, layer_fields[AMOUNT + i].key) == NULL)
+            return fr_json_fail(object, err, "'%s' is missing",
+                                layer_fields[AMOUNT + i].key);
+    return read_ops(object, model, layer, err);
+}
+
+/* What the file says of an entry is what its operations come to. */
+static fr_status check_amounts(const fr_json_value *object,
+                               const fr_model_layer *layer, fr_err *err)
+{
+    for (int i = 0; i < N_AMOUNTS; i++) {
+        const fr_field *field = &layer_fields[AMOUNT + i];
+        const double derived = fr_field_get(field, layer);
+        double said;
+        FR_TRY(fr_json_get_double_or(object, field->key, derived, &said, err));
+        if (said < derived || said > derived)
+            return fr_json_fail(object, err,
+                                "layer '%s': %s is %.17g, its operations come "
+                                "to %.17g; leave it out",
+                                layer->name, field->key, said, derived);
+    }
+    return FR_OK;
+}
+
+static size_t count_ops(const fr_json_value *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < fr_json_n(list); i++) {
+        const fr_json_value *ops = fr_json_find(fr_json_at(list, i), "ops");
+        n += ops != NULL ? fr_json_n(ops) : 0;
+    }
+    return n;
+}
+
+static fr_status take_room(const fr_json_value *list, fr_model *model,
+                           fr_err *err)
+{
+    const size_t n_ops = count_ops(list);
+    model->n_layer_entries = fr_json_n(list);
+    model->layers = calloc(model->n_layer_entries, sizeof *model->layers);
+    if (n_ops > 0)
+        model->layer_ops = calloc(n_ops, sizeof *model->layer_ops);
+    if (model->layers == NULL || (n_ops > 0 && model->layer_ops == NULL))
+        return fr_fail_no_memory(err);
+    return FR_OK;
 }
 
 static fr_status read_layers(const fr_json_value *object, fr_model *model,
                              fr_err *err)
 {
-    static const char *const known[] = {"schema", "name", "kind", "layers"};
     const fr_json_value *list;
-    FR_TRY(fr_json_check_keys(object, known, FR_LENGTH(known), err));
+    fr_err broken = {0};
+    FR_TRY(fr_fields_read(object, FR_FIELDS(image_fields), model, err));
     FR_TRY(read_name(object, model, err));
     FR_TRY(fr_json_get_array(object, "layers", &list, err));
-    size_t n = fr_json_n(list);
-    if (n == 0)
+    if (fr_json_n(list) == 0)
         return fr_json_fail(list, err, "layers is empty; list at least one");
-    model->layers = calloc(n, sizeof *model->layers);
-    if (model->layers == NULL)
-        return fr_fail_no_memory(err);
-    model->n_layer_entries = n;
-    for (size_t i = 0; i < n; i++) {
-        const fr_json_value *at = fr_json_at(list, i);
-        FR_TRY(read_layer(at, &model->layers[i], err));
-        int64_t repeat = model->layers[i].repeat;
-        if (repeat < 1 || repeat > 1000000)
-            return fr_json_fail(at, err, "repeat is %lld; give 1 to 1000000",
-                                (long long)repeat);
-        model->n_layers += repeat;
+    FR_TRY(take_room(list, model, err));
+    for (size_t i = 0; i < model->n_layer_entries; i++) {
+        FR_TRY(read_layer(fr_json_at(list, i), model, &model->layers[i], err));
+        model->n_layers += model->layers[i].repeat;
     }
+    if (fr_model_derive_layers(model, &broken) != FR_OK)
+        return fr_json_fail(list, err, "%s", broken.text);
+    for (size_t i = 0; model->n_layer_ops > 0 && i < fr_json_n(list); i++)
+        FR_TRY(check_amounts(fr_json_at(list, i), &model->layers[i], err));
     return FR_OK;
 }
 
@@ -238,6 +313,24 @@ fr_status fr_model_from_json(const fr_json_value *object, fr_model *out,
     return FR_OK;
 }
 
+static void write_layers(const fr_model *model, fr_json_writer *writer)
+{
+    fr_fields_put(FR_FIELDS(image_fields), model, writer);
+    fr_json_open_array(writer, "layers");
+    for (size_t i = 0; i < model->n_layer_entries; i++) {
+        const fr_model_layer *layer = &model->layers[i];
+        fr_json_begin_object(writer);
+        fr_fields_put(FR_FIELDS(layer_fields), layer, writer);
+        if (layer->n_ops > 0)
+            fr_fields_put_structs(
+                "ops", fr_layer_op_fields, fr_n_layer_op_fields,
+                &model->layer_ops[layer->first_op], (size_t)layer->n_ops,
+                sizeof *model->layer_ops, writer);
+        fr_json_end_object(writer);
+    }
+    fr_json_end_array(writer);
+}
+
 void fr_model_to_json(const fr_model *model, fr_json_writer *writer)
 {
     fr_json_begin_object(writer);
@@ -245,8 +338,7 @@ void fr_model_to_json(const fr_model *model, fr_json_writer *writer)
     fr_json_put_string(writer, "name", model->name);
     fr_json_put_string(writer, "kind", fr_model_kind_name(model->kind));
     if (model->kind == FR_MODEL_LAYERS) {
-        fr_fields_put_array("layers", layer_fields, model->layers,
-                            model->n_layer_entries, writer);
+        write_layers(model, writer);
     } else {
         fr_json_put_string(writer, "activation",
                            fr_activation_name(model->activation));

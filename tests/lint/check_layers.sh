@@ -29,6 +29,7 @@ BEGIN {
     only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cuh?)$"
     only["^nccl"] = "_nccl\\.c$"
     only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_/]*_blas\\.c$"
+    only["^oneapi/"] = "_dnnl\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler
     system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|ftw|" \

@@ -32,6 +32,24 @@ def family(model_type, **more):
     return dict(SIZES, model_type=model_type, **more)
 
 
+def op(kind, **more):
+    return dict(op=kind, **more)
+
+
+def conv(channels, kernel, stride, padding, **more):
+    return op("conv", channels=channels, kernel=kernel, stride=stride,
+              padding=padding, **more)
+
+
+def norm(**more):
+    return op("batch_norm", **more)
+
+
+def cnn(image, channels, *layers):
+    return dict(schema="forerun.model/1", name="cnn", kind="layers",
+                image_size=image, n_channels=channels, layers=list(layers))
+
+
 FAMILIES = {
     "qwen2": family("qwen2", tie_word_embeddings=True),
     "qwen3": family("qwen3", head_dim=12, rope_theta=5e5),
@@ -91,6 +109,27 @@ FAMILIES = {
                            num_experts_per_tok=2, moe_intermediate_size=28,
                            n_group=1, topk_group=1, routed_scaling_factor=1.3,
                            aux_loss_alpha=0.29, num_nextn_predict_layers=1),
+    "resnet": cnn(13, 2, dict(name="stem", ops=[
+        conv(8, 5, 2, 2), norm(), op("relu"),
+        op("max_pool", kernel=3, stride=2, padding=1)]),
+        dict(name="block", repeat=2, ops=[
+            conv(8, 3, 1, 1, groups=2), norm(), op("relu"),
+            conv(8, 3, 1, 1), norm(), op("add"), op("relu")]),
+        dict(name="narrow", ops=[
+            conv(12, 1, 2, 0, shortcut=True), norm(shortcut=True),
+            conv(6, 1, 1, 0), norm(), op("relu"),
+            conv(6, 3, 2, 1), norm(), op("relu"),
+            conv(12, 1, 1, 0), norm(), op("add"), op("relu")]),
+        dict(name="head", ops=[op("avg_pool", kernel=2),
+                               op("linear", channels=5, bias=True)])),
+    "vgg": cnn(11, 3, dict(name="conv1", ops=[
+        conv(6, 3, 1, 1, bias=True), op("relu")]),
+        dict(name="conv2", ops=[
+            conv(10, 3, 1, 1, bias=True), op("relu"),
+            op("max_pool", kernel=2, stride=2)]),
+        dict(name="fc1", ops=[
+            op("linear", channels=14, bias=True), op("relu")]),
+        dict(name="fc2", ops=[op("linear", channels=4, bias=True)])),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -301,6 +340,9 @@ class Model:
             return h + a + self.mlp(self.norm(h, n["norm2"]), p)
         h = h + a
         return h + self.mlp(self.norm(h, n["norm2"]), p)
+
+    def end_step(self, gradients):
+        """What is not trained has moved."""
 
     def loss(self, x, y):
         first = "wte.weight" if self.is_neox else "embed_tokens.weight"
@@ -583,7 +625,110 @@ class Vit(Bert):
         return sum(losses) / 2
 
 
-CLASSES = {"bert": Bert, "vit": Vit, "deepseek_v3": DeepSeek}
+class Cnn(Model):
+    """A list of layers that says what they compute, of the runtime's made-up
+    images.  The batch norms of both samples are one; what stands in the place of
+    a running statistic's gradient is how far PyTorch moves it."""
+
+    def __init__(self, config):
+        self.config, self.v = config, 97
+        self.specs, self.w, self.moved, self.later = [], {}, {}, 0
+        self.routed = []
+        self.is_named = False
+        self.step_loss(0, None)
+
+    def tensor(self, name, rows, cols, base, amplitude):
+        if not self.is_named:
+            phase = 0.37 * len(self.specs) + 0.1
+            self.add(name, rows, cols, base, amplitude)
+            self.w[name] = weight(phase, rows, cols, base, amplitude)
+            self.w[name].requires_grad_("running" not in name)
+        return self.w[name]
+
+    def product(self, o, p, cols):
+        n = o["channels"]
+        w = self.tensor(p + ".weight", n, cols, 0.0, 1.3 / math.sqrt(cols))
+        b = (self.tensor(p + ".bias", 1, n, 0.0, 0.13)[0] if "bias" in o
+             else None)
+        return w, b
+
+    def batch_norm(self, x, p):
+        n = x.shape[1]
+        w = self.tensor(p + ".weight", 1, n, 1.0, 0.21)[0]
+        b = self.tensor(p + ".bias", 1, n, 0.0, 0.11)[0]
+        names = [p + ".running_mean", p + ".running_var"]
+        old = [self.tensor(names[0], 1, n, 0.0, 0.3),
+               self.tensor(names[1], 1, n, 1.0, 0.3)]
+        new = [t[0].clone() for t in old]
+        y = F.batch_norm(x, *new, w, b, training=True, momentum=0.1, eps=1e-5)
+        for name, before, after in zip(names, old, new):
+            self.moved[name] = (before - after[None]) / 0.1
+        return y
+
+    def apply(self, o, x, p):
+        kind, k = o["op"], o.get("kernel", 1)
+        if kind == "conv":
+            groups = o.get("groups", 1)
+            w, b = self.product(o, p, x.shape[1] // groups * k * k)
+            return F.conv2d(x, w.view(-1, x.shape[1] // groups, k, k), b,
+                            o["stride"], o["padding"], 1, groups)
+        if kind == "batch_norm":
+            return self.batch_norm(x, p)
+        if kind == "relu":
+            return F.relu(x)
+        if kind == "max_pool":
+            return F.max_pool2d(x, k, o["stride"], o.get("padding", 0))
+        if kind == "avg_pool":
+            return F.avg_pool2d(x, k)
+        flat = x.permute(0, 2, 3, 1).flatten(1) if x.dim() > 2 else x
+        return F.linear(flat, *self.product(o, p, flat.shape[1]))
+
+    def path(self, ops, x, p):
+        n = {}
+        for o in ops:
+            n[o["op"]] = n.get(o["op"], 0) + 1
+            x = self.apply(o, x, p + o["op"] + str(n[o["op"]]))
+        return x
+
+    def layer(self, ops, x, p):
+        """Names count along each path; the shortcut's come first."""
+        side = [o for o in ops if o.get("shortcut")]
+        kinds = [o["op"] for o in ops]
+        main = [o for o in ops if not o.get("shortcut")]
+        if "add" not in kinds:
+            return self.path(main, x, p)
+        other = self.path(side, x, p + "shortcut.")
+        at = [o["op"] for o in main].index("add")
+        return F.relu(self.path(main[:at], x, p) + other)
+
+    def image(self, step, sample, label):
+        size, c = self.config["image_size"], self.config["n_channels"]
+        x = [uniform(1, label, 2**64 - 1, i)
+             + uniform(1, step, sample, i) - 1.0 for i in range(size**2 * c)]
+        x = torch.tensor(x).float().double().view(size, size, c)
+        return x.permute(2, 0, 1)
+
+    def step_loss(self, step, flat):
+        layers = self.config["layers"]
+        n_labels = layers[-1]["ops"][-1]["channels"]
+        labels = [int(uniform(1, step, i, 0) * n_labels) for i in range(2)]
+        x = torch.stack([self.image(step, i, labels[i]) for i in range(2)])
+        i = 0
+        for layer in layers:
+            for _ in range(layer.get("repeat", 1)):
+                x = self.layer(layer["ops"], x, f"h.{i}.")
+                i += 1
+        self.is_named = True
+        return F.cross_entropy(x, torch.tensor(labels))
+
+    def end_step(self, gradients):
+        """Statistics go a tenth of the way."""
+        for name, gradient in self.moved.items():
+            gradients[name] = gradient
+            self.w[name] = self.w[name] - 0.1 * gradient
+
+
+CLASSES = {"bert": Bert, "vit": Vit, "deepseek_v3": DeepSeek, "layers": Cnn}
 
 
 def rescaled(inverse, c):
@@ -632,9 +777,10 @@ def train(m):
     """Losses of all steps, the first step's gradients."""
     i = torch.arange(SEQ + 1)
     flat = (7 * i * i + 3 * i + 11) % m.v
-    groups = [dict(params=[p for p in m.w.values() if p.shape[0] > 1],
+    trained = [p for p in m.w.values() if p.requires_grad]
+    groups = [dict(params=[p for p in trained if p.shape[0] > 1],
                    weight_decay=DECAY),
-              dict(params=[p for p in m.w.values() if p.shape[0] == 1],
+              dict(params=[p for p in trained if p.shape[0] == 1],
                    weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=LR, betas=(BETA1, BETA2), eps=EPS)
     losses, first = [], None
@@ -644,15 +790,17 @@ def train(m):
         loss = m.step_loss(step, flat)
         (loss + m.aux_loss() + m.later).backward()
         losses.append(loss.item())
-        if first is None:
-            first = {n: torch.zeros_like(p) if p.grad is None
+        gradients = {n: torch.zeros_like(p) if p.grad is None
                      else p.grad.clone() for n, p in m.w.items()}
         optimizer.step()
+        m.end_step(gradients)
+        first = first or gradients
     return losses, first
 
 
 def emit(name, config):
-    m = CLASSES.get(config["model_type"], Model)(config)
+    kind = config.get("model_type", config.get("kind"))
+    m = CLASSES.get(kind, Model)(config)
     losses, first = train(m)
     print(f"static const family_tensor family_{name}_tensors[] = {{")
     for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):

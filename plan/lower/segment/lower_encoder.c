@@ -314,15 +314,7 @@ static fr_ref first_token_head(lower_context *context,
     if (m->has_pooler)
         pool(context, e, first, raw, top);
     lower_product_fwd(context, NULL, &matrix, top, logits);
-    instr = lower_emit(context, FR_OP_LABELS);
-    instr->labels = (fr_labels_dims){n, n_labels};
-    instr->ref[FR_LABELS_TOKENS] = labels;
-    instr = lower_emit(context, FR_OP_XENT);
-    instr->loss = (fr_loss_dims){n, n_labels, n_labels};
-    instr->scalar = 1.0 / (double)context->job->global_batch;
-    instr->ref[FR_XENT_LOGITS] = logits;
-    instr->ref[FR_XENT_TOKENS] = labels;
-    instr->ref[FR_XENT_STEP] = lower_ref(FR_SPACE_STEP, 0);
+    lower_labels_loss(context, logits, labels, n, n_labels);
     lower_product_wgrad(context, &matrix, logits, top);
     lower_product_dgrad(context, NULL, &matrix, logits, top);
     if (m->has_pooler)

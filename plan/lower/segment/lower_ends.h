@@ -45,6 +45,9 @@ void lower_loss(lower_context *context, fr_ref logits, bool is_later);
 
 /* The tokens and targets of the micro-batch, or those one token further on. */
 fr_ref lower_tokens(const lower_context *context, bool is_later);
+/* The loss of n samples and their labels, for which there is room. */
+void lower_labels_loss(lower_context *context, fr_ref logits, fr_ref labels,
+                       int64_t n, int64_t n_labels);
 
 /* lower_encoder.c */
 /* EMBED_FWD or EMBED_BWD of the tokens in a table of n rows, of which this rank

@@ -3,6 +3,8 @@
  */
 #include "plan/lower/segment/lower_kind.h"
 
+#include "plan/lower/images/lower_images.h"
+
 static lower_linear place_linear(uint64_t *used, bool is_there, bool has_bias,
                                  int64_t n_matrices, int64_t out, int64_t in)
 {
@@ -167,6 +169,18 @@ static uint64_t entry_bytes(const lower_context *context, uint64_t n_bytes)
            fr_dtype_bytes(fr_plan_storage_dtype(context->plan)) / sizeof(float);
 }
 
+/* The same of what the entry computes. */
+static void init_images(lower_context *context, lower_kind *kind)
+{
+    const size_t i = (size_t)(kind->entry - context->model->layers);
+    lower_image_steps steps;
+    lower_image_steps_of(context, kind->entry, &steps);
+    kind->in_bytes =
+        lower_image_bytes(context, fr_model_layer_image(context->model, i));
+    kind->layout.n = steps.n_parameters;
+    kind->saved.n_bytes = steps.saved_bytes;
+}
+
 static void init_entries(lower_context *context)
 {
     const fr_model *model = context->model;
@@ -182,6 +196,8 @@ static void init_entries(lower_context *context)
                                 : context->kinds[i - 1].out_bytes;
         kind->saved.n_bytes = entry_bytes(context, entry->activation_bytes);
         kind->layout.n = lower_padded(entry->n_parameters);
+        if (lower_is_images_run(context))
+            init_images(context, kind);
         kind->layout.n_dense = kind->layout.n;
     }
 }

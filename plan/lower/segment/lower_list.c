@@ -1,12 +1,14 @@
 /*
- * lower_list.c: an entry of a list of layers (CNNs, anything else), of which
- * flop, parameters and bytes are known and nothing else.
+ * lower_list.c: an entry of a list of layers (CNNs, anything else) by its flop,
+ * parameters and bytes alone, which is all that a prediction asks.  What it
+ * computes where forerun runs it stands in plan/lower/images/.
  *
  * Forward reads what came in and its weights, and writes what it keeps and
  * what goes out; backward is twice the forward's flop (the gradients of what
  * came in and of the weights), reads what was kept, and takes the gradient of
  * what went out for that of what came in, in the same memory.
  */
+#include "plan/lower/images/lower_images.h"
 #include "plan/lower/segment/lower_ends.h"
 #include "plan/lower/segment/lower_layer.h"
 
@@ -37,6 +39,10 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
                           uint32_t i_entry)
 {
     const fr_ref kept = lower_ref(FR_SPACE_SAVED, 0);
+    if (lower_is_images_run(context)) {
+        lower_image_segments(context, kind, i_entry);
+        return;
+    }
     kind->segments.i_fwd = lower_segment_begin(
         context, FR_LANE_COMPUTE, "entry%u_fwd", (unsigned)i_entry);
     lower_segments_mark(context, kind->segments.i_fwd, FR_SEGMENT_FORWARD);
@@ -65,17 +71,36 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
 }
 
 /* What comes in and the loss are small compared with the layers. */
+static void input(lower_context *context)
+{
+    const fr_ref out = lower_ref(FR_SPACE_OUT, 0);
+    if (lower_is_images_run(context)) {
+        lower_image_input(context, out);
+        return;
+    }
+    fr_instr *instr = lower_emit(context, FR_OP_ZERO);
+    instr->copy.n_bytes = (int64_t)context->kinds[0].in_bytes;
+    instr->ref[FR_ZERO_DST] = out;
+}
+
+static void loss(lower_context *context)
+{
+    if (lower_is_images_run(context))
+        lower_image_loss(context);
+    else
+        lower_copy(context, lower_ref(FR_SPACE_IN, 0),
+                   lower_ref(FR_SPACE_OUT, 0),
+                   context->kinds[context->n_kinds - 1].out_bytes);
+}
+
 void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
                      lower_ends_segments *out)
 {
-    const lower_kind *kinds = context->kinds;
     if (has_embed) {
         out->i_embed_fwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input");
         lower_segments_mark(context, out->i_embed_fwd, FR_SEGMENT_INPUT);
-        fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-        instr->copy.n_bytes = (int64_t)kinds[0].in_bytes;
-        instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_OUT, 0);
+        input(context);
         out->i_embed_bwd =
             lower_segment_begin(context, FR_LANE_COMPUTE, "input_bwd");
         lower_segments_mark(context, out->i_embed_bwd,
@@ -83,8 +108,6 @@ void lower_list_ends(lower_context *context, bool has_embed, bool has_head,
     }
     if (has_head) {
         out->i_head = lower_segment_begin(context, FR_LANE_COMPUTE, "loss");
-        lower_copy(context, lower_ref(FR_SPACE_IN, 0),
-                   lower_ref(FR_SPACE_OUT, 0),
-                   kinds[context->n_kinds - 1].out_bytes);
+        loss(context);
     }
 }

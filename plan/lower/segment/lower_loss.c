@@ -98,3 +98,17 @@ void lower_loss(lower_context *context, fr_ref logits, bool is_later)
     lower_cast(context, whole, FR_DTYPE_F32, logits, dtype, n);
     lower_temp_reset(context, mark);
 }
+
+void lower_labels_loss(lower_context *context, fr_ref logits, fr_ref labels,
+                       int64_t n, int64_t n_labels)
+{
+    fr_instr *instr = lower_emit(context, FR_OP_LABELS);
+    instr->labels = (fr_labels_dims){n, n_labels};
+    instr->ref[FR_LABELS_TOKENS] = labels;
+    instr = lower_emit(context, FR_OP_XENT);
+    instr->loss = (fr_loss_dims){n, n_labels, n_labels};
+    instr->scalar = 1.0 / (double)context->job->global_batch;
+    instr->ref[FR_XENT_LOGITS] = logits;
+    instr->ref[FR_XENT_TOKENS] = labels;
+    instr->ref[FR_XENT_STEP] = lower_ref(FR_SPACE_STEP, 0);
+}

@@ -3,6 +3,7 @@
  * are sharded and how they begin.
  */
 #include "plan/ir/tensor_role.h"
+#include "plan/lower/images/lower_images.h"
 #include "plan/lower/step/lower_step.h"
 
 #include <math.h>
@@ -257,8 +258,73 @@ static void sort_from(lower_rank *rank, size_t first)
               sizeof rank->tensors.items[0], compare_places);
 }
 
+/* Weight and bias of a product, the four rows of a batch norm. */
+static bool push_step(lower_rank *rank, const lower_unit *unit,
+                      const lower_image_step *step, int64_t number,
+                      uint32_t *id)
+{
+    static const struct {
+        const char *part;
+        fr_tensor_init init;
+    } rows[] = {{".weight", FR_TENSOR_INIT_ONE},
+                {".bias", FR_TENSOR_INIT_ZERO},
+                {".running_mean", FR_TENSOR_INIT_ZERO},
+                {".running_var", FR_TENSOR_INIT_ONE}};
+    const bool is_norm = step->op->kind == FR_LAYER_OP_BATCH_NORM;
+    const int64_t n = step->out.channels;
+    char name[32];
+    bool is_ok = true;
+    snprintf(name, sizeof name, "%s%s%d",
+             step->op->is_shortcut ? "shortcut." : "",
+             fr_name_of(&fr_layer_op_names, step->op->kind), (int)number);
+    for (int i = 0; is_ok && i < (is_norm ? 4 : 2); i++) {
+        tensor_spec spec = {.id = (*id)++,
+                            .at = i == 0 ? step->w : step->b,
+                            .rows = 1,
+                            .cols = n,
+                            .init = rows[i].init,
+                            .gpt2_name = name,
+                            .llama_name = name,
+                            .part = rows[i].part};
+        if (is_norm) {
+            spec.at = step->w + (uint64_t)i * lower_image_stride(step);
+        } else if (i == 0) {
+            spec.rows = n;
+            spec.cols = fr_layer_op_weight(step->op, step->in) / n;
+            spec.init = FR_TENSOR_INIT_NORMAL;
+            spec.std = lower_image_std(step);
+        }
+        spec.global_rows = spec.rows;
+        spec.global_cols = spec.cols;
+        is_ok = push_tensor(rank, &spec, unit->first, unit->layer);
+        if (is_ok && i >= 2)
+            rank->tensors.items[rank->tensors.n - 1].is_statistic = true;
+    }
+    return is_ok;
+}
+
+static bool push_steps(lower_rank *rank, const lower_unit *unit)
+{
+    int64_t n_of_kind[2][FR_LAYER_OP_N] = {{0}};
+    uint32_t id = more_id(unit->layer);
+    lower_image_steps steps;
+    bool is_ok = true;
+    lower_image_steps_of(rank->context,
+                         lower_kind_of(rank->context, unit->layer)->entry,
+                         &steps);
+    for (int i = 0; is_ok && i < steps.n; i++) {
+        const lower_image_step *step = &steps.items[i];
+        int64_t *n = n_of_kind[step->op->is_shortcut];
+        if (step->w != LOWER_ABSENT)
+            is_ok = push_step(rank, unit, step, ++n[step->op->kind], &id);
+    }
+    return is_ok;
+}
+
 static bool push_entry(lower_rank *rank, const lower_unit *unit)
 {
+    if (lower_is_images_run(rank->context))
+        return push_steps(rank, unit);
     const fr_model_layer *entry =
         lower_kind_of(rank->context, unit->layer)->entry;
     const int64_t n = (int64_t)entry->n_parameters;

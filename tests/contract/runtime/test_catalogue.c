@@ -4,6 +4,7 @@
  * for the reason that stands here.
  */
 #include "core/numbers/minmax.h"
+#include "spec/model/layer_ops.h"
 #include "tests/check.h"
 #include "tests/unit/runtime/gpu_show.h"
 
@@ -27,14 +28,7 @@ static const struct {
 static const struct {
     const char *model, *reason;
 } refused[] = {
-    {"alexnet", "a plain list of layers"},
-    {"inception-v3", "a plain list of layers"},
-    {"resnet-101", "a plain list of layers"},
-    {"resnet-152", "a plain list of layers"},
-    {"resnet-18", "a plain list of layers"},
-    {"resnet-18-cifar", "a plain list of layers"},
-    {"resnet-50", "a plain list of layers"},
-    {"vgg-16", "a plain list of layers"},
+    {"inception-v3", "a list of layers that does not say what they compute"},
 };
 
 /* The same model with tiny sizes; what it is made of stays. */
@@ -70,6 +64,34 @@ static void shrink(fr_model *m)
     m->shared_expert_ffn_hidden = m->shared_expert_ffn_hidden > 0 ? 56 : 0;
 }
 
+/* A list of layers on small images, with a sixteenth of the channels; a pool
+ * over all of an image stays one. */
+static bool shrink_list(fr_model *m)
+{
+    fr_err err = {0};
+
+    if (!fr_model_has_layer_ops(m))
+        return true;
+    m->image_size = strcmp(m->name, "alexnet") == 0 ? 63 : 32;
+    fr_image image = {m->n_channels, m->image_size};
+    for (size_t i = 0; i < m->n_layer_entries; i++) {
+        fr_image main = image, shortcut = image;
+        for (int64_t k = 0; k < m->layers[i].n_ops; k++) {
+            fr_layer_op *op = &m->layer_ops[m->layers[i].first_op + k];
+            fr_image *at = op->is_shortcut ? &shortcut : &main;
+            op->channels =
+                op->channels > 0 ? fr_max_i64(op->channels / 16, 6) : 0;
+            if (op->kind == FR_LAYER_OP_AVG_POOL)
+                op->kernel = at->size;
+            if (!CHECK_OK(fr_layer_op_image(op, *at, at, &err), &err))
+                return false;
+        }
+        image = main;
+    }
+    m->layer_ops[m->n_layer_ops - 1].channels = 7; /* labels */
+    return CHECK_OK(fr_model_derive_layers(m, &err), &err);
+}
+
 /* False: the run failed, which is said. */
 static bool perform(size_t i_layout, const fr_model *model, const fr_job *job,
                     const fr_plan *plan, double *loss)
@@ -100,6 +122,8 @@ static void train(const char *name, const fr_model *model, const fr_job *job,
     if (!perform(0, model, job, plan, alone))
         return;
     for (size_t l = 1; l < sizeof layouts / sizeof *layouts; l++) {
+        if (model->kind == FR_MODEL_LAYERS && layouts[l].tp > 1)
+            continue; /* it has no heads to split */
         if (!perform(l, model, job, plan, loss))
             continue;
         for (int i = 0; i < N_STEPS; i++)
@@ -107,7 +131,9 @@ static void train(const char *name, const fr_model *model, const fr_job *job,
                        __LINE__, "%s %s: loss %d: %g, alone %g", name,
                        layouts[l].name, i, loss[i], alone[i]);
     }
-    check_that(alone[N_STEPS - 1] < 0.95 * alone[0], __FILE__, __LINE__,
+    /* So few images a step teach narrow CNNs slowly. */
+    const double most = model->kind == FR_MODEL_LAYERS ? 0.985 : 0.95;
+    check_that(alone[N_STEPS - 1] < most * alone[0], __FILE__, __LINE__,
                "%s: the loss goes from %g to %g", name, alone[0],
                alone[N_STEPS - 1]);
 }
@@ -127,9 +153,15 @@ static void check_model(const char *name)
         return;
     if (model.kind != FR_MODEL_LAYERS)
         shrink(&model);
+    if (!shrink_list(&model)) {
+        fr_model_release(&model);
+        return;
+    }
     fr_plan_init(&plan);
     plan.micro_batch = 4;
     plan.n_threads = 1;
+    if (model.kind == FR_MODEL_LAYERS)
+        plan.kernels = FR_KERNELS_OWN;
     fr_job_init(&job);
     job.global_batch = 8;
     job.seq = 24;
