@@ -26,7 +26,7 @@ void fr_learned_step_apply(const fr_stack *stack, const fr_program *program,
 {
     if (out->step_s <= 0)
         return;
-    if (stack == NULL) {
+    if (stack == NULL || fr_stack_n_used(stack) == 0) {
         if (is_of_field)
             out->learned.field_factor = exp(fr_stack_prior_without("")->mean);
         return;

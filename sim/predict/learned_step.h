@@ -9,9 +9,9 @@
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
 
-/* Time, parts and interval.  stack NULL: they stay; is_of_field, is it a step
- * of a framework on GPUs, as those that the prior is of? then what these take
- * in the middle is noted. */
+/* Time, parts and interval.  stack NULL, or of outliers: they stay;
+ * is_of_field, is it a step of a framework on GPUs, as those that the prior is
+ * of? then what these take in the middle is noted. */
 void fr_learned_step_apply(const fr_stack *stack, const fr_program *program,
                            const fr_device_type *device, bool is_of_field,
                            fr_prediction *out);
