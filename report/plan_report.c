@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 #include "plan/codec/compressor.h"
+#include "plan/decide/plan_shares.h"
 #include "plan/schedule/schedule.h"
 #include "report/table.h"
 
@@ -48,9 +49,14 @@ static void add_ranks(const words *w)
 static void add_batch(const words *w)
 {
     const fr_plan *p = w->plan;
+    const long long most = (long long)fr_plan_micro_batches(p, w->job);
+    char each[48];
+    snprintf(each, sizeof each, "%lld", most);
+    if (p->n_shares > 0)
+        snprintf(each, sizeof each, "%lld to %lld",
+                 (long long)fr_plan_least_share(p, w->job), most);
     fr_table_text(w->table, "micro-batches");
-    fr_table_cell(w->table, "%lld of %lld sequence%s on each rank",
-                  (long long)fr_plan_micro_batches(p, w->job),
+    fr_table_cell(w->table, "%s of %lld sequence%s on each rank", each,
                   (long long)p->micro_batch, p->micro_batch > 1 ? "s" : "");
 }
 

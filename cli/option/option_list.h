@@ -85,7 +85,7 @@
     X(MAX_RESTARTS, "max-restarts", 0, COUNT, "N", MACHINE, 0, 0, 1000000,     \
       "failures that --elastic goes on from (3)")                              \
     X(REBALANCE, "rebalance", 0, FLAG, 0, MACHINE, 0, 0, 0,                    \
-      "with --elastic: move layers away from a slow pipeline stage where "     \
+      "with --elastic: move layers or samples away from a slow rank where "    \
       "that is predicted, and measured, to be faster")                         \
     X(METRICS, "metrics", 0, PATH, "FILE.jsonl", RUN, 0, 0, 0,                 \
       "write a line of JSON a step: loss, time by part, memory ...")           \

@@ -5,7 +5,7 @@
 #include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
-#include "cli/rebalance/moved_layers.h"
+#include "cli/rebalance/moved_plan.h"
 #include "cli/subject/config_choice.h"
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
@@ -178,7 +178,7 @@ static fr_status move_from_slow(const fr_inputs *inputs, const fr_model *model,
 {
     const fr_plan_file file = {.model = *model, .job = *job, .plan = *plan};
     const fr_slow_ranks beside = {0};
-    fr_moved_layers moved;
+    fr_moved moved;
     fr_err why;
     const fr_status status =
         fr_move_layers(inputs, &file, &beside, &moved, &why);
@@ -190,9 +190,28 @@ static fr_status move_from_slow(const fr_inputs *inputs, const fr_model *model,
     return FR_OK;
 }
 
-fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
-                                 const fr_model *model, const fr_job *job,
-                                 fr_plan *plan, fr_err *err)
+/* Micro-batches for each replica as it is fast, where that is predicted to be
+ * faster than as many for all. */
+static fr_status deal_shares(const fr_inputs *inputs, const fr_model *model,
+                             const fr_job *job, fr_plan *plan, fr_err *err)
+{
+    const fr_plan_file file = {.model = *model, .job = *job, .plan = *plan};
+    const fr_slow_ranks beside = {0};
+    fr_moved moved;
+    fr_err why;
+    const fr_status status =
+        fr_move_samples(inputs, &file, &beside, &moved, &why);
+
+    if (status == FR_OK)
+        *plan = moved.plan;
+    else if (status != FR_INFEASIBLE)
+        return fr_fail(err, status, "%s", why.text);
+    return FR_OK;
+}
+
+static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
+                                const fr_model *model, const fr_job *job,
+                                fr_plan *plan, fr_err *err)
 {
     if (!fr_cli_is_split_auto(cli))
         return FR_OK;
@@ -200,6 +219,16 @@ fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
         return move_from_slow(inputs, model, job, plan, err);
     return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
                            err);
+}
+
+fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
+                                 const fr_model *model, const fr_job *job,
+                                 fr_plan *plan, fr_err *err)
+{
+    FR_TRY(balance_layers(cli, inputs, model, job, plan, err));
+    return fr_cli_are_shares_auto(cli)
+               ? deal_shares(inputs, model, job, plan, err)
+               : FR_OK;
 }
 
 void fr_plan_choice_release(fr_plan_choice *choice)

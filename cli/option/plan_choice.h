@@ -51,8 +51,8 @@ FR_CHECKED fr_status fr_plan_choice_make(const fr_cli *cli,
 void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
                            fr_plan_choice *choice);
 
-/* --layer-split auto: the split of a whole plan; nothing else was asked for:
- * nothing. */
+/* --layer-split auto, --batch-shares auto: those of a whole plan; nothing else
+ * was asked for: nothing. */
 FR_CHECKED fr_status fr_plan_choice_balance(const fr_cli *cli,
                                             const fr_inputs *inputs,
                                             const fr_model *model,

@@ -88,45 +88,70 @@ static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-bool fr_cli_is_split_auto(const fr_cli *cli)
+static bool is_auto(const fr_cli *cli, fr_option option)
 {
-    const char *text = fr_cli_text(cli, FR_OPT_LAYER_SPLIT);
+    const char *text = fr_cli_text(cli, option);
     return text != NULL && strcmp(text, "auto") == 0;
 }
 
-/* "auto", "even", "3,3,2".  What auto is needs costs: it is decided later. */
-static fr_status apply_split(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
-                             fr_err *err)
+bool fr_cli_is_split_auto(const fr_cli *cli)
 {
+    return is_auto(cli, FR_OPT_LAYER_SPLIT);
+}
+
+bool fr_cli_are_shares_auto(const fr_cli *cli)
+{
+    return is_auto(cli, FR_OPT_BATCH_SHARES);
+}
+
+/* Options that are a list of numbers, or words for one. */
+typedef struct listed_option {
+    fr_plan_field_id field;
+    int32_t n_most;
+    const char *each, *example; /* for people */
+} listed_option;
+
+static const listed_option listed_options[] = {
+    {FR_PLAN_LAYER_SPLIT, FR_PLAN_MAX_STAGES, "layers of each stage",
+     "such as 3,3,2"},
+    {FR_PLAN_BATCH_SHARES, FR_PLAN_MAX_SHARES,
+     "micro-batches of each data-parallel rank", "such as 5,5,2"},
+};
+
+/* "auto", "even", "3,3,2".  What auto is needs costs: it is decided later. */
+static fr_status apply_list(const fr_cli *cli, const listed_option *row,
+                            fr_plan *plan, uint64_t *pins, fr_err *err)
+{
+    const fr_option option = FR_OPT_OF_PLAN(row->field);
+    const fr_field *field = &fr_plan_fields[row->field].field;
+    const char *text = fr_cli_text(cli, option);
+    int32_t *list = (int32_t *)(void *)((char *)plan + field->offset);
     int32_t n = 0;
-    const char *text = fr_cli_text(cli, FR_OPT_LAYER_SPLIT);
-    if (fr_cli_is_split_auto(cli)) {
+    fr_field_set(field, 0, plan);
+    if (is_auto(cli, option)) {
         if (fr_cli_on(cli, FR_OPT_FIXED))
             return fr_fail(err, FR_USAGE,
-                           "--layer-split auto with --fixed: leave out --fixed "
-                           "(then each plan has the split that suits it), or "
-                           "give the layers of each stage");
-        *pins &= ~FR_PIN(LAYER_SPLIT);
+                           "--%s auto with --fixed: leave out --fixed (then "
+                           "each plan has what suits it), or give the %s",
+                           field->option, row->each);
+        *pins &= ~(UINT64_C(1) << row->field);
     }
-    if (fr_cli_is_split_auto(cli) || strcmp(text, "even") == 0) {
-        plan->n_split = 0;
+    if (is_auto(cli, option) || strcmp(text, "even") == 0)
         return FR_OK;
-    }
     for (const char *at = text;; at++) {
         char *end;
-        long layers = strtol(at, &end, 10);
-        if (end == at || layers < 0 || layers > INT32_MAX ||
-            (*end != ',' && *end != '\0') || n == FR_PLAN_MAX_STAGES)
+        long value = strtol(at, &end, 10);
+        if (end == at || value < 0 || value > INT32_MAX ||
+            (*end != ',' && *end != '\0') || n == row->n_most)
             return fr_fail(err, FR_USAGE,
-                           "--layer-split '%.80s': auto, even, or the layers "
-                           "of each stage, such as 3,3,2",
-                           text);
-        plan->layer_split[n++] = (int32_t)layers;
+                           "--%s '%.80s': auto, even, or the %s, %s",
+                           field->option, text, row->each, row->example);
+        list[n++] = (int32_t)value;
         at = end;
         if (*at == '\0')
             break;
     }
-    plan->n_split = n;
+    memcpy((char *)plan + field->count_offset, &n, sizeof n);
     return FR_OK;
 }
 
@@ -166,8 +191,9 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
     if (fr_cli_has(cli, FR_OPT_COMPRESS))
         FR_TRY(
             apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
-    if (fr_cli_has(cli, FR_OPT_LAYER_SPLIT))
-        FR_TRY(apply_split(cli, &changed, &given, err));
+    for (size_t i = 0; i < FR_LENGTH(listed_options); i++)
+        if (fr_cli_has(cli, FR_OPT_OF_PLAN(listed_options[i].field)))
+            FR_TRY(apply_list(cli, &listed_options[i], &changed, &given, err));
     *plan = changed;
     if (pins != NULL)
         *pins = given;

@@ -9,8 +9,10 @@
 #include "plan/decide/plan.h"
 #include "tuner/space/plan_space.h"
 
-/* --layer-split auto: whoever has costs calls fr_plan_choice_balance(). */
+/* --layer-split auto, --batch-shares auto: whoever has costs calls
+ * fr_plan_choice_balance(). */
 bool fr_cli_is_split_auto(const fr_cli *cli);
+bool fr_cli_are_shares_auto(const fr_cli *cli);
 
 /*
  * FR_USAGE on a value that cannot be read; whether the plan is legal is for

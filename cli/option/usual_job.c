@@ -2,6 +2,7 @@
 #include "cli/option/usual_job.h"
 
 #include "cli/option/plan_options.h"
+#include "plan/decide/plan_shares.h"
 
 /* Longer ones are trained in a phase of their own; recipes of 2024 begin with
  * 8192 (Llama 3, arXiv 2407.21783, sec. 3.4.1). */
@@ -57,6 +58,8 @@ static int64_t count_places(const fr_cli *cli, const fr_inputs *inputs)
 
 static int64_t batch_of(const fr_plan *plan)
 {
+    if (plan->n_shares > 0)
+        return fr_plan_shares_sum(plan) * plan->micro_batch;
     int64_t n_micro = plan->pp > 1 ? micro_batches_per_stage * plan->pp : 1;
     int64_t n_each = (int64_t)plan->dp * plan->micro_batch;
     n_micro = larger(n_micro, (least_batch + n_each - 1) / n_each);
@@ -69,10 +72,12 @@ void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
     fr_plan *plan = &choice->plan;
     fr_job *job = &choice->job;
     const bool has_batch = fr_cli_has(cli, FR_OPT_GLOBAL_BATCH);
-    const bool has_dp = fr_cli_has(cli, FR_OPT_DP);
+    const bool has_dp = fr_cli_has(cli, FR_OPT_DP) || plan->n_shares > 0;
     fr_err why;
     if (!is_gpu(&inputs->cluster) || plan->micro_batch < 1 || plan->dp < 1)
         return;
+    if (plan->n_shares > 0 && !fr_cli_has(cli, FR_OPT_DP))
+        plan->dp = plan->n_shares;
     int64_t n_others = fr_plan_world(plan) / plan->dp;
     int64_t most = n_others > 0 ? count_places(cli, inputs) / n_others : 0;
     int64_t dp = has_dp ? plan->dp : larger(1, smaller(most, INT32_MAX));

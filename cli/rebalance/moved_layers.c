@@ -1,10 +1,7 @@
-/* moved_layers.c: see moved_layers.h. */
-#include "cli/rebalance/moved_layers.h"
-
+/* moved_layers.c: see moved_plan.h. */
+#include "cli/rebalance/moved_plan.h"
 #include "plan/decide/grid.h"
 #include "plan/outline/stages.h"
-
-#include <stdio.h>
 
 /* How many times as long a stage computes: as its slowest rank does. */
 static double factor_of(const fr_plan *plan, const fr_slow_ranks *slow,
@@ -57,11 +54,10 @@ static void split_as_it_is(const fr_model *model, fr_plan *plan)
 }
 
 fr_status fr_move_layers(const fr_inputs *inputs, const fr_plan_file *file,
-                         const fr_slow_ranks *slow, fr_moved_layers *out,
-                         fr_err *err)
+                         const fr_slow_ranks *slow, fr_moved *out, fr_err *err)
 {
     fr_plan_file moved = *file;
-    fr_moved_layers found = {.plan = file->plan};
+    fr_moved found = {.plan = file->plan};
     const fr_slow_ranks all =
         slow->n > 0 ? *slow : fr_slow_ranks_of(inputs, &file->plan);
 
@@ -88,15 +84,4 @@ fr_status fr_move_layers(const fr_inputs *inputs, const fr_plan_file *file,
                        "faster");
     *out = found;
     return FR_OK;
-}
-
-char *fr_layer_split_text(const fr_plan *plan, const fr_model *model,
-                          char text[FR_SPLIT_TEXT])
-{
-    int n = 0;
-
-    for (int32_t i = 0; i < fr_stages_of(plan) && n < FR_SPLIT_TEXT - 12; i++)
-        n += snprintf(text + n, (size_t)(FR_SPLIT_TEXT - n), "%s%d",
-                      i > 0 ? "," : "", fr_plan_stage_layers(plan, model, i));
-    return text;
 }

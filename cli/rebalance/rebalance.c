@@ -2,7 +2,7 @@
 #include "cli/rebalance/rebalance.h"
 
 #include "cli/inputs.h"
-#include "cli/rebalance/moved_layers.h"
+#include "cli/rebalance/moved_plan.h"
 #include "cli/rebalance/slow_news.h"
 #include "plan/decide/grid.h"
 
@@ -20,10 +20,11 @@ fr_status fr_rebalance_check(const fr_cli *cli, const fr_plan_file *file,
         return fr_fail(err, FR_USAGE,
                        "--rebalance needs --elastic MIN:MAX and --checkpoint "
                        "DIR");
-    if (file->plan.pp == 1)
+    if (file->plan.pp == 1 && file->plan.dp == 1)
         return fr_fail(err, FR_USAGE,
                        "--rebalance moves layers between the stages of a "
-                       "pipeline; the plan has pp 1");
+                       "pipeline, or samples between data-parallel ranks; the "
+                       "plan has pp 1 and dp 1");
     if (file->cluster[0] == '\0')
         return fr_fail(err, FR_USAGE,
                        "--rebalance predicts before it moves, and the plan "
@@ -60,8 +61,32 @@ static fr_slow_ranks slow_ranks_of(const fr_rebalance *r,
     return slow;
 }
 
+/* Of layers and of samples what is predicted to be faster; of the reasons why
+ * neither is the one about what the plan has. */
+static fr_status find_faster(const fr_inputs *inputs, const fr_plan_file *file,
+                             const fr_slow_ranks *slow, fr_moved *out,
+                             fr_err *err)
+{
+    fr_moved layers, samples;
+    fr_err why[2] = {0};
+    const fr_status of_layers =
+        fr_move_layers(inputs, file, slow, &layers, &why[0]);
+    const fr_status of_samples =
+        fr_move_samples(inputs, file, slow, &samples, &why[1]);
+    const bool has_stages = file->plan.pp > 1;
+
+    if (of_layers != FR_OK && of_samples != FR_OK)
+        return fr_fail(err, has_stages ? of_layers : of_samples, "%s",
+                       why[has_stages ? 0 : 1].text);
+    *out = of_layers != FR_OK ||
+                   (of_samples == FR_OK && samples.after_s < layers.after_s)
+               ? samples
+               : layers;
+    return FR_OK;
+}
+
 static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
-                           fr_moved_layers *out, fr_err *err)
+                           fr_moved *out, fr_err *err)
 {
     fr_cli quiet = *r->cli;
     fr_plan_file file = *r->file;
@@ -71,7 +96,7 @@ static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
     file.plan = r->plan;
     fr_status status = fr_inputs_load(&quiet, file.cluster, &inputs, err);
     if (status == FR_OK)
-        status = fr_move_layers(&inputs, &file, slow, out, err);
+        status = find_faster(&inputs, &file, slow, out, err);
     fr_inputs_release(&inputs);
     return status;
 }
@@ -80,8 +105,8 @@ static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
 static bool consider(fr_rebalance *r, const fr_slow_news *news)
 {
     const fr_slow_ranks slow = slow_ranks_of(r, news);
-    char before[FR_SPLIT_TEXT], after[FR_SPLIT_TEXT];
-    fr_moved_layers move;
+    char text[FR_MOVED_TEXT];
+    fr_moved move;
     fr_err why = {0};
 
     if (slow.n == 0)
@@ -94,12 +119,11 @@ static bool consider(fr_rebalance *r, const fr_slow_news *news)
     const double gain = 1 - move.after_s / move.before_s;
     const bool is_worth_it = gain >= least_gain;
     fr_cli_note(r->cli,
-                "forerun: step %lld: layers %s instead of %s: steps are "
-                "predicted to be %.0f %% shorter%s",
+                "forerun: step %lld: %s: steps are predicted to be %.0f %% "
+                "shorter%s",
                 (long long)news->step,
-                fr_layer_split_text(&move.plan, &r->file->model, after),
-                fr_layer_split_text(&r->plan, &r->file->model, before),
-                100 * gain, is_worth_it ? "" : ", which is not worth it");
+                fr_moved_text(r->file, &r->plan, &move.plan, text), 100 * gain,
+                is_worth_it ? "" : ", which is not worth it");
     r->state = is_worth_it ? FR_REBALANCE_ASKED : FR_REBALANCE_OVER;
     r->next = move.plan;
     r->before_s = news->step_s;
@@ -116,7 +140,7 @@ static bool judge(fr_rebalance *r, const fr_slow_news *news)
     fr_cli_note(r->cli,
                 "forerun: step %lld: steps of %.3g s instead of %.3g s: %s",
                 (long long)news->step, news->step_s, r->before_s,
-                gain > 0 ? "the other layers stay" : "back to what was");
+                gain > 0 ? "the other plan stays" : "back to what was");
     r->state = gain > 0 ? FR_REBALANCE_OVER : FR_REBALANCE_ASKED;
     r->is_back = gain <= 0;
     r->next = r->last;

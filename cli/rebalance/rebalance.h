@@ -1,7 +1,7 @@
 /*
- * rebalance.h: run --rebalance: layers are moved away from a slow rank of a
- * pipeline, where that is predicted to be faster, and back where it is not
- * measured to be.
+ * rebalance.h: run --rebalance: layers of a pipeline, or samples of
+ * data-parallel ranks, are moved away from a slow rank, where that is predicted
+ * to be faster, and back where it is not measured to be.
  *
  * The supervisor looks at what rank 0 says (slow_news.h), asks the ranks to
  * stop, which saves a checkpoint, and goes on from it under the other plan.

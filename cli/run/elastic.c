@@ -213,12 +213,12 @@ static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
     return FR_OK;
 }
 
-/* The same ranks with other layers. */
-static fr_status move_layers(elastic *e, const fr_plan *plan, fr_err *err)
+/* The same ranks with other layers, or other shares of the batch. */
+static fr_status rebalance(elastic *e, const fr_plan *plan, fr_err *err)
 {
     fr_plan_file file = *e->file;
     fr_restart restart = {.step = e->reached,
-                          .why = "layers are moved",
+                          .why = "work is moved away from a slow rank",
                           .ranks_before = e->world,
                           .ranks_after = e->world};
 
@@ -235,7 +235,7 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
                                ? fr_rebalance_take(&e->rebalance, e->reached)
                                : NULL;
     if (moved != NULL)
-        return move_layers(e, moved, err);
+        return rebalance(e, moved, err);
     const bool has_grown =
         why->status == FR_STOPPED && n_places(e) > e->n_planned;
 

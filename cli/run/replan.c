@@ -88,6 +88,7 @@ static fr_status resized(const fr_cli *cli, const fr_plan_file *from,
         return fr_fail(err, FR_INFEASIBLE, "%lld ranks are not whole replicas",
                        (long long)n_ranks);
     plan.dp = (int32_t)(n_ranks / n_others);
+    plan.n_shares = 0;
     if (plan.zero_group > plan.dp || plan.dp % (plan.zero_group + 1) != 0)
         plan.zero_group = 0;
     if (plan.dp == 1)

@@ -100,8 +100,11 @@ void fr_field_set_i64(const fr_field *field, int64_t value, void *owner)
 
 void fr_field_set(const fr_field *field, double value, void *owner)
 {
+    const int32_t none = 0;
     if (field->kind == FR_FIELD_DOUBLE)
         *(double *)(void *)((char *)owner + field->offset) = value;
+    else if (field->kind == FR_FIELD_LIST)
+        memcpy((char *)owner + field->count_offset, &none, sizeof none);
     else
         fr_field_set_i64(field, (int64_t)value, owner);
 }

@@ -141,7 +141,8 @@ int32_t fr_field_count(const fr_field *field, const void *owner);
 bool fr_field_is_same(const fr_field *field, const void *a, const void *b);
 uint64_t fr_field_hash(const fr_field *field, const void *owner, uint64_t seed);
 
-/* A number, switch or enum as a double, and back. */
+/* A number, switch or enum as a double, and back; a LIST is 0, and becomes
+ * empty. */
 double fr_field_get(const fr_field *field, const void *owner);
 void fr_field_set(const fr_field *field, double value, void *owner);
 /* The same without loss for whole numbers; not for a double. */

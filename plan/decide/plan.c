@@ -25,14 +25,6 @@ bool fr_plan_has_master(const fr_plan *plan)
     return fr_plan_storage_dtype(plan) != FR_DTYPE_F32;
 }
 
-int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job)
-{
-    int64_t per_round = plan->micro_batch * plan->dp;
-    if (per_round < 1 || job->global_batch % per_round != 0)
-        return 0;
-    return job->global_batch / per_round;
-}
-
 int32_t fr_plan_even_layers(const fr_plan *plan, const fr_model *model,
                             int32_t i_stage)
 {

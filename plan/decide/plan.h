@@ -13,6 +13,7 @@
 #include "spec/model/model.h"
 
 #define FR_PLAN_MAX_STAGES 512 /* pp * vpp */
+#define FR_PLAN_MAX_SHARES 256 /* dp of a plan with uneven shares */
 
 typedef struct fr_plan {
     int32_t tp, pp, dp, cp, ep;
@@ -80,6 +81,10 @@ typedef struct fr_plan {
      * the remainder on the first stages. */
     int32_t n_split;
     int32_t layer_split[FR_PLAN_MAX_STAGES];
+    /* Micro-batches of each data-parallel rank, in the order of their
+     * sequences in the global batch; n_shares == 0: as many each. */
+    int32_t n_shares;
+    int32_t batch_shares[FR_PLAN_MAX_SHARES];
 } fr_plan;
 
 /* One rank, every axis 1, no recompute, fp32, bucket 25 MB, overlap. */
@@ -91,7 +96,8 @@ int64_t fr_plan_world(const fr_plan *plan); /* tp*pp*dp*cp */
 fr_dtype fr_plan_storage_dtype(const fr_plan *plan);
 /* Is there a float32 master copy beside the parameters? */
 bool fr_plan_has_master(const fr_plan *plan);
-/* Micro-batches per data-parallel rank and step; 0 if it does not divide. */
+/* Micro-batches per step of the data-parallel rank that has most; 0 if they do
+ * not come to the global batch. */
 int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);
 
 /*

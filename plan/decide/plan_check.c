@@ -7,6 +7,7 @@
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_refuse.h"
+#include "plan/decide/plan_shares.h"
 #include "plan/schedule/schedule.h"
 
 #include <stdio.h>
@@ -124,6 +125,8 @@ static fr_status check_batch(const fr_plan *plan, const fr_job *job,
 {
     if (fr_plan_micro_batches(plan, job) > 0)
         return FR_OK;
+    if (plan->n_shares > 0)
+        return fr_plan_shares_refuse(plan, job, err);
     if (job->global_batch % plan->dp != 0)
         return fr_fail(err, FR_INPUT,
                        "global_batch %lld is not a multiple of dp %d; choose a "
@@ -180,15 +183,12 @@ static fr_status check_own_chunks(const fr_plan *plan,
                    schedule->name, schedule->n_chunks, schedule->n_chunks);
 }
 
-static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
-                                fr_err *err)
+/* Can the schedule do so many micro-batches of a data-parallel rank? */
+static fr_status check_share(const fr_plan *plan, int64_t n_micro, fr_err *err)
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    const int64_t n_micro = fr_plan_micro_batches(plan, job);
     const int64_t least =
         schedule->least_micro != NULL ? schedule->least_micro(plan->pp) : 1;
-    FR_TRY(schedule->n_chunks == 0 ? check_chunks(plan, schedule->name, err)
-                                   : check_own_chunks(plan, schedule, err));
     if (n_micro < least)
         return fr_fail(err, FR_INPUT,
                        "%s needs at least %lld micro-batches at pp %d, not "
@@ -202,6 +202,17 @@ static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
             "global_batch / (dp x micro_batch) a multiple of pp",
             schedule->name, (long long)n_micro, plan->pp);
     return FR_OK;
+}
+
+static fr_status check_schedule(const fr_plan *plan, const fr_job *job,
+                                fr_err *err)
+{
+    const fr_schedule *schedule = fr_schedules[plan->schedule];
+    FR_TRY(schedule->n_chunks == 0 ? check_chunks(plan, schedule->name, err)
+                                   : check_own_chunks(plan, schedule, err));
+    for (int32_t i = 0; i < plan->n_shares; i++)
+        FR_TRY(check_share(plan, plan->batch_shares[i], err));
+    return check_share(plan, fr_plan_micro_batches(plan, job), err);
 }
 
 /*
@@ -565,6 +576,7 @@ fr_status fr_plan_check_lowerable(const fr_plan *plan, const fr_model *model,
     FR_TRY(check_layers_lowerable(plan, model, err));
     FR_TRY(check_split_lowerable(plan, model, err));
     FR_TRY(check_combined_lowerable(plan, err));
+    FR_TRY(fr_plan_shares_check_lowerable(plan, err));
     FR_TRY(check_collective_lowerable(plan, err));
     return check_states_lowerable(plan, model, job, err);
 }

@@ -157,6 +157,10 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         METAVAR("SPLIT"), .word = " split=*",
         OPTION("layer-split", "layers of each stage: N,N,.., even, or auto "
                               "(stages that take alike)")),
+    ROW(BATCH_SHARES, batch_shares, "batch_shares", COUNT(n_shares),
+        .field.is_optional = true, METAVAR("SHARES"), .word = " shares=*",
+        OPTION("batch-shares", "micro-batches of each data-parallel rank: "
+                               "N,N,.., even, or auto (as fast as they are)")),
     ROW(PRECISION, precision, "precision", NAMES(fr_dtype_names),
         OFFERS(is_dtype_offered), .word = " *",
         OPTION("precision", "data type of weights and activations")),
@@ -309,7 +313,8 @@ const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
     FR_PLAN_OFFLOAD_OPTIMIZER,
     FR_PLAN_OFFLOAD_ACTIVATIONS,
     FR_PLAN_THREADS,
-    FR_PLAN_LAYER_SPLIT};
+    FR_PLAN_LAYER_SPLIT,
+    FR_PLAN_BATCH_SHARES};
 
 bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id)
 {

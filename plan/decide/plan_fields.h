@@ -35,6 +35,7 @@
     X(SERVERS)                                                                 \
     X(RANK_ORDER)                                                              \
     X(LAYER_SPLIT)                                                             \
+    X(BATCH_SHARES)                                                            \
     X(PRECISION)                                                               \
     X(GRAD_DTYPE)                                                              \
     X(FLASH_ATTENTION)                                                         \

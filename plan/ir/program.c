@@ -5,6 +5,7 @@
 #include "plan/ir/program.h"
 
 #include "plan/decide/grid.h"
+#include "plan/decide/plan_shares.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,10 +140,19 @@ int64_t fr_tensor_global_col(const fr_tensor *tensor, int64_t col,
                                                 place->tp, place->n_tp);
 }
 
+uint32_t fr_program_number(const fr_plan *plan, int32_t pp, int32_t dp)
+{
+    const int32_t class =
+        plan->n_shares > 0 ? fr_plan_share_class(plan, dp) : 0;
+    return (uint32_t)(class * plan->pp + pp);
+}
+
 const fr_rank_program *fr_program_of_rank(const fr_program *program,
                                           int64_t rank)
 {
-    return &program->rank_programs[fr_plan_coord(&program->plan, rank).pp];
+    const fr_plan *plan = &program->plan;
+    const fr_coord at = fr_plan_coord(plan, rank);
+    return &program->rank_programs[fr_program_number(plan, at.pp, at.dp)];
 }
 
 /* The first call at which most bytes live; *peak_bytes of them. */

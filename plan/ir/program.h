@@ -2,13 +2,12 @@
  * program.h: what every rank does in one step, written once for both
  * interpreters (sim/, runtime/).
  *
- * A program has one rank program per kind of rank (one per pipeline stage).  A
- * rank program is a list of calls in program order; a call runs a segment (a
- * short list of instructions) on one lane with base addresses, so a layer's
- * forward stands once however many layers and micro-batches run it.  Semantics:
+ * A program has one rank program per kind of rank: a list of calls in program
+ * order; a call runs a segment (a short list of instructions) on one lane with
+ * base addresses, so a layer's forward stands once however many layers and
+ * micro-batches run it.  Semantics:
  *
- *   - a lane runs its calls in program order, the instructions of a call in
- *     order;
+ *   - a lane runs its calls, and a call its instructions, in program order;
  *   - a call starts when its dependencies (earlier calls of the same rank
  *     program) are done; lanes are otherwise independent;
  *   - collectives of one (group, lane) match in order on every member, point
@@ -155,8 +154,8 @@ typedef struct fr_rank_program {
 typedef struct fr_program {
     fr_plan plan;
     fr_job job;
-    fr_model model; /* shares nothing: layer lists are copied */
-    int64_t n_micro_batches;
+    fr_model model;          /* shares nothing: layer lists are copied */
+    int64_t n_micro_batches; /* of the data-parallel rank that has most */
     /* Calls are written for fewer micro-batches than there are: of each rank
      * program's `repeat` a period stands for 1 + n_repeats of them, in each of
      * which micro-batches are repeat_micro later.  0: all calls are there. */
@@ -166,7 +165,7 @@ typedef struct fr_program {
     fr_instr *instrs;
     uint32_t n_segments;
     fr_segment *segments;
-    uint32_t n_rank_programs; /* one per pipeline stage, in order */
+    uint32_t n_rank_programs; /* stages in order, class of shares by class */
     fr_rank_program *rank_programs;
 } fr_program;
 
@@ -195,7 +194,8 @@ void fr_call_operands(const fr_rank_program *rank_program, const fr_call *call,
                       const fr_instr *instr, const int *coordinate, void *slab,
                       void *ptr[FR_INSTR_REFS]);
 
-/* The rank program of a rank (by its pipeline coordinate). */
+/* The rank program of a rank, and its number: by where it stands. */
+uint32_t fr_program_number(const fr_plan *plan, int32_t pp, int32_t dp);
 const fr_rank_program *fr_program_of_rank(const fr_program *program,
                                           int64_t rank);
 

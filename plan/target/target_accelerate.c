@@ -55,7 +55,7 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
 /* ---- rows that all have -------------------------------------------------- */
 
 #define FIELDS_OF_ALL                                                          \
-    FR_TARGET_FIELDS_OF_NCCL,                                                  \
+    FR_TARGET_FIELDS_OF_NCCL, FR_TARGET_SHARES,                                \
         [FR_PLAN_FLASH_ATTENTION] =                                            \
             FR_PREDICTED("the model's code decides it (attn_implementation)"), \
         [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the "       \

@@ -186,6 +186,7 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
                         "its order is tp-dp-pp (runtime/pipe/topology.py, "
                         "PipeModelDataParallelTopology)"),
     [FR_PLAN_LAYER_SPLIT] = FR_REFUSED("it splits layers by itself"),
+    FR_TARGET_SHARES,
     [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
         FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16) | FR_IS(FR_DTYPE_F16),
         "bf16.enabled, fp16.enabled", "it has f32, bf16 and f16"),

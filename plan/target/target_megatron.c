@@ -37,6 +37,7 @@ const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
         FR_IS(FR_RANK_ORDER_TP_DP_PP) | FR_IS(FR_RANK_ORDER_TP_PP_DP),
         "--use-tp-pp-dp-mapping", "its orders are tp-dp-pp and tp-pp-dp"),
     [FR_PLAN_LAYER_SPLIT] = FR_WRITTEN("--pipeline-model-parallel-layout"),
+    FR_TARGET_SHARES,
     [FR_PLAN_PRECISION] = FR_WRITTEN("--bf16, --fp16, --fp8-format, "
                                      "--fp4-format, NVIDIA_TF32_OVERRIDE"),
     [FR_PLAN_GRAD_DTYPE] = FR_WRITTEN("--accumulate-allreduce-grads-in-fp32, "

@@ -86,7 +86,7 @@ static bool change(const nearest *n, fr_plan_field_id id, double value,
     const fr_field *field = &fr_plan_fields[id].field;
     fr_err ignored;
     if (field->kind == FR_FIELD_LIST) {
-        plan->n_split = 0;
+        fr_field_set(field, 0, plan); /* the usual list is empty */
         return true;
     }
     if (value != (double)(int64_t)value && field->kind != FR_FIELD_DOUBLE)

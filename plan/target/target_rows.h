@@ -59,6 +59,11 @@ FR_TARGET_RULE(fr_gathers_with_reduction);
     [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),           \
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels")
 
+/* Of all of them: batches of unlike size are nobody's. */
+#define FR_TARGET_SHARES                                                       \
+    [FR_PLAN_BATCH_SHARES] =                                                   \
+        FR_REFUSED("all data-parallel ranks take as many samples")
+
 /* Those of ds_config.json. */
 extern const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N];
 

@@ -21,7 +21,8 @@
 #define FR_SCRIPT_FIELDS_OF_NO_PIPELINE                                        \
     [FR_PLAN_VPP] = FR_REFUSED("the script has no pipeline"),                  \
     [FR_PLAN_SCHEDULE] = FR_REFUSED("the script has no pipeline"),             \
-    [FR_PLAN_LAYER_SPLIT] = FR_IMPLIED("one stage has all layers")
+    [FR_PLAN_LAYER_SPLIT] = FR_IMPLIED("one stage has all layers"),            \
+    FR_TARGET_SHARES
 
 #define FR_SCRIPT_FIELDS_OF_OTHERS                                             \
     FR_SCRIPT_FIELDS_OF_EXPERTS,                                               \

@@ -382,6 +382,7 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
                         "its mesh is pp, dp, cp, tp", "its order is tp-dp-pp"),
     [FR_PLAN_LAYER_SPLIT] =
         FR_WRITTEN("parallelism.module_fqns_per_model_part"),
+    FR_TARGET_SHARES,
     [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
         FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16) | FR_IS(FR_DTYPE_FP8),
         "training.mixed_precision_param, converters", "it has f32, bf16, fp8"),

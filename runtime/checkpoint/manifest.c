@@ -159,7 +159,7 @@ static void put_data(const fr_job *job, const fr_manifest *manifest,
 static void put_tensors(const fr_program *program, fr_json_writer *w)
 {
     fr_json_open_array(w, "tensors");
-    for (uint32_t p = 0; p < program->n_rank_programs; p++)
+    for (int32_t p = 0; p < program->plan.pp; p++)
         for (uint32_t i = 0; i < program->rank_programs[p].n_tensors; i++) {
             const fr_tensor *t = &program->rank_programs[p].tensors[i];
             if (t->is_tied_copy)

@@ -3,6 +3,7 @@
 
 #include "core/numbers/rng.h"
 #include "plan/decide/grid.h"
+#include "plan/decide/plan_shares.h"
 #include "runtime/data/labels.h"
 
 #include <stdlib.h>
@@ -47,10 +48,10 @@ static int64_t first_sequence(const fr_rank_context *rank, const fr_call *call)
 {
     const fr_program *program = rank->program;
     const fr_plan *plan = &program->plan;
-    int64_t per_rank = program->job.global_batch / plan->dp;
-    fr_coord at = fr_plan_coord(plan, rank->rank);
+    const int32_t dp = fr_plan_coord(plan, rank->rank).dp;
 
-    return at.dp * per_rank + call->micro_batch * plan->micro_batch;
+    return (fr_plan_first_micro(plan, &program->job, dp) + call->micro_batch) *
+           plan->micro_batch;
 }
 
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,

@@ -3,6 +3,7 @@
 
 #include "core/numbers/stats.h"
 #include "plan/decide/grid.h"
+#include "plan/decide/plan_shares.h"
 
 #include <math.h>
 #include <string.h>
@@ -46,9 +47,10 @@ struct fr_stragglers {
     /* Means over all of a kind: few quotients may lie close by chance. */
     double spread[FR_SLOW_N];
     int32_t *stage_of_rank;
-    series *ranks;  /* [world] */
-    series *stages; /* [pp] */
-    series *links;  /* [n_links] */
+    double *share_of_rank; /* micro-batches over the mean of all ranks */
+    series *ranks;         /* [world] */
+    series *stages;        /* [pp] */
+    series *links;         /* [n_links] */
     link_group *groups;
     int64_t *members; /* of all groups */
     int64_t n_links;
@@ -71,6 +73,15 @@ static void series_init(series *s, fr_straggler who)
     *s = (series){.who = who, .i_found = -1};
 }
 
+/* Whoever has more micro-batches is not slow for that. */
+static double share_of(const fr_plan *plan, int64_t rank)
+{
+    return plan->n_shares > 0
+               ? plan->batch_shares[fr_plan_coord(plan, rank).dp] *
+                     (double)plan->n_shares / (double)fr_plan_shares_sum(plan)
+               : 1;
+}
+
 static void list_ranks(fr_stragglers *s)
 {
     const int64_t n_of_stage = s->world / s->plan->pp;
@@ -79,6 +90,7 @@ static void list_ranks(fr_stragglers *s)
         const int32_t stage = fr_plan_coord(s->plan, rank).pp;
         const fr_straggler who = {.index = rank, .rank = rank, .n_ranks = 1};
         s->stage_of_rank[rank] = stage;
+        s->share_of_rank[rank] = share_of(s->plan, rank);
         series_init(&s->ranks[rank], who);
         series_init(&s->stages[stage], (fr_straggler){.kind = FR_SLOW_STAGE,
                                                       .index = stage,
@@ -122,6 +134,7 @@ fr_status fr_stragglers_create(const fr_plan *plan, bool is_crowded,
     s->is_crowded = is_crowded;
     s->world = (int64_t)world;
     s->stage_of_rank = calloc(world, sizeof *s->stage_of_rank);
+    s->share_of_rank = calloc(world, sizeof *s->share_of_rank);
     s->ranks = calloc(world, sizeof *s->ranks);
     s->stages = calloc((size_t)plan->pp, sizeof *s->stages);
     s->links = calloc(n_links, sizeof *s->links);
@@ -131,9 +144,10 @@ fr_status fr_stragglers_create(const fr_plan *plan, bool is_crowded,
     s->scratch = calloc(world + WINDOW, sizeof *s->scratch);
     s->stage_s = calloc((size_t)plan->pp, sizeof *s->stage_s);
     s->link_s = calloc(n_links, sizeof *s->link_s);
-    if (s->stage_of_rank == NULL || s->ranks == NULL || s->stages == NULL ||
-        s->links == NULL || s->groups == NULL || s->members == NULL ||
-        s->scratch == NULL || s->stage_s == NULL || s->link_s == NULL) {
+    if (s->stage_of_rank == NULL || s->share_of_rank == NULL ||
+        s->ranks == NULL || s->stages == NULL || s->links == NULL ||
+        s->groups == NULL || s->members == NULL || s->scratch == NULL ||
+        s->stage_s == NULL || s->link_s == NULL) {
         fr_stragglers_destroy(s);
         return fr_fail_no_memory(err);
     }
@@ -148,6 +162,7 @@ void fr_stragglers_destroy(fr_stragglers *s)
     if (s == NULL)
         return;
     free(s->stage_of_rank);
+    free(s->share_of_rank);
     free(s->ranks);
     free(s->stages);
     free(s->links);
@@ -280,9 +295,11 @@ static double median_of_others(const double *x, int64_t n, int64_t but,
     return fr_stats_median(scratch, n_others);
 }
 
-static double compute_of(const double *part_s, int64_t rank)
+/* As if it had as many micro-batches as the mean rank. */
+static double compute_of(const fr_stragglers *s, const double *part_s,
+                         int64_t rank)
 {
-    return part_s[rank * FR_PART_N + FR_PART_COMPUTE];
+    return part_s[rank * FR_PART_N + FR_PART_COMPUTE] / s->share_of_rank[rank];
 }
 
 static fr_status add_rank(fr_stragglers *s, int64_t rank, int64_t i_step,
@@ -293,10 +310,10 @@ static fr_status add_rank(fr_stragglers *s, int64_t rank, int64_t i_step,
 
     for (int64_t i = 0; i < s->world; i++)
         if (i != rank && s->stage_of_rank[i] == stage)
-            s->scratch[n++] = compute_of(part_s, i);
+            s->scratch[n++] = compute_of(s, part_s, i);
     if (n == 0)
         return FR_OK;
-    return add(s, &s->ranks[rank], i_step, step_s, compute_of(part_s, rank),
+    return add(s, &s->ranks[rank], i_step, step_s, compute_of(s, part_s, rank),
                fr_stats_median(s->scratch, n), err);
 }
 
@@ -312,7 +329,7 @@ static fr_status add_stages(fr_stragglers *s, int64_t i_step, double step_s,
         s->stage_s[i] = INFINITY;
     for (int64_t rank = 0; rank < s->world; rank++) {
         double *stage_s = &s->stage_s[s->stage_of_rank[rank]];
-        *stage_s = fmin(*stage_s, compute_of(part_s, rank));
+        *stage_s = fmin(*stage_s, compute_of(s, part_s, rank));
     }
     for (int64_t i = 0; i < n; i++)
         FR_TRY(add_to_base(s, &s->stages[i], i_step, step_s, s->stage_s[i],

@@ -75,7 +75,7 @@ static fr_status push_group(fr_weight_map *map, const fr_tensor *tensor,
 static fr_status push_all(fr_weight_map *map, fr_err *err)
 {
     const fr_program *program = map->program;
-    for (uint32_t stage = 0; stage < program->n_rank_programs; stage++) {
+    for (int32_t stage = 0; stage < program->plan.pp; stage++) {
         const fr_rank_program *rank = &program->rank_programs[stage];
         for (uint32_t i = 0; i < rank->n_tensors; i++)
             if (!rank->tensors[i].is_tied_copy)

@@ -7,6 +7,7 @@
  * a chunk and with the pairs that are live, and with what a layer has: so the
  * least of each will do, over all layers of the model.
  */
+#include "plan/decide/plan_shares.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate_state.h"
 
@@ -14,7 +15,8 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
                                        const fr_plan *plan)
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    const int64_t n_micro = fr_plan_micro_batches(plan, job);
+    /* Whoever has few micro-batches keeps least. */
+    const int64_t n_micro = fr_plan_least_share(plan, job);
     fr_estimate_share share = {
         .n_pairs = (int64_t)est_live_pairs(plan, n_micro, 0),
         .chunk_layers = INT32_MAX,

@@ -68,6 +68,7 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     out->vpp = 1;
     out->schedule = fr_schedule_plain(is_split);
     out->n_split = 0;
+    out->n_shares = 0;
     out->zero_stage = is_scattered(plan) ? 2 : 0;
     out->zero_group = 0;
     out->bucket_bytes = 1; /* each unit of parameters by itself */

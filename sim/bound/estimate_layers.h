@@ -59,6 +59,9 @@ typedef struct est_layers {
     int64_t clip_ps;
 } est_layers;
 
+/* estimate_work.c: all passes of a micro-batch over n layers, and the ends. */
+int64_t est_work_of(const est_layers *layers, est_kind kind, int32_t n);
+
 /* What decides of the layers of a plan.  No padding: a key. */
 typedef struct est_layers_key {
     double expert_imbalance;

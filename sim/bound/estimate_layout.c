@@ -146,14 +146,16 @@ static double flops_of(const fr_estimator *e, int64_t rank)
 }
 
 /*
- * All replicas have the same layers, and so do all ranks of a tensor-parallel
- * group: a step waits for the slowest, so a bound of any is one of the step.
+ * All replicas have the same layers, if not as many micro-batches, and so do
+ * all ranks of a tensor-parallel group: a step waits for the slowest, so a
+ * bound of any is one of the step.
  */
 static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
 {
     fr_coord slowest = {0};
     double most_s = 0;
-    if (e->cluster->n_node_types == 1 && e->cluster->n_slow == 0)
+    if (e->cluster->n_node_types == 1 && e->cluster->n_slow == 0 &&
+        plan->n_shares == 0)
         return slowest;
     for (int32_t i = 0; i < plan->dp * plan->tp; i++) {
         fr_coord at = {.dp = i / plan->tp, .tp = i % plan->tp};
@@ -161,6 +163,8 @@ static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
         for (at.pp = 0; at.pp < plan->pp; at.pp++)
             s += 1 / flops_of(e, fr_plan_rank(plan, at));
         at.pp = 0;
+        if (plan->n_shares > 0)
+            s *= plan->batch_shares[at.dp];
         /* Not for a rounding: those alike are the first. */
         if (s > most_s * (1 + 1e-9)) {
             slowest = at;
@@ -235,6 +239,7 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
         return fr_fail_no_memory(err);
     }
     fr_coord at = slowest_ranks(e, &grid);
+    layout->dp = at.dp;
     for (int32_t s = 0; s < plan->pp; s++, at.pp++) {
         fr_status status =
             find_place(e, plan, &grid, fr_plan_rank(&grid, at),
@@ -261,15 +266,16 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
 fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           const est_layout **out, fr_err *err)
 {
-    const est_layout_key key = {.tp = plan->tp,
-                                .pp = plan->pp,
-                                .dp = plan->dp,
-                                .cp = plan->cp,
-                                .ep = plan->ep,
-                                .etp = plan->etp,
-                                .zero_group = plan->zero_group,
-                                .n_threads = plan->n_threads,
-                                .rank_order = (int32_t)plan->rank_order};
+    est_layout_key key = {.tp = plan->tp,
+                          .pp = plan->pp,
+                          .dp = plan->dp,
+                          .cp = plan->cp,
+                          .ep = plan->ep,
+                          .etp = plan->etp,
+                          .zero_group = plan->zero_group,
+                          .n_threads = plan->n_threads,
+                          .rank_order = (int32_t)plan->rank_order};
+    FR_TRY(est_shares_find(e, plan, &key.shares, err));
     if (e->at_layout != NULL &&
         memcmp(&key, &e->last_layout, sizeof key) == 0) {
         *out = e->at_layout;
@@ -309,4 +315,46 @@ fr_status est_split_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
     }
     *out = e->i_split + 1;
     return FR_OK;
+}
+
+fr_status est_shares_find(fr_estimator *e, const fr_plan *plan, uint32_t *out,
+                          fr_err *err)
+{
+    const size_t n = (size_t)plan->n_shares;
+    *out = 0;
+    if (n == 0)
+        return FR_OK;
+    /* Lists of whole numbers, too. */
+    FR_TRY(fr_memo_number(&e->splits, plan->batch_shares,
+                          n * sizeof plan->batch_shares[0], out, err));
+    ++*out;
+    return FR_OK;
+}
+
+fr_status est_share_find(est_plan *x, fr_err *err)
+{
+    if (x->plan->n_shares == 0)
+        return FR_OK;
+    FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
+    x->n_micro = x->plan->batch_shares[x->layout->dp];
+    return FR_OK;
+}
+
+/* ---- single ranks -------------------------------------------------------- */
+
+fr_status est_ranks_place(fr_estimator *e, const fr_plan *plan, fr_err *err)
+{
+    return place_ranks(e, plan, err);
+}
+
+double est_compute_frac(const fr_estimator *e, int64_t rank)
+{
+    return fr_cluster_compute_frac(e->cluster, e->node_of_rank[rank],
+                                   local_of(e, rank));
+}
+
+fr_status est_place_find(fr_estimator *e, const fr_plan *plan, int64_t rank,
+                         est_place *out, fr_err *err)
+{
+    return find_place(e, plan, plan, rank, NULL, out, err);
 }

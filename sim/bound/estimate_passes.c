@@ -482,12 +482,14 @@ static fr_status pipeline_key(const est_plan *x, est_pipeline_key *out,
                               .rank_order = (int32_t)plan->rank_order,
                               .recompute_layers = plan->recompute_layers,
                               .is_by_unit = x->sharding.is_by_unit};
+    FR_TRY(est_shares_find(x->e, plan, &out->shares, err));
     return est_split_find(x->e, plan, &out->split, err);
 }
 
 fr_status est_pipeline_find(est_plan *x, fr_err *err)
 {
     est_pipeline_key key;
+    FR_TRY(est_share_find(x, err));
     FR_TRY(pipeline_key(x, &key, err));
     if (x->has_pipeline && memcmp(&key, &x->key, sizeof key) == 0)
         return FR_OK;
@@ -560,6 +562,7 @@ fr_status est_first_find(est_plan *x, fr_err *err)
 {
     est_stage *first = &x->first;
     est_pipeline_key key;
+    FR_TRY(est_share_find(x, err));
     FR_TRY(pipeline_key(x, &key, err));
     key.is_by_unit = false; /* gradients are no matter here */
     if (x->has_first && memcmp(&key, &x->first_key, sizeof key) == 0)

@@ -33,6 +33,7 @@ typedef struct est_place {
 
 /* Ranks of one tp, cp and dp, the slowest, one of each pipeline stage. */
 typedef struct est_layout {
+    int32_t dp;
     est_place *places;  /* [pp] */
     fr_comm_scope *hop; /* [pp] from this stage to the next (the last: to
                            the first) */
@@ -48,6 +49,16 @@ typedef struct est_place_key {
 FR_CHECKED fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                                      const est_layout **out, fr_err *err);
 void est_layout_destroy(est_layout *layout);
+/* The ranks of a plan get their nodes; then of one of them: the share of its
+ * normal speed, and where it is. */
+FR_CHECKED fr_status est_ranks_place(fr_estimator *e, const fr_plan *plan,
+                                     fr_err *err);
+double est_compute_frac(const fr_estimator *e, int64_t rank);
+FR_CHECKED fr_status est_place_find(fr_estimator *e, const fr_plan *plan,
+                                    int64_t rank, est_place *out, fr_err *err);
+/* The number of the plan's shares of the batch, 0 if they are even. */
+FR_CHECKED fr_status est_shares_find(fr_estimator *e, const fr_plan *plan,
+                                     uint32_t *out, fr_err *err);
 /* Of the device and of what layers communicate over. */
 est_place_key est_place_layers_key(const est_place *place);
 

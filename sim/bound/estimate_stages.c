@@ -2,6 +2,7 @@
 #include "sim/bound/estimate_stages.h"
 
 #include "cost_models/gpu/gpu_memory.h"
+#include "plan/decide/grid.h"
 #include "sim/bound/estimate_state.h"
 
 static uint64_t headroom_of(const fr_estimator *e, const fr_plan *plan,
@@ -57,4 +58,68 @@ fr_status fr_estimate_stages(fr_estimator *e, const fr_plan *plan,
             .id = l};
     }
     return FR_OK;
+}
+
+/* ---- replicas ------------------------------------------------------------ */
+
+/* Devices that are alike, and what one takes for a micro-batch. */
+typedef struct device_kind {
+    int type, slowness; /* of the node; its share of its speed, in 32nds */
+    double frac, pass_s;
+} device_kind;
+
+typedef fr_vec(device_kind) device_kinds;
+
+static fr_status price_kind(fr_estimator *e, const fr_plan *plan, int64_t rank,
+                            device_kind *kind, fr_err *err)
+{
+    est_place place = {0};
+    const est_layers *layers;
+    FR_TRY(est_place_find(e, plan, rank, &place, err));
+    FR_TRY(est_layers_find(e, plan, &place, &layers, err));
+    kind->pass_s =
+        1e-12 * (double)est_work_of(layers, EST_ESTIMATE, e->n_layers);
+    return FR_OK;
+}
+
+/* What a rank takes for a micro-batch of the whole model, about. */
+static fr_status pass_of(fr_estimator *e, const fr_plan *plan, int64_t rank,
+                         device_kinds *kinds, double *out_s, fr_err *err)
+{
+    const int64_t node = e->node_of_rank[rank];
+    const double frac = est_compute_frac(e, rank);
+    device_kind kind = {.type =
+                            fr_cluster_group_of(e->cluster, node)->i_node_type,
+                        .slowness = (int)(32 * frac + 0.5),
+                        .frac = frac};
+    size_t i = 0;
+    while (i < kinds->n && (kinds->items[i].type != kind.type ||
+                            kinds->items[i].slowness != kind.slowness))
+        i++;
+    if (i == kinds->n) {
+        FR_TRY(price_kind(e, plan, rank, &kind, err));
+        FR_TRY_PUSH(kinds, kind, err);
+    }
+    *out_s = kinds->items[i].pass_s * kinds->items[i].frac / frac;
+    return FR_OK;
+}
+
+fr_status fr_estimate_replicas(fr_estimator *e, const fr_plan *plan,
+                               double *out_s, fr_err *err)
+{
+    const int64_t n_ranks = fr_plan_world(plan);
+    device_kinds kinds = {0};
+    fr_status status = est_ranks_place(e, plan, err);
+    for (int32_t i = 0; i < plan->dp; i++)
+        out_s[i] = 0;
+    for (int64_t r = 0; status == FR_OK && r < n_ranks; r++) {
+        double *slowest_s = &out_s[fr_plan_coord(plan, r).dp];
+        double pass_s = 0;
+        status = pass_of(e, plan, r, &kinds, &pass_s, err);
+        *slowest_s = pass_s > *slowest_s ? pass_s : *slowest_s;
+    }
+    for (int32_t i = 0; i < plan->dp; i++)
+        out_s[i] /= plan->pp;
+    fr_vec_release(&kinds);
+    return status;
 }

@@ -36,4 +36,13 @@ FR_CHECKED fr_status fr_estimate_stages(fr_estimator *estimator,
                                         const fr_plan *plan,
                                         fr_stage_layers *out, fr_err *err);
 
+/*
+ * out_s[dp]: what each replica of a legal plan takes for a micro-batch on its
+ * slowest device, of its share of the layers alone; its batch_shares are not
+ * read.
+ */
+FR_CHECKED fr_status fr_estimate_replicas(fr_estimator *estimator,
+                                          const fr_plan *plan, double *out_s,
+                                          fr_err *err);
+
 #endif

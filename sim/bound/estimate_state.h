@@ -49,14 +49,16 @@ typedef fr_vec(est_occupancy_point) est_occupancy;
 /* Ranks of the same numbers sit alike. */
 typedef struct est_layout_key {
     int32_t tp, pp, dp, cp, ep, etp, zero_group, n_threads, rank_order;
+    uint32_t shares; /* number of the shares of the batch; 0: even */
 } est_layout_key;
 
 /* What decides of the passes of a pipeline.  No padding: a key. */
 typedef struct est_pipeline_key {
     est_layers_key layers; /* of no place */
     int32_t dp, pp, vpp, zero_group, schedule, rank_order, recompute_layers;
-    uint32_t split; /* number of its layers per stage; 0: even */
-    int32_t is_by_unit, unused;
+    uint32_t split;  /* number of its layers per stage; 0: even */
+    uint32_t shares; /* number of the shares of the batch; 0: even */
+    int32_t is_by_unit;
 } est_pipeline_key;
 
 struct fr_estimator {
@@ -149,7 +151,7 @@ typedef struct est_plan {
     fr_estimator *e;
     const fr_plan *plan; /* of the last call */
     const est_layout *layout;
-    int64_t n_micro;
+    int64_t n_micro;      /* of the ranks of the layout */
     int64_t meeting_ps;   /* of all, for norm and loss */
     const est_place *met; /* where that is; NULL: nowhere yet */
     fr_axis met_axis;     /* of the norm */
@@ -182,6 +184,9 @@ FR_CHECKED fr_status est_pipeline_find(est_plan *x, fr_err *err);
 
 /* Sets x->first in the same way: without looking at other ranks. */
 FR_CHECKED fr_status est_first_find(est_plan *x, fr_err *err);
+
+/* estimate_layout.c: sets n_micro where the shares of the batch are uneven. */
+FR_CHECKED fr_status est_share_find(est_plan *x, fr_err *err);
 
 /* estimate_update.c: sets stage->update. */
 struct est_bucket *est_buckets_new(int32_t n_layers);

@@ -10,6 +10,7 @@
  * counted: a pipeline decides for how many layers that is.  Where ranks of a
  * pipeline stand on unlike places nothing is said.
  */
+#include "plan/decide/plan_shares.h"
 #include "sim/bound/estimate_state.h"
 
 static bool is_one_place(const est_layout *layout, int32_t n_stages)
@@ -20,9 +21,9 @@ static bool is_one_place(const est_layout *layout, int32_t n_stages)
     return true;
 }
 
-static int64_t work_of(const est_layers *layers, int32_t n)
+int64_t est_work_of(const est_layers *layers, est_kind kind, int32_t n)
 {
-    const est_times *t = &layers->times[EST_BOUND];
+    const est_times *t = &layers->times[kind];
     return t->forward_ps[n] + t->backward_ps[n] + t->weights_ps[n] +
            t->embed_ps + t->embed_back_ps + t->head_ps;
 }
@@ -37,8 +38,9 @@ fr_status fr_estimate_least_work(fr_estimator *e, const fr_plan *plan,
     if (!is_one_place(layout, plan->pp))
         return FR_OK;
     FR_TRY(est_layers_find(e, plan, &layout->places[0], &layers, err));
-    const double work_s = 1e-12 * (double)work_of(layers, e->n_layers);
-    *out_s =
-        work_s * (double)fr_plan_micro_batches(plan, e->job) / (double)plan->pp;
+    const double work_s =
+        1e-12 * (double)est_work_of(layers, EST_BOUND, e->n_layers);
+    *out_s = work_s * (double)fr_plan_share(plan, e->job, layout->dp) /
+             (double)plan->pp;
     return FR_OK;
 }

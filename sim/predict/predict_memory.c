@@ -117,8 +117,8 @@ static void check_hosts(const fr_replay_context *context, fr_prediction *out)
         uint64_t n_bytes = 0;
         for (int32_t i = layout->node.first[g]; i < layout->node.first[g + 1];
              i++) {
-            int32_t stage = layout->stage_of_rank[layout->node.members[i]];
-            n_bytes += program->rank_programs[stage].host_bytes;
+            int32_t p = layout->program_of_rank[layout->node.members[i]];
+            n_bytes += program->rank_programs[p].host_bytes;
         }
         double left = capacity_bytes > 0
                           ? (double)capacity_bytes - (double)n_bytes
@@ -181,7 +181,7 @@ static fr_status predict_slab(const fr_replay_context *context,
     for (int32_t c = 0; c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
         const fr_rank_program *other =
-            &layout->program->rank_programs[layout->stage_of_rank[rank]];
+            &layout->program->rank_programs[layout->program_of_rank[rank]];
         uint64_t capacity = capacity_of(layout, rank);
         double headroom = (double)capacity - (double)on_cpu_bytes(other);
         if (headroom < least) {
@@ -241,7 +241,7 @@ static fr_status predict_stages(const fr_replay_context *context,
         least[i] = INFINITY;
     for (int32_t c = 0; status == FR_OK && c < context->fold.n_colors; c++) {
         const int32_t rank = context->fold.rank_of_color[c];
-        const int32_t i = layout->stage_of_rank[rank];
+        const int32_t i = layout->program_of_rank[rank];
         const fr_device_type *device =
             fr_cluster_device(cluster, fr_rank_layout_node(layout, rank));
         const size_t at = (size_t)i * cluster->n_devices +
@@ -272,18 +272,20 @@ static void choose_tightest(const fr_replay_context *context,
     const fr_rank_layout *layout = &context->layout;
     double least = INFINITY;
     uint64_t capacity_bytes = 0;
+    int32_t i_tightest = 0;
     for (int32_t c = 0; c < context->fold.n_colors; c++) {
         int32_t rank = context->fold.rank_of_color[c];
-        int32_t i = layout->stage_of_rank[rank];
+        int32_t i = layout->program_of_rank[rank];
         uint64_t capacity = capacity_of(layout, rank);
         double headroom = (double)capacity - (double)stages[i].device_bytes;
         if (headroom < least) {
             least = headroom;
             capacity_bytes = capacity;
-            out->memory.tightest_stage = i;
+            i_tightest = i;
         }
     }
-    const fr_stage_memory *tightest = &stages[out->memory.tightest_stage];
+    const fr_stage_memory *tightest = &stages[i_tightest];
+    out->memory.tightest_stage = layout->program->rank_programs[i_tightest].pp;
     double overhead_bytes =
         (double)(overhead->context_bytes + overhead->nccl_bytes);
     set_stage(tightest, out);
@@ -297,11 +299,15 @@ static void choose_tightest(const fr_replay_context *context,
 static void list_stages(const fr_program *program,
                         const fr_stage_memory *stages, fr_prediction *out)
 {
-    if (program->n_rank_programs > FR_PREDICTION_MAX_STAGES)
+    const uint32_t pp = (uint32_t)program->plan.pp;
+    if (pp > FR_PREDICTION_MAX_STAGES)
         return;
-    out->memory.n_stages = (int32_t)program->n_rank_programs;
+    out->memory.n_stages = (int32_t)pp;
+    /* Of ranks with unlike shares of the batch the one that needs most. */
     for (uint32_t i = 0; i < program->n_rank_programs; i++)
-        out->memory.stages[i] = stages[i];
+        if (i < pp ||
+            stages[i].device_bytes > out->memory.stages[i % pp].device_bytes)
+            out->memory.stages[i % pp] = stages[i];
 }
 
 /* ---- forerun's own runtime, measured ------------------------------------- */

@@ -63,7 +63,7 @@ static void begin_colors(refinement *f)
         if (group != last)
             last_hash = node_hash(layout, group);
         last = group;
-        uint64_t h = last_hash + (uint64_t)layout->stage_of_rank[r];
+        uint64_t h = last_hash + (uint64_t)layout->program_of_rank[r];
         if (has_slow)
             h = add_salt(
                 h, bits_of(fr_rank_layout_compute_frac(layout, (int32_t)r)));
@@ -104,7 +104,7 @@ static void add_peers(refinement *f)
 {
     const fr_rank_layout *layout = f->layout;
     for (int64_t r = 0; r < layout->n_ranks; r++) {
-        int32_t c = layout->stage_of_rank[r];
+        int32_t c = layout->program_of_rank[r];
         for (uint32_t i = layout->first_peer[c]; i < layout->first_peer[c + 1];
              i++) {
             fr_peer at = layout->peers.items[i];

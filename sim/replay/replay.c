@@ -383,7 +383,7 @@ static fr_status check_calls(const fr_replay_context *c,
     int64_t n_calls = 0;
     for (int32_t i = 0; i < c->actors.n; i++)
         n_calls +=
-            program->rank_programs[c->layout.stage_of_rank[c->actors.rank[i]]]
+            program->rank_programs[c->layout.program_of_rank[c->actors.rank[i]]]
                 .n_calls;
     bool is_short = n_calls <= most ||
                     c->actors.n <= SOME * (int64_t)program->n_rank_programs;

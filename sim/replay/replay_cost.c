@@ -92,7 +92,7 @@ out_release:
 static void release_runs(fr_replay_costs *c)
 {
     for (int32_t i = 0; c->runs != NULL && i < c->fold->n_colors; i++) {
-        int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[i]];
+        int32_t i_stage = c->layout->program_of_rank[c->fold->rank_of_color[i]];
         for (uint32_t k = 0;
              c->runs[i] != NULL && k < c->orders[i_stage].n_runs; k++) {
             if (c->runs[i][k] != NULL)
@@ -444,7 +444,7 @@ static fr_status sum_run(fr_replay_costs *c, int32_t color,
 {
     int32_t rank = c->fold->rank_of_color[color];
     const fr_rank_program *rank_program =
-        &c->program->rank_programs[c->layout->stage_of_rank[rank]];
+        &c->program->rank_programs[c->layout->program_of_rank[rank]];
     for (uint32_t i = 0; i < step->n_calls; i++) {
         uint32_t s = rank_program->calls[step->first_call + i].i_segment;
         const fr_segment *segment = &c->program->segments[s];
@@ -460,7 +460,7 @@ fr_status fr_replay_cost_run(fr_replay_costs *c, int32_t color,
                              const fr_run_cost **out, fr_err *err)
 {
     int32_t rank = c->fold->rank_of_color[color];
-    const fr_replay_order *order = &c->orders[c->layout->stage_of_rank[rank]];
+    const fr_replay_order *order = &c->orders[c->layout->program_of_rank[rank]];
     if (c->runs[color] == NULL) {
         FR_TRY_CALLOC(c->runs[color], (size_t)order->n_runs + 1, err);
     }

@@ -130,7 +130,7 @@ static fr_status fill(fr_replay_costs *c, int32_t color,
 fr_status fr_host_steps_find(fr_replay_costs *c, int32_t color,
                              const fr_host_steps **out, fr_err *err)
 {
-    int32_t i_stage = c->layout->stage_of_rank[c->fold->rank_of_color[color]];
+    int32_t i_stage = c->layout->program_of_rank[c->fold->rank_of_color[color]];
     const fr_rank_program *rank_program = &c->program->rank_programs[i_stage];
     const fr_replay_order *order = &c->orders[i_stage];
     fr_host_steps *steps = &c->hosts[color];

@@ -6,12 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups on these axes lie within one pipeline stage: all members run the
- * same calls. */
-static const unsigned stage_axes = 1u << FR_AXIS_TP | 1u << FR_AXIS_CP |
-                                   1u << FR_AXIS_EP | 1u << FR_AXIS_DP |
-                                   1u << FR_AXIS_SHARD | 1u << FR_AXIS_REPLICA |
-                                   1u << FR_AXIS_ETP | 1u << FR_AXIS_EDP;
+/* Groups on these axes lie within one pipeline stage: of one replica ... */
+static const unsigned replica_axes =
+    1u << FR_AXIS_TP | 1u << FR_AXIS_CP | 1u << FR_AXIS_ETP;
+/* ... of several. */
+static const unsigned data_axes = 1u << FR_AXIS_EP | 1u << FR_AXIS_DP |
+                                  1u << FR_AXIS_SHARD | 1u << FR_AXIS_REPLICA |
+                                  1u << FR_AXIS_EDP;
+
+/* Do all members of a group on the axis run the same calls? */
+static bool is_of_one_program(const fr_plan *plan, uint8_t axis)
+{
+    const unsigned axes =
+        plan->n_shares > 0 ? replica_axes : replica_axes | data_axes;
+    return (axes >> axis & 1u) != 0;
+}
 
 typedef struct segment_kind {
     bool is_known, is_run; /* may be part of a run */
@@ -40,7 +49,7 @@ static segment_kind kind_of(const fr_rank_layout *layout,
         if (op_class == FR_OP_CLASS_COMPUTE)
             continue;
         if (op_class != FR_OP_CLASS_COLLECTIVE ||
-            !(stage_axes >> instr->axis & 1u))
+            !is_of_one_program(&layout->program->plan, instr->axis))
             kind.is_run = false;
         else if (fr_rank_layout_meets(layout, instr->axis))
             kind.axes |= (uint16_t)(1u << instr->axis);

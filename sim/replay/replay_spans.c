@@ -12,7 +12,7 @@ static uint32_t number_of(const fr_replay *replay, const fr_replay_record *rec,
 {
     const fr_replay_context *c = replay->context;
     const fr_replay_loop *loop =
-        &c->orders[c->layout.stage_of_rank[rec->rank]].loop;
+        &c->orders[c->layout.program_of_rank[rec->rank]].loop;
     uint32_t round = rec->round;
     if (round == FR_REPLAY_LAST_ROUND)
         round =
@@ -120,7 +120,7 @@ static fr_status add_instrs(const fr_replay *replay,
 {
     fr_replay_context *c = replay->context;
     const fr_rank_program *rank_program =
-        &c->layout.program->rank_programs[c->layout.stage_of_rank[rec->rank]];
+        &c->layout.program->rank_programs[c->layout.program_of_rank[rec->rank]];
     int32_t color = c->fold.color_of_rank[rec->rank];
     int64_t done_ps = 0, at_ps = work_begin_ps(rec);
     FR_TRY(add_wait(replay, rec, out, err));
@@ -164,7 +164,7 @@ fr_status fr_replay_unroll_last(const fr_replay *replay, fr_program *out,
     const fr_replay_context *c = replay->context;
     fr_program unrolled = *c->layout.program;
     int32_t i =
-        c->layout.stage_of_rank[replay->records.items[replay->last].rank];
+        c->layout.program_of_rank[replay->records.items[replay->last].rank];
     FR_TRY_CALLOC(unrolled.rank_programs, unrolled.n_rank_programs, err);
     memcpy(unrolled.rank_programs, c->layout.program->rank_programs,
            unrolled.n_rank_programs * sizeof *unrolled.rank_programs);
@@ -183,7 +183,7 @@ void fr_replay_unroll_release(const fr_replay *replay, fr_program *unrolled)
 {
     const fr_replay_context *c = replay->context;
     int32_t i =
-        c->layout.stage_of_rank[replay->records.items[replay->last].rank];
+        c->layout.program_of_rank[replay->records.items[replay->last].rank];
     free(unrolled->rank_programs[i].calls);
     free(unrolled->rank_programs[i].deps);
     free(unrolled->rank_programs);

@@ -102,13 +102,13 @@ static inline const fr_rank_program *rank_program_of(const replayer *r,
                                                      int32_t actor)
 {
     int32_t rank = r->actors->rank[actor];
-    return &r->program->rank_programs[r->context->layout.stage_of_rank[rank]];
+    return &r->program->rank_programs[r->context->layout.program_of_rank[rank]];
 }
 
 static inline const fr_replay_order *order_of(const replayer *r, int32_t actor)
 {
     int32_t rank = r->actors->rank[actor];
-    return &r->context->orders[r->context->layout.stage_of_rank[rank]];
+    return &r->context->orders[r->context->layout.program_of_rank[rank]];
 }
 
 /* Of which round of the loop is what a lane comes to next, and everything

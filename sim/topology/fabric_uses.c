@@ -195,7 +195,7 @@ static fr_status add_spread(builder *b, int32_t rank, const int32_t *members,
 static bool has_peer(const fr_rank_layout *layout, int32_t rank,
                      const fr_fabric_flow *flow)
 {
-    int32_t c = layout->stage_of_rank[rank];
+    int32_t c = layout->program_of_rank[rank];
     for (uint32_t i = layout->first_peer[c]; i < layout->first_peer[c + 1]; i++)
         if (layout->peers.items[i].axis == flow->axis &&
             layout->peers.items[i].coordinate == flow->coordinate)

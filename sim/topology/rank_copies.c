@@ -53,7 +53,7 @@ int64_t fr_rank_copies(const fr_plan *plan, int64_t ranks_per_node,
                        unsigned axes, unsigned peer_axes)
 {
     const int64_t per_stage = (int64_t)plan->tp * plan->cp;
-    if (plan->dp == 1 || ranks_per_node == 0 ||
+    if (plan->dp == 1 || plan->n_shares > 0 || ranks_per_node == 0 ||
         fr_plan_world(plan) % ranks_per_node != 0 ||
         (peer_axes & ~model_axes) != 0)
         return 1;

@@ -18,7 +18,7 @@ static void partition_release(fr_rank_groups *p)
 
 void fr_rank_layout_release(fr_rank_layout *layout)
 {
-    free(layout->stage_of_rank);
+    free(layout->program_of_rank);
     free(layout->local);
     free(layout->node_of_group);
     partition_release(&layout->node);
@@ -333,20 +333,23 @@ bool fr_rank_layout_meets(const fr_rank_layout *layout, int axis)
            (p->n_groups < layout->n_ranks || p->scopes[0].n_group > 1);
 }
 
-/* A rank's stage is its coordinate on PP, which changes every `step`
- * ranks. */
-static void find_stages(fr_rank_layout *layout)
+/* A rank's program is that of its stage, its coordinate on PP, which changes
+ * every `step` ranks, and of its share of the batch. */
+static void find_programs(fr_rank_layout *layout)
 {
     const fr_plan *plan = &layout->grid;
     int64_t step = fr_plan_rank(plan, (fr_coord){.pp = plan->pp > 1 ? 1 : 0});
     int32_t pp = 0;
     for (int64_t r = 0, i = 0; r < layout->n_ranks; r++) {
-        layout->stage_of_rank[r] = pp;
+        layout->program_of_rank[r] = pp;
         if (++i == step) {
             i = 0;
             pp = pp + 1 < plan->pp ? pp + 1 : 0;
         }
     }
+    for (int64_t r = 0; plan->n_shares > 0 && r < layout->n_ranks; r++)
+        layout->program_of_rank[r] = (int32_t)fr_program_number(
+            plan, layout->program_of_rank[r], fr_plan_coord(plan, r).dp);
 }
 
 fr_status fr_rank_layout_init(const fr_program *program,
@@ -367,13 +370,13 @@ fr_status fr_rank_layout_init(const fr_program *program,
             meeting_axes(&layout), peer_axes(&layout));
     layout.grid.dp = (int32_t)(program->plan.dp / layout.n_copies);
     layout.n_ranks = fr_plan_world(&layout.grid);
-    layout.stage_of_rank =
-        calloc((size_t)layout.n_ranks, sizeof *layout.stage_of_rank);
-    if (layout.stage_of_rank == NULL) {
+    layout.program_of_rank =
+        calloc((size_t)layout.n_ranks, sizeof *layout.program_of_rank);
+    if (layout.program_of_rank == NULL) {
         status = fr_fail_no_memory(err);
         goto out_release;
     }
-    find_stages(&layout);
+    find_programs(&layout);
     FR_TRY_GOTO(status, number_nodes(&layout, node_of_rank, err), out_release);
     FR_TRY_GOTO(status, number_rails(&layout, err), out_release);
     FR_TRY_GOTO(status, list_axes(&layout, err), out_release);

@@ -37,8 +37,8 @@ typedef struct fr_rank_layout {
     int64_t n_copies; /* ranks that each one stands for; 1: itself */
     int64_t n_ranks;  /* listed: of the grid */
     int64_t n_nodes;  /* the first of the cluster, which hold them */
-    int32_t *stage_of_rank;
-    int32_t *local; /* number of the rank on its node */
+    int32_t *program_of_rank; /* number of its rank program */
+    int32_t *local;           /* number of the rank on its node */
     fr_rank_groups node;
     fr_rank_groups rail;    /* GPU nodes: ranks that share a NIC; n_groups 0: no
                              node has NICs per device */

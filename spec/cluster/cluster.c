@@ -113,6 +113,14 @@ int64_t fr_cluster_slots(const fr_cluster *cluster)
     return n;
 }
 
+bool fr_cluster_is_unlike(const fr_cluster *cluster)
+{
+    for (size_t i = 1; i < cluster->n_groups; i++)
+        if (cluster->groups[i].i_node_type != cluster->groups[0].i_node_type)
+            return true;
+    return cluster->n_slow > 0;
+}
+
 const fr_node_group *fr_cluster_group_of(const fr_cluster *cluster,
                                          int64_t node)
 {

@@ -167,8 +167,10 @@ int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
 /* Sets first_node of every group from the numbers of nodes. */
 void fr_cluster_count_nodes(fr_cluster *cluster);
 
-/* No device of it is a CPU. */
+/* No device of it is a CPU; some part is slow, or some nodes of another type.
+ */
 bool fr_cluster_is_all_gpu(const fr_cluster *cluster);
+bool fr_cluster_is_unlike(const fr_cluster *cluster);
 
 /* How many ranks fit: one per GPU, one per core of a CPU node. */
 int64_t fr_cluster_slots(const fr_cluster *cluster);

@@ -59,8 +59,6 @@ static void narrow(const fr_target *target, fr_plan *plan)
     for (int id = 0; id < FR_PLAN_FIELDS_N; id++)
         if (allows(target, (fr_plan_field_id)id, plan))
             continue;
-        else if (id == FR_PLAN_LAYER_SPLIT)
-            plan->n_split = 0;
         else
             fr_field_set(&fr_plan_fields[id].field,
                          fr_plan_fields[id].field.initial, plan);

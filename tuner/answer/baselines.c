@@ -116,6 +116,7 @@ static fr_plan_space_request one_device(const fr_plan_space_request *space)
     alone.base.vpp = alone.base.cp = alone.base.ep = 1;
     alone.base.etp = 0;
     alone.base.n_split = 0;
+    alone.base.n_shares = 0;
     alone.pins &= pins_of_one;
     return alone;
 }

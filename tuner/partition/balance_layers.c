@@ -259,6 +259,7 @@ static fr_status find_splits(keeper *k, const fr_plan_space_request *request,
     fr_err why;
     problem p;
     plan.n_split = 0;
+    plan.n_shares = 0;
     plan.zero_stage = 0;
     plan.zero_group = 0;
     plan.recompute_layers = 0;
@@ -330,17 +331,28 @@ static fr_status find_estimator(const fr_balance *balance, keeper *k,
 bool fr_balance_is_wanted(const fr_plan_space_request *request)
 {
     const fr_model *model = request->model;
-    const fr_cluster *cluster = request->cluster;
-    if (model->kind == FR_MODEL_LAYERS || cluster->n_slow > 0)
+    if (model->kind == FR_MODEL_LAYERS ||
+        fr_cluster_is_unlike(request->cluster))
         return true;
     for (int64_t i = 1; i < model->n_layers; i++)
         if (fr_model_layer_is_moe(model, i) != fr_model_layer_is_moe(model, 0))
             return true;
-    for (int64_t i = 1; i < fr_cluster_n_nodes(cluster); i++)
-        if (fr_cluster_node_type(cluster, i) !=
-            fr_cluster_node_type(cluster, 0))
-            return true;
     return false;
+}
+
+fr_estimator *fr_balance_estimator(const fr_plan_space_request *request)
+{
+    fr_balance *balance = request->balance;
+    fr_err err;
+    if (balance == NULL)
+        return NULL;
+    assert(omp_get_thread_num() < balance->n_keepers);
+    keeper *k = &balance->keepers[omp_get_thread_num()];
+    if (find_estimator(balance, k, request, &err) == FR_OK)
+        return k->lent != NULL ? k->lent : k->estimator;
+    if (k->err.status == FR_OK)
+        k->err = err;
+    return NULL;
 }
 
 const fr_balanced *fr_balance_find(const fr_plan_space_request *request,

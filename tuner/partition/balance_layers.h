@@ -40,6 +40,10 @@ void fr_balance_destroy(fr_balance *balance);
 void fr_balance_lend(fr_balance *balance, int i_thread,
                      fr_estimator *estimator);
 
+/* That of the calling thread; NULL: there is none, which fr_balance_status()
+ * tells of where it is for want of memory. */
+fr_estimator *fr_balance_estimator(const fr_plan_space_request *request);
+
 /*
  * Of a plan that is decided up to its schedule, for the request's lists of
  * splits.  Any thread of the team that the balance was created for may ask.

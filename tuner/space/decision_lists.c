@@ -15,6 +15,7 @@ typedef struct list_key {
     /* Of PIPELINE; balanced splits depend on all, but are seldom there. */
     int64_t n_micro, cp_kind;
     uint64_t splits;
+    uint64_t shares; /* of the batch; 0: even */
 } list_key;
 
 /* For PIPELINE schedules and splits depend on ranks and micro-batches, the
@@ -47,6 +48,9 @@ static void set_key(const fr_plan_space_request *request,
     *key = (list_key){.level = level};
     for (int i = 0; i < n; i++)
         key->fields[i] = fr_field_get_i64(&fr_plan_fields[ids[i]].field, plan);
+    if (plan->n_shares > 0)
+        key->shares =
+            fr_field_hash(&fr_plan_fields[FR_PLAN_BATCH_SHARES].field, plan, 1);
     if (!is_pipeline)
         return;
     key->n_micro = fr_plan_micro_batches(plan, request->job);

@@ -43,6 +43,7 @@
     X(RECOMPUTE, recompute, LAYERS, LISTED, NULL)                              \
     X(EP_OVERLAP, ep_overlap, LAYERS, SINGLE, NULL)                            \
     X(PRECISION, precision, LAYERS, LISTED, NULL)                              \
+    X(BATCH_SHARES, shares, LAYERS, SINGLE, fr_set_shares)                     \
     X(VPP, vpp, PIPELINE, LISTED, NULL)                                        \
     X(SCHEDULE, schedule, PIPELINE, LISTED, NULL)                              \
     X(LAYER_SPLIT, split, PIPELINE, SINGLE, fr_set_split)                      \

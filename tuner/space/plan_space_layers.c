@@ -279,9 +279,16 @@ void fr_list_micro_batch(const fr_plan_space_request *request,
 {
     if (fr_push_given(request, FR_SPACE_AXIS_MICRO_BATCH, values))
         return;
-    if (request->job->global_batch % plan->dp == 0)
-        fr_push_divisors(request->job->global_batch / plan->dp, INT32_MAX,
-                         values);
+    if (fr_is_pinned(request, FR_PLAN_BATCH_SHARES) &&
+        request->base.n_shares > 0) {
+        fr_push_value(values, fr_micro_batch_of_shares(request));
+        return;
+    }
+    const int64_t batch = request->job->global_batch;
+    if (batch % plan->dp == 0)
+        fr_push_divisors(batch / plan->dp, INT32_MAX, values);
+    else if (fr_has_uneven_shares(request))
+        fr_push_divisors(batch, batch / plan->dp, values);
 }
 
 void fr_list_cp_kind(const fr_plan_space_request *request, const fr_plan *plan,

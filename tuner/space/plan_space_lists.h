@@ -15,6 +15,7 @@ typedef void fr_set_value_fn(const fr_plan_space_request *request,
 
 fr_list_values_fn fr_list_world;
 fr_set_value_fn fr_set_world, fr_set_cp, fr_set_tp, fr_set_pp, fr_set_split;
+fr_set_value_fn fr_set_shares;
 #define FR_SPACE_AXIS_DECLARE(symbol, name, level, values, set)                \
     fr_list_values_fn fr_list_##name;
 FR_SPACE_AXES(FR_SPACE_AXIS_DECLARE)
@@ -49,6 +50,12 @@ void fr_list_split_moves(const fr_plan_space_request *request,
                          const fr_plan *plan, fr_plan_space_values *values);
 void fr_split_moved(const fr_plan_space_request *request, const fr_plan *plan,
                     int64_t code, int32_t *split);
+
+/* Are shares looked at that are not even? */
+bool fr_has_uneven_shares(const fr_plan_space_request *request);
+/* The micro-batch of which the shares that the user has given come to the
+ * batch. */
+int64_t fr_micro_batch_of_shares(const fr_plan_space_request *request);
 
 bool fr_is_gpu_space(const fr_plan_space_request *request);
 int64_t fr_space_node_devices(const fr_plan_space_request *request);

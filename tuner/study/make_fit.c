@@ -137,6 +137,7 @@ static bool turn(knob which, int k, bool is_gpu, fr_plan *plan, char *what,
                  fr_name_of(&fr_recompute_names, plan->recompute));
         return true;
     case KNOB_MICRO_BATCH:
+        plan->n_shares = 0;
         plan->micro_batch = k == 0 ? from.micro_batch / 2 : 1;
         snprintf(what, n_what, "micro-batch %lld -> %lld",
                  (long long)from.micro_batch, (long long)plan->micro_batch);
@@ -145,12 +146,14 @@ static bool turn(knob which, int k, bool is_gpu, fr_plan *plan, char *what,
     case KNOB_TENSOR:
         plan->tp *= times;
         plan->dp /= times;
+        plan->n_shares = 0;
         plan->is_sequence_parallel = is_gpu;
         snprintf(what, n_what, "tp %d -> %d", from.tp, plan->tp);
         return k < 3 && from.dp % times == 0;
     case KNOB_PIPELINE:
         plan->pp *= times;
         plan->dp /= times;
+        plan->n_shares = 0;
         plan->n_split = 0;
         snprintf(what, n_what, "pp %d -> %d", from.pp, plan->pp);
         return k < 3 && from.dp % times == 0;

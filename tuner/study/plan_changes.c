@@ -27,6 +27,9 @@ static void add(change_list *list, const fr_plan *plan, const char *format, ...)
     /* Layers that were dealt to other stages. */
     if (plan->pp != list->from->pp || plan->vpp != list->from->vpp)
         at->plan.n_split = 0;
+    if (plan->dp != list->from->dp ||
+        plan->micro_batch != list->from->micro_batch)
+        at->plan.n_shares = 0;
     va_start(args, format);
     vsnprintf(at->what, sizeof at->what, format, args);
     va_end(args);

@@ -4,6 +4,7 @@
  * what it does.
  */
 #include "plan/collective/collective.h"
+#include "plan/decide/plan_shares.h"
 #include "plan/ir/check/program_check_internal.h"
 
 #include <stdarg.h>
@@ -173,10 +174,12 @@ static void check_rank_program(const fr_program *program, uint32_t i_stage,
 
 static void check_structure(const fr_program *program, check_report *report)
 {
-    if (program->n_rank_programs != (uint32_t)program->plan.pp)
-        check_problem(report, "%u rank programs for pp %d",
-                      (unsigned)program->n_rank_programs,
-                      (int)program->plan.pp);
+    const int32_t n_classes = fr_plan_n_share_classes(&program->plan);
+    if (program->n_rank_programs != (uint32_t)(program->plan.pp * n_classes))
+        check_problem(report,
+                      "%u rank programs for pp %d and %d kinds of share",
+                      (unsigned)program->n_rank_programs, (int)program->plan.pp,
+                      (int)n_classes);
     for (uint32_t i = 0; i < program->n_segments; i++) {
         const fr_segment *segment = &program->segments[i];
         if (segment->lane >= FR_LANE_N ||

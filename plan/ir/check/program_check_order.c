@@ -2,10 +2,13 @@
  * program_check_order.c: does every send meet its receive and every
  * collective its members, without deadlock?
  *
- * All lanes of one rank per stage are run, communication as rendezvous.  One
- * rank per stage is enough: ranks that differ on TP, CP, EP or DP run the same
- * program, so "all of them in lockstep" is a possible execution; and since who
- * meets whom never depends on timing, all executions end alike.
+ * All lanes of one rank per rank program are run, communication as rendezvous.
+ * One is enough: ranks that differ on TP, CP, EP or DP run the same program,
+ * but for those of another share of the batch, so "all of them in lockstep" is
+ * a possible execution; and since who meets whom never depends on timing, all
+ * executions end alike.  Rank programs are numbered by stage, class of shares
+ * by class of shares (i_stage); groups along DP are taken to have ranks of all
+ * classes.
  */
 #include "plan/ir/check/program_check_internal.h"
 
@@ -93,18 +96,49 @@ static void step(order_run *run, uint32_t i_stage, int lane)
     (void)settle(run, i_stage, lane);
 }
 
-static bool is_member(const fr_plan *plan, uint8_t axis, uint32_t i_stage)
+static bool spans_stages(uint8_t axis)
 {
-    return axis != FR_AXIS_EMBED || i_stage == 0 ||
-           i_stage == (uint32_t)plan->pp - 1;
+    return axis == FR_AXIS_PP || axis == FR_AXIS_MODEL ||
+           axis == FR_AXIS_WORLD || axis == FR_AXIS_EMBED;
 }
 
-static bool spans_stages(const fr_plan *plan, uint8_t axis, uint32_t i_stage)
+static bool spans_classes(uint8_t axis)
 {
-    return plan->pp > 1 &&
-           (axis == FR_AXIS_PP || axis == FR_AXIS_MODEL ||
-            axis == FR_AXIS_WORLD ||
-            (axis == FR_AXIS_EMBED && is_member(plan, axis, i_stage)));
+    return axis == FR_AXIS_DP || axis == FR_AXIS_SHARD ||
+           axis == FR_AXIS_REPLICA || axis == FR_AXIS_EP ||
+           axis == FR_AXIS_EDP || axis == FR_AXIS_WORLD;
+}
+
+static bool has_end(const fr_plan *plan, uint32_t i_stage)
+{
+    const uint32_t pp = (uint32_t)plan->pp;
+    return i_stage % pp == 0 || i_stage % pp == pp - 1;
+}
+
+/* Do ranks of these rank programs meet on an axis? */
+static bool is_member(const fr_plan *plan, uint8_t axis, uint32_t i_stage,
+                      uint32_t other)
+{
+    const uint32_t pp = (uint32_t)plan->pp;
+    if (i_stage / pp != other / pp && !spans_classes(axis))
+        return false;
+    if (i_stage % pp == other % pp)
+        return true;
+    return spans_stages(axis) &&
+           (axis != FR_AXIS_EMBED ||
+            (has_end(plan, i_stage) && has_end(plan, other)));
+}
+
+static bool is_alone(const fr_program *program, uint8_t axis, uint32_t i_stage)
+{
+    const bool has_classes =
+        program->n_rank_programs > (uint32_t)program->plan.pp;
+    if (!spans_stages(axis) && !(has_classes && spans_classes(axis)))
+        return true;
+    for (uint32_t other = 0; other < program->n_rank_programs; other++)
+        if (other != i_stage && is_member(&program->plan, axis, i_stage, other))
+            return false;
+    return true;
 }
 
 static bool is_same_collective(const fr_instr *a, const fr_instr *b)
@@ -119,7 +153,7 @@ static bool meet(order_run *run, uint32_t i_stage, int lane,
 {
     const fr_program *program = run->program;
     for (uint32_t other = 0; other < program->n_rank_programs; other++) {
-        if (!is_member(&program->plan, instr->axis, other))
+        if (!is_member(&program->plan, instr->axis, i_stage, other))
             continue;
         const fr_instr *head = head_of(run, other, lane);
         if (head == NULL ||
@@ -128,7 +162,7 @@ static bool meet(order_run *run, uint32_t i_stage, int lane,
             return false;
     }
     for (uint32_t other = 0; other < program->n_rank_programs; other++) {
-        if (!is_member(&program->plan, instr->axis, other))
+        if (!is_member(&program->plan, instr->axis, i_stage, other))
             continue;
         if (!is_same_collective(instr, head_of(run, other, lane)))
             check_problem(run->report,
@@ -141,7 +175,7 @@ static bool meet(order_run *run, uint32_t i_stage, int lane,
                           fr_op_name((fr_op)head_of(run, other, lane)->op));
     }
     for (uint32_t other = 0; other < program->n_rank_programs; other++)
-        if (is_member(&program->plan, instr->axis, other))
+        if (is_member(&program->plan, instr->axis, i_stage, other))
             step(run, other, lane);
     return true;
 }
@@ -152,17 +186,25 @@ static uint32_t tag_of(const fr_instr *instr, const fr_call *call)
            (call->micro_batch >= 0 ? (uint32_t)call->micro_batch : 0);
 }
 
+/* The rank program of the same class at a stage of the pipeline. */
+static uint32_t at_stage(const order_run *run, uint32_t i_stage, int16_t stage)
+{
+    const uint32_t pp = (uint32_t)run->program->plan.pp;
+    const uint32_t at = (uint32_t)stage;
+    return i_stage - i_stage % pp + at;
+}
+
 /* Does the peer stand before the other half of this transfer? */
 static bool transfer(order_run *run, uint32_t i_stage, int lane,
                      const fr_instr *instr)
 {
     uint32_t tag = tag_of(instr, call_of(run, i_stage, lane));
-    uint32_t peer = (uint32_t)instr->peer;
+    uint32_t peer = at_stage(run, i_stage, instr->peer);
     fr_op wanted = instr->op == FR_OP_SEND ? FR_OP_RECV : FR_OP_SEND;
     for (int other = 0; other < FR_LANE_N; other++) {
         const fr_instr *head = head_of(run, peer, other);
         if (head == NULL || head->op != wanted ||
-            (uint32_t)head->peer != i_stage ||
+            at_stage(run, peer, head->peer) != i_stage ||
             tag_of(head, call_of(run, peer, other)) != tag)
             continue;
         if (head->comm.n != instr->comm.n || head->dtype != instr->dtype)
@@ -192,7 +234,7 @@ static bool advance(order_run *run, uint32_t i_stage, int lane)
         if (op_class == FR_OP_CLASS_P2P)
             can = transfer(run, i_stage, lane, instr);
         else if (op_class == FR_OP_CLASS_COLLECTIVE &&
-                 spans_stages(&run->program->plan, instr->axis, i_stage))
+                 !is_alone(run->program, instr->axis, i_stage))
             can = meet(run, i_stage, lane, instr);
         else
             step(run, i_stage, lane);

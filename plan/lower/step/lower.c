@@ -6,6 +6,7 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_fields.h"
+#include "plan/decide/plan_shares.h"
 #include "plan/lower/segment/lower_layer.h"
 #include "plan/lower/step/lower_step.h"
 #include "plan/lower/step/repeat.h"
@@ -75,10 +76,10 @@ static fr_status init_chunks(lower_rank *rank, fr_err *err)
 }
 
 static fr_status lower_one_rank(lower_context *context, lower_program *program,
-                                int32_t stage, fr_err *err)
+                                int32_t stage, fr_rank_program *rank_program,
+                                fr_err *err)
 {
     const fr_plan *plan = context->plan;
-    fr_rank_program *rank_program = &program->program->rank_programs[stage];
     lower_rank rank = {.context = context,
                        .program = program,
                        .rank_program = rank_program,
@@ -102,6 +103,35 @@ out_release:
     return status;
 }
 
+/* The pipeline of data-parallel ranks that have so many micro-batches. */
+static fr_status lower_ranks(lower_context *context, lower_program *lowered,
+                             int64_t n_micro, fr_rank_program *ranks,
+                             fr_err *err)
+{
+    context->n_micro = n_micro;
+    FR_TRY(lower_pipeline(context, lowered, err));
+    for (int32_t stage = 0; stage < context->plan->pp; stage++)
+        FR_TRY(lower_one_rank(context, lowered, stage, &ranks[stage], err));
+    return FR_OK;
+}
+
+/* Data-parallel ranks of unlike shares, each class once. */
+static fr_status lower_classes(lower_context *context, lower_program *lowered,
+                               fr_err *err)
+{
+    const fr_plan *plan = context->plan;
+    fr_rank_program *all = lowered->program->rank_programs;
+    if (plan->n_shares == 0)
+        return lower_ranks(context, lowered, context->n_micro, all, err);
+    for (int32_t dp = 0; dp < plan->n_shares; dp++) {
+        fr_rank_program *ranks = &all[fr_program_number(plan, 0, dp)];
+        if (ranks->calls == NULL)
+            FR_TRY(lower_ranks(context, lowered, plan->batch_shares[dp], ranks,
+                               err));
+    }
+    return FR_OK;
+}
+
 static fr_status fill_program(lower_context *context, lower_program *lowered,
                               fr_err *err)
 {
@@ -110,21 +140,17 @@ static fr_status fill_program(lower_context *context, lower_program *lowered,
     lower_shape_init(context);
     FR_TRY(lower_kinds_init(context, err));
     FR_TRY(fr_model_copy(context->model, &program->model, err));
-    FR_TRY(lower_pipeline(context, lowered, err));
     program->plan = *plan;
     program->job = *context->job;
     program->n_micro_batches = context->n_micro;
-    program->rank_programs =
-        calloc((size_t)plan->pp + 1, sizeof *program->rank_programs);
-    if (program->rank_programs == NULL)
-        return fr_fail_no_memory(err);
-    program->n_rank_programs = (uint32_t)plan->pp;
+    const uint32_t n = (uint32_t)(plan->pp * fr_plan_n_share_classes(plan));
+    FR_TRY_CALLOC(program->rank_programs, n + 1, err);
+    program->n_rank_programs = n;
     FR_TRY(fr_builder_create(&lowered->builder, err));
     if (context->target.is_framework_step)
         fr_builder_set_apart(lowered->builder);
     shared_segments(context, lowered);
-    for (int32_t stage = 0; stage < plan->pp; stage++)
-        FR_TRY(lower_one_rank(context, lowered, stage, err));
+    FR_TRY(lower_classes(context, lowered, err));
     if (context->is_out_of_memory)
         return fr_fail_no_memory(err);
     program->n_instrs = (uint32_t)context->instrs.n;
@@ -166,9 +192,7 @@ static fr_status lower_micro(const fr_model *model, const fr_job *job,
     fr_vec_release(&context.temps);
     fr_builder_destroy(program.builder);
     fr_vec_release(&program.shared);
-    free(program.tasks);
-    free(program.arrivals);
-    free(program.n_arrivals);
+    lower_pipeline_release(&program);
     if (status != FR_OK) {
         fr_program_destroy(program.program);
         return status;
@@ -244,7 +268,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                        fr_schedules[plan->schedule]->name, (int)plan->pp,
                        (int)plan->vpp, (long long)n_micro);
     bool is_gpu = placement != NULL && placement->by_framework;
-    bool is_short = is_gpu && !placement->is_whole &&
+    bool is_short = is_gpu && !placement->is_whole && plan->n_shares == 0 &&
                     !fr_schedules[plan->schedule]->is_forward_first;
     const double asked = placement != NULL && placement->most_calls > 0
                              ? placement->most_calls
@@ -268,6 +292,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
         }
         fr_program_destroy(program);
     }
-    FR_TRY(fr_plan_check_calls(plan, model, n_micro, most_whole, err));
+    FR_TRY(fr_plan_check_calls(
+        plan, model, n_micro * fr_plan_n_share_classes(plan), most_whole, err));
     return lower_micro(model, job, plan, placement, n_micro, out, err);
 }

@@ -63,10 +63,21 @@ static void list_arrivals(const fr_virtual_order *o, int32_t rank, bool is_sync,
     }
 }
 
+void lower_pipeline_release(lower_program *program)
+{
+    free(program->tasks);
+    free(program->arrivals);
+    free(program->n_arrivals);
+    program->tasks = NULL;
+    program->arrivals = NULL;
+    program->n_arrivals = NULL;
+}
+
 static fr_status list_all(lower_program *program, const fr_virtual_order *o,
                           bool is_sync, fr_err *err)
 {
     const size_t pp = (size_t)o->pp, n = o->n_tasks;
+    lower_pipeline_release(program);
     program->n_tasks = n;
     program->tasks = calloc(pp * n, sizeof(fr_task));
     program->arrivals = calloc(pp * n, sizeof *program->arrivals);

@@ -17,8 +17,10 @@ bool lower_push_ends(lower_rank *rank, const lower_unit *unit);
 
 /* ---- lower_pipeline.c: the order of receives ---- */
 
+/* Of so many micro-batches as the context has; what was there is released. */
 FR_CHECKED fr_status lower_pipeline(lower_context *context,
                                     lower_program *program, fr_err *err);
+void lower_pipeline_release(lower_program *program);
 
 /* ---- lower_gather.c: ZeRO 2 and 3; what is whole only while it is used.
  * "set" functions only where the sharding is_by_unit ---- */

@@ -7,6 +7,7 @@
 #define FR_TESTS_PROGRAM_RUNNER_H
 
 #include "plan/decide/grid.h"
+#include "plan/decide/plan_shares.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/check.h"
@@ -157,9 +158,11 @@ static void pr_load(program_runner *run, int64_t r, int lane,
     int64_t b = instr->dim[0], t = instr->dim[1];
     int64_t micro =
         rank->rank_program->calls[rank->lanes[lane].i_call].micro_batch;
-    int64_t dp = fr_plan_coord(&run->program->plan, r).dp;
+    const fr_program *program = run->program;
+    int64_t first = fr_plan_first_micro(&program->plan, &program->job,
+                                        fr_plan_coord(&program->plan, r).dp);
     for (int64_t i = 0; i < b * t; i++) {
-        int64_t s = (dp * run->program->n_micro_batches + micro) * b + i / t;
+        int64_t s = (first + micro) * b + i / t;
         tokens[i] = pr_token(run, s, i % t);
         tokens[b * t + i] = pr_token(run, s, i % t + 1);
     }

@@ -82,6 +82,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         n_layers += row->split[i];
     for (int i = 0; n_layers > 0 && i < plan.pp; i++)
         plan.layer_split[plan.n_split++] = row->split[i];
+    for (int i = 0; i < plan.dp && row->shares[i] > 0; i++)
+        plan.batch_shares[plan.n_shares++] = row->shares[i];
     plan.is_flash = row->is_flash || row->is_bf16 || target == LAYOUT_GPU;
     if (row->is_bf16 || target == LAYOUT_GPU)
         plan.kernels = FR_KERNELS_OWN;

@@ -54,7 +54,8 @@ typedef struct layout_row {
     fr_schedule_kind schedule;
     bool is_serial; /* no overlap */
     uint64_t bucket_bytes;
-    int32_t split[4]; /* uneven layers per stage */
+    int32_t split[4];  /* uneven layers per stage */
+    int32_t shares[4]; /* micro-batches per data-parallel rank */
     fr_rank_order order;
     fr_collective_kind collective;
     bool is_bf16;        /* weights and activations */

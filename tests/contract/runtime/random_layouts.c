@@ -61,13 +61,31 @@ static void draw_split(fr_rng *rng, const fr_model *model, fr_plan *plan)
     plan->n_split = n;
 }
 
-static void draw_field(fr_rng *rng, const fr_model *model, fr_plan_field_id id,
+/* Micro-batches for each data-parallel rank, one at least, that come to the
+ * batch. */
+static void draw_shares(fr_rng *rng, const fr_job *job, fr_plan *plan)
+{
+    const int64_t n = job->global_batch / plan->micro_batch;
+
+    plan->n_shares = 0;
+    if (plan->dp == 1 || n < plan->dp || pick(rng, 4) == 0)
+        return;
+    for (int32_t i = 0; i < plan->dp; i++)
+        plan->batch_shares[i] = 1;
+    for (int64_t left = n - plan->dp; left > 0; left--)
+        plan->batch_shares[pick(rng, plan->dp)]++;
+    plan->n_shares = plan->dp;
+}
+
+static void draw_field(fr_rng *rng, const random_layout *l, fr_plan_field_id id,
                        fr_plan *plan)
 {
     const fr_field *field = &fr_plan_fields[id].field;
 
     if (id == FR_PLAN_LAYER_SPLIT) {
-        draw_split(rng, model, plan);
+        draw_split(rng, &l->model, plan);
+    } else if (id == FR_PLAN_BATCH_SHARES) {
+        draw_shares(rng, &l->job, plan);
     } else if (numbers[id].n > 0) {
         fr_field_set(field, pick_of(rng, numbers[id].value, numbers[id].n),
                      plan);
@@ -114,17 +132,17 @@ static void draw_plan(fr_rng *rng, random_layout *l)
 {
     for (int i = 0; i < N_GRIDS && fr_plan_world(&l->plan) == 1; i++) {
         fr_plan plan = l->plan;
-        draw_field(rng, &l->model, FR_PLAN_DP, &plan);
-        draw_field(rng, &l->model, FR_PLAN_TP, &plan);
-        draw_field(rng, &l->model, FR_PLAN_PP, &plan);
+        draw_field(rng, l, FR_PLAN_DP, &plan);
+        draw_field(rng, l, FR_PLAN_TP, &plan);
+        draw_field(rng, l, FR_PLAN_PP, &plan);
         if (is_trained(l, &plan))
             l->plan = plan;
     }
     for (int i = 0; i < N_TRIES; i++) {
         fr_plan plan = l->plan;
         for (int64_t k = pick(rng, 3); k >= 0; k--)
-            draw_field(rng, &l->model,
-                       (fr_plan_field_id)pick(rng, FR_PLAN_FIELDS_N), &plan);
+            draw_field(rng, l, (fr_plan_field_id)pick(rng, FR_PLAN_FIELDS_N),
+                       &plan);
         if (is_trained(l, &plan))
             l->plan = plan;
     }
@@ -325,9 +343,6 @@ bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
         break;
     case SIMPLER_TIED:
         less.model.is_tied = false;
-        break;
-    case FR_PLAN_LAYER_SPLIT:
-        less.plan.n_split = 0;
         break;
     case FR_PLAN_KERNELS:
     case FR_PLAN_FLASH_ATTENTION:

@@ -65,7 +65,7 @@ static void compare_scopes(const fr_rank_layout *few, const fr_rank_layout *all)
     for (int32_t r = 0; r < few->n_ranks; r++) {
         int32_t number = (int32_t)fr_rank_layout_number(few, r);
         CHECK_INT(few->local[r], all->local[number]);
-        CHECK_INT(few->stage_of_rank[r], all->stage_of_rank[number]);
+        CHECK_INT(few->program_of_rank[r], all->program_of_rank[number]);
         for (int axis = 0; axis < FR_AXIS_N; axis++) {
             const fr_rank_groups *p = &few->axes[axis], *q = &all->axes[axis];
             if (p->n_groups == 0 || q->n_groups == 0) {

@@ -374,10 +374,29 @@ static void draw_every_field(fr_rng *rng, const scene *s, sim_fixture *f)
     random_plans_next(rng, &f->model, fr_cluster_slots(&f->cluster), &f->plan);
 }
 
+/* The same with any shares of the batch, where there is enough to share. */
+static void draw_shares(fr_rng *rng, const scene *s, sim_fixture *f)
+{
+    fr_plan *plan = &f->plan;
+    draw_few_fields(rng, s, f);
+    const int64_t n = f->job.global_batch / plan->micro_batch;
+    if (plan->dp == 1 || n < plan->dp)
+        return;
+    for (int32_t i = 0; i < plan->dp; i++)
+        plan->batch_shares[i] = 1;
+    for (int64_t left = n - plan->dp; left > 0; left--)
+        plan->batch_shares[pick(rng, plan->dp)]++;
+    plan->n_shares = plan->dp;
+}
+
 static const drawing few_fields = {.n_ranks_most = 64,
                                    .tries_per_plan = 20,
                                    .set_up = setup,
                                    .draw = draw_few_fields};
+static const drawing uneven_shares = {.n_ranks_most = 64,
+                                      .tries_per_plan = 40,
+                                      .set_up = setup,
+                                      .draw = draw_shares};
 static const drawing every_field = {.n_ranks_most = 512,
                                     .tries_per_plan = 40,
                                     .set_up = setup_named,
@@ -463,6 +482,17 @@ static void test_every_field(void)
         test_scene(&all[i], &every_field, 81 + i, &of_scene);
 }
 
+/* On nodes that are alike, slow, and of two types. */
+static void test_uneven_shares(void)
+{
+    static const int which[] = {0, 3, 7};
+    for (size_t i = 0; i < FR_LENGTH(which); i++) {
+        scene s = scenes[which[i]];
+        s.n_plans = 200;
+        test_scene(&s, &uneven_shares, 4711 + i, &of_scene);
+    }
+}
+
 static void test_random_plans(void)
 {
     for (int i = 0; i < N_SCENES; i++)
@@ -470,4 +500,5 @@ static void test_random_plans(void)
 }
 
 CHECK_MAIN({"random plans", test_random_plans},
+           {"uneven shares", test_uneven_shares},
            {"every field", test_every_field})

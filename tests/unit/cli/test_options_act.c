@@ -67,6 +67,7 @@ static const struct {
     {FR_OPT_SERVERS, SERVERS, "--servers 1"},
     {FR_OPT_RANK_ORDER, BASE, "--rank-order pp-dp-tp"},
     {FR_OPT_LAYER_SPLIT, BASE, "--layer-split 17,15"},
+    {FR_OPT_BATCH_SHARES, BASE, "--batch-shares 18,14,16,16"},
     {FR_OPT_PRECISION, BASE, "--precision f32"},
     {FR_OPT_GRAD_DTYPE, BASE, "--grad-dtype bf16"},
     {FR_OPT_FLASH_ATTENTION, BASE, "--no-flash-attention"},
@@ -175,9 +176,10 @@ static void other_value(fr_plan_field_id id, bool is_gpu, char *buf,
         return;
     case FR_OPTION_TEXT:
         snprintf(buf, n_buf, "--%s %s", row.name,
-                 id == FR_PLAN_COMPRESS      ? "int8"
-                 : id == FR_PLAN_LAYER_SPLIT ? "2,2"
-                                             : "norm");
+                 id == FR_PLAN_COMPRESS       ? "int8"
+                 : id == FR_PLAN_LAYER_SPLIT  ? "2,2"
+                 : id == FR_PLAN_BATCH_SHARES ? "5,3"
+                                              : "norm");
         return;
     default:
         snprintf(buf, n_buf, "--%s %s", row.name,

@@ -1,6 +1,7 @@
 /*
- * test_rebalance.c: layers are moved away from a slow stage where that is
- * predicted to be faster, and back where it is not measured to be.
+ * test_rebalance.c: layers of a pipeline, or samples of data-parallel ranks,
+ * are moved away from a slow one where that is predicted to be faster, and back
+ * where it is not measured to be.
  */
 #include "cli/command.h"
 #include "cli/rebalance/rebalance.h"
@@ -19,9 +20,10 @@ typedef struct fixture {
     fr_rebalance rebalance;
     fr_slow_reporter reporter;
     int64_t step;
+    fr_slow_kind kind; /* of what is slow, the second one */
 } fixture;
 
-static bool begin(fixture *f)
+static bool begin_with(fixture *f, const char *degrees)
 {
     static line_outcome made;
     char line[3000], path[CHECK_PATH_BYTES + 16];
@@ -32,14 +34,15 @@ static bool begin(fixture *f)
     if (!CHECK_OK(fr_dir_create(f->dir, &err), &err))
         return false;
     (void)snprintf(line, sizeof line,
-                   "simulate gpt2-tiny this-machine --pp 2 --micro-batch 2 "
-                   "--global-batch 16 --seq 64 -q -o %s",
-                   path);
+                   "simulate gpt2-tiny this-machine %s --global-batch 16 "
+                   "--seq 64 -q -o %s",
+                   degrees, path);
     run_line(line, &made);
     const char *words[] = {path,        "--checkpoint", f->dir,       "-q",
                            "--elastic", "1:2",          "--rebalance"};
     f->cli = (fr_cli){.command = fr_command_find(fr_commands, "run")};
     f->step = 0;
+    f->kind = FR_SLOW_STAGE;
     if (!CHECK_INT(made.exit_code, 0) ||
         !CHECK_OK(fr_cli_parse(&f->cli, 7, (char **)(uintptr_t)words, &err),
                   &err) ||
@@ -49,6 +52,11 @@ static bool begin(fixture *f)
     f->reporter = (fr_slow_reporter){.cli = &f->cli};
     fr_rebalance_begin(&f->rebalance, &f->cli, &f->file, &f->file.plan, -1);
     return CHECK_OK(fr_rebalance_check(&f->cli, &f->file, &err), &err);
+}
+
+static bool begin(fixture *f)
+{
+    return begin_with(f, "--pp 2 --micro-batch 2");
 }
 
 static void end(fixture *f)
@@ -62,14 +70,14 @@ static void end(fixture *f)
     (void)rmdir(f->dir);
 }
 
-/* So many steps of rank 0, with a stage that is so many times slower. */
+/* So many steps of rank 0, with a stage or rank that is as much slower. */
 static void report(fixture *f, int n, double step_s, double factor)
 {
     for (int i = 0; i < n; i++) {
         fr_step_record record = {.step = f->step++, .step_s = step_s};
         if (factor > 1)
-            record.stragglers[record.n_stragglers++] = (fr_straggler){
-                .kind = FR_SLOW_STAGE, .index = 1, .factor = factor};
+            record.stragglers[record.n_stragglers++] =
+                (fr_straggler){.kind = f->kind, .index = 1, .factor = factor};
         fr_slow_reporter_step(&f->reporter, &record);
     }
 }
@@ -119,6 +127,48 @@ static void test_back(void)
     end(&f);
 }
 
+/* Replica 1 takes twice as long: it gets 5 or 6 of 16 micro-batches, and keeps
+ * them while that is faster. */
+static void test_samples(void)
+{
+    fixture f;
+
+    if (begin_with(&f, "--dp 2 --micro-batch 1")) {
+        f.kind = FR_SLOW_RANK;
+        report(&f, 16, 1.0, 1);
+        CHECK(!fr_rebalance_look(&f.rebalance));
+        report(&f, 16, 2.0, 2);
+        CHECK(fr_rebalance_look(&f.rebalance));
+        const fr_plan *moved = fr_rebalance_take(&f.rebalance, f.step);
+        if (CHECK(moved != NULL) && CHECK_INT(moved->n_shares, 2)) {
+            CHECK_INT(moved->batch_shares[0] + moved->batch_shares[1], 16);
+            CHECK(moved->batch_shares[1] == 5 || moved->batch_shares[1] == 6);
+        }
+        report(&f, 24, 1.4, 1);
+        CHECK(!fr_rebalance_look(&f.rebalance));
+        CHECK_INT(f.rebalance.state, FR_REBALANCE_OVER);
+        CHECK_INT(f.rebalance.plan.n_shares, 2);
+    }
+    end(&f);
+}
+
+static void test_samples_back(void)
+{
+    fixture f;
+
+    if (begin_with(&f, "--dp 2 --micro-batch 1 --zero 1")) {
+        f.kind = FR_SLOW_RANK;
+        report(&f, 16, 2.0, 2);
+        CHECK(fr_rebalance_look(&f.rebalance));
+        CHECK(fr_rebalance_take(&f.rebalance, f.step) != NULL);
+        report(&f, 24, 2.1, 1);
+        CHECK(fr_rebalance_look(&f.rebalance));
+        const fr_plan *back = fr_rebalance_take(&f.rebalance, f.step);
+        CHECK(back != NULL && back->n_shares == 0);
+    }
+    end(&f);
+}
+
 static void test_not_worth_it(void)
 {
     fixture f;
@@ -139,6 +189,7 @@ static void test_refused(void)
     if (begin(&f)) {
         f.file.plan.pp = 1;
         CHECK_INT(fr_rebalance_check(&f.cli, &f.file, &err), FR_USAGE);
+        CHECK_HAS(err.text, "the plan has pp 1 and dp 1");
         f.file.plan.pp = 2;
         f.file.cluster[0] = '\0';
         CHECK_INT(fr_rebalance_check(&f.cli, &f.file, &err), FR_USAGE);
@@ -147,5 +198,6 @@ static void test_refused(void)
     end(&f);
 }
 
-CHECK_MAIN({"kept", test_kept}, {"back", test_back},
+CHECK_MAIN({"kept", test_kept}, {"back", test_back}, {"samples", test_samples},
+           {"samples_back", test_samples_back},
            {"not_worth_it", test_not_worth_it}, {"refused", test_refused})

@@ -35,6 +35,8 @@ static void make(fr_plan_file *file)
     p->n_split = 4;
     for (int i = 0; i < 4; i++)
         p->layer_split[i] = 1;
+    p->n_shares = 3;
+    p->batch_shares[0] = p->batch_shares[1] = p->batch_shares[2] = 2;
     fr_job *j = &file->job;
     j->global_batch = 30;
     j->seq = 94;
@@ -201,6 +203,8 @@ static const bad bad_plans[] = {
      "p.json:3: unknown schedule '2f2b'; choose from gpipe, 1f1b, "
      "interleaved"},
     {FILE_WITH("1", "\"layer_split\": 3", JOB, ""), "p.json:3: layer_split"},
+    {FILE_WITH("1", "\"batch_shares\": [1, -7]", JOB, ""),
+     "batch_shares has 2 entries for dp 1"},
     {FILE_WITH("1", "\"compressor_density\": 1e999", JOB, ""), "p.json:3:"},
     {FILE_WITH("1", "", "\"global_batch\": 0", ""),
      "p.json:4: global_batch is 0"},
