@@ -46,12 +46,6 @@ REFUSAL(compresses_list)
            plan->compressor != FR_COMPRESSOR_NONE;
 }
 
-REFUSAL(drops_in_list)
-{
-    UNUSED_BUT(model);
-    return model->kind == FR_MODEL_LAYERS && job->dropout > 0;
-}
-
 REFUSAL(is_encoder)
 {
     UNUSED_BUT(model);
@@ -148,8 +142,8 @@ REFUSAL(has_dropout)
 
 REFUSAL(drops_unfused)
 {
-    UNUSED_BUT(plan);
-    return job->dropout > 0 && !plan->is_flash;
+    return job->dropout > 0 && !plan->is_flash &&
+           model->kind != FR_MODEL_LAYERS;
 }
 
 /* ---- ranks --------------------------------------------------------------- */
@@ -275,7 +269,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      CPU, BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
     {"compressed gradients of a list of layers", "compress none", CPU,
      BIT(COMPRESS), compresses_list},
-    {"dropout in a list of layers", "choose dropout 0", CPU, 0, drops_in_list},
     {"an encoder, on GPUs", "choose a decoder transformer", GPU, 0, is_encoder},
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels", CPU,

@@ -176,6 +176,7 @@ static void add_amounts(const fr_layer_op *op, fr_image in, fr_image out,
 typedef struct paths {
     fr_image main, shortcut;
     bool has_shortcut, is_normed, has_added;
+    int n_dropouts;
     int64_t n_held; /* tensors, with biases and running statistics */
 } paths;
 
@@ -188,6 +189,8 @@ static fr_status follow(const fr_layer_op *op, paths *at, fr_model_layer *layer,
     const bool is_add = op->kind == FR_LAYER_OP_ADD;
     if ((op->is_shortcut || is_add) && at->has_added)
         return fr_fail(err, FR_INPUT, "a shortcut behind its add");
+    if (op->kind == FR_LAYER_OP_DROPOUT && ++at->n_dropouts > 2)
+        return fr_fail(err, FR_INPUT, "more than two dropouts");
     if (is_add && (op->is_shortcut || !at->is_normed))
         return fr_fail(err, FR_INPUT, "add stands behind a batch_norm alone");
     if (is_add && (at->main.channels != at->shortcut.channels ||

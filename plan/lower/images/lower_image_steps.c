@@ -63,16 +63,17 @@ static void fuse(const fr_layer_op *ops, int64_t n, int64_t i,
 }
 
 /* Appends the steps of one path. */
-static void add_path(const fr_model *model, const fr_model_layer *entry,
+static void add_path(const lower_context *context, const fr_model_layer *entry,
                      bool is_shortcut, fr_image image, lower_image_steps *steps)
 {
-    const fr_layer_op *ops = &model->layer_ops[entry->first_op];
+    const fr_layer_op *ops = &context->model->layer_ops[entry->first_op];
+    const bool is_dropping = context->job->dropout > 0;
     int before = -1;
     bool is_fused = false;
     for (int64_t i = 0; i < entry->n_ops; i++) {
         const fr_layer_op *op = &ops[i];
         bool is_passed = op->kind == FR_LAYER_OP_ADD ||
-                         op->kind == FR_LAYER_OP_DROPOUT ||
+                         (op->kind == FR_LAYER_OP_DROPOUT && !is_dropping) ||
                          (op->kind == FR_LAYER_OP_RELU && is_fused);
         if (op->is_shortcut != is_shortcut || is_passed)
             continue;
@@ -118,7 +119,8 @@ static void place_parameters(lower_image_step *step, uint64_t *used)
 static bool is_input_kept(const lower_image_step *step)
 {
     return step->op->kind != FR_LAYER_OP_MAX_POOL &&
-           step->op->kind != FR_LAYER_OP_AVG_POOL;
+           step->op->kind != FR_LAYER_OP_AVG_POOL &&
+           step->op->kind != FR_LAYER_OP_DROPOUT;
 }
 
 static void place_kept(const lower_context *context, lower_image_steps *steps,
@@ -143,6 +145,7 @@ static void place_kept(const lower_context *context, lower_image_steps *steps,
         step->mask = keep(used, step->has_add && step->has_relu, n_elements);
         break;
     case FR_LAYER_OP_MAX_POOL:
+    case FR_LAYER_OP_DROPOUT:
         step->note = keep(used, true, n_elements);
         step->mask = LOWER_ABSENT;
         break;
@@ -160,9 +163,9 @@ void lower_image_steps_of(const lower_context *context,
         fr_model_layer_image(model, (size_t)(entry - model->layers));
     out->n = 0;
     out->n_parameters = out->saved_bytes = 0;
-    add_path(model, entry, true, in, out);
+    add_path(context, entry, true, in, out);
     out->n_shortcut = out->n;
-    add_path(model, entry, false, in, out);
+    add_path(context, entry, false, in, out);
     for (int i = 0; i < out->n; i++) {
         place_parameters(&out->items[i], &out->n_parameters);
         place_kept(context, out, i);

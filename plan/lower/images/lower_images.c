@@ -78,6 +78,22 @@ static fr_instr *relu(const images *at, const lower_image_step *step, fr_op op)
     return instr;
 }
 
+/* place: the first dropout of the layer, or the second. */
+static fr_instr *dropout(const images *at, const lower_image_step *step,
+                         fr_op op)
+{
+    const lower_image_step *first = at->steps.items;
+    fr_instr *instr = lower_emit(at->context, op);
+    int place = 1;
+    for (; first < step; first++)
+        place += first->op->kind == FR_LAYER_OP_DROPOUT;
+    instr->place = (uint8_t)place;
+    instr->matrix = (fr_matrix_dims){at->context->shape.batch,
+                                     fr_image_elements(step->out)};
+    instr->scalar = at->context->job->dropout;
+    return instr;
+}
+
 static lower_matrix matrix_of(const images *at, const lower_image_step *step)
 {
     return (lower_matrix){.m = at->context->shape.batch,
@@ -133,7 +149,13 @@ static void step_forward(images *at, const lower_image_step *step, fr_ref x,
         matrix = matrix_of(at, step);
         lower_product_fwd(context, NULL, &matrix, x, y);
         break;
-    default: /* done by a batch norm, or dropped */
+    case FR_LAYER_OP_DROPOUT:
+        instr = dropout(at, step, FR_OP_DROPOUT_ADD);
+        instr->ref[FR_DROPOUT_ADD_A] = x;
+        instr->ref[FR_DROPOUT_ADD_OUT] = y;
+        instr->ref[FR_DROPOUT_ADD_MASK] = lower_saved_at(step->note);
+        break;
+    default: /* done by a batch norm */
         break;
     }
 }
@@ -247,6 +269,12 @@ static void step_backward(images *at, const lower_image_step *step, fr_ref dy,
         lower_product_dgrad(context, NULL, &matrix, dy, dx);
         break;
     }
+    case FR_LAYER_OP_DROPOUT:
+        instr = dropout(at, step, FR_OP_DROPOUT_BWD);
+        instr->ref[FR_DROPOUT_BWD_DY] = dy;
+        instr->ref[FR_DROPOUT_BWD_MASK] = lower_saved_at(step->note);
+        instr->ref[FR_DROPOUT_BWD_DX] = dx;
+        break;
     default:
         break;
     }
@@ -261,7 +289,8 @@ static bool is_product(const lower_image_step *step)
 static bool is_in_place(const lower_image_step *step)
 {
     return (step->op->kind == FR_LAYER_OP_BATCH_NORM && !step->has_add) ||
-           step->op->kind == FR_LAYER_OP_RELU;
+           step->op->kind == FR_LAYER_OP_RELU ||
+           step->op->kind == FR_LAYER_OP_DROPOUT;
 }
 
 /* Where the gradient of what a step reads goes: that of the path's first to

@@ -21,7 +21,8 @@ typedef struct lower_image_step {
     bool has_relu, has_add; /* batch norm: in the same pass */
     /* Places in the layer's parameters, in elements, and in what it keeps, in
      * bytes; LOWER_ABSENT: none.  y: what it makes, else in scratch; note: a
-     * batch norm's statistics, a pool's places; mask: of a sum. */
+     * batch norm's statistics, a pool's places, what was not dropped; mask: of
+     * a sum. */
     uint64_t w, b;
     uint64_t y, note, mask;
 } lower_image_step;

@@ -43,13 +43,19 @@ static fr_dropout_row row_at(const fr_kernel_call *call, int place)
 static fr_dropout_row row_of(const fr_kernel_call *call, int64_t row)
 {
     const fr_plan *plan = call->plan;
-    const int64_t len = fr_sequence_share_len(call->share, call->job->seq);
+    /* A list of layers has a row for each sample. */
+    const bool is_list =
+        call->model != NULL && call->model->kind == FR_MODEL_LAYERS;
+    const int64_t len =
+        is_list ? 1 : fr_sequence_share_len(call->share, call->job->seq);
     fr_dropout_row out = row_at(call, call->instr->place);
     row += call->first_row;
     /* Sequence parallel ranks have a part of the rows each. */
     if (plan->is_sequence_parallel && plan->tp > 1)
         row += call->tp_coordinate * (plan->micro_batch * len / plan->tp);
-    out.word[0] = (uint32_t)fr_sequence_position(call->share, len, row % len);
+    out.word[0] =
+        is_list ? 0
+                : (uint32_t)fr_sequence_position(call->share, len, row % len);
     out.word[1] = (uint32_t)(call->first_sequence + row / len);
     return out;
 }
