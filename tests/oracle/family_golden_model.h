@@ -1,7 +1,8 @@
 /*
  * family_golden_model.h: golden numbers of tiny models of many families from
  * PyTorch (float64), made by make_family_golden.py and committed as
- * family_golden.h; the tests need no PyTorch.
+ * family_golden.h and, of models that read images alone, image_golden.h; the
+ * tests need no PyTorch.
  *
  * How to use them: load `config`, a Hugging Face file, train it for
  * FAMILY_STEPS steps on one sequence of FAMILY_SEQ tokens.  Weights:
@@ -60,6 +61,7 @@ static inline int32_t family_token(int64_t i, int64_t vocab)
 }
 
 #include "tests/oracle/family_golden.h"
+#include "tests/oracle/image_golden.h"
 
 static inline const family_tensor *family_find(const family_golden *family,
                                                const char *name)

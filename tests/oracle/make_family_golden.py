@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Makes family_golden.h: golden losses and gradients of tiny models, one of
-each family that the runtime trains.
+"""Makes family_golden.h and image_golden.h: golden losses and gradients of tiny
+models, one of each family that the runtime trains.
 
     apt-get install python3-torch
     /usr/bin/python3 tests/oracle/make_family_golden.py \
         > tests/oracle/family_golden.h
+    /usr/bin/python3 tests/oracle/make_family_golden.py images \
+        > tests/oracle/image_golden.h
 
 Written with torch.nn.functional and autograd alone, in float64, from the
 papers and Hugging Face's modelling code.  The models themselves are the
@@ -13,6 +15,7 @@ formulas of family_golden_model.h.
 """
 import json
 import math
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -109,6 +112,11 @@ FAMILIES = {
                            num_experts_per_tok=2, moe_intermediate_size=28,
                            n_group=1, topk_group=1, routed_scaling_factor=1.3,
                            aux_loss_alpha=0.29, num_nextn_predict_layers=1),
+    "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
+                    attention_bias=True),
+}
+
+IMAGES = {
     "resnet": cnn(13, 2, dict(name="stem", ops=[
         conv(8, 5, 2, 2), norm(), op("relu"),
         op("max_pool", kernel=3, stride=2, padding=1)]),
@@ -130,8 +138,6 @@ FAMILIES = {
         dict(name="fc1", ops=[
             op("linear", channels=14, bias=True), op("relu")]),
         dict(name="fc2", ops=[op("linear", channels=4, bias=True)])),
-    "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
-                    attention_bias=True),
 }
 
 
@@ -816,11 +822,20 @@ def emit(name, config):
             f"     {len(m.specs)}, family_{name}_tensors}},")
 
 
-print("/* family_golden.h: written by make_family_golden.py with PyTorch "
-      f"{torch.__version__};\n * not to be edited.  See "
-      "family_golden_model.h. */\n#ifndef FR_TESTS_FAMILY_GOLDEN_H\n"
-      "#define FR_TESTS_FAMILY_GOLDEN_H\n\n/* clang-format off */\n")
-rows = [emit(name, config) for name, config in FAMILIES.items()]
-print("static const family_golden family_goldens[] = {")
-print("\n".join(rows))
-print("};\n\n/* clang-format on */\n\n#endif")
+def write(kind, families):
+    print(f"/* {kind}_golden.h: written by make_family_golden.py with PyTorch "
+          f"{torch.__version__};\n * not to be edited.  See "
+          "family_golden_model.h. */\n"
+          f"#ifndef FR_TESTS_{kind.upper()}_GOLDEN_H\n"
+          f"#define FR_TESTS_{kind.upper()}_GOLDEN_H\n\n"
+          "/* clang-format off */\n")
+    rows = [emit(name, config) for name, config in families.items()]
+    print(f"static const family_golden {kind}_goldens[] = {{")
+    print("\n".join(rows))
+    print("};\n\n/* clang-format on */\n\n#endif")
+
+
+if sys.argv[1:] == ["images"]:
+    write("image", IMAGES)
+else:
+    write("family", FAMILIES)

@@ -4,6 +4,7 @@
  * PyTorch (tests/oracle).
  */
 #include "plan/lower/step/lower.h"
+#include "runtime/kernels_cpu/images/conv.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/interpreter.h"
 #include "tests/check.h"
@@ -221,4 +222,16 @@ static void test_families(void)
     }
 }
 
-CHECK_MAIN({"families", test_families})
+static void test_images(void)
+{
+    const size_t n = sizeof image_goldens / sizeof *image_goldens;
+
+    if (!fr_convs_are_there())
+        SKIP("oneDNN is not in this build");
+    for (size_t i = 0; i < n; i++) {
+        check_family(&image_goldens[i], false);
+        check_family(&image_goldens[i], true);
+    }
+}
+
+CHECK_MAIN({"families", test_families}, {"images", test_images})
