@@ -46,12 +46,6 @@ REFUSAL(compresses_list)
            plan->compressor != FR_COMPRESSOR_NONE;
 }
 
-REFUSAL(is_encoder)
-{
-    UNUSED_BUT(model);
-    return model->kind == FR_MODEL_ENCODER;
-}
-
 REFUSAL(is_other_encoder)
 {
     UNUSED_BUT(model);
@@ -66,12 +60,6 @@ REFUSAL(is_pooled_in_parts)
     UNUSED_BUT(job);
     return model->kind == FR_MODEL_ENCODER &&
            (model->has_pooler || model->n_labels > 0) && plan->cp > 1;
-}
-
-REFUSAL(has_experts)
-{
-    UNUSED_BUT(model);
-    return model->n_experts > 0;
 }
 
 REFUSAL(has_plain_experts)
@@ -108,12 +96,6 @@ REFUSAL(predicts_later_gathered)
     return model->n_mtp_layers > 0 && plan->zero_stage == 3;
 }
 
-REFUSAL(is_latent)
-{
-    UNUSED_BUT(model);
-    return model->kv_lora_rank > 0;
-}
-
 /* Heads that go to other ranks lie in rows of q, k and v. */
 REFUSAL(is_latent_swapped)
 {
@@ -128,18 +110,6 @@ REFUSAL(has_other_rope_scaling)
     return model->has_rope_scaling && !(model->rope_factor > 0.0);
 }
 
-REFUSAL(has_window)
-{
-    UNUSED_BUT(model);
-    return model->sliding_window > 0 && model->sliding_window < job->seq;
-}
-
-REFUSAL(has_dropout)
-{
-    UNUSED_BUT(job);
-    return job->dropout > 0;
-}
-
 REFUSAL(drops_unfused)
 {
     return job->dropout > 0 && !plan->is_flash &&
@@ -147,24 +117,6 @@ REFUSAL(drops_unfused)
 }
 
 /* ---- ranks --------------------------------------------------------------- */
-
-REFUSAL(is_context_parallel)
-{
-    UNUSED_BUT(plan);
-    return plan->cp > 1;
-}
-
-REFUSAL(is_expert_parallel)
-{
-    UNUSED_BUT(plan);
-    return plan->ep > 1;
-}
-
-REFUSAL(has_tp_overlap)
-{
-    UNUSED_BUT(plan);
-    return plan->is_tp_overlap;
-}
 
 REFUSAL(overlaps_keys_apart)
 {
@@ -213,19 +165,7 @@ REFUSAL(gathers_parameters)
     return plan->zero_stage == 3 && plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
-REFUSAL(offloads_optimizer)
-{
-    UNUSED_BUT(plan);
-    return plan->is_optimizer_offloaded;
-}
-
 /* ---- gradients ----------------------------------------------------------- */
-
-REFUSAL(compresses_parts)
-{
-    UNUSED_BUT(plan);
-    return plan->compressor != FR_COMPRESSOR_NONE && plan->zero_group > 0;
-}
 
 REFUSAL(is_not_executed)
 {
@@ -269,17 +209,14 @@ const fr_plan_refusal fr_plan_refusals[] = {
      CPU, BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
     {"compressed gradients of a list of layers", "compress none", CPU,
      BIT(COMPRESS), compresses_list},
-    {"an encoder, on GPUs", "choose a decoder transformer", GPU, 0, is_encoder},
     {"an encoder with neither a masked-token head nor labels",
-     "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels", CPU,
-     0, is_other_encoder},
+     "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels",
+     BOTH, 0, is_other_encoder},
     {"context parallelism of an encoder with a pooler or labels", "choose cp 1",
-     CPU, BIT(CP), is_pooled_in_parts},
-    {"a mixture of experts, on GPUs", "choose a dense model", GPU, 0,
-     has_experts},
-    {"experts without gates or with biases", "choose gated experts", CPU, 0,
+     BOTH, BIT(CP), is_pooled_in_parts},
+    {"experts without gates or with biases", "choose gated experts", BOTH, 0,
      has_plain_experts},
-    {"more than 1024 experts", "choose fewer", CPU, 0, has_many_experts},
+    {"more than 1024 experts", "choose fewer", BOTH, 0, has_many_experts},
     {"layers that predict later tokens, on GPUs", "choose a model without them",
      GPU, 0, predicts_later},
     {"more than one layer that predicts later tokens, or learned positions "
@@ -288,26 +225,15 @@ const fr_plan_refusal fr_plan_refusals[] = {
      "choose n_mtp_layers 1 with rotary positions", CPU, 0, predicts_otherwise},
     {"ZeRO 3 with a layer that predicts later tokens", "choose zero 2", CPU,
      BIT(ZERO), predicts_later_gathered},
-    {"multi-head latent attention, on GPUs",
-     "choose a model with plain or grouped-query attention", GPU, 0, is_latent},
     {"multi-head latent attention with all-to-all context parallelism",
-     "choose --cp-kind all-gather", CPU, BIT(CP) | BIT(CP_KIND),
+     "choose --cp-kind all-gather", BOTH, BIT(CP) | BIT(CP_KIND),
      is_latent_swapped},
     {"rotary frequencies rescaled otherwise than linearly or as in llama3",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
-    {"a sliding window that is shorter than seq", "choose a shorter seq", GPU,
-     0, has_window},
-    {"dropout, on GPUs", "choose dropout 0", GPU, 0, has_dropout},
     {"dropout in attention that is not fused", "choose --flash-attention", CPU,
      BIT(FLASH_ATTENTION), drops_unfused},
-    {"context parallelism on GPUs", "choose cp 1", GPU, BIT(CP),
-     is_context_parallel},
-    {"expert parallel plans, on GPUs", "choose ep 1", GPU, BIT(EP),
-     is_expert_parallel},
-    {"tensor-parallel overlap, on GPUs", "leave it out", GPU, BIT(TP_OVERLAP),
-     has_tp_overlap},
     {"tensor-parallel overlap before keys that are gathered",
-     "leave it out, or choose another cp-kind", CPU,
+     "leave it out, or choose another cp-kind", BOTH,
      BIT(TP_OVERLAP) | BIT(CP) | BIT(CP_KIND), overlaps_keys_apart},
     {"attention that keeps its probabilities, on GPUs",
      "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
@@ -321,11 +247,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
      BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
-    {"an optimizer on the host, on GPUs", "leave offload_optimizer out", GPU,
-     BIT(OFFLOAD_OPTIMIZER), offloads_optimizer},
-    {"compressed gradients with ZeRO over a part of dp, on GPUs",
-     "choose zero_group 0, or compress none", GPU,
-     BIT(COMPRESS) | BIT(ZERO_GROUP), compresses_parts},
     {"adding in the switch and parameter servers", "choose collective auto",
      BOTH, BIT(COLLECTIVE), is_not_executed},
     {"collectives that NCCL has not",

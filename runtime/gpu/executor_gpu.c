@@ -27,6 +27,7 @@ typedef struct gpu_executor {
     fr_gpu_event *copied;
     unsigned char *piece; /* page-locked, FR_STATE_PIECE_BYTES */
     uint64_t peak_bytes;
+    bool has_copies;     /* of the parameters, on the host */
     pthread_t heartbeat; /* shows that this process lives */
     bool has_heartbeat;
     _Atomic bool should_stop;
@@ -122,13 +123,24 @@ static fr_status wait_copied(gpu_executor *self, fr_err *err)
     }
 }
 
+/* What lies at an offset: on the device, or behind it on the host. */
+static unsigned char *memory_at(const gpu_executor *self, uint64_t offset_bytes)
+{
+    const uint64_t slab_bytes = self->base.rank_program->slab_bytes;
+
+    return offset_bytes < slab_bytes
+               ? self->slab + offset_bytes
+               : fr_gpu_interpreter_host(self->interpreter) +
+                     (offset_bytes - slab_bytes);
+}
+
 static fr_status gpu_view(fr_executor *executor, uint64_t offset_bytes,
                           uint64_t n_bytes, const void **out, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
 
     FR_TRY(self->driver->copy(self->gpu, self->stream, self->piece,
-                              self->slab + offset_bytes, n_bytes, err));
+                              memory_at(self, offset_bytes), n_bytes, err));
     FR_TRY(wait_copied(self, err));
     *out = self->piece;
     return FR_OK;
@@ -141,8 +153,8 @@ static fr_status gpu_store(fr_executor *executor, uint64_t offset_bytes,
 
     memcpy(self->piece, bytes, n_bytes);
     FR_TRY(self->driver->copy(self->gpu, self->stream,
-                              self->slab + offset_bytes, self->piece, n_bytes,
-                              err));
+                              memory_at(self, offset_bytes), self->piece,
+                              n_bytes, err));
     return wait_copied(self, err);
 }
 
@@ -351,12 +363,42 @@ static fr_status gpu_fill(fr_executor *executor, fr_err *err)
 
 /* ---- steps --------------------------------------------------------------- */
 
+/* An optimizer on the host steps on copies of the parameters, which begin as
+ * these are before the first step, filled or from a checkpoint. */
+static fr_status take_copies(gpu_executor *self, fr_err *err)
+{
+    const fr_executor *base = &self->base;
+    fr_rank_context rank;
+    fr_instr_walk at = {.program = base->program,
+                        .rank_program = base->rank_program};
+
+    FR_TRY(fr_rank_context_init(base->program, base->transport->rank, NULL,
+                                &rank, err));
+    while (fr_instr_walk_next(&at)) {
+        if (at.instr->op != FR_OP_OPT_STEP ||
+            (at.instr->flags & FR_INSTR_HOST) == 0)
+            continue;
+        uint64_t to =
+            fr_call_operand_bytes(rank.rank_program, at.call, at.instr,
+                                  rank.coordinate, FR_OPT_STEP_W);
+        uint64_t from = fr_updated_bytes(&rank, at.call, at.instr);
+        FR_TRY(self->driver->copy(
+            self->gpu, self->stream, memory_at(self, to), memory_at(self, from),
+            fr_instr_ref_bytes(at.instr, FR_OPT_STEP_W, 1), err));
+        FR_TRY(wait_copied(self, err));
+    }
+    self->has_copies = true;
+    return FR_OK;
+}
+
 static fr_status gpu_step(fr_executor *executor, int64_t i_step, bool is_traced,
                           double *step_s, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
     uint64_t now_bytes = 0;
 
+    if (!self->has_copies)
+        FR_TRY(take_copies(self, err));
     FR_TRY(fr_gpu_interpreter_step(self->interpreter, i_step, is_traced, step_s,
                                    err));
     return used_bytes(self, &now_bytes, err);

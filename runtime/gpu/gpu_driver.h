@@ -101,6 +101,12 @@ typedef struct fr_gpu_driver {
     fr_status (*await)(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
                        uint32_t value, fr_err *err);
 
+    /* Calls fn on a thread of the library when the stream gets there, which
+     * goes on when it returns; fn asks nothing of the device. */
+    fr_status (*call_host)(fr_gpu *gpu, fr_gpu_stream stream,
+                           void (*fn)(void *context), void *context,
+                           fr_err *err);
+
     /* What is enqueued on `stream`, and on those that wait for it, between
      * the two becomes a graph and does not run. */
     fr_status (*capture_begin)(fr_gpu *gpu, fr_gpu_stream stream, fr_err *err);

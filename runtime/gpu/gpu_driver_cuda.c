@@ -431,6 +431,15 @@ static fr_status cuda_await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
         "wait for a word", err);
 }
 
+static fr_status cuda_call_host(fr_gpu *gpu, fr_gpu_stream stream,
+                                void (*fn)(void *context), void *context,
+                                fr_err *err)
+{
+    (void)gpu;
+    TRY_CUDA(cudaLaunchHostFunc(stream, fn, context), "call of the host");
+    return FR_OK;
+}
+
 /* Relaxed: libraries may allocate while they enqueue. */
 static fr_status cuda_capture_begin(fr_gpu *gpu, fr_gpu_stream stream,
                                     fr_err *err)
@@ -505,6 +514,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .zero = cuda_zero,
     .mark = cuda_mark,
     .await = cuda_await,
+    .call_host = cuda_call_host,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .graph_launch = cuda_graph_launch,

@@ -62,6 +62,9 @@ const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it);
 size_t fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it,
                                      fr_span *out);
 
+/* What the program has in the host's memory. */
+unsigned char *fr_gpu_interpreter_host(const fr_gpu_interpreter *it);
+
 /* Has every instruction of the rank's program a kernel or a way to go?
  * FR_INPUT names the first that has none. */
 FR_CHECKED fr_status fr_gpu_program_check(const fr_gpu_system *system,

@@ -11,8 +11,11 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
                         uint8_t lane)
 {
     it->n_instrs++;
-    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COMPUTE)
+    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_COMPUTE) {
         it->lanes[lane].has_kernels = true;
+        it->lanes[lane].has_device_kernels |= !fr_gpu_is_on_host(instr);
+        it->n_host_steps += fr_gpu_is_on_host(instr);
+    }
     if (fr_instr_communicates(instr))
         it->lanes[lane].n_comms++;
     if (instr->op == FR_OP_LOAD_TOKENS)
@@ -25,6 +28,7 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
 
     it->calls[i_call].first_instr = it->n_instrs;
     it->calls[i_call].tokens_bytes = it->tokens_bytes;
+    it->calls[i_call].i_host = it->n_host_steps;
     for (uint32_t i = 0; i < segment->n_instrs; i++)
         count_instr(it, &it->rank.program->instrs[segment->first_instr + i],
                     segment->lane);
@@ -138,7 +142,9 @@ static fr_status create_streams(fr_gpu_interpreter *it, fr_err *err)
 static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
 {
     const fr_gpu_driver *driver = it->driver;
+    uint64_t host_bytes = it->rank.rank_program->host_bytes;
     void *pinned = NULL, *step = NULL, *tokens = NULL, *store = NULL;
+    void *host_steps = NULL;
 
     FR_TRY(driver->alloc_host(it->gpu, sizeof *it->pinned, &pinned, err));
     it->pinned = pinned;
@@ -150,10 +156,13 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     it->tokens_ahead = malloc(it->tokens_bytes + 1);
     if (it->tokens_ahead == NULL)
         return fr_fail_no_memory(err);
-    if (it->rank.rank_program->host_bytes > 0)
-        FR_TRY(driver->alloc_host(it->gpu, it->rank.rank_program->host_bytes,
-                                  &store, err));
+    FR_TRY(driver->alloc_host(it->gpu, host_bytes + 1, &store, err));
     it->host = store;
+    memset(store, 0, host_bytes); /* the optimizer's state begins so */
+    FR_TRY(driver->alloc_host(it->gpu,
+                              (it->n_host_steps + 1) * sizeof *it->host_steps,
+                              &host_steps, err));
+    it->host_steps = host_steps;
     if (it->options.watch.on_gradients == NULL)
         return FR_OK;
     it->gradients =
@@ -167,7 +176,8 @@ static fr_status create_kernels(fr_gpu_interpreter *it, fr_err *err)
     const fr_gpu_system *system = it->place.system;
 
     for (int lane = 0; lane < FR_LANE_N; lane++)
-        if (it->lanes[lane].has_kernels && system->kernels_create != NULL)
+        if (it->lanes[lane].has_device_kernels &&
+            system->kernels_create != NULL)
             FR_TRY(system->kernels_create(&it->lanes[lane].kernels, err));
     return FR_OK;
 }
@@ -240,6 +250,7 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
     driver->free_host(it->gpu, it->pinned);
     driver->free_host(it->gpu, it->tokens);
     driver->free_host(it->gpu, it->host);
+    driver->free_host(it->gpu, it->host_steps);
     driver->free(it->gpu, it->device_step);
     free(it->tokens_ahead);
     free(it->gradients);
@@ -254,8 +265,9 @@ static bool has_way(const fr_gpu_system *system, const fr_instr *instr)
 {
     if (fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
         return true;
-    return system->kernels[instr->op] != NULL &&
-           !(instr->flags & FR_INSTR_HOST);
+    if (fr_gpu_is_on_host(instr))
+        return instr->op == FR_OP_OPT_STEP;
+    return system->kernels[instr->op] != NULL;
 }
 
 fr_status fr_gpu_program_check(const fr_gpu_system *system,

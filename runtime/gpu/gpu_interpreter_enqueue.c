@@ -39,11 +39,10 @@ static fr_status wait_lane(fr_gpu_interpreter *it, const fr_gpu_lane *lane,
 }
 
 /* Shows the gradients of an OPT_STEP as they are when it begins. */
-static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
-                                const fr_instr *instr, void *const *ptr,
-                                fr_err *err)
+static fr_status note_gradients(fr_gpu_interpreter *it, const fr_gpu_lane *lane,
+                                uint32_t i_call, const fr_instr *instr,
+                                void *const *ptr, fr_err *err)
 {
-    const fr_gpu_lane *lane = &it->lanes[FR_LANE_COMPUTE];
     uint64_t n = (uint64_t)instr->range.n;
     bool is_narrow = instr->grad_dtype == FR_DTYPE_BF16;
     float *wide = (float *)(void *)it->gradients;
@@ -66,11 +65,13 @@ static fr_status note_gradients(fr_gpu_interpreter *it, uint32_t i_call,
 }
 
 static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
-                                  const fr_instr *instr, void *const *ptr)
+                                  uint32_t i_call, const fr_instr *instr,
+                                  void *const *ptr)
 {
     fr_cuda_launch launch = {
-        .call = fr_rank_kernel_call(&it->rank, NULL, instr,
-                                    it->rank.program->plan.n_threads, 0),
+        .call = fr_rank_kernel_call(&it->rank,
+                                    &it->rank.rank_program->calls[i_call],
+                                    instr, it->rank.program->plan.n_threads, 0),
         .step = it->device_step,
         .stream = it->lanes[lane].stream,
         .kernels = it->lanes[lane].kernels};
@@ -80,10 +81,10 @@ static fr_cuda_launch make_launch(const fr_gpu_interpreter *it, fr_lane lane,
 }
 
 static fr_status launch_kernel(fr_gpu_interpreter *it, fr_lane lane,
-                               const fr_instr *instr, void *const *ptr,
-                               fr_err *err)
+                               uint32_t i_call, const fr_instr *instr,
+                               void *const *ptr, fr_err *err)
 {
-    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
+    fr_cuda_launch launch = make_launch(it, lane, i_call, instr, ptr);
     fr_status status = it->place.system->kernels[instr->op](&launch, err);
 
     if (status != FR_OK)
@@ -116,11 +117,11 @@ static fr_status try_instr(fr_gpu_interpreter *it, fr_lane lane,
     void *ptr[FR_INSTR_REFS];
 
     resolve(it, i_call, instr, ptr);
-    fr_cuda_launch launch = make_launch(it, lane, instr, ptr);
+    fr_cuda_launch launch = make_launch(it, lane, i_call, instr, ptr);
     if (system->kernels_tune != NULL)
         FR_TRY(system->kernels_tune(&launch, err));
     FR_TRY(clear_operands(it, it->lanes[lane].stream, instr, ptr, err));
-    return launch_kernel(it, lane, instr, ptr, err);
+    return launch_kernel(it, lane, i_call, instr, ptr, err);
 }
 
 /* Other lanes are idle then: what they share is not written by two. */
@@ -134,7 +135,7 @@ static fr_status try_call(fr_gpu_interpreter *it, uint32_t i_call,
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         uint32_t i_instr = segment->first_instr + i;
         const fr_instr *instr = &it->rank.program->instrs[i_instr];
-        if (is_known[i_instr] ||
+        if (is_known[i_instr] || fr_gpu_is_on_host(instr) ||
             fr_op_class_of((fr_op)instr->op) != FR_OP_CLASS_COMPUTE)
             continue;
         if (!has_new)
@@ -236,8 +237,10 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
     if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
         return input_output(it, stream, instr, ptr, tokens_bytes, err);
     if (it->is_noted && instr->op == FR_OP_OPT_STEP)
-        FR_TRY(note_gradients(it, i_call, instr, ptr, err));
-    return launch_kernel(it, lane, instr, ptr, err);
+        FR_TRY(note_gradients(it, &it->lanes[lane], i_call, instr, ptr, err));
+    if (fr_gpu_is_on_host(instr))
+        return fr_gpu_enqueue_host_step(it, lane, i_call, instr, ptr, err);
+    return launch_kernel(it, lane, i_call, instr, ptr, err);
 }
 
 static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,

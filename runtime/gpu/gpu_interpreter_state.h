@@ -15,7 +15,15 @@ typedef struct fr_gpu_call {
     uint32_t first_instr;         /* number of its first instruction in a step:
                                      index of the trace's events */
     uint64_t tokens_bytes;        /* LOAD_TOKENS: its place among the tokens */
+    uint32_t i_host;              /* the same of its step on the host */
 } fr_gpu_call;
+
+/* A step of the optimizer on the host; page-locked. */
+typedef struct fr_gpu_host_step {
+    fr_step_scalars scalars; /* as the device has them when it begins */
+    const struct fr_gpu_interpreter *it;
+    fr_kernel_call call;
+} fr_gpu_host_step;
 
 /* A communication of a lane: what its marks mean. */
 typedef struct fr_gpu_lane_comm {
@@ -27,7 +35,8 @@ typedef struct fr_gpu_lane_comm {
 typedef struct fr_gpu_lane {
     fr_gpu_stream stream; /* NULL: no call of the rank program is on it */
     fr_gpu_event *end;    /* of the step; compute lane: of the whole */
-    bool has_kernels;
+    bool has_kernels;     /* of the device or of the host */
+    bool has_device_kernels;
     fr_cuda_kernels *kernels; /* theirs */
     fr_gpu_lane_comm *comms;
     uint32_t n_comms;
@@ -66,8 +75,10 @@ struct fr_gpu_interpreter {
     unsigned char *tokens;       /* page-locked: of the step that runs */
     unsigned char *tokens_ahead; /* of the next one, ordinary memory */
     uint64_t tokens_bytes;
-    int64_t i_ahead;     /* step of tokens_ahead, -1: none */
-    unsigned char *host; /* page-locked: the program's host blocks */
+    int64_t i_ahead;              /* step of tokens_ahead, -1: none */
+    unsigned char *host;          /* page-locked: the program's host blocks */
+    fr_gpu_host_step *host_steps; /* [n_host_steps] */
+    uint32_t n_host_steps;
     fr_gpu_event *begin;
     fr_gpu_graph *graph;
     int64_t n_steps;   /* done so far */
@@ -91,6 +102,17 @@ static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
            sizeof(int32_t);
 }
 
+/* Does the host carry it out, when its stream gets there? */
+static inline bool fr_gpu_is_on_host(const fr_instr *instr)
+{
+    return (instr->flags & FR_INSTR_HOST) != 0;
+}
+
+/* Enqueues a step of the optimizer on the host.  (gpu_interpreter_host.c) */
+FR_CHECKED fr_status fr_gpu_enqueue_host_step(fr_gpu_interpreter *it,
+                                              fr_lane lane, uint32_t i_call,
+                                              const fr_instr *instr,
+                                              void *const *ptr, fr_err *err);
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
 /* Ends all that is under way; the device may never answer again. */

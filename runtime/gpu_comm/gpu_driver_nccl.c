@@ -256,12 +256,14 @@ static ncclResult_t all_to_all(const fr_gpu_comm *comm,
 #else
     uint64_t part_bytes = part * fr_dtype_bytes(e->dtype);
     ncclResult_t code = ncclSuccess;
-    for (int i = 0; code == ncclSuccess && i < comm->n_ranks; i++) {
+    for (int i = 0; i < comm->n_ranks; i++) {
         const char *src = (const char *)e->src + (uint64_t)i * part_bytes;
         char *dst = (char *)e->dst + (uint64_t)i * part_bytes;
         code = ncclSend(src, part, type, i, comm->nccl, stream);
         if (code == ncclSuccess || code == ncclInProgress)
             code = ncclRecv(dst, part, type, i, comm->nccl, stream);
+        if (code != ncclSuccess && code != ncclInProgress)
+            break;
     }
     return code;
 #endif

@@ -42,11 +42,7 @@
     X(OPT_NORMS, opt_norms)                                                    \
     X(OPT_STEP, opt_step)                                                      \
     X(COMPRESS, compress)                                                      \
-    X(DECOMPRESS, decompress)
-
-/* Those that no GPU has yet. */
-#define FR_KERNEL_CPU_LIST(X)                                                  \
-    X(HOST_COPY, host_copy)                                                    \
+    X(DECOMPRESS, decompress)                                                  \
     X(DROPOUT_ADD, dropout_add)                                                \
     X(DROPOUT_BWD, dropout_bwd)                                                \
     X(PACK_HEADS, pack_heads)                                                  \
@@ -64,7 +60,11 @@
     X(UNPERMUTE, unpermute)                                                    \
     X(GROUPED_FWD, grouped_fwd)                                                \
     X(GROUPED_DGRAD, grouped_dgrad)                                            \
-    X(GROUPED_WGRAD, grouped_wgrad)                                            \
+    X(GROUPED_WGRAD, grouped_wgrad)
+
+/* Those that no GPU has yet, and what its interpreter does itself. */
+#define FR_KERNEL_CPU_LIST(X)                                                  \
+    X(HOST_COPY, host_copy)                                                    \
     X(CONV_FWD, conv_fwd)                                                      \
     X(CONV_DGRAD, conv_dgrad)                                                  \
     X(CONV_WGRAD, conv_wgrad)                                                  \

@@ -345,9 +345,11 @@ __global__ void add_bias(const T *a, const T *b, const T *bias, const T *bias2,
     store<N>(out + i, x);
 }
 
-/* h[R, 2F] = gate, up; y[R, F]; N divides F. */
+/* h[R, 2F] = gate, up; y[R, F]; N divides F.  weights[R] or null: one for each
+ * row. */
 template <class A, int N, class T>
-__global__ void gated(const T *h, T *y, int64_t rows, int64_t cols)
+__global__ void gated(const T *h, T *y, const float *weights, int64_t rows,
+                      int64_t cols)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= rows * cols)
@@ -359,12 +361,14 @@ __global__ void gated(const T *h, T *y, int64_t rows, int64_t cols)
 #pragma unroll
     for (int j = 0; j < N; j++)
         gate[j] = A::value(gate[j]) * up[j];
+    for (int j = 0; weights && j < N; j++)
+        gate[j] *= weights[i / cols];
     store<N>(y + i, gate);
 }
 
 template <class A, int N, class T>
-__global__ void gated_grad(const T *dy, const T *h, T *dh, int64_t rows,
-                           int64_t cols)
+__global__ void gated_grad(const T *dy, const T *h, T *dh, const float *weights,
+                           int64_t rows, int64_t cols)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= rows * cols)
@@ -377,11 +381,30 @@ __global__ void gated_grad(const T *dy, const T *h, T *dh, int64_t rows,
 #pragma unroll
     for (int j = 0; j < N; j++) {
         const float g = gate[j];
+        if (weights)
+            d[j] *= weights[i / cols];
         gate[j] = d[j] * up[j] * A::slope(g);
         up[j] = d[j] * A::value(g);
     }
     store<N>(dh + at, gate);
     store<N>(dh + at + cols, up);
+}
+
+/* dweights[R] = the sums over a row of dy y; a block has a row. */
+template <class A, class T>
+__global__ void gated_weight_grad(const T *dy, const T *h, float *dweights,
+                                  int64_t cols)
+{
+    __shared__ float room[THREADS / 32];
+    const int64_t row = blockIdx.x;
+    const T *gate = h + row * 2 * cols, *up = gate + cols;
+    float sum = 0;
+    for (int64_t c = threadIdx.x; c < cols; c += THREADS)
+        sum += to_float(dy[row * cols + c]) * A::value(to_float(gate[c])) *
+               to_float(up[c]);
+    sum = team_sum<THREADS>(sum, room);
+    if (threadIdx.x == 0)
+        dweights[row] = sum;
 }
 
 /* Whether rows of `cols` elements begin on 16 bytes in all operands. */
@@ -410,11 +433,12 @@ static void run_rows(const fr_cuda_launch *launch, int64_t rows, int64_t cols)
         using A = decltype(a);
         if (launch->call.instr->op == FR_OP_SWIGLU_FWD)
             start(shape, gated<A, N, T>, (const T *)ptr[FR_SWIGLU_FWD_H],
-                  (T *)ptr[FR_SWIGLU_FWD_Y], rows, cols);
+                  (T *)ptr[FR_SWIGLU_FWD_Y],
+                  (const float *)ptr[FR_SWIGLU_FWD_WEIGHTS], rows, cols);
         else
             start(shape, gated_grad<A, N, T>, (const T *)ptr[FR_SWIGLU_BWD_DY],
                   (const T *)ptr[FR_SWIGLU_BWD_H], (T *)ptr[FR_SWIGLU_BWD_DH],
-                  rows, cols);
+                  (const float *)ptr[FR_SWIGLU_BWD_WEIGHTS], rows, cols);
     });
 }
 
@@ -457,6 +481,20 @@ extern "C" fr_status fr_cuda_swiglu_fwd(const fr_cuda_launch *launch,
 extern "C" fr_status fr_cuda_swiglu_bwd(const fr_cuda_launch *launch,
                                         fr_err *err)
 {
+    const fr_kernel_call *call = &launch->call;
+    void *const *ptr = call->ptr;
+    const fr_matrix_dims *dim = &call->instr->matrix;
+    if (ptr[FR_SWIGLU_BWD_DWEIGHTS])
+        (void)with_type(call->instr->dtype, [&](auto t) {
+            using T = decltype(t);
+            with_activation(call->instr, [&](auto a) {
+                start({dim3((unsigned)dim->rows), THREADS, 0, launch->stream},
+                      gated_weight_grad<decltype(a), T>,
+                      (const T *)ptr[FR_SWIGLU_BWD_DY],
+                      (const T *)ptr[FR_SWIGLU_BWD_H],
+                      (float *)ptr[FR_SWIGLU_BWD_DWEIGHTS], dim->cols);
+            });
+        });
     return by_rows(launch, err);
 }
 

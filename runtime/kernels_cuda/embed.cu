@@ -1,6 +1,5 @@
 /*
- * embed.cu: token and position embedding with gradients, rotary positions
- * (kernels_embed.c, kernels_activation.c).
+ * embed.cu: token and position embedding with gradients (kernels_embed.c).
  *
  * Tokens repeat, and their rows' gradients have to be added in row order.  So
  * the rows are sorted by token first: counts per token, their running sum,
@@ -8,7 +7,7 @@
  * of that is whole numbers and the result the same in every run.
  *
  * Bytes moved per element of w bytes: EMBED_FWD 3 w, EMBED_BWD w for each look
- * (one at dwte, one at dwpe) and what is added to, ROPE 2 w.
+ * (one at dwte, one at dwpe) and what is added to.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
@@ -19,25 +18,36 @@ struct embed_shape {
     int64_t first; /* token of the local row 0 */
     float scale;   /* of the rows of tokens */
     const int32_t *tokens;
+    bool is_first_row; /* the table's first row is that of all tokens */
+    fr_sequence_share share;
+    int64_t len; /* rows of a sequence that are there */
 };
 
 static embed_shape shape_of(const fr_kernel_call *call)
 {
     const fr_embed_dims *dim = &call->instr->embed;
-    return {dim->rows,
-            dim->cols,
-            dim->n_local,
-            dim->seq,
-            call->coordinate * dim->n_local,
+    const bool is_first_row = call->instr->flags & FR_INSTR_FIRST_ROW;
+    const bool is_backward = call->instr->op == FR_OP_EMBED_BWD;
+    return {dim->rows, dim->cols,
+            /* One rank adds such a row to the sum, all have its gradient. */
+            is_first_row ? is_backward || call->coordinate == 0 : dim->n_local,
+            dim->seq, is_first_row ? 0 : call->coordinate * dim->n_local,
             call->instr->scalar != 0 ? (float)call->instr->scalar : 1.0F,
-            (const int32_t *)call->ptr[0]};
+            (const int32_t *)call->ptr[0], is_first_row, call->share,
+            fr_sequence_share_len(call->share, dim->seq)};
 }
 
 /* Row of the local shard that holds the token of row i; -1: another's. */
 FR_DEVICE int64_t local_row(const embed_shape &at, int64_t i)
 {
-    int64_t row = at.tokens[i] - at.first;
+    int64_t row = at.is_first_row ? 0 : at.tokens[i] - at.first;
     return row >= 0 && row < at.n_local ? row : -1;
+}
+
+/* The place in its sequence of row i of the rank's share. */
+FR_DEVICE int64_t position_of(const embed_shape &at, int64_t i)
+{
+    return fr_sequence_position(at.share, at.len, i % at.len);
 }
 
 template <int N, class T>
@@ -52,7 +62,7 @@ __global__ void embed(embed_shape at, const T *wte, const T *wpe, T *out)
     if (from >= 0)
         load<N>(x, wte + from * at.cols + c);
     if (wpe)
-        load<N>(y, wpe + row % at.seq * at.cols + c);
+        load<N>(y, wpe + position_of(at, row) * at.cols + c);
 #pragma unroll
     for (int j = 0; j < N; j++)
         x[j] = x[j] * at.scale + y[j];
@@ -201,22 +211,24 @@ __global__ void add_rows(embed_shape at, token_lists lists, const T *dout,
     }
 }
 
-/* dwpe[t] += the rows at position t of all sequences. */
+/* dwpe[t] += the rows at position t of all sequences, of those that are
+ * there. */
 template <int N, class T, class G>
 __global__ void add_positions(embed_shape at, const T *dout, G *dwpe)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    if (i >= at.seq * at.cols)
+    if (i >= at.len * at.cols)
         return;
+    const int64_t to = position_of(at, i / at.cols) * at.cols + i % at.cols;
     float v[N], sum[N] = {};
-    for (int64_t from = i; from < at.rows * at.cols; from += at.seq * at.cols) {
+    for (int64_t from = i; from < at.rows * at.cols; from += at.len * at.cols) {
         load<N>(v, dout + from);
 #pragma unroll
         for (int j = 0; j < N; j++)
             sum[j] += v[j];
     }
     for (int j = 0; j < N; j++)
-        store(&dwpe[i + j], to_float(dwpe[i + j]) + sum[j]);
+        store(&dwpe[to + j], to_float(dwpe[to + j]) + sum[j]);
 }
 
 static void sort_rows(const fr_cuda_launch *launch, const embed_shape &at,
@@ -246,7 +258,7 @@ static void run_embed_grad(const fr_cuda_launch *launch, int32_t *workspace)
                           THREADS, 0, launch->stream};
     sort_rows(launch, at, lists);
     start(shape, add_rows<N, T, G>, at, lists, dout, (G *)call->ptr[2]);
-    shape.grid = dim3(blocks_of(at.seq * at.cols, THREADS * N));
+    shape.grid = dim3(blocks_of(at.len * at.cols, THREADS * N));
     if (call->ptr[3])
         start(shape, add_positions<N, T, G>, at, dout, (G *)call->ptr[3]);
 }
@@ -271,108 +283,4 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
             run_embed_grad<1, T, G>(launch, (int32_t *)workspace);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
-}
-
-/* ---- rotary positions --------------------------------------------------- */
-
-/* Frequencies below `low` waves in the original length become slower by
- * `factor`, those above `high` stay (kernels_rope.c); factor 0: all stay. */
-struct rope_scaling {
-    double original_seq, low, high, factor;
-};
-
-struct rope_shape {
-    int64_t rows, seq, n_heads, half, width, stride;
-    double theta;
-    rope_scaling scaling;
-    float sign;
-};
-
-FR_DEVICE double frequency_of(const rope_shape &at, int64_t pair)
-{
-    const rope_scaling &s = at.scaling;
-    const double frequency = pow(at.theta, -(double)pair / (double)at.half);
-    if (s.factor == 0)
-        return frequency;
-    const double ratio = s.original_seq * frequency / 6.283185307179586;
-    double kept = (ratio - s.low) / (s.high - s.low);
-    kept = kept < 0 ? 0 : kept > 1 ? 1 : kept;
-    return frequency * (kept + (1 - kept) / s.factor);
-}
-
-/* A thread turns N neighbouring pairs of a row in all heads; the angles are
- * found in double, as positions times frequencies have many digits. */
-template <int N, class T> __global__ void rope(rope_shape at, T *qkv)
-{
-    const int64_t packs = at.half / N;
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= at.rows * packs)
-        return;
-    const int64_t row = i / packs, first = i % packs * N;
-    float c[N], s[N], low[N], high[N];
-    for (int j = 0; j < N; j++) {
-        double angle = (double)(row % at.seq) * frequency_of(at, first + j);
-        c[j] = (float)cos(angle);
-        s[j] = at.sign * (float)sin(angle);
-    }
-    T *x = qkv + row * at.stride + first;
-    for (int64_t head = 0; head < at.n_heads; head++, x += at.width) {
-        load<N>(low, x);
-        load<N>(high, x + at.half);
-        for (int j = 0; j < N; j++) {
-            float a = low[j], b = high[j];
-            low[j] = a * c[j] - b * s[j];
-            high[j] = b * c[j] + a * s[j];
-        }
-        store<N>(x, low);
-        store<N>(x + at.half, high);
-    }
-}
-
-static rope_scaling scaling_of(const fr_kernel_call *call)
-{
-    const fr_model *model = call->model;
-    if (call->instr->rope.is_scaled == 0 || model == nullptr)
-        return {};
-    return {(double)model->rope_original_seq, model->rope_low_factor,
-            model->rope_high_factor, model->rope_factor};
-}
-
-static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
-{
-    const fr_kernel_call *call = &launch->call;
-    const fr_rope_dims *dim = &call->instr->rope;
-    rope_shape at = {dim->rows,
-                     dim->seq,
-                     dim->q_heads + dim->kv_heads,
-                     (dim->rotated > 0 ? dim->rotated : dim->head_dim) / 2,
-                     dim->head_dim,
-                     (dim->q_heads + 2 * dim->kv_heads) * dim->head_dim,
-                     call->instr->scalar,
-                     scaling_of(call),
-                     sign};
-    launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
-    bool is_known = with_type(call->instr->dtype, [&](auto t) {
-        using T = decltype(t);
-        constexpr int N = pack_of<T>();
-        T *qkv = (T *)call->ptr[0];
-        bool is_pack = is_aligned(qkv) && at.half % N == 0 && at.width % N == 0;
-        shape.grid = dim3(
-            blocks_of(at.rows * (is_pack ? at.half / N : at.half), THREADS));
-        if (is_pack)
-            start(shape, rope<N, T>, at, qkv);
-        else
-            start(shape, rope<1, T>, at, qkv);
-    });
-    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
-}
-
-extern "C" fr_status fr_cuda_rope_fwd(const fr_cuda_launch *launch, fr_err *err)
-{
-    return run_rope(launch, 1.0F, err);
-}
-
-extern "C" fr_status fr_cuda_rope_bwd(const fr_cuda_launch *launch, fr_err *err)
-{
-    return run_rope(launch, -1.0F, err);
 }

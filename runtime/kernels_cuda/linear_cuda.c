@@ -29,55 +29,114 @@ static fr_status start(const fr_cuda_launch *launch, fr_cuda_product *product,
     return fr_cuda_product_start(launch->kernels, product, launch->stream, err);
 }
 
-fr_status fr_cuda_linear_fwd(const fr_cuda_launch *launch, fr_err *err)
+/* Elements of a matrix from its begin. */
+static void *element(const fr_kernel_call *call, int i_ref, fr_dtype dtype,
+                     int64_t first)
+{
+    void *at = call->ptr[i_ref];
+    return at != NULL ? (char *)at + (uint64_t)first * fr_dtype_bytes(dtype)
+                      : NULL;
+}
+
+/* Columns of the result that are one matrix: where they begin, how many. */
+typedef struct columns {
+    int64_t first, n;
+} columns;
+
+/* One matrix, or two that lie one after the other. */
+static int columns_of(const fr_linear_dims *dim, columns out[2])
+{
+    out[0] = (columns){0, dim->n_first > 0 ? dim->n_first : dim->n};
+    out[1] = (columns){dim->n_first, dim->n - dim->n_first};
+    return dim->n_first > 0 ? 2 : 1;
+}
+
+typedef fr_status (*part_fn)(const fr_cuda_launch *launch, columns part,
+                             fr_err *err);
+
+static fr_status each_part(const fr_cuda_launch *launch, part_fn run,
+                           fr_err *err)
+{
+    columns part[2];
+    int n_parts = columns_of(&launch->call.instr->linear, part);
+    for (int i = 0; i < n_parts; i++)
+        FR_TRY(run(launch, part[i], err));
+    return FR_OK;
+}
+
+static fr_status forward(const fr_cuda_launch *launch, columns part,
+                         fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_linear_dims *dim = &call->instr->linear;
+    const fr_dtype dtype = fr_dtype_storage((fr_dtype)call->instr->dtype);
     fr_cuda_product product = {
         .m = dim->m,
-        .n = dim->n,
+        .n = part.n,
         .k = dim->k,
         .is_b_transposed = true,
-        .out_dtype = fr_dtype_storage((fr_dtype)call->instr->dtype),
+        .out_dtype = dtype,
         .a = call->ptr[FR_LINEAR_FWD_X],
-        .b = call->ptr[FR_LINEAR_FWD_W],
-        .bias = call->ptr[FR_LINEAR_FWD_BIAS],
-        .c = call->ptr[FR_LINEAR_FWD_Y]};
+        .b = element(call, FR_LINEAR_FWD_W, dtype, part.first * dim->k),
+        .bias = element(call, FR_LINEAR_FWD_BIAS, dtype, part.first),
+        .c = element(call, FR_LINEAR_FWD_Y, dtype, part.first * dim->m)};
+    return start(launch, &product, err);
+}
+
+fr_status fr_cuda_linear_fwd(const fr_cuda_launch *launch, fr_err *err)
+{
+    return each_part(launch, forward, err);
+}
+
+static fr_status data_gradient(const fr_cuda_launch *launch, columns part,
+                               fr_err *err)
+{
+    const fr_kernel_call *call = &launch->call;
+    const fr_linear_dims *dim = &call->instr->linear;
+    const fr_dtype dtype = fr_dtype_storage((fr_dtype)call->instr->dtype);
+    bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
+    fr_cuda_product product = {
+        .m = dim->m,
+        .n = dim->k,
+        .k = part.n,
+        .is_added = is_added || part.first > 0,
+        .out_dtype = dtype,
+        .a = element(call, FR_LINEAR_DGRAD_DY, dtype, part.first * dim->m),
+        .b = element(call, FR_LINEAR_DGRAD_W, dtype, part.first * dim->k),
+        .c = call->ptr[FR_LINEAR_DGRAD_DX]};
     return start(launch, &product, err);
 }
 
 fr_status fr_cuda_linear_dgrad(const fr_cuda_launch *launch, fr_err *err)
 {
+    return each_part(launch, data_gradient, err);
+}
+
+static fr_status weight_gradient(const fr_cuda_launch *launch, columns part,
+                                 fr_err *err)
+{
     const fr_kernel_call *call = &launch->call;
     const fr_linear_dims *dim = &call->instr->linear;
+    const fr_dtype dtype = fr_dtype_storage((fr_dtype)call->instr->dtype);
+    const fr_dtype grad = (fr_dtype)call->instr->grad_dtype;
     fr_cuda_product product = {
-        .m = dim->m,
+        .m = part.n,
         .n = dim->k,
-        .k = dim->n,
-        .is_added = call->instr->flags & FR_INSTR_ACCUMULATE,
-        .out_dtype = fr_dtype_storage((fr_dtype)call->instr->dtype),
-        .a = call->ptr[FR_LINEAR_DGRAD_DY],
-        .b = call->ptr[FR_LINEAR_DGRAD_W],
-        .c = call->ptr[FR_LINEAR_DGRAD_DX]};
+        .k = dim->m,
+        .is_a_transposed = true,
+        .is_added = true,
+        .out_dtype = grad,
+        .a = element(call, FR_LINEAR_WGRAD_DY, dtype, part.first * dim->m),
+        .b = call->ptr[FR_LINEAR_WGRAD_X],
+        .c = element(call, FR_LINEAR_WGRAD_DW, grad, part.first * dim->k)};
+    void *sums = element(call, FR_LINEAR_WGRAD_DBIAS, grad, part.first);
+    if (sums != NULL && !launch->kernels->is_tuning)
+        FR_TRY(fr_cuda_add_column_sums(launch, product.a, sums, dim->m, part.n,
+                                       err));
     return start(launch, &product, err);
 }
 
 fr_status fr_cuda_linear_wgrad(const fr_cuda_launch *launch, fr_err *err)
 {
-    const fr_kernel_call *call = &launch->call;
-    const fr_linear_dims *dim = &call->instr->linear;
-    fr_cuda_product product = {.m = dim->n,
-                               .n = dim->k,
-                               .k = dim->m,
-                               .is_a_transposed = true,
-                               .is_added = true,
-                               .out_dtype = call->instr->grad_dtype,
-                               .a = call->ptr[FR_LINEAR_WGRAD_DY],
-                               .b = call->ptr[FR_LINEAR_WGRAD_X],
-                               .c = call->ptr[FR_LINEAR_WGRAD_DW]};
-    if (call->ptr[FR_LINEAR_WGRAD_DBIAS] != NULL && !launch->kernels->is_tuning)
-        FR_TRY(fr_cuda_add_column_sums(launch, call->ptr[FR_LINEAR_WGRAD_DY],
-                                       call->ptr[FR_LINEAR_WGRAD_DBIAS], dim->m,
-                                       dim->n, err));
-    return start(launch, &product, err);
+    return each_part(launch, weight_gradient, err);
 }

@@ -192,7 +192,8 @@ template <class T>
 static xent_operands<T> operands_of(const fr_kernel_call *call)
 {
     const fr_loss_dims *dim = &call->instr->loss;
-    const int64_t first = call->coordinate * dim->n_local,
+    const bool is_whole = call->instr->op == FR_OP_XENT;
+    const int64_t first = is_whole ? 0 : call->coordinate * dim->n_local,
                   left = dim->vocab - first;
     const bool has_max =
         call->instr->op == FR_OP_XENT_SUM || call->instr->op == FR_OP_XENT_GRAD;
@@ -215,7 +216,7 @@ static void add_losses(const fr_cuda_launch *launch, const double *losses,
                        void *step)
 {
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
-    if (step)
+    if (step && !(launch->call.instr->flags & FR_INSTR_UNTOLD))
         start(shape, sum_losses, losses, launch->call.instr->loss.rows,
               launch->call.instr->scalar, (fr_step_scalars *)step);
 }
@@ -240,7 +241,9 @@ static void run(const fr_cuda_launch *launch, double *losses)
         break;
     default:
         start(shape, xent<N, T>, at, losses);
-        add_losses(launch, losses, call->ptr[2]);
+        /* Other ranks have the same logits. */
+        add_losses(launch, losses,
+                   call->tp_coordinate == 0 ? call->ptr[2] : nullptr);
     }
 }
 

@@ -22,7 +22,8 @@ typedef enum df_width {
     DF_G, /* its grad_dtype */
     DF_F32,
     DF_F64,
-    DF_TOKENS /* I32 below `scale` */
+    DF_TOKENS, /* I32 below `scale` */
+    DF_CHOSEN  /* a float and an I32 side by side; n counts both */
 } df_width;
 
 typedef struct df_operand {
@@ -33,7 +34,8 @@ typedef struct df_operand {
     int same_as;  /* 1 + the operand whose memory it shares */
 } df_operand;
 
-typedef struct df_case {
+typedef struct df_case df_case;
+struct df_case {
     fr_instr instr; /* without its dtypes */
     df_operand operand[FR_INSTR_REFS];
     double tolerance; /* of float32 results */
@@ -45,7 +47,12 @@ typedef struct df_case {
     uint32_t n_tensors;
     int coordinate, tp_coordinate, n_group;
     int64_t i_step;
-} df_case;
+    fr_sequence_share share;
+    int64_t layer, first_sequence;
+    double dropout;
+    /* Writes what operand i begins with over the noise; may be NULL. */
+    void (*fill)(const df_case *at, int i, void *host);
+};
 
 enum { DF_GUARD = 16 }; /* elements behind each operand */
 
@@ -125,6 +132,8 @@ static inline void df_create(const df_case *at, df_memory *memory)
         memory[i].copy = malloc(n * 8);
         CHECK(cudaMalloc(&memory[i].device, memory[i].n_bytes) == cudaSuccess);
         df_fill(operand, i, df_is_narrow(at, i), memory[i].host);
+        if (at->fill != NULL)
+            at->fill(at, i, memory[i].host);
         df_to_device(at, i, &memory[i]);
     }
 }
@@ -155,6 +164,10 @@ static inline fr_kernel_call df_call(const df_case *at)
     call.tp_coordinate = at->tp_coordinate;
     call.n_group = at->n_group > 0 ? at->n_group : 1;
     call.i_step = at->i_step;
+    call.share = at->share;
+    call.layer = at->layer;
+    call.first_sequence = at->first_sequence;
+    call.dropout = at->dropout;
     return call;
 }
 
@@ -196,23 +209,30 @@ static inline fr_status df_launch(const df_case *at, fr_kernel_call call,
     return status;
 }
 
+/* Element j of an operand that is not narrow. */
+static inline double df_element(const df_case *at, int i, const void *from,
+                                int64_t j)
+{
+    const df_width width = at->operand[i].width;
+    if (width == DF_F64)
+        return ((const double *)from)[j];
+    if (width == DF_TOKENS || (width == DF_CHOSEN && j % 2 == 1))
+        return (double)((const int32_t *)from)[j];
+    return (double)((const float *)from)[j];
+}
+
 /* Element j of what came back. */
 static inline double df_got(const df_case *at, int i, const df_memory *memory,
                             int64_t j)
 {
-    if (df_is_narrow(at, i))
-        return (double)df_wide(((uint16_t *)memory->copy)[j]);
-    if (at->operand[i].width == DF_F64)
-        return ((double *)memory->copy)[j];
-    return (double)((float *)memory->copy)[j];
+    return df_is_narrow(at, i) ? (double)df_wide(((uint16_t *)memory->copy)[j])
+                               : df_element(at, i, memory->copy, j);
 }
 
 static inline double df_expected(const df_case *at, int i,
                                  const df_memory *memory, int64_t j)
 {
-    if (at->operand[i].width == DF_F64)
-        return ((double *)memory->host)[j];
-    return (double)((float *)memory->host)[j];
+    return df_element(at, i, memory->host, j);
 }
 
 static inline void df_compare(const df_case *at, int i, df_memory *memory)

@@ -199,9 +199,9 @@ static void test_refused(void)
                             .dim = {1, 3, 1, 1, 8}}};
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
     at.instr.flags = 0;
-    at.instr.dim[7] = 2;
+    at.instr.dim[4] = 257;
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
-    at.instr.dim[7] = 0;
+    at.instr.dim[4] = 8;
     at.instr.dtype = FR_DTYPE_F16;
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
 }

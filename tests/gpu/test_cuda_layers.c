@@ -245,6 +245,11 @@ static void test_loss(void)
             .coordinate = (int)s[3]};
         if (s[3] == 0)
             df_check_all(at);
+        at.tp_coordinate = 1; /* whose loss another rank counts */
+        at.coordinate = 1;
+        df_check_all(at);
+        at.tp_coordinate = 0;
+        at.coordinate = (int)s[3];
         at.instr.op = FR_OP_XENT_MAX;
         at.operand[0].access = 'r';
         at.operand[2] = (df_operand){DF_F32, rows, 9.1, 'w', 0};
@@ -299,6 +304,30 @@ static void test_linear(void)
         at.operand[3] = (df_operand){DF_G, n, 1.1, 'm', 0};
         check_linear(at);
     }
+}
+
+/* The result is two matrices, one after the other. */
+static void test_linear_apart(void)
+{
+    enum { M = 9, N = 24, N_FIRST = 16, K = 11 };
+    df_case at = {.instr = {.op = FR_OP_LINEAR_FWD,
+                            .linear = {M, N, K, .n_first = N_FIRST}},
+                  .operand = {{DF_T, M * K, 1.3, 'r', 0},
+                              {DF_T, N * K, 0.7, 'r', 0},
+                              {DF_T, N, 0.9, 'r', 0},
+                              {DF_T, M * N, 1, 'w', 0}},
+                  .tolerance = 1e-6};
+    check_linear(at);
+    at.instr.op = FR_OP_LINEAR_DGRAD;
+    at.operand[0].n = M * N;
+    at.operand[2] = (df_operand){DF_T, M * K, 1.1, 'm', 0};
+    at.operand[3] = (df_operand){0};
+    df_check(at, FR_DTYPE_F32, FR_DTYPE_F32);
+    at.instr.op = FR_OP_LINEAR_WGRAD;
+    at.operand[1].n = M * K;
+    at.operand[2] = (df_operand){DF_G, N * K, 1.1, 'm', 0};
+    at.operand[3] = (df_operand){DF_G, N, 1.1, 'm', 0};
+    check_linear(at);
 }
 
 /* Tuning leaves what it does not write as it was; then the product is right. */
@@ -403,4 +432,5 @@ DF_MAIN({"table", test_table}, {"activations", test_activations},
         {"rows", test_rows}, {"gates", test_gates}, {"norms", test_norms},
         {"head norms", test_head_norms}, {"embedding", test_embedding},
         {"rope", test_rope}, {"loss", test_loss}, {"linear", test_linear},
-        {"tune", test_tune}, {"cast", test_cast}, {"memory", test_memory})
+        {"linear apart", test_linear_apart}, {"tune", test_tune},
+        {"cast", test_cast}, {"memory", test_memory})

@@ -1,7 +1,8 @@
 /*
- * attention_merge.cu: attention over some keys joins that over others
- * (kernels_merge.c has the formula).  A warp has a row of a head; bytes moved:
- * both outputs once, the sum written; bound by them.
+ * attention_merge.cu: what context parallel ranks do around attention
+ * (kernels_merge.c has the formulas): outputs of some keys join those of
+ * others, a warp for a row of a head; heads are packed for the ranks that get
+ * them.  Bytes moved: all operands once; bound by them.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
@@ -49,6 +50,57 @@ extern "C" fr_status fr_cuda_attn_merge(const fr_cuda_launch *launch,
               merge<T>, dim, (const T *)ptr[FR_ATTN_MERGE_O],
               (const float *)ptr[FR_ATTN_MERGE_LSE],
               (T *)ptr[FR_ATTN_MERGE_SUM], (float *)ptr[FR_ATTN_MERGE_SUM_LSE]);
+    });
+    return is_known ? launched(launch, err) : refuse_dtype(launch, err);
+}
+
+/* ---- heads -------------------------------------------------------------- */
+
+/* Where in its row an element of a group lies: `i` of the group's columns,
+ * which are queries, keys, then values. */
+FR_DEVICE int64_t column_of(const fr_heads_dims &dim, int64_t group, int64_t i)
+{
+    const int64_t widths[] = {dim.q_cols, dim.k_cols,
+                              dim.cols - dim.q_cols - dim.k_cols};
+    int64_t begin = 0;
+    for (int part = 0; part < 2; part++) {
+        const int64_t n = widths[part] / dim.n_groups;
+        if (i < n)
+            return begin + group * n + i;
+        begin += widths[part];
+        i -= n;
+    }
+    return begin + group * (widths[2] / dim.n_groups) + i;
+}
+
+template <class T>
+__global__ void pack(fr_heads_dims dim, bool is_back, const T *src, T *dst)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t per_group = dim.cols / dim.n_groups;
+    if (i >= dim.rows * dim.cols)
+        return;
+    const int64_t group = i / per_group / dim.rows;
+    const int64_t row = i / per_group % dim.rows;
+    const int64_t whole = row * dim.cols + column_of(dim, group, i % per_group);
+    if (is_back)
+        dst[whole] = src[i];
+    else
+        dst[i] = src[whole];
+}
+
+extern "C" fr_status fr_cuda_pack_heads(const fr_cuda_launch *launch,
+                                        fr_err *err)
+{
+    const fr_heads_dims dim = launch->call.instr->heads;
+    const bool is_back = launch->call.instr->flags & FR_INSTR_TRANSPOSE;
+    void *const *ptr = launch->call.ptr;
+    bool is_known = with_type(launch->call.instr->dtype, [&](auto t) {
+        using T = decltype(t);
+        start({dim3(blocks_of(dim.rows * dim.cols, THREADS)), THREADS, 0,
+               launch->stream},
+              pack<T>, dim, is_back, (const T *)ptr[FR_PACK_HEADS_SRC],
+              (T *)ptr[FR_PACK_HEADS_DST]);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }

@@ -60,27 +60,55 @@ FR_DEVICE void softmax(row_tile<N> &s, row_tile<HD> &o, running &run,
     }
 }
 
-/* Tiles of k and v of one kv head, two of each. */
+/* Tiles of k and v of one kv head, two of each, from the tile that has key
+ * `first0` on. */
 template <class T, int N, int HD, int THREADS> struct kv_tiles {
     T *tiles; /* [2][k, v][N, HD + 8] */
     const T *k, *v;
+    int b, first0;
+
+    FR_DEVICE int key0(int i) const
+    {
+        return first0 / N * N + i * N;
+    }
 
     FR_DEVICE T *at(int i, int i_kv) const
     {
         return tiles + (i % 2 * 2 + i_kv) * N * stride_of<T, HD>;
     }
 
-    FR_DEVICE void fill(int i, const attn_shape &shape) const
+    template <class S> FR_DEVICE void fill(int i, const S &shape) const
     {
-        fill_tile<N, HD, THREADS>(at(i, 0), k, shape.qkv_stride, i * N, shape);
-        fill_tile<N, HD, THREADS>(at(i, 1), v, shape.qkv_stride, i * N, shape);
+        fill_tile<true, N, HD, THREADS>(at(i, 0), k, shape.k_stride, b, key0(i),
+                                        shape);
+        fill_tile<true, N, HD, THREADS>(at(i, 1), v, shape.k_stride, b, key0(i),
+                                        shape);
     }
 };
 
+/* Tiles of N that have rows of a range. */
+template <int N> FR_DEVICE int tiles_of(attn_range range)
+{
+    return range.last > range.first ? (range.last + N - 1) / N - range.first / N
+                                    : 0;
+}
+
+/* Heads of a row of keys: those of keys, then those of values. */
+template <class S, class T>
+FR_DEVICE T *key_head(T *k, const S &shape, int i_kv)
+{
+    return k + (int64_t)i_kv * shape.head_dim;
+}
+
+template <class S, class T>
+FR_DEVICE T *value_head(T *k, const S &shape, int i_kv)
+{
+    return key_head(k, shape, shape.n_kv + i_kv);
+}
+
 /* The begin of a step: tile i is there, the next one is under way. */
-template <class TILES>
-FR_DEVICE void step_tiles(const TILES &tiles, int i, int n,
-                          const attn_shape &shape)
+template <class TILES, class S>
+FR_DEVICE void step_tiles(const TILES &tiles, int i, int n, const S &shape)
 {
     if (i + 1 < n)
         tiles.fill(i + 1, shape);
@@ -89,28 +117,29 @@ FR_DEVICE void step_tiles(const TILES &tiles, int i, int n,
     __syncthreads();
 }
 
-template <class T, int HD, int WARPS, int N>
-__global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T> at)
+template <class T, class S, int HD, int WARPS, int N>
+__global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T, S> at)
 {
     constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
-    const attn_shape &shape = at.shape;
+    const S &shape = at.shape;
     /* The last rows see most: they begin first. */
     const int block0 = (int)(gridDim.x - 1 - blockIdx.x) * BLOCK_ROWS;
     const int first = (int)threadIdx.x / 32 * ROWS, row0 = block0 + first;
     const int h = (int)blockIdx.y, b = (int)blockIdx.z;
-    const int kv = shape.n_q + h / shape.q_per_kv;
+    const int i_kv = h / shape.q_per_kv;
     T *q = (T *)shared;
+    const attn_range range = keys_seen(shape, block0, BLOCK_ROWS);
     const kv_tiles<T, N, HD, THREADS> tiles = {
-        q + BLOCK_ROWS * stride_of<T, HD>, head_at(at.qkv, shape, b, kv),
-        head_at(at.qkv, shape, b, kv + shape.n_kv)};
-    const int n_tiles = (columns_seen(shape, block0, BLOCK_ROWS) + N - 1) / N;
+        q + BLOCK_ROWS * stride_of<T, HD>, key_head(at.k, shape, i_kv),
+        value_head(at.k, shape, i_kv), b, range.first};
+    const int n_tiles = tiles_of<N>(range);
     const float scale = shape.scale * LOG2_E;
     left_rows<T, HD> q_rows;
     row_tile<HD> o;
     running run = {{-3e38F, -3e38F}, {0.0F, 0.0F}};
-    fill_tile<BLOCK_ROWS, HD, THREADS>(q, head_at(at.qkv, shape, b, h),
-                                       shape.qkv_stride, block0, shape);
+    fill_tile<false, BLOCK_ROWS, HD, THREADS>(q, at.q + h * shape.head_dim,
+                                              shape.q_stride, b, block0, shape);
     tiles.fill(0, shape);
     copy_commit();
     o.clear();
@@ -119,45 +148,50 @@ __global__ __launch_bounds__(WARPS * 32) void attend(attn_forward<T> at)
         step_tiles(tiles, i, n_tiles, shape);
         if (i == 0 || sizeof(T) * HD > 256)
             q_rows.load(q, first);
+        s.clear();
         multiply_rows<N, HD>(s, q_rows, tiles.at(i, 0));
-        if (is_masked(shape, row0, i * N, N))
-            mask(s, shape, row0, i * N);
+        if (is_masked(shape, row0, ROWS, tiles.key0(i), N))
+            mask<false>(s, shape, row0, tiles.key0(i));
         softmax(s, o, run, scale);
+        if (is_dropped(shape)) /* the sums are those of all */
+            drop<false>(s, shape, b, h, row0, tiles.key0(i));
         add_product<N, HD>(o, s, tiles.at(i, 1));
         __syncthreads();
     }
+    copy_wait<0>(); /* of a block that sees none */
     float factor[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const float sum = row_reduce(run.sum[half], sum_of());
         const int row = row0 + row_of(2 * half);
-        factor[half] = 1.0F / sum;
-        if (threadIdx.x % 4 == 0 && row < shape.seq)
+        factor[half] = sum > 0.0F ? 1.0F / sum : 0.0F;
+        if (threadIdx.x % 4 == 0 && row < shape.n_queries)
             at.lse[row_at(shape, b, h) + row] =
                 run.max[half] * shape.scale + logf(sum);
     }
-    store_rows<HD>(output_at(at.o, shape, b, h), o, shape.o_stride, row0,
-                   factor, shape);
+    store_rows<false, HD>(at.o + h * shape.v_dim, o, shape.o_stride, b, row0,
+                          factor, shape);
 }
 
 /* ---- gradient of q ------------------------------------------------------ */
 
-template <class T, int HD, int WARPS, int N>
+template <class T, class S, int HD, int WARPS, int N>
 __global__ __launch_bounds__(N_WARPS *
-                             32) void attend_grad_q(attn_backward<T> at)
+                             32) void attend_grad_q(attn_backward<T, S> at)
 {
     constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
-    const attn_shape &shape = at.shape;
+    const S &shape = at.shape;
     const int block0 = (int)(gridDim.x - 1 - blockIdx.x) * BLOCK_ROWS;
     const int first = (int)threadIdx.x / 32 * ROWS, row0 = block0 + first;
     const int h = (int)blockIdx.y, b = (int)blockIdx.z;
-    const int kv = shape.n_q + h / shape.q_per_kv;
+    const int i_kv = h / shape.q_per_kv;
     T *q = (T *)shared, *d_o = q + BLOCK_ROWS * stride_of<T, HD>;
+    const attn_range range = keys_seen(shape, block0, BLOCK_ROWS);
     const kv_tiles<T, N, HD, THREADS> tiles = {
-        d_o + BLOCK_ROWS * stride_of<T, HD>, head_at(at.qkv, shape, b, kv),
-        head_at(at.qkv, shape, b, kv + shape.n_kv)};
-    const int n_tiles = (columns_seen(shape, block0, BLOCK_ROWS) + N - 1) / N;
+        d_o + BLOCK_ROWS * stride_of<T, HD>, key_head(at.k, shape, i_kv),
+        value_head(at.k, shape, i_kv), b, range.first};
+    const int n_tiles = tiles_of<N>(range);
     const float scale = shape.scale * LOG2_E;
     left_rows<T, HD> q_rows, d_o_rows;
     row_tile<HD> dq;
@@ -165,14 +199,14 @@ __global__ __launch_bounds__(N_WARPS *
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = row0 + row_of(2 * half);
-        const bool is_there = row < shape.seq;
+        const bool is_there = row < shape.n_queries;
         lse[half] = is_there ? at.lse[row_at(shape, b, h) + row] * LOG2_E : 0;
         delta[half] = is_there ? at.delta[row_at(shape, b, h) + row] : 0;
     }
-    fill_tile<BLOCK_ROWS, HD, THREADS>(q, head_at(at.qkv, shape, b, h),
-                                       shape.qkv_stride, block0, shape);
-    fill_tile<BLOCK_ROWS, HD, THREADS>(d_o, output_at(at.d_o, shape, b, h),
-                                       shape.o_stride, block0, shape);
+    fill_tile<false, BLOCK_ROWS, HD, THREADS>(q, at.q + h * shape.head_dim,
+                                              shape.q_stride, b, block0, shape);
+    fill_tile<false, BLOCK_ROWS, HD, THREADS>(d_o, at.d_o + h * shape.head_dim,
+                                              shape.o_stride, b, block0, shape);
     tiles.fill(0, shape);
     copy_commit();
     dq.clear();
@@ -182,12 +216,16 @@ __global__ __launch_bounds__(N_WARPS *
         /* Large heads leave no registers to keep both. */
         if (i == 0 || sizeof(T) * HD > 256)
             q_rows.load(q, first);
+        p.clear();
         multiply_rows<N, HD>(p, q_rows, tiles.at(i, 0));
-        if (is_masked(shape, row0, i * N, N))
-            mask(p, shape, row0, i * N);
+        if (is_masked(shape, row0, ROWS, tiles.key0(i), N))
+            mask<false>(p, shape, row0, tiles.key0(i));
         if (i == 0 || sizeof(T) * HD > 256)
             d_o_rows.load(d_o, first);
+        ds.clear();
         multiply_rows<N, HD>(ds, d_o_rows, tiles.at(i, 1));
+        if (is_dropped(shape))
+            drop<false>(ds, shape, b, h, row0, tiles.key0(i));
 #pragma unroll
         for (int n = 0; n < N / 8; n++)
 #pragma unroll
@@ -197,19 +235,20 @@ __global__ __launch_bounds__(N_WARPS *
         add_product<N, HD>(dq, ds, tiles.at(i, 0));
         __syncthreads();
     }
+    copy_wait<0>();
     const float factor[2] = {shape.scale, shape.scale};
-    store_rows<HD>(head_at(at.dqkv, shape, b, h), dq, shape.qkv_stride, row0,
-                   factor, shape);
+    store_rows<false, HD>(at.dq + h * shape.head_dim, dq, shape.q_stride, b,
+                          row0, factor, shape);
 }
 
 /* ---- gradients of k and v ----------------------------------------------- */
 
 /* Tiles of q and do of the query heads of a group, one after the other, with
  * lse and delta of their rows. */
-template <class T, int N, int HD, int THREADS> struct query_tiles {
+template <class T, class S, int N, int HD, int THREADS> struct query_tiles {
     T *tiles;    /* [2][q, do][N, HD + 8] */
     float *rows; /* [2][lse, delta][N] */
-    const attn_backward<T> &of;
+    const attn_backward<T, S> &of;
     int i_kv, b;
     int first, n_per_head; /* tile; tiles of a head from there */
 
@@ -228,16 +267,21 @@ template <class T, int N, int HD, int THREADS> struct query_tiles {
         return (first + i % n_per_head) * N;
     }
 
-    FR_DEVICE void fill(int i, const attn_shape &shape) const
+    FR_DEVICE int head(int i) const
     {
-        const int h = i_kv * shape.q_per_kv + i / n_per_head;
-        fill_tile<N, HD, THREADS>(at(i, 0), head_at(of.qkv, shape, b, h),
-                                  shape.qkv_stride, row0(i), shape);
-        fill_tile<N, HD, THREADS>(at(i, 1), output_at(of.d_o, shape, b, h),
-                                  shape.o_stride, row0(i), shape);
+        return i_kv * of.shape.q_per_kv + i / n_per_head;
+    }
+
+    FR_DEVICE void fill(int i, const S &shape) const
+    {
+        const int h = head(i);
+        fill_tile<false, N, HD, THREADS>(at(i, 0), of.q + h * shape.head_dim,
+                                         shape.q_stride, b, row0(i), shape);
+        fill_tile<false, N, HD, THREADS>(at(i, 1), of.d_o + h * shape.head_dim,
+                                         shape.o_stride, b, row0(i), shape);
         for (int r = threadIdx.x; r < N; r += THREADS) {
             const int row = row0(i) + r;
-            const bool is_there = row < shape.seq;
+            const bool is_there = row < shape.n_queries;
             const int64_t from = row_at(shape, b, h) + row;
             rows_at(i, 0)[r] = is_there ? of.lse[from] * LOG2_E : 0.0F;
             rows_at(i, 1)[r] = is_there ? of.delta[from] : 0.0F;
@@ -246,22 +290,8 @@ template <class T, int N, int HD, int THREADS> struct query_tiles {
 };
 
 /* Here rows of the scores are keys and columns queries: p and ds are the
- * transposed ones.  Scores of queries that are none or do not see the key. */
-template <int N>
-FR_DEVICE void mask_queries(row_tile<N> &p, const attn_shape &shape, int key0,
-                            int query0)
-{
-#pragma unroll
-    for (int n = 0; n < N / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int key = key0 + row_of(i), query = query0 + col_of(n, i);
-            if (query >= shape.seq || (shape.is_causal && key > query))
-                p.at[n][i] = -INFINITY;
-        }
-}
-
-/* p: scores -> probabilities; ds: v do^T -> p (ds - delta). */
+ * transposed ones.  p: scores -> probabilities; ds: v do^T -> p (ds - delta).
+ */
 template <int N>
 FR_DEVICE void score_grads(row_tile<N> &p, row_tile<N> &ds, const float *lse,
                            const float *delta, float scale)
@@ -276,33 +306,37 @@ FR_DEVICE void score_grads(row_tile<N> &p, row_tile<N> &ds, const float *lse,
         }
 }
 
-template <class T, int HD, int WARPS, int N>
+template <class T, class S, int HD, int WARPS, int N>
 __global__ __launch_bounds__(N_WARPS *
-                             32) void attend_grad_kv(attn_backward<T> at)
+                             32) void attend_grad_kv(attn_backward<T, S> at)
 {
     constexpr int THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS;
     FR_SHARED(shared);
-    const attn_shape &shape = at.shape;
+    const S &shape = at.shape;
     const int block0 = (int)blockIdx.x * BLOCK_ROWS;
     const int first = (int)threadIdx.x / 32 * ROWS, key0 = block0 + first;
     const int i_kv = (int)blockIdx.y, b = (int)blockIdx.z;
-    const int kv = shape.n_q + i_kv;
     T *k = (T *)shared, *v = k + BLOCK_ROWS * stride_of<T, HD>;
     T *rest = v + BLOCK_ROWS * stride_of<T, HD>;
-    const int first_tile = shape.is_causal ? block0 / N : 0;
-    const query_tiles<T, N, HD, THREADS> tiles = {
-        rest,       (float *)(rest + 4 * N * stride_of<T, HD>), at, i_kv, b,
-        first_tile, (shape.seq + N - 1) / N - first_tile};
+    const attn_range range = queries_seeing(shape, block0, BLOCK_ROWS);
+    const query_tiles<T, S, N, HD, THREADS> tiles = {
+        rest,
+        (float *)(rest + 4 * N * stride_of<T, HD>),
+        at,
+        i_kv,
+        b,
+        range.first / N,
+        tiles_of<N>(range)};
     const int n_tiles = tiles.n_per_head * shape.q_per_kv;
     const float scale = shape.scale * LOG2_E;
     left_rows<T, HD> k_rows, v_rows;
     row_tile<HD> dk, dv;
-    fill_tile<BLOCK_ROWS, HD, THREADS>(k, head_at(at.qkv, shape, b, kv),
-                                       shape.qkv_stride, block0, shape);
-    fill_tile<BLOCK_ROWS, HD, THREADS>(
-        v, head_at(at.qkv, shape, b, kv + shape.n_kv), shape.qkv_stride, block0,
-        shape);
-    tiles.fill(0, shape);
+    fill_tile<true, BLOCK_ROWS, HD, THREADS>(k, key_head(at.k, shape, i_kv),
+                                             shape.k_stride, b, block0, shape);
+    fill_tile<true, BLOCK_ROWS, HD, THREADS>(v, value_head(at.k, shape, i_kv),
+                                             shape.k_stride, b, block0, shape);
+    if (n_tiles > 0)
+        tiles.fill(0, shape);
     copy_commit();
     dk.clear();
     dv.clear();
@@ -311,24 +345,30 @@ __global__ __launch_bounds__(N_WARPS *
         step_tiles(tiles, i, n_tiles, shape);
         if (i == 0 || sizeof(T) * HD > 128)
             k_rows.load(k, first);
+        p.clear();
         multiply_rows<N, HD>(p, k_rows, tiles.at(i, 0));
-        if (tiles.row0(i) + N > shape.seq ||
-            (shape.is_causal && tiles.row0(i) < key0 + ROWS))
-            mask_queries(p, shape, key0, tiles.row0(i));
+        if (is_masked(shape, tiles.row0(i), N, key0, ROWS))
+            mask<true>(p, shape, key0, tiles.row0(i));
         if (i == 0 || sizeof(T) * HD > 128)
             v_rows.load(v, first);
+        ds.clear();
         multiply_rows<N, HD>(ds, v_rows, tiles.at(i, 1));
+        if (is_dropped(shape))
+            drop<true>(ds, shape, b, tiles.head(i), key0, tiles.row0(i));
         score_grads(p, ds, tiles.rows_at(i, 0), tiles.rows_at(i, 1), scale);
+        if (is_dropped(shape))
+            drop<true>(p, shape, b, tiles.head(i), key0, tiles.row0(i));
         add_product<N, HD>(dv, p, tiles.at(i, 1));
         add_product<N, HD>(dk, ds, tiles.at(i, 0));
         __syncthreads();
     }
+    copy_wait<0>();
     const float k_factor[2] = {shape.scale, shape.scale};
     const float v_factor[2] = {1.0F, 1.0F};
-    store_rows<HD>(head_at(at.dqkv, shape, b, kv), dk, shape.qkv_stride, key0,
-                   k_factor, shape);
-    store_rows<HD>(head_at(at.dqkv, shape, b, kv + shape.n_kv), dv,
-                   shape.qkv_stride, key0, v_factor, shape);
+    store_rows<true, HD>(key_head(at.dk, shape, i_kv), dk, shape.k_stride, b,
+                         key0, k_factor, shape);
+    store_rows<true, HD>(value_head(at.dk, shape, i_kv), dv, shape.k_stride, b,
+                         key0, v_factor, shape);
 }
 
 /* ---- host --------------------------------------------------------------- */
@@ -336,90 +376,87 @@ __global__ __launch_bounds__(N_WARPS *
 /* Blocks of rows, heads and sequences; tiles of `n_own` and twice two of
  * `n_other` rows. */
 template <class T, int HD>
-launch_shape blocks_for(const attn_shape &shape, int n_heads, int n_own,
-                        int n_other, void *stream)
+launch_shape blocks_for(int n_rows, int n_heads, int batch, int n_own,
+                        int n_other)
 {
-    size_t n_rows = (size_t)(n_own * N_WARPS * ROWS + 4 * n_other);
-    size_t n_bytes = n_rows * stride_of<T, HD> * sizeof(T) +
+    size_t n_tile_rows = (size_t)(n_own * N_WARPS * ROWS + 4 * n_other);
+    size_t n_bytes = n_tile_rows * stride_of<T, HD> * sizeof(T) +
                      4 * (size_t)n_other * sizeof(float);
-    return {dim3(blocks_of(shape.seq, N_WARPS * ROWS), (unsigned)n_heads,
-                 (unsigned)shape.batch),
-            (unsigned)N_WARPS * 32, n_bytes, stream};
+    return {dim3(blocks_of(n_rows, N_WARPS * ROWS), (unsigned)n_heads,
+                 (unsigned)batch),
+            (unsigned)N_WARPS * 32, n_bytes, nullptr};
 }
 
 /* Rows of the other side's tiles: what registers and shared memory hold. */
 template <class T, int HD>
 constexpr int OTHER_ROWS = sizeof(T) * HD > 128 ? 32 : 64;
 
-template <class T, int HD>
-void run_forward(const attn_forward<T> &at, void *stream)
+template <int HD, class T, class S>
+void run(const attn_forward<T, S> &at, void *stream)
 {
     constexpr int N = sizeof(T) > 2 ? 32 : 64;
-    start(blocks_for<T, HD>(at.shape, at.shape.n_q, 1, N, stream),
-          attend<T, HD, N_WARPS, N>, at);
+    const S &shape = at.shape;
+    launch_shape blocks =
+        blocks_for<T, HD>(shape.n_queries, shape.n_q, shape.batch, 1, N);
+    blocks.stream = stream;
+    start(blocks, attend<T, S, HD, N_WARPS, N>, at);
 }
 
-template <class T, int HD>
-void run_backward(const attn_backward<T> &at, void *stream)
+template <int HD, class T, class S>
+void run(const attn_backward<T, S> &at, void *stream)
 {
     constexpr int N = OTHER_ROWS<T, HD>;
-    start(blocks_for<T, HD>(at.shape, at.shape.n_q, 2, N, stream),
-          attend_grad_q<T, HD, N_WARPS, N>, at);
-    start(blocks_for<T, HD>(at.shape, at.shape.n_kv, 2, N, stream),
-          attend_grad_kv<T, HD, N_WARPS, N>, at);
+    const S &shape = at.shape;
+    launch_shape blocks =
+        blocks_for<T, HD>(shape.n_queries, shape.n_q, shape.batch, 2, N);
+    blocks.stream = stream;
+    start(blocks, attend_grad_q<T, S, HD, N_WARPS, N>, at);
+    blocks = blocks_for<T, HD>(shape.n_keys, shape.n_kv, shape.batch, 2, N);
+    blocks.stream = stream;
+    start(blocks, attend_grad_kv<T, S, HD, N_WARPS, N>, at);
 }
 
 /* Rows of every head must begin on 16 bytes. */
-bool fits(const attn_shape &shape, const void *qkv, const void *o)
+template <class T, class S> bool fits(const attn_forward<T, S> &at)
 {
-    return shape.head_dim % 8 == 0 && shape.head_dim <= 128 &&
-           is_aligned(qkv) && is_aligned(o);
+    return is_aligned(at.q) && is_aligned(at.k) && is_aligned(at.o);
 }
 
-template <class T> bool forward(const attn_forward<T> &at, void *stream)
+template <class T, class S> bool fits(const attn_backward<T, S> &at)
 {
-    if (!fits(at.shape, at.qkv, at.o))
-        return false;
-    if (at.shape.head_dim <= 64)
-        run_forward<T, 64>(at, stream);
-    else if (at.shape.head_dim <= 96)
-        run_forward<T, 96>(at, stream);
-    else
-        run_forward<T, 128>(at, stream);
-    return true;
+    return is_aligned(at.q) && is_aligned(at.k) && is_aligned(at.d_o) &&
+           is_aligned(at.dq) && is_aligned(at.dk);
 }
 
-template <class T> bool backward(const attn_backward<T> &at, void *stream)
+template <class A> bool run_if(const A &at, void *stream)
 {
-    if (!fits(at.shape, at.qkv, at.d_o) || !is_aligned(at.dqkv))
+    const int head_dim = at.shape.head_dim;
+    if (head_dim % 8 != 0 || head_dim > 128 || at.shape.v_dim != head_dim ||
+        !fits(at))
         return false;
-    if (at.shape.head_dim <= 64)
-        run_backward<T, 64>(at, stream);
-    else if (at.shape.head_dim <= 96)
-        run_backward<T, 96>(at, stream);
+    if (head_dim <= 64)
+        run<64>(at, stream);
+    else if (head_dim <= 96 && A::IS_PLAIN)
+        run<A::IS_PLAIN ? 96 : 128>(at, stream);
     else
-        run_backward<T, 128>(at, stream);
+        run<128>(at, stream);
     return true;
 }
 
 } // namespace
 
-bool attention_mma_forward(const attn_forward<bf16> &at, void *stream)
-{
-    return forward(at, stream);
-}
-
-bool attention_mma_forward(const attn_forward<float> &at, void *stream)
-{
-    return forward(at, stream);
-}
-
-bool attention_mma_backward(const attn_backward<bf16> &at, void *stream)
-{
-    return backward(at, stream);
-}
-
-bool attention_mma_backward(const attn_backward<float> &at, void *stream)
-{
-    return backward(at, stream);
-}
+#define FR_ATTENTION_MMA(T, IS_PLAIN)                                          \
+    bool attention_mma_forward(                                                \
+        const attn_forward<T, attn_shape<IS_PLAIN>> &at, void *stream)         \
+    {                                                                          \
+        return run_if(at, stream);                                             \
+    }                                                                          \
+    bool attention_mma_backward(                                               \
+        const attn_backward<T, attn_shape<IS_PLAIN>> &at, void *stream)        \
+    {                                                                          \
+        return run_if(at, stream);                                             \
+    }
+FR_ATTENTION_MMA(bf16, true)
+FR_ATTENTION_MMA(bf16, false)
+FR_ATTENTION_MMA(float, true)
+FR_ATTENTION_MMA(float, false)

@@ -1,234 +1,111 @@
 /*
- * attention_tiles.cuh: tiles and products of attention_mma.cu, in bf16 and in
- * tf32 (float32 in memory).  For .cu files in runtime/ only.
- *
- * A warp has 16 rows.  What a product leaves in its registers is the left
- * operand of the next: packed to 16 bits for bf16; as it is for tf32, where
- * the two neighbouring columns that a lane has are called columns t and t + 4
- * of the next product, whose right operand is read in the same order.
+ * attention_tiles.cuh: tiles of attention_mma.cu: rows to shared memory and
+ * back, pairs that do not see each other or are dropped.  For .cu files in
+ * runtime/ only.
  */
 #ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
 #define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
 
 #include "runtime/kernels_cuda/attention/attention.cuh"
-#include "runtime/kernels_cuda/ptx.cuh"
+#include "runtime/kernels_cuda/mma_tiles.cuh"
 
-constexpr int ROWS = 16; /* of a warp */
 constexpr float LOG2_E = 1.4426950408889634F;
 
-/* Elements in 16 bytes, and columns that one product step takes. */
-template <class T> constexpr int PACK = 16 / (int)sizeof(T);
-template <class T> constexpr int STEP = 32 / (int)sizeof(T);
-
-/* Elements from one row of a tile to the next: eight rows lie in eight
- * different banks of 16 bytes. */
-template <class T, int HD> constexpr int stride_of = HD + PACK<T>;
-
-/* Starts to fill tile[N, HD] with rows [first, first + N) of a head. */
-template <int N, int HD, int THREADS, class T>
-FR_DEVICE void fill_tile(T *tile, const T *x, int64_t stride, int first,
-                         const attn_shape &shape)
+/* Starts to fill tile[N, HD] with rows [first, first + N) of a head of queries
+ * or of keys. */
+template <bool IS_KEY, int N, int HD, int THREADS, class S, class T>
+FR_DEVICE void fill_tile(T *tile, const T *x, int64_t stride, int b, int first,
+                         const S &shape)
 {
     constexpr int PACKS = HD / PACK<T>;
     static_assert(N * PACKS % THREADS == 0, "whole packs for each thread");
+    const int n = IS_KEY ? shape.n_keys : shape.n_queries;
 #pragma unroll
     for (int j = 0; j < N * PACKS / THREADS; j++) {
         const int i = j * THREADS + (int)threadIdx.x;
         const int r = i / PACKS, c = i % PACKS * PACK<T>;
-        const bool is_there = first + r < shape.seq && c < shape.head_dim;
-        copy_async(tile + r * stride_of<T, HD> + c,
-                   is_there ? x + (first + r) * stride + c : x, !is_there);
+        const bool is_there = first + r < n && c < shape.head_dim;
+        const T *from = x;
+        if (is_there)
+            from += (IS_KEY ? key_row(shape, b, first + r)
+                            : query_row(shape, b, first + r)) *
+                        stride +
+                    c;
+        copy_async(tile + r * stride_of<T, HD> + c, from, !is_there);
     }
-}
-
-/* What tensor cores read of a float32. */
-template <class T> FR_DEVICE void round_operand(uint32_t (&at)[4])
-{
-    if constexpr (sizeof(T) == 4)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            at[i] = round_tf32(__uint_as_float(at[i]));
-}
-
-template <class T>
-FR_DEVICE void multiply_add(float (&c)[4], const uint32_t (&a)[4],
-                            const uint32_t *b)
-{
-    if constexpr (sizeof(T) == 4)
-        mma_tf32(c, a, b);
-    else
-        mma_bf16(c, a, b);
-}
-
-/* 16 rows of a tile as the left operand of products. */
-template <class T, int HD> struct left_rows {
-    uint32_t at[HD / STEP<T>][4];
-
-    FR_DEVICE void load(const T *tile, int first)
-    {
-        const int lane = threadIdx.x % 32;
-        const T *row =
-            tile + (first + lane % 16) * stride_of<T, HD> + lane / 16 * PACK<T>;
-#pragma unroll
-        for (int k = 0; k < HD / STEP<T>; k++) {
-            load_matrices<false>(at[k], row + k * STEP<T>);
-            round_operand<T>(at[k]);
-        }
-    }
-};
-
-template <int N> struct row_tile {
-    float at[N / 8][4]; /* 16 x N, as a product leaves it */
-
-    FR_DEVICE void clear()
-    {
-#pragma unroll
-        for (int n = 0; n < N / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                at[n][i] = 0.0F;
-    }
-};
-
-/* out[16, N] = left[16, HD] tile[N, HD]^T */
-template <int N, int HD, class T>
-FR_DEVICE void multiply_rows(row_tile<N> &out, const left_rows<T, HD> &left,
-                             const T *tile)
-{
-    const int lane = threadIdx.x % 32;
-    const T *row = tile + (lane % 8 + lane / 16 * 8) * stride_of<T, HD> +
-                   lane / 8 % 2 * PACK<T>;
-    out.clear();
-#pragma unroll
-    for (int k = 0; k < HD / STEP<T>; k++)
-#pragma unroll
-        for (int n = 0; n < N / 16; n++) {
-            uint32_t right[4];
-            load_matrices<false>(right,
-                                 row + n * 16 * stride_of<T, HD> + k * STEP<T>);
-            round_operand<T>(right);
-            multiply_add<T>(out.at[2 * n], left.at[k], right);
-            multiply_add<T>(out.at[2 * n + 1], left.at[k], right + 2);
-        }
-}
-
-/* out[16, HD] += p[16, N] tile[N, HD] */
-template <int N, int HD>
-FR_DEVICE void add_product(row_tile<HD> &out, const row_tile<N> &p,
-                           const bf16 *tile)
-{
-    const int lane = threadIdx.x % 32;
-    const bf16 *row = tile + (lane % 16) * stride_of<bf16, HD> + lane / 16 * 8;
-#pragma unroll
-    for (int k = 0; k < N / 16; k++) {
-        const float(&a)[4] = p.at[2 * k], (&b)[4] = p.at[2 * k + 1];
-        const uint32_t left[4] = {pack_bf16(a[0], a[1]), pack_bf16(a[2], a[3]),
-                                  pack_bf16(b[0], b[1]), pack_bf16(b[2], b[3])};
-#pragma unroll
-        for (int n = 0; n < HD / 16; n++) {
-            uint32_t right[4];
-            load_matrices<true>(right,
-                                row + k * 16 * stride_of<bf16, HD> + n * 16);
-            mma_bf16(out.at[2 * n], left, right);
-            mma_bf16(out.at[2 * n + 1], left, right + 2);
-        }
-    }
-}
-
-template <int N, int HD>
-FR_DEVICE void add_product(row_tile<HD> &out, const row_tile<N> &p,
-                           const float *tile)
-{
-    const int lane = threadIdx.x % 32;
-    const float *row = tile + lane % 4 * 2 * stride_of<float, HD> + lane / 4;
-#pragma unroll
-    for (int k = 0; k < N / 8; k++) {
-        const float(&a)[4] = p.at[k];
-        const uint32_t left[4] = {round_tf32(a[0]), round_tf32(a[2]),
-                                  round_tf32(a[1]), round_tf32(a[3])};
-#pragma unroll
-        for (int n = 0; n < HD / 8; n++) {
-            const float *at = row + k * 8 * stride_of<float, HD> + n * 8;
-            const uint32_t right[2] = {round_tf32(at[0]),
-                                       round_tf32(at[stride_of<float, HD>])};
-            mma_tf32(out.at[n], left, right);
-        }
-    }
-}
-
-/* Over the four lanes that share a row. */
-template <class F> FR_DEVICE float row_reduce(float x, F f)
-{
-    x = f(x, __shfl_xor_sync(0xffffffffU, x, 1));
-    return f(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
-
-/* Row and column of element i of a lane in tile n of eight columns. */
-FR_DEVICE int row_of(int i)
-{
-    return (int)(threadIdx.x % 32) / 4 + i / 2 * 8;
-}
-
-FR_DEVICE int col_of(int n, int i)
-{
-    return n * 8 + (int)(threadIdx.x % 4) * 2 + i % 2;
-}
-
-FR_DEVICE void store_two(bf16 *to, float a, float b)
-{
-    *(uint32_t *)to = pack_bf16(a, b);
-}
-
-FR_DEVICE void store_two(float *to, float a, float b)
-{
-    to[0] = a;
-    to[1] = b;
 }
 
 /* Writes 16 rows times `factor` of each half; what lies beyond stays out. */
-template <int HD, class T>
-FR_DEVICE void store_rows(T *x, const row_tile<HD> &from, int64_t stride,
-                          int first, const float (&factor)[2],
-                          const attn_shape &shape)
+template <bool IS_KEY, int HD, class S, class T>
+FR_DEVICE void store_rows(T *x, const row_tile<HD> &from, int64_t stride, int b,
+                          int first, const float (&factor)[2], const S &shape)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = first + row_of(2 * half);
+        if (row >= (IS_KEY ? shape.n_keys : shape.n_queries))
+            continue;
+        T *to =
+            x + (IS_KEY ? key_row(shape, b, row) : query_row(shape, b, row)) *
+                    stride;
 #pragma unroll
         for (int n = 0; n < HD / 8; n++) {
             const float *v = &from.at[n][2 * half];
-            if (row < shape.seq && n * 8 < shape.head_dim)
-                store_two(x + row * stride + col_of(n, 0), v[0] * factor[half],
+            if (n * 8 < shape.head_dim)
+                store_two(to + col_of(n, 0), v[0] * factor[half],
                           v[1] * factor[half]);
         }
     }
 }
 
-/* Columns that rows [first, first + n) see. */
-FR_DEVICE int columns_seen(const attn_shape &shape, int first, int n)
-{
-    const int last = first + n < shape.seq ? first + n : shape.seq;
-    return shape.is_causal ? last : shape.seq;
-}
-
-/* Scores of pairs that do not see each other, in the tile at (row, col). */
-template <int N>
-FR_DEVICE void mask(row_tile<N> &s, const attn_shape &shape, int row0, int col0)
+/* Scores of pairs that do not see each other become minus infinity; rows of
+ * the tile at (row0, col0) are queries, or keys. */
+template <bool IS_KEY, int N, class S>
+FR_DEVICE void mask(row_tile<N> &s, const S &shape, int row0, int col0)
 {
 #pragma unroll
     for (int n = 0; n < N / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int row = row0 + row_of(i), col = col0 + col_of(n, i);
-            if (col >= shape.seq || (shape.is_causal && col > row))
+            const int query = IS_KEY ? col : row, key = IS_KEY ? row : col;
+            const bool is_there =
+                IS_KEY ? query < shape.n_queries : key < shape.n_keys;
+            if (!is_there || !is_open(shape, query_position(shape, query),
+                                      key_position(shape, key)))
                 s.at[n][i] = -INFINITY;
         }
 }
 
-/* Does the tile have pairs that do not see each other? */
-FR_DEVICE bool is_masked(const attn_shape &shape, int row0, int col0, int n)
+/* May the tile of `n_q` queries by `n_k` keys have pairs that do not see each
+ * other?  Of what is seen, the first query sees the last key and the last query
+ * the first key only where all see all. */
+template <class S>
+FR_DEVICE bool is_masked(const S &shape, int query0, int n_q, int key0, int n_k)
 {
-    return col0 + n > shape.seq || (shape.is_causal && col0 + n > row0 + 1);
+    if (query0 + n_q > shape.n_queries || key0 + n_k > shape.n_keys)
+        return true;
+    return !is_open(shape, query_position(shape, query0),
+                    key_position(shape, key0 + n_k - 1)) ||
+           !is_open(shape, query_position(shape, query0 + n_q - 1),
+                    key_position(shape, key0));
+}
+
+/* s times the factors of its probabilities, or those factors; rows as above. */
+template <bool IS_KEY, int N, class S>
+FR_DEVICE void drop(row_tile<N> &s, const S &shape, int b, int h, int row0,
+                    int col0)
+{
+    drop_cursor cursor = {};
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = row0 + row_of(i), col = col0 + col_of(n, i);
+            s.at[n][i] *= cursor.at(shape, b, h,
+                                    query_position(shape, IS_KEY ? col : row),
+                                    key_position(shape, IS_KEY ? row : col));
+        }
 }
 
 #endif

@@ -135,7 +135,7 @@ bool layout_is_refused(const layout_row *row, layout_target target)
     /* Fused attention is the only difference between the two plans. */
     plan = layout_plan(row, LAYOUT_CPU);
     plan.is_flash = false;
-    if (target == LAYOUT_GPU && reason == NULL)
+    if (target == LAYOUT_GPU && reason == NULL && !row->is_flash)
         CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
                   FR_INPUT &&
               strstr(err.text, "attention that keeps its probabilities") !=

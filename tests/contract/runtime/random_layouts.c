@@ -268,15 +268,15 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     memset(out, 0, sizeof *out);
     draw_model(rng, &out->model);
     /* By its number, so that the others stay as they were. */
-    if (!is_gpu && i % 6 == 5)
+    if (i % 6 == 5)
         make_encoder(&out->model);
-    if (!is_gpu && i % 6 == 3)
+    if (i % 6 == 3)
         make_experts(rng, &out->model);
-    if (!is_gpu && (i % 12 == 9 || i % 12 == 1))
+    if (i % 12 == 9 || i % 12 == 1)
         make_latent(&out->model);
     if (out->model.n_experts > 0 && i % 4 == 3)
         make_balanced(&out->model);
-    out->model.has_pooler = !is_gpu && i % 12 == 11;
+    out->model.has_pooler = i % 12 == 11;
     if (!is_gpu && out->model.is_rope && i % 4 == 1)
         out->model.n_mtp_layers = 1;
     draw_job(rng, &out->job);
@@ -288,7 +288,7 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
         out->plan.kernels = FR_KERNELS_OWN;
         if (pick(rng, 3) != 0 && out->model.n_experts == 0)
             out->plan.precision = FR_DTYPE_BF16;
-        if (!is_gpu && pick(rng, 2) == 0)
+        if (pick(rng, 2) == 0)
             out->job.dropout = 0.3;
     }
     draw_plan(rng, out);

@@ -108,6 +108,7 @@ struct gpu_fake_task {
     gpu_fake_task *next;
     struct gpu_fake_stream *stream;
     void (*run)(gpu_fake_task *task);
+    void (*host)(void *context);
     void *a;
     const void *b;
     uint64_t n, number;

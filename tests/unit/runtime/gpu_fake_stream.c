@@ -344,6 +344,22 @@ static fr_status await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
     return gpu_fake_push(&task, err);
 }
 
+static void run_host(gpu_fake_task *task)
+{
+    task->host(task->a);
+}
+
+static fr_status call_host(fr_gpu *gpu, fr_gpu_stream stream,
+                           void (*fn)(void *context), void *context,
+                           fr_err *err)
+{
+    gpu_fake_task task = {
+        .stream = stream, .run = run_host, .a = context, .host = fn};
+
+    (void)gpu;
+    return gpu_fake_push(&task, err);
+}
+
 /* ---- graphs -------------------------------------------------------------- */
 
 static void destroy_graph(fr_gpu *gpu, fr_gpu_graph *graph)
@@ -414,6 +430,7 @@ const fr_gpu_driver gpu_fake_streams = {
     .zero = zero,
     .mark = mark,
     .await = await,
+    .call_host = call_host,
     .capture_begin = begin_capture,
     .capture_end = end_capture,
     .graph_launch = launch_graph,

@@ -1,0 +1,28 @@
+/*
+ * places.cuh: where the copies of rows go that experts were chosen for: to
+ * the order of the experts, of equal ones to that of the rows.  It follows from
+ * `chosen` alone (kernels_moe.c).  For .cu files in runtime/ only.
+ */
+#ifndef FR_RUNTIME_KERNELS_CUDA_EXPERTS_PLACES_CUH
+#define FR_RUNTIME_KERNELS_CUDA_EXPERTS_PLACES_CUH
+
+#include "runtime/kernels_cuda/kernel_launch.cuh"
+
+/* What the router chose for a row. */
+struct choice {
+    float weight;
+    int32_t expert;
+};
+
+/* All copies, and the slots that they go to. */
+struct copy_list {
+    const choice *chosen;
+    int64_t n, n_experts, n_slots, slot_rows;
+};
+
+/* Makes the row of each copy in the order of the experts; they lie in the
+ * workspace.  FR_INPUT: they do not fit there. */
+fr_status find_places(const fr_cuda_launch *launch, const copy_list &copies,
+                      const int32_t **out, fr_err *err);
+
+#endif
