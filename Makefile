@@ -459,11 +459,16 @@ goodput: $(BUILD)/forerun
 	@tests/validate/runs.py $(BUILD)/forerun tests/golden/fixtures/spot.json \
 	    $(TRACES)
 	@tests/validate/stragglers.py $(BUILD)/forerun
+	@tests/validate/storage.py $(BUILD)/forerun
 # Runs on this machine whose ranks are killed, hung and slow and whose data come
 # slowly, against what goodput --inject predicts of them.
 .PHONY: goodput-injected
 goodput-injected: $(BUILD)/forerun
 	@tests/validate/injected.py $(BUILD)/forerun
+# The loader of the runtime on two files of 1 GiB, as storage is and throttled.
+.PHONY: data
+data: $(BUILD)/forerun
+	@tests/validate/loader.py $(BUILD)/forerun
 # What this build answers, exactly: to compare two builds.
 .PHONY: record
 record: $(BUILD)/forerun $(RECORDER)

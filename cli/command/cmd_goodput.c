@@ -1,6 +1,7 @@
 /* cmd_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/run/goodput_backup.h"
 #include "cli/run/goodput_changes.h"
 #include "cli/run/goodput_inject.h"
 #include "cli/subject/plan_subject.h"
@@ -130,6 +131,10 @@ FR_COMMAND_FUNCTION(goodput)
     FR_TRY_GOTO(status,
                 fr_forecast_make_file(&inputs, &file, false, &forecast, err),
                 out_all);
+    FR_TRY_GOTO(
+        status,
+        fr_goodput_backups(cli, &inputs, &file, &forecast.prediction, err),
+        out_all);
     fr_inputs_note_home(cli, &inputs, file.cluster, file.cluster_hash);
     if (!forecast.prediction.memory.fits)
         fr_cli_note(cli, "forerun: the plan does not fit the memory: forerun "

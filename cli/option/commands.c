@@ -103,13 +103,13 @@ static const fr_option explain_options[] = {
     FR_OPT_JOBS,           FR_OPT_TOP,
     OF_PLAN_AND_JOB};
 static const fr_option goodput_options[] = {
-    FR_OPT_FROM,        FR_OPT_MODEL,      FR_OPT_TOKENS,
-    FR_OPT_SPOT,        FR_OPT_COLUMNS,    FR_OPT_PROFILE,
-    FR_OPT_RANKS,       FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
-    FR_OPT_SPARES,      FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
-    FR_OPT_SPOT_NOTICE, FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
-    FR_OPT_MEETS,       FR_OPT_INJECT,     FR_OPT_TIMEOUT,
-    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
+    FR_OPT_FROM,           FR_OPT_MODEL,      FR_OPT_TOKENS,
+    FR_OPT_SPOT,           FR_OPT_COLUMNS,    FR_OPT_PROFILE,
+    FR_OPT_RANKS,          FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
+    FR_OPT_SPARES,         FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
+    FR_OPT_MEETS,          FR_OPT_INJECT,     FR_OPT_TIMEOUT,
+    FR_OPT_BACKUP_WORKERS, HAZARD_OPTIONS,    OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,

@@ -49,6 +49,9 @@
     X(LEAST_NODES, "least-nodes", 0, COUNT, "N", RUN, 0, 1, 1000000,           \
       "with --spares: with fewer nodes the run goes on, replanned, down to "   \
       "so many; default: it waits")                                            \
+    X(BACKUP_WORKERS, "backup-workers", 0, COUNT, "N", RUN, 0, 0, 1000000,     \
+      "a step goes on without the last N data-parallel replicas, whose "       \
+      "gradients are dropped (0)")                                             \
     X(MEETS, "meets", 0, TEXT, "EVENT,..", RUN, 0, 0, 0,                       \
       "besides: maintenance:4h@30d, evaluation:5min@1000 (steps), "            \
       "slow:2hx1.3@5000h (a node until it is noticed), rack:8@50000h (nodes "  \

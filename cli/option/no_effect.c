@@ -73,6 +73,16 @@ static bool has_no_experts(const setting *at)
     return at->model->n_experts == 0;
 }
 
+static bool has_no_read_rate(const setting *at)
+{
+    return !(fr_cluster_node_type(at->cluster, 0)->storage_read_Bps > 0);
+}
+
+static bool has_no_decoding(const setting *at)
+{
+    return !fr_cli_has(at->cli, FR_OPT_DECODE);
+}
+
 static bool is_gpu(const setting *at)
 {
     return fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
@@ -117,6 +127,10 @@ static const struct {
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE}},
+    {has_no_read_rate,
+     "the nodes' <storage> has no read rate",
+     {FR_OPT_SAMPLE_BYTES}},
+    {has_no_decoding, "nothing is decoded without --decode", {FR_OPT_LOADERS}},
     {is_gpu, "GPUs compute, not threads of the host", {FR_OPT_THREADS}},
     {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}},
     {is_cpu,

@@ -164,6 +164,11 @@ static fr_status make_hazards(const making *m, fr_err *err)
     fr_goodput_setup *setup = &m->out->setup;
     fr_run_conditions *c = &m->out->conditions;
     FR_TRY(fr_cli_make_hazards(cli, &m->out->hazards, err));
+    setup->n_backups = cli->option[FR_OPT_BACKUP_WORKERS].count;
+    setup->n_replicas = m->file->plan.dp;
+    /* A node that becomes slow is one that is not waited for. */
+    if (setup->n_backups > 0 && m->out->hazards.events.slow_every_s > 0)
+        m->out->hazards.events.slow_factor = 1;
     setup->events = m->out->hazards.events;
     make_steps(m);
     setup->checkpoint_bytes =

@@ -58,6 +58,7 @@ static const fr_field setup_fields[] = {
     FR_FIELD(fr_goodput_setup, horizon_days),
     {"nodes", FR_MEMBER(fr_goodput_setup, n_nodes)},
     {"devices", FR_MEMBER(fr_goodput_setup, n_devices)},
+    {"backup_workers", FR_MEMBER(fr_goodput_setup, n_backups)},
     FR_FIELD(fr_goodput_setup, device_mtbf_s),
     FR_FIELD(fr_goodput_setup, job_mtbf_s),
     FR_FIELD(fr_goodput_setup, is_mtbf_assumed),
@@ -110,6 +111,17 @@ void fr_report_goodput_changes_json(const fr_goodput_change *changes, size_t n,
 static const char *or_assumed(bool is_assumed)
 {
     return is_assumed ? " (assumed)" : "";
+}
+
+static void print_backups(const fr_goodput_setup *s, fr_buffer *out)
+{
+    if (s->n_backups > 0)
+        fr_buffer_printf(out,
+                         "backup workers: steps go on with the first %lld of "
+                         "%lld replicas; the rest of their samples is "
+                         "dropped\n",
+                         (long long)(s->n_replicas - s->n_backups),
+                         (long long)s->n_replicas);
 }
 
 static void print_failures(const fr_goodput_setup *s, fr_buffer *out)
@@ -200,6 +212,7 @@ static void print_setup(const fr_goodput_setup *s, fr_buffer *out)
                      (long long)s->n_devices, s->n_devices == 1 ? "" : "s");
     fr_buffer_printf(out, " of %lld node%s\n", (long long)s->n_nodes,
                      s->n_nodes == 1 ? "" : "s");
+    print_backups(s, out);
     print_failures(s, out);
     print_events(&s->events, s->n_nodes, out);
     if (s->least_nodes > 0)

@@ -15,6 +15,7 @@ typedef struct fr_goodput_setup {
     double work_days;    /* of steps, undisturbed */
     double horizon_days; /* that are told of; 0: all */
     int64_t n_nodes, n_devices;
+    int64_t n_backups, n_replicas; /* of so many, are not waited for */
     double device_mtbf_s, job_mtbf_s; /* HUGE_VAL: no failures are known */
     bool is_mtbf_assumed, is_restart_assumed;
     double restart_s;

@@ -243,10 +243,23 @@ static fr_status predict_parts(const fr_replay *replay, fr_prediction *out,
     return status;
 }
 
+/* Tokens are stored in 16 bits, or 32 where the vocabulary needs them; samples
+ * of lists of layers have the size that the job says, or none. */
+static double sample_bytes(const fr_program *program)
+{
+    const fr_job *job = &program->job;
+
+    if (job->sample_bytes > 0)
+        return job->sample_bytes;
+    if (program->model.kind == FR_MODEL_LAYERS)
+        return 0;
+    return (program->model.vocab > 1 << 16 ? 4 : 2) * (double)(job->seq + 1);
+}
+
 /*
- * Samples are read a step ahead, by all nodes at the rate of their storage:
- * what that takes beyond a step is waited for.  Tokens are stored in 16 bits,
- * or 32 where the vocabulary needs them; samples of other models have no size.
+ * Samples are read a step ahead, by all nodes at the rate of their storage, and
+ * decoded by the loaders of each device while others are read: what the slower
+ * of the two takes beyond a step is waited for.
  */
 static void predict_input(const fr_replay *replay, fr_prediction *out)
 {
@@ -255,14 +268,16 @@ static void predict_input(const fr_replay *replay, fr_prediction *out)
     const fr_job *job = &program->job;
     const double read_Bps =
         fr_cluster_node_type(layout->cluster, 0)->storage_read_Bps;
-    const double token_bytes = program->model.vocab > 1 << 16 ? 4 : 2;
-
-    if (!(read_Bps > 0) || program->model.kind == FR_MODEL_LAYERS)
-        return;
-    const double exposed_s =
-        token_bytes * (double)job->global_batch * (double)(job->seq + 1) /
-            (read_Bps * (double)(layout->n_nodes * layout->n_copies)) -
-        out->step_s;
+    const double n = (double)job->global_batch;
+    const double read_s =
+        read_Bps > 0
+            ? n * sample_bytes(program) /
+                  (read_Bps * (double)(layout->n_nodes * layout->n_copies))
+            : 0;
+    /* Those that compute with the same samples decode each its own. */
+    const double decode_s = n / (double)program->plan.dp * job->decode_s /
+                            fmax((double)job->n_loaders, 1);
+    const double exposed_s = fmax(read_s, decode_s) - out->step_s;
     if (exposed_s <= 0)
         return;
     out->step_s += exposed_s;

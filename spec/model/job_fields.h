@@ -16,8 +16,9 @@
     X(SEED)                                                                    \
     X(OPTIMIZER)                                                               \
     X(LR)                                                                      \
-    X(LR_SCHEDULE) X(LR_RULE) X(LR_BASE_BATCH) X(WARMUP) X(DROPOUT) X(CLIP)    \
-        X(WEIGHT_DECAY) X(DATA)
+    X(LR_SCHEDULE)                                                             \
+    X(LR_RULE) X(LR_BASE_BATCH) X(WARMUP) X(DROPOUT) X(CLIP) X(WEIGHT_DECAY)   \
+        X(DATA) X(SAMPLE_BYTES) X(DECODE) X(LOADERS)
 
 /* Fields that only files set. */
 #define FR_JOB_OTHERS(X)                                                       \

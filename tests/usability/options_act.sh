@@ -141,6 +141,7 @@ acts goodput --spot "${weeks[@]}" -- --spot
 acts goodput --least-nodes "${weeks[@]}" --mtbf 100h --spares 1 -- --least-nodes 1
 acts goodput --inject "${weeks[@]:0:4}" --steps 60 -- --inject kill:rank=1@30
 acts goodput --timeout "${weeks[@]:0:4}" --steps 60 --inject hang:rank=1@30 -- --timeout 7
+acts goodput --backup-workers llama-3-8b p5.48xlarge:2 --runs 3 --tp 8 --dp 2 -- --backup-workers 1
 acts goodput --meets "${weeks[@]}" --mtbf 100h -- --meets maintenance:4h@30d
 acts goodput --spot-notice "${weeks[@]}" --spot --spot-every 5h \
     -- --spot-notice 20min

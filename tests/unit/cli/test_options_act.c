@@ -106,6 +106,9 @@ static const struct {
     {FR_OPT_CLIP, BASE, "--clip 0"},
     {FR_OPT_WEIGHT_DECAY, BASE, "--weight-decay 0.3"},
     {FR_OPT_DATA, BASE, "--data text.txt"},
+    {FR_OPT_SAMPLE_BYTES, BASE, "--sample-bytes 1000000"},
+    {FR_OPT_DECODE, BASE, "--decode 9"},
+    {FR_OPT_LOADERS, BASE "--decode 9 ", "--loaders 4"},
 };
 
 static void test_each_acts(void)

@@ -1,0 +1,19 @@
+/* goodput_backup.h: steps that do not wait for the last replicas. */
+#ifndef FR_CLI_RUN_GOODPUT_BACKUP_H
+#define FR_CLI_RUN_GOODPUT_BACKUP_H
+
+#include "cli/inputs.h"
+#include "plan/decide/plan_json.h"
+
+/*
+ * With --backup-workers, the prediction of a step as the replicas that are
+ * waited for see it; it counts for as many samples as a whole one, so what is
+ * computed and dropped makes it longer, as stragglers do.  Else *prediction
+ * stays.  FR_USAGE: the plan cannot do without a replica.
+ */
+FR_CHECKED fr_status fr_goodput_backups(const fr_cli *cli,
+                                        const fr_inputs *inputs,
+                                        const fr_plan_file *file,
+                                        fr_prediction *prediction, fr_err *err);
+
+#endif
