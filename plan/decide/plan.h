@@ -59,8 +59,12 @@ typedef struct fr_plan {
     fr_cp_kind cp_kind;
     int32_t etp; /* ranks that split one expert; 0: tp */
     fr_dispatch_kind expert_dispatch;
-    double expert_imbalance;     /* busiest rank's tokens over the mean, >= 1 */
-    bool is_optimizer_offloaded; /* state and step on the host */
+    double expert_imbalance; /* busiest rank's tokens over the mean, >= 1 */
+    /* Rows of a rank that go to one expert at most, over the mean of all; 0:
+     * all go.  Those with the least weights are dropped. */
+    double expert_capacity;
+    bool is_expert_padded;          /* as many rows are sent as there may be */
+    bool is_optimizer_offloaded;    /* state and step on the host */
     double activation_offload_frac; /* of what forward keeps, 0..1 */
     uint64_t bucket_bytes; /* of gradients, ZeRO 0 and 1; 0: one bucket */
     fr_compressor_kind compressor;

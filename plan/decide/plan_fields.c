@@ -55,6 +55,11 @@ static bool wants_feedback(const fr_plan *plan)
            fr_compressors[plan->compressor]->wants_error_feedback;
 }
 
+static bool has_capacity(const fr_plan *plan)
+{
+    return plan->expert_capacity > 0;
+}
+
 static bool has_servers(const fr_plan *plan)
 {
     return fr_collective_is_by_servers(plan->collective);
@@ -246,6 +251,13 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         RANGE(1, 1e6), .word = " imbalance=*",
         OPTION("expert-imbalance",
                "tokens of the busiest expert-parallel rank over the mean")),
+    ROW(EXPERT_CAPACITY, expert_capacity, "expert_capacity", RANGE(0, 1e6),
+        .word = " capacity=*",
+        OPTION("expert-capacity",
+               "most rows of an expert over their mean, 0: none is dropped")),
+    ROW(EXPERT_PAD, is_expert_padded, "expert_pad", .word = " pad-experts",
+        .is_used = has_capacity,
+        OPTION("expert-pad", "fill experts up to their capacity")),
     ROW(OFFLOAD_OPTIMIZER, is_optimizer_offloaded, "offload_optimizer",
         .word = " offload-optimizer",
         OPTION("offload-optimizer", "optimizer state and step on the host")),
@@ -310,6 +322,8 @@ const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
     FR_PLAN_EXPERT_DISPATCH,
     FR_PLAN_ETP,
     FR_PLAN_EXPERT_IMBALANCE,
+    FR_PLAN_EXPERT_CAPACITY,
+    FR_PLAN_EXPERT_PAD,
     FR_PLAN_OFFLOAD_OPTIMIZER,
     FR_PLAN_OFFLOAD_ACTIVATIONS,
     FR_PLAN_THREADS,

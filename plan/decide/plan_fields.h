@@ -56,6 +56,8 @@
     X(ETP)                                                                     \
     X(EXPERT_DISPATCH)                                                         \
     X(EXPERT_IMBALANCE)                                                        \
+    X(EXPERT_CAPACITY)                                                         \
+    X(EXPERT_PAD)                                                              \
     X(OFFLOAD_OPTIMIZER)                                                       \
     X(OFFLOAD_ACTIVATIONS)                                                     \
     X(THREADS)

@@ -90,7 +90,8 @@ enum {
     FR_INSTR_RMS = 1 << 0,
     FR_INSTR_ACCUMULATE = 1 << 1, /* the written operand is added to */
     FR_INSTR_SAVE_PROBS = 1 << 2,
-    FR_INSTR_MAX = 1 << 3, /* reduce with max instead of sum */
+    FR_INSTR_MAX = 1 << 3,    /* reduce with max instead of sum */
+    FR_INSTR_CAPPED = 1 << 3, /* ROUTER_FWD: experts have a capacity */
     FR_INSTR_LAST_STAGE = 1 << 4,
     FR_INSTR_NONCAUSAL = 1 << 5, /* attention: every query sees every key */
     FR_INSTR_TRANSPOSE = 1 << 6,

@@ -72,6 +72,8 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
             FR_PREDICTED("kernels are the framework's own"),                   \
         [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),        \
         [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),       \
+        [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),          \
+        [FR_PLAN_EXPERT_PAD] = FR_REFUSED("it has no such key"),               \
         [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels"),  \
         [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone"),                      \
         [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),              \

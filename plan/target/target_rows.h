@@ -57,6 +57,8 @@ FR_TARGET_RULE(fr_gathers_with_reduction);
     [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),    \
     [FR_PLAN_P2P_SYNC] = FR_PREDICTED("the framework decides it"),             \
     [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),           \
+    [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),              \
+    [FR_PLAN_EXPERT_PAD] = FR_REFUSED("it has no such key"),                   \
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels")
 
 /* Of all of them: batches of unlike size are nobody's. */

@@ -34,7 +34,9 @@
     [FR_PLAN_EP_OVERLAP] = FR_REFUSED("the script has no experts"),            \
     [FR_PLAN_ETP] = FR_REFUSED("the script has no experts"),                   \
     [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("the script has no experts"),       \
-    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("of experts alone")
+    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("of experts alone"),             \
+    [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("the script has no experts"),       \
+    [FR_PLAN_EXPERT_PAD] = FR_REFUSED("the script has no experts")
 
 /* What the kernels and the loss do. */
 #define FR_SCRIPT_FIELDS_OF_KERNELS                                            \

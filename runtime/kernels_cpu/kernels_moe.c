@@ -6,17 +6,27 @@
  * The order is by expert, then by row: where a copy of a row goes follows from
  * `chosen` alone, so every kernel counts it out again and nothing is kept.
  */
-#include "plan/decide/plan.h"
+#include "plan/decide/expert_capacity.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
 
 #include <math.h>
 
-/* What the router chose for a row. */
+/* What the router chose for a row; expert -1 - e: e, which has no room. */
 typedef struct choice {
     float weight;
     int32_t expert;
 } choice;
+
+static bool is_dropped(const choice *copy)
+{
+    return copy->expert < 0;
+}
+
+static int32_t expert_of(const choice *copy)
+{
+    return copy->expert < 0 ? -1 - copy->expert : copy->expert;
+}
 
 /* The rank of the next copy to each expert. */
 typedef struct places {
@@ -38,7 +48,8 @@ static void places_before(places *at, const copies *all, int64_t first)
     for (int64_t e = 0; e < all->n_experts; e++)
         at->next[e] = 0;
     for (int64_t i = 0; i < all->n; i++)
-        at->next[chosen[i].expert]++;
+        if (!is_dropped(&chosen[i]))
+            at->next[chosen[i].expert]++;
     for (int64_t e = 0; e < all->n_experts; e++) {
         int64_t n = at->next[e];
         if (e % per_slot == 0)
@@ -47,7 +58,8 @@ static void places_before(places *at, const copies *all, int64_t first)
         sum += n;
     }
     for (int64_t i = 0; i < first; i++)
-        at->next[chosen[i].expert]++;
+        if (!is_dropped(&chosen[i]))
+            at->next[chosen[i].expert]++;
 }
 
 /* ---- router ------------------------------------------------------------- */
@@ -216,6 +228,50 @@ static void add_balance(const fr_kernel_call *call, int64_t i)
                   (is_sigmoid ? 1.0F - p[e] : 1.0F);
 }
 
+/* ---- capacity of the experts --------------------------------------------- */
+
+/* Weights, which are positive, in the order of their bits. */
+static uint32_t bits_of(float weight)
+{
+    uint32_t bits;
+    memcpy(&bits, &weight, sizeof bits);
+    return bits;
+}
+
+/*
+ * Of each expert the `capacity` copies with the largest weights stay, of equal
+ * ones the first.  The least weight that stays is found bit by bit for all
+ * experts at once: the largest number that as many weights reach.
+ */
+static void drop_copies(const fr_router_dims *d, int64_t capacity,
+                        choice *chosen)
+{
+    const int64_t n = d->rows * d->top_k;
+    uint32_t least[FR_MOST_EXPERTS] = {0};
+    int64_t n_met[FR_MOST_EXPERTS], left[FR_MOST_EXPERTS];
+    for (int bit = 31; bit >= 0; bit--) {
+        memset(n_met, 0, sizeof n_met);
+        for (int64_t i = 0; i < n; i++)
+            n_met[chosen[i].expert] +=
+                bits_of(chosen[i].weight) >=
+                (least[chosen[i].expert] | UINT32_C(1) << bit);
+        for (int64_t e = 0; e < d->n_experts; e++)
+            if (n_met[e] >= capacity)
+                least[e] |= UINT32_C(1) << bit;
+    }
+    for (int64_t e = 0; e < d->n_experts; e++)
+        left[e] = capacity;
+    for (int64_t i = 0; i < n; i++)
+        left[chosen[i].expert] -=
+            bits_of(chosen[i].weight) > least[chosen[i].expert];
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t e = chosen[i].expert;
+        const uint32_t bits = bits_of(chosen[i].weight);
+        if (bits < least[e] || (bits == least[e] && left[e]-- <= 0))
+            chosen[i].expert = -1 - e;
+    }
+}
+
 /* ---- router, on ---------------------------------------------------------- */
 
 void fr_kernel_router_fwd(const fr_kernel_call *call)
@@ -230,11 +286,15 @@ void fr_kernel_router_fwd(const fr_kernel_call *call)
         choose_experts(call, logits + i * n, chosen + i * top_k);
         weigh(call, logits + i * n, chosen + i * top_k);
     }
+    count_loads(call);
+    if ((call->instr->flags & FR_INSTR_CAPPED) != 0)
+        drop_copies(d, fr_expert_capacity(call->plan, d->rows, top_k, n),
+                    chosen);
     for (int64_t e = 0; e < n; e++)
         counts[e] = 0;
     for (int64_t i = 0; i < d->rows * top_k; i++)
-        counts[chosen[i].expert]++;
-    count_loads(call);
+        if (!is_dropped(&chosen[i]))
+            counts[chosen[i].expert]++;
 }
 
 /* Of weights scale s / sum, where s are sigmoids; out: the gradients of the
@@ -246,9 +306,9 @@ static void sigmoid_backward(const fr_kernel_call *call, const choice *row,
     bool is_over_sum = (call->instr->flags & FR_INSTR_APART) == 0;
     float sum = is_over_sum ? 0.0F : 1.0F;
     for (int64_t k = 0; is_over_sum && k < top_k; k++)
-        sum += sigmoid(logits[row[k].expert]);
+        sum += sigmoid(logits[expert_of(&row[k])]);
     for (int64_t k = 0; k < top_k; k++) {
-        const int32_t e = row[k].expert;
+        const int32_t e = expert_of(&row[k]);
         const float s = sigmoid(logits[e]);
         const float ds = scale_of(call) * out[e] - (is_over_sum ? mean : 0.0F);
         out[e] = ds / sum * s * (1.0F - s);
@@ -272,8 +332,10 @@ static void router_row(const fr_kernel_call *call, int64_t i, places *at)
     for (int64_t e = 0; e < n; e++)
         out[e] = 0.0F;
     for (int64_t k = 0; k < d->top_k; k++) {
-        float dw = dweights[at->next[row[k].expert]++];
-        out[row[k].expert] = is_by_sigmoid(call) ? dw : row[k].weight * dw;
+        /* What was dropped has no gradient, but a part in those of others. */
+        float dw =
+            is_dropped(&row[k]) ? 0.0F : dweights[at->next[row[k].expert]++];
+        out[expert_of(&row[k])] = is_by_sigmoid(call) ? dw : row[k].weight * dw;
         mean += row[k].weight * dw;
     }
     if (is_by_sigmoid(call)) {
@@ -283,7 +345,7 @@ static void router_row(const fr_kernel_call *call, int64_t i, places *at)
     if (!is_over_all) {
         const float scale = scale_of(call);
         for (int64_t k = 0; k < d->top_k; k++)
-            out[row[k].expert] -= row[k].weight / scale * mean;
+            out[expert_of(&row[k])] -= row[k].weight / scale * mean;
         return;
     }
     float max = largest_of(logits, n), sum = sum_exp(logits, n, max);
@@ -327,6 +389,8 @@ void fr_kernel_permute(const fr_kernel_call *call)
         fr_range part = fr_range_mine(d->rows_in, 1);
         places_before(&at, &all, part.first * top_k);
         for (int64_t i = part.first * top_k; i < part.last * top_k; i++) {
+            if (is_dropped(&chosen[i]))
+                continue;
             int64_t to = at.next[chosen[i].expert]++;
             memcpy(dst + to * cols, src + i / top_k * cols,
                    (size_t)cols * sizeof *dst);
@@ -351,8 +415,12 @@ void fr_kernel_unpermute(const fr_kernel_call *call)
         fr_range part = fr_range_mine(d->rows_out, 1);
         places_before(&at, &all, part.first * top_k);
         for (int64_t i = part.first * top_k; i < part.last * top_k; i++) {
-            const float *from = src + at.next[chosen[i].expert]++ * cols;
             float *to = dst + i / top_k * cols;
+            if (i % top_k == 0 && is_dropped(&chosen[i]))
+                memset(to, 0, (size_t)cols * sizeof *dst);
+            if (is_dropped(&chosen[i]))
+                continue;
+            const float *from = src + at.next[chosen[i].expert]++ * cols;
             if (i % top_k == 0)
                 memcpy(to, from, (size_t)cols * sizeof *dst);
             else

@@ -498,13 +498,15 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
 
 /* ---- all of them -------------------------------------------------------- */
 
-_Static_assert(sizeof(est_layers_key) == 2 * 8 + 16 * 4 + 16, "no padding");
+_Static_assert(sizeof(est_layers_key) == 3 * 8 + 16 * 4 + 16, "no padding");
 _Static_assert(sizeof(est_pipeline_key) == sizeof(est_layers_key) + 10 * 4,
                "no padding");
 
 est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
 {
     return (est_layers_key){.expert_imbalance = plan->expert_imbalance,
+                            .expert_capacity = plan->expert_capacity,
+                            .is_expert_padded = plan->is_expert_padded,
                             .micro_batch = plan->micro_batch,
                             .tp = plan->tp,
                             .cp = plan->cp,

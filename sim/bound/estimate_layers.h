@@ -64,7 +64,7 @@ int64_t est_work_of(const est_layers *layers, est_kind kind, int32_t n);
 
 /* What decides of the layers of a plan.  No padding: a key. */
 typedef struct est_layers_key {
-    double expert_imbalance;
+    double expert_imbalance, expert_capacity;
     int64_t micro_batch;
     int32_t tp, cp, ep, etp;
     int32_t n_loss_metrics, n_threads;
@@ -76,7 +76,7 @@ typedef struct est_layers_key {
     bool is_flash, is_split, is_sequence_parallel, is_tp_overlap;
     bool is_loss_fused, is_grad_added_apart, has_more, is_executable;
     bool is_ep_overlap, is_scattered, is_norm_fused, is_routing_fused;
-    bool unused[4];
+    bool is_expert_padded, unused[3];
 } est_layers_key;
 
 /* The same for all estimators. */

@@ -88,6 +88,12 @@ FAMILIES = {
                         num_experts_per_tok=2, moe_intermediate_size=28,
                         norm_topk_prob=True, decoder_sparse_step=2,
                         output_router_logits=True, router_aux_loss_coef=0.29),
+    "mixtral_capped": family("mixtral", intermediate_size=44,
+                             num_local_experts=5, num_experts_per_tok=2,
+                             expert_capacity=0.8),
+    "mixtral_capped": family("mixtral", intermediate_size=44,
+                             num_local_experts=5, num_experts_per_tok=2,
+                             expert_capacity=0.8),
     "vit": dict(model_type="vit", num_hidden_layers=2, hidden_size=32,
                 num_attention_heads=4, intermediate_size=80, vocab_size=97,
                 image_size=23, patch_size=4, num_channels=2, num_labels=5,
@@ -310,6 +316,7 @@ class Model:
         self.routed.append((w, who))
         if self.type == "mixtral" or self.config.get("norm_topk_prob", False):
             best = best / best.sum(-1, keepdim=True)
+        best = self.drop(best, who)
         up = self.w[p + "experts_up"].chunk(self.experts)
         down = self.w[p + "experts_down"].chunk(self.experts)
         out = torch.zeros_like(x)
@@ -322,6 +329,30 @@ class Model:
             gate = torch.sigmoid(F.linear(x, self.w[p + "shared_gate"]))
             out = out + gate * own
         return out
+
+    def drop(self, best, who):
+        """Megatron-LM's apply_router_token_dropping by probabilities; the plan
+        of forerun's test has the same factor."""
+        if "expert_capacity" not in self.config:
+            return best
+        t, capacity = len(who), self.config["expert_capacity"]
+        capacity = math.ceil(t * self.top_k / self.experts * capacity)
+        gates = torch.zeros(t, self.experts).scatter(1, who, best.detach())
+        kept = torch.zeros_like(gates).scatter(
+            0, gates.topk(capacity, 0)[1], 1.0)
+        return best * kept.gather(1, who)
+
+    def drop(self, best, who):
+        """Megatron-LM's apply_router_token_dropping by probabilities; the plan
+        of forerun's test has the same factor."""
+        if "expert_capacity" not in self.config:
+            return best
+        t, capacity = len(who), self.config["expert_capacity"]
+        capacity = math.ceil(t * self.top_k / self.experts * capacity)
+        gates = torch.zeros(t, self.experts).scatter(1, who, best.detach())
+        kept = torch.zeros_like(gates).scatter(
+            0, gates.topk(capacity, 0)[1], 1.0)
+        return best * kept.gather(1, who)
 
     def mlp(self, x, p):
         if p + "router" in self.w:
@@ -812,10 +843,11 @@ def emit(name, config):
     for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):
         g = first[tensor]
         cells = ", ".join(f"{{{r}, {c}, {x:.10g}}}" for r, c, x in samples(g))
-        print(f'    {{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
+        print(("    " if i % 2 == 0 else " ")
+              + f'{{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
               f"{0.37 * i + 0.1:.17g}, {g.norm().item():.10g}, "
-              f"{{{cells}}}}},")
-    print("};\n")
+              f"{{{cells}}}}},", end="\n" if i % 2 else "")
+    print("\n};\n" if len(m.specs) % 2 else "};\n")
     text = json.dumps(config).replace('"', '\\"')
     values = ", ".join(f"{x:.12g}" for x in losses)
     return (f'    {{"{name}",\n     "{text}",\n     {{{values}}},\n'

@@ -253,6 +253,30 @@ static fr_status read_context(fr_megatron_flags *flags, fr_plan *plan,
     return FR_OK;
 }
 
+/* Its factor may be -1, None: nothing is dropped. */
+static fr_status read_capacity(fr_megatron_flags *flags, fr_plan *plan,
+                               fr_err *err)
+{
+    const char *policy;
+    double factor = 0;
+    const fr_megatron_flag *flag =
+        fr_megatron_find(flags, "moe-expert-capacity-factor");
+    FR_TRY(fr_megatron_real(flags, "moe-expert-capacity-factor", &factor, err));
+    FR_TRY(fr_megatron_word(flags, "moe-token-drop-policy", "probs", &policy,
+                            err));
+    bool is_padded = fr_megatron_has(flags, "moe-pad-expert-input-to-capacity");
+    if (!(factor > 0))
+        return FR_OK;
+    if (strcmp(policy, "probs") != 0)
+        return fr_megatron_refuse(flags, flag,
+                                  "tokens are dropped by their probability; "
+                                  "take --moe-token-drop-policy probs",
+                                  err);
+    plan->expert_capacity = factor;
+    plan->is_expert_padded = is_padded;
+    return FR_OK;
+}
+
 static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
                               fr_err *err)
 {
@@ -271,6 +295,7 @@ static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
                                 : FR_DISPATCH_ALL_TO_ALL;
     plan->is_ep_overlap =
         fr_megatron_has(flags, "overlap-moe-expert-parallel-comm");
+    FR_TRY(read_capacity(flags, plan, err));
     if (out->file.model.n_experts == 0)
         plan->expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
     else if (strcmp(dispatcher, "allgather") == 0)

@@ -169,6 +169,12 @@ static void put_parallel(const fr_plan *plan, const fr_model *model,
         put_word(out, "moe_flex_dispatcher_backend", "deepep");
         put_word(out, "moe_router_dtype", "fp32");
     }
+    if (plan->expert_capacity > 0) {
+        put_real(out, "moe_expert_capacity_factor", plan->expert_capacity);
+        put_word(out, "moe_token_drop_policy", "probs");
+        put_switch(out, "moe_pad_expert_input_to_capacity",
+                   plan->is_expert_padded);
+    }
     put_switch(out, "overlap_moe_expert_parallel_comm",
                plan->is_ep_overlap && plan->ep > 1);
 }

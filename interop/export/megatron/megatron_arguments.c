@@ -109,7 +109,7 @@ static bool has_grouped_products(const fr_megatron_request *of)
            fr_plan_storage_dtype(of->plan) == FR_DTYPE_BF16;
 }
 
-/* Before core 0.10 shares are those of a micro-batch (arguments.py,
+/* Before core 0.11 shares are those of a micro-batch (arguments.py,
  * _add_moe_args). */
 static void put_aux_loss(const fr_megatron_request *of, fr_buffer *out)
 {
@@ -118,11 +118,11 @@ static void put_aux_loss(const fr_megatron_request *of, fr_buffer *out)
         return;
     if (!model->is_aux_by_sequence)
         put_word(out, "moe-router-load-balancing-type", "aux_loss");
-    else if (of->version >= FR_MEGATRON_0_10)
+    else if (of->version >= FR_MEGATRON_0_11)
         put_word(out, "moe-router-load-balancing-type", "seq_aux_loss");
     else
         put_comment(out, "experts are balanced over micro-batches, not over "
-                         "sequences, before core 0.10");
+                         "sequences, before core 0.11");
     put_real(out, "moe-aux-loss-coeff", model->router_aux_coef);
 }
 
@@ -304,6 +304,12 @@ static void put_expert_parallel(const fr_megatron_request *of, fr_buffer *out)
     }
     if (plan->is_ep_overlap && plan->ep > 1)
         put_switch(out, "overlap-moe-expert-parallel-comm");
+    if (plan->expert_capacity > 0) {
+        put_real(out, "moe-expert-capacity-factor", plan->expert_capacity);
+        put_word(out, "moe-token-drop-policy", "probs");
+    }
+    if (plan->expert_capacity > 0 && plan->is_expert_padded)
+        put_switch(out, "moe-pad-expert-input-to-capacity");
 }
 
 void fr_megatron_put_parallel(const fr_megatron_request *of, fr_buffer *out)

@@ -151,6 +151,8 @@ static void route(lower_context *context, const lower_kind *kind, fr_ref x,
     lower_product_fwd(context, kind, &router, x, scores);
     fr_instr *instr = router_instr(context, FR_OP_ROUTER_FWD);
     instr->ref[FR_ROUTER_FWD_LOADS] = at->loads;
+    if (context->plan->expert_capacity > 0)
+        instr->flags |= FR_INSTR_CAPPED;
     instr->ref[FR_ROUTER_FWD_COUNTS] = own_counts;
     instr->ref[FR_ROUTER_FWD_BIAS] =
         lower_weight(context, kind->layout.router_bias);

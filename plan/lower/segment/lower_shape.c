@@ -4,6 +4,7 @@
 #include "plan/lower/segment/lower_shape.h"
 
 #include "core/numbers/minmax.h"
+#include "plan/decide/expert_capacity.h"
 #include "plan/decide/grid.h"
 
 #include <math.h>
@@ -54,12 +55,22 @@ static void init_widths(lower_context *context)
         s->routed_rows = ((int64_t)busiest + plan->ep - 1) / plan->ep *
                          plan->ep; /* as much to each */
     }
+    const int64_t capacity = fr_expert_capacity(
+        plan, s->stream_rows, model->n_experts_per_token, model->n_experts);
+    if (plan->expert_capacity > 0)
+        s->routed_rows =
+            plan->is_expert_padded
+                ? model->n_experts * capacity
+                : fr_min_i64(s->routed_rows, model->n_experts * capacity);
     s->busy_rows = s->routed_rows;
     /* Room for all copies that can go from one rank to another. */
     if (plan->ep > 1 && lower_is_routed(context))
-        s->routed_rows =
-            plan->ep * s->stream_rows *
-            fr_min_i64(model->n_experts_per_token, s->experts_local);
+        s->routed_rows = fr_max_i64(
+            s->routed_rows,
+            plan->ep * fr_min_i64(s->stream_rows *
+                                      fr_min_i64(model->n_experts_per_token,
+                                                 s->experts_local),
+                                  s->experts_local * capacity));
     /* With tokens that all TP ranks hold, nobody has to send its own. */
     s->expert_rows = s->routed_rows * (plan->is_sequence_parallel ? etp : 1);
     s->busy_rows *= plan->is_sequence_parallel ? etp : 1;

@@ -71,6 +71,8 @@ static double draw(fr_rng *rng, const fr_target_field *row, fr_plan_field_id id)
         return 0.25 * (double)pick(rng, 5);
     case FR_PLAN_EXPERT_IMBALANCE:
         return 1;
+    case FR_PLAN_EXPERT_CAPACITY:
+        return 0.625 * (double)pick(rng, 3);
     default:
         break;
     }

@@ -63,7 +63,8 @@ static bool is_idle(fr_plan_field_id id, const fr_plan_file *file)
 {
     if (id == FR_PLAN_EXPERT_DISPATCH && file->plan.ep == 1)
         return true;
-    if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH)
+    if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH ||
+        id == FR_PLAN_EXPERT_CAPACITY || id == FR_PLAN_EXPERT_PAD)
         return file->model.n_experts == 0;
     return id == FR_PLAN_SCALING && file->plan.precision != FR_DTYPE_FP8;
 }

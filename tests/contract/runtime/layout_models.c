@@ -71,6 +71,8 @@ static const char *const families[LAYOUT_FAMILIES] = {
     [LAYOUT_LATER] = "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4") LATENT
     "\"q_lora_rank\": 24, \"n_group\": 4, "
     "\"topk_group\": 2, \"num_nextn_predict_layers\": 1}",
+    [LAYOUT_CAPPED] = "{\"model_type\": \"mixtral\", " SIZES(
+        "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

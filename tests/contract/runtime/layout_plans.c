@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+/* Shares of an auxiliary loss, and the rows that an expert has room for, are
+ * those of a micro-batch. */
+static bool is_by_micro_batch(const layout_row *row)
+{
+    return row->family == LAYOUT_AUX || row->family == LAYOUT_CAPPED;
+}
+
 layout_row layout_alone(const layout_row *row)
 {
     return (layout_row){.name = "alone",
@@ -14,8 +21,7 @@ layout_row layout_alone(const layout_row *row)
                         .is_bf16 = row->is_bf16,
                         .dropout = row->dropout,
                         .is_flash = row->dropout > 0,
-                        /* Shares of an auxiliary loss are a micro-batch's. */
-                        .micro_batch = row->family == LAYOUT_AUX ? 2 : 8};
+                        .micro_batch = is_by_micro_batch(row) ? 2 : 8};
 }
 
 fr_job layout_job(const layout_row *row, int64_t n_steps)
@@ -57,6 +63,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
     plan.ep = row->ep ? row->ep : 1;
     plan.etp = row->etp;
     plan.is_ep_overlap = row->is_ep_overlap;
+    plan.expert_capacity = row->family == LAYOUT_CAPPED ? 0.8 : 0;
+    plan.is_expert_padded = row->is_padded;
     plan.cp_kind = row->cp_kind;
     plan.micro_batch = row->micro_batch;
     plan.zero_stage = row->zero;

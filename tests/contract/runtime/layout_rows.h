@@ -30,7 +30,8 @@ typedef enum layout_family {
     LAYOUT_BERT_ORDER, /* and a pooler, which tells the order of halves */
     LAYOUT_AUX,        /* two of six experts, balanced over micro-batches */
     LAYOUT_AUX_BY_SEQUENCE, /* the same over sequences, by sigmoids */
-    LAYOUT_LATER, /* DeepSeek with a layer that predicts the token after */
+    LAYOUT_LATER,  /* DeepSeek with a layer that predicts the token after */
+    LAYOUT_CAPPED, /* two of six experts, which drop rows */
     LAYOUT_FAMILIES
 } layout_family;
 
@@ -61,6 +62,7 @@ typedef struct layout_row {
     bool is_bf16;        /* weights and activations */
     bool has_bf16_grads; /* and the gradients of parameters */
     double dropout;
+    bool is_padded;          /* experts, to their capacity */
     double offload_frac;     /* of activations, to the host */
     bool is_optimizer_away;  /* on the host */
     const char *cpu_refusal; /* part of the reason; NULL: it is trained */
