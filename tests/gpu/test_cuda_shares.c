@@ -196,7 +196,11 @@ static void test_ring(void)
         for (int peer = 0; peer < 3; peer++) {
             const fr_sequence_share share = {rank, 3};
             fr_instr instr = {.flags = FR_INSTR_KEYS_APART | FR_INSTR_DROPOUT,
-                              .attention = {2, 44, 4, 2, 16}};
+                              .attention = {.batch = 2,
+                                            .seq = 44,
+                                            .q_heads = 4,
+                                            .kv_heads = 2,
+                                            .head_dim = 16}};
             if (peer > 0) {
                 instr.axis = FR_AXIS_CP;
                 instr.peer = (int16_t)peer;
@@ -212,7 +216,12 @@ static void test_ring(void)
 static void test_exchanged(void)
 {
     const fr_sequence_share share = {1, 3};
-    fr_instr instr = {.axis = FR_AXIS_CP, .attention = {2, 66, 2, 1, 16}};
+    fr_instr instr = {.axis = FR_AXIS_CP,
+                      .attention = {.batch = 2,
+                                    .seq = 66,
+                                    .q_heads = 2,
+                                    .kv_heads = 1,
+                                    .head_dim = 16}};
     check_precisions(instr, share, 0);
     instr.flags = FR_INSTR_DROPOUT;
     check_precisions(instr, share, 0.3);

@@ -144,10 +144,12 @@ bool layout_is_refused(const layout_row *row, layout_target target)
     plan = layout_plan(row, LAYOUT_CPU);
     plan.is_flash = false;
     if (target == LAYOUT_GPU && reason == NULL && !row->is_flash)
-        CHECK(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
-                  FR_INPUT &&
-              strstr(err.text, "attention that keeps its probabilities") !=
-                  NULL);
+        check_that(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
+                           FR_INPUT &&
+                       strstr(err.text,
+                              "attention that keeps its probabilities") != NULL,
+                   __FILE__, __LINE__, "%s, not fused: %s", row->name,
+                   err.text);
     fr_model_release(&model);
     return status != FR_OK;
 }

@@ -318,6 +318,9 @@ static void test_all_operations(void)
                 instr.compressor = FR_COMPRESSOR_INT8;
                 instr.compress.n_payloads = 1;
             }
+            if (op == FR_OP_CONV_FWD || op == FR_OP_CONV_DGRAD ||
+                op == FR_OP_CONV_WGRAD)
+                instr.conv = (fr_conv_dims){64, 128, 8, 64, 3, 1, 1, 1};
             fr_op_class op_class = fr_op_class_of((fr_op)op);
             fr_cost cost;
             if (op_class != FR_OP_CLASS_COMPUTE)
