@@ -17,7 +17,7 @@ bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
 
 /* Groups of one rank have none; the world's serves the axis that is all of
  * it, and where experts are not spread their groups are the others'. */
-static bool has_communicator(const fr_plan *plan, fr_axis axis)
+static bool has_communicator(const fr_plan *plan, fr_axis axis, bool is_sharded)
 {
     const int64_t n = fr_plan_group_size(plan, axis);
     if (n < 2 || (axis != FR_AXIS_WORLD && n == fr_plan_world(plan)))
@@ -33,7 +33,7 @@ static bool has_communicator(const fr_plan *plan, fr_axis axis)
     case FR_AXIS_ETP:
         return n != plan->tp;
     case FR_AXIS_MODEL: /* sums the norm of gradients that nobody shards */
-        return plan->zero_stage == 0 && plan->tp > 1 && plan->pp > 1;
+        return !is_sharded && plan->tp > 1 && plan->pp > 1;
     case FR_AXIS_EMBED: /* of two stages only */
         return false;
     default:
@@ -41,14 +41,14 @@ static bool has_communicator(const fr_plan *plan, fr_axis axis)
     }
 }
 
-fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
-                                     const fr_device_type *device)
+static fr_gpu_memory overhead_of(const fr_plan *plan,
+                                 const fr_device_type *device, bool is_sharded)
 {
     const fr_gpu_generation_row *row =
         &fr_gpu_generations[fr_gpu_generation_of(device)];
     double nccl_bytes = 0;
     for (int axis = FR_AXIS_NONE; axis < FR_AXIS_N; axis++)
-        if (has_communicator(plan, (fr_axis)axis))
+        if (has_communicator(plan, (fr_axis)axis, is_sharded))
             nccl_bytes += fr_plan_group_size(plan, (fr_axis)axis) == 2
                               ? nccl_pair_bytes
                               : nccl_group_bytes;
@@ -57,6 +57,18 @@ fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
                                                            : context_bytes),
                            .nccl_bytes = (uint64_t)nccl_bytes,
                            .rel_err = spread_rel_err};
+}
+
+fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
+                                     const fr_device_type *device)
+{
+    return overhead_of(plan, device, plan->zero_stage > 0);
+}
+
+fr_gpu_memory fr_gpu_memory_least(const fr_plan *plan,
+                                  const fr_device_type *device)
+{
+    return overhead_of(plan, device, true);
 }
 
 fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,

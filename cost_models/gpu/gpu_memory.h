@@ -50,6 +50,9 @@ typedef struct fr_gpu_workspaces {
  */
 fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
                                      const fr_device_type *device);
+/* At least, whatever ZeRO shards; for bounds over such plans. */
+fr_gpu_memory fr_gpu_memory_least(const fr_plan *plan,
+                                  const fr_device_type *device);
 
 /*
  * Workspaces of a rank on `device`:

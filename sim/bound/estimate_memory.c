@@ -153,10 +153,10 @@ static uint64_t about(const est_plan *x, const est_stage *stage)
     return bytes + passes + stage->layers->scratch_bytes;
 }
 
-/* Beside what the program has. */
+/* Beside what the program has, at least: stages are kept for all of ZeRO. */
 uint64_t est_overhead(const est_plan *x, const fr_device_type *device)
 {
-    fr_gpu_memory memory = fr_gpu_memory_overhead(x->plan, device);
+    fr_gpu_memory memory = fr_gpu_memory_least(x->plan, device);
     fr_gpu_workspaces spaces =
         fr_gpu_workspaces_of(x->plan, x->e->model, device);
     uint64_t bytes = memory.context_bytes + memory.nccl_bytes;

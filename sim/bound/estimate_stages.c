@@ -13,7 +13,7 @@ static uint64_t headroom_of(const fr_estimator *e, const fr_plan *plan,
     if (device->kind != FR_DEVICE_GPU)
         return fr_cluster_rank_memory_bytes(e->cluster, place->node,
                                             place->n_beside);
-    fr_gpu_memory memory = fr_gpu_memory_overhead(plan, device);
+    fr_gpu_memory memory = fr_gpu_memory_least(plan, device);
     fr_gpu_workspaces spaces = fr_gpu_workspaces_of(plan, e->model, device);
     bytes = memory.context_bytes + memory.nccl_bytes;
     for (int i = 0; i < spaces.n; i++)

@@ -140,10 +140,12 @@ bool layout_is_refused(const layout_row *row, layout_target target)
     if (reason != NULL && status != FR_OK)
         check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
                    "%s is refused for another reason: %s", row->name, err.text);
-    /* Fused attention is the only difference between the two plans. */
+    /* Fused attention is the only difference between the two plans; a ring has
+     * no other. */
     plan = layout_plan(row, LAYOUT_CPU);
     plan.is_flash = false;
-    if (target == LAYOUT_GPU && reason == NULL && !row->is_flash)
+    const bool is_ring = plan.cp > 1 && plan.cp_kind == FR_CP_RING;
+    if (target == LAYOUT_GPU && reason == NULL && !row->is_flash && !is_ring)
         check_that(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
                            FR_INPUT &&
                        strstr(err.text,

@@ -2,11 +2,11 @@
  * Every layout trains the same model: 20 steps of loss within 1e-4 of the
  * single process, gradients of the first step within 1e-5 of the largest (in
  * 16 bits: layout_loss_tolerance(), layout_gradient_tolerance()), and
- * the same layout twice gives the same bits.
+ * every third layout run twice gives the same bits.
  *
  * The program starts itself under mpirun with four ranks; a layout of fewer
- * uses the first ones.  Takes about a minute of two cores; with a part of a
- * name in LAYOUT only those rows run.
+ * uses the first ones.  Takes some minutes of two cores; with a part of a name
+ * in LAYOUT only those rows run, each of them twice.
  */
 #include "plan/lower/step/lower.h"
 #include "runtime/comm/transport.h"
@@ -161,7 +161,7 @@ static int n_compared(const layout_row *l)
     return l->family == LAYOUT_CAPPED ? N_STEPS / 2 : N_LOSSES;
 }
 
-static void check_layout(const layout_row *l)
+static void check_layout(const layout_row *l, bool is_repeated)
 {
     double loss[N_LOSSES] = {0}, again[N_LOSSES] = {0};
     char path[CHECK_PATH_BYTES];
@@ -169,8 +169,9 @@ static void check_layout(const layout_row *l)
     fr_err err = {0};
 
     dump_path("layout", path);
-    bool is_ok = CHECK_OK(run_layout(l, loss, path, &err), &err) &&
-                 CHECK_OK(run_layout(l, again, NULL, &err), &err);
+    bool is_ok = CHECK_OK(run_layout(l, loss, path, &err), &err);
+    if (is_ok && is_repeated)
+        is_ok = CHECK_OK(run_layout(l, again, NULL, &err), &err);
     if (!is_ok) {
         /* The others wait in a collective; mpirun ends them. */
         printf("%s: failed\n", l->name);
@@ -189,8 +190,8 @@ static void check_layout(const layout_row *l)
     check_that(expected->loss[N_STEPS - 1] < 0.97 * expected->loss[0], __FILE__,
                __LINE__, "%s: the loss fell from %g to %g only", l->name,
                expected->loss[0], expected->loss[N_STEPS - 1]);
-    check_that(memcmp(loss, again, sizeof loss) == 0, __FILE__, __LINE__,
-               "%s: the second run has other bits", l->name);
+    check_that(!is_repeated || memcmp(loss, again, sizeof loss) == 0, __FILE__,
+               __LINE__, "%s: the second run has other bits", l->name);
     if (CHECK_OK(gradient_file_load(path, &gradients, &err), &err))
         compare_gradients(l, &gradients, &expected->gradients);
     gradient_file_release(&gradients);
@@ -204,7 +205,7 @@ static void test_layouts(void)
     for (int i = 0; i < layout_rows_n; i++)
         if ((part == NULL || strstr(layout_rows[i].name, part) != NULL) &&
             !layout_is_refused(&layout_rows[i], LAYOUT_CPU))
-            check_layout(&layout_rows[i]);
+            check_layout(&layout_rows[i], part != NULL || i % 3 == 0);
 }
 
 /* Different data must give different losses: the comparison can fail. */
