@@ -26,7 +26,7 @@ void fr_program_destroy(fr_program *program)
     free(program->rank_programs);
     free(program->segments);
     free(program->instrs);
-    free(program->model.layers);
+    fr_model_release(&program->model);
     free(program);
 }
 
