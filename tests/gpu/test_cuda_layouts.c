@@ -10,7 +10,7 @@
 
 /* Emulated kernels take their time: two steps of some layouts. */
 #ifdef FR_EMULATED
-enum { N_STEPS = 2, EVERY = 9 };
+enum { N_STEPS = 2, EVERY = 12 };
 #else
 enum { N_STEPS = 8, EVERY = 1 };
 #endif
