@@ -104,7 +104,8 @@ NCCL_TUNER := -Wl,--export-dynamic-symbol=ncclTunerPlugin_v*
 CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 # Ampere is the oldest whose tensor cores know 16-bit floats of this kind;
 # what is newer than Hopper compiles Hopper's code when it starts.
-NVCC_FLAGS ?= -O3 -std=c++17 -gencode arch=compute_80,code=sm_80 \
+NVCC_FLAGS ?= -O3 -std=c++17 $(if $(SHARED),-Xcompiler -fPIC) \
+    -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=sm_90 \
     -gencode arch=compute_90,code=compute_90 \
     -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)-Werror)
@@ -140,6 +141,10 @@ OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
     $(BUILD)/spec/cluster/cluster_xsd.o \
     $(BUILD)/interop/export/script/script_templates.o
 LIB := $(BUILD)/libforerun.a
+# One copy of the library for all tests where speed is not what is looked at:
+# a program with the whole of it under sanitizers is 70 MB, and there are 170.
+SHARED ?= $(SAN)
+TEST_LIB := $(if $(SHARED),$(BUILD)/libforerun.so,$(LIB))
 
 TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
@@ -164,7 +169,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
     -ffp-contract=off $(SANFLAGS) \
     $(call as_system,$(call flags_of,--cflags,$(PKGS))) $(OPENMP_FLAGS) \
     $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(SQLITE_CFLAGS) $(YAML_CFLAGS) \
-    $(CUDA_CFLAGS) $(CFLAGS)
+    $(CUDA_CFLAGS) $(if $(SHARED),-fPIC) $(CFLAGS)
 # Expanded once, not for every file.
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
@@ -174,7 +179,8 @@ LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
     $(OPENMP_FLAGS) -lm -lpthread $(NCCL_TUNER)
 # Archives behind all that uses them.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-    $(filter %.a,$^) $(LIBS)
+    $(filter %.a,$^) $(if $(filter %.so,$^),-L$(BUILD) -lforerun \
+    -Wl$(comma)-rpath$(comma)$(abspath $(BUILD))) $(LIBS)
 
 # ---- building ---------------------------------------------------------------
 .PHONY: all lib unit clean features format
@@ -233,6 +239,8 @@ $(BUILD)/forerun: $(BUILD)/cli/main.o $(LIB)
 
 $(LIB): $(OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
+$(BUILD)/libforerun.so: $(OBJ)
+	$(Q)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -278,11 +286,14 @@ $(BUILD)/runtime/kernels_cpu/images/conv_dnnl.o: CFLAGS_ALL += $(DNNL_CFLAGS)
 $(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \
     CFLAGS_ALL += $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math
 
-# Allocation fails on purpose in this one.
-$(BUILD)/tests/unit/core/test_no_memory: LDFLAGS += $(foreach f,malloc calloc \
+# Allocation fails on purpose in this one, so all of it is in one program.
+NO_MEMORY := $(BUILD)/tests/unit/core/test_no_memory
+$(NO_MEMORY): LDFLAGS += $(foreach f,malloc calloc \
     realloc strdup cJSON_ParseWithLength,-Wl$(comma)--wrap=$(f))
 
-$(TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
+$(NO_MEMORY): %: %.o $(TEST_AIDS) $(LIB)
+	$(LINK)
+$(filter-out $(NO_MEMORY),$(TEST_BIN)): %: %.o $(TEST_AIDS) $(TEST_LIB)
 	$(LINK)
 
 # The emulation's own cuda_runtime.h comes before the toolkit's.
@@ -298,10 +309,10 @@ $(EMULATED)/%.cc.o: %.cc $(BUILD)/flags
 $(EMULATED)/%.cu.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ -x c++ $<
-$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(LIB)
+$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(TEST_LIB)
 	$(LINK) -lstdc++
 
-$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
+$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(TEST_LIB)
 	$(LINK)
 $(GPU_REPORT): %: %.o $(LIB)
 	$(LINK)
@@ -318,7 +329,7 @@ $(BUILD)/tests/unit/cost_models/test_gpu_fit $(BUILD)/tests/fuzz/fuzz_kernels: \
 
 # In `make check` a fuzz target is a program that replays its corpus; in
 # `make fuzz` libFuzzer brings the main.
-$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/corpus.o) $(LIB)
+$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/corpus.o) $(TEST_LIB)
 	$(LINK)
 
 clean:
@@ -365,7 +376,7 @@ check-valgrind: test-programs
 
 check-clang:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang CC=clang \
-	    WERROR=1 test-programs
+	    SHARED=1 WERROR=1 test-programs
 	@echo "clang: no warnings"
 
 tidy:
