@@ -10,6 +10,7 @@
 #include "core/base/fileio.h"
 #include "core/document/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,17 @@ static const char space_options[] = "--global-batch 8 --seq 64 "
                                     "--micro-batch 2 --recompute none "
                                     "--bucket 25MB --rank-order tp-dp-pp";
 
+static const char mini[] = "gpt2-mini";
+
 enum { n_again = 3 }; /* the measured best, once more in fresh rounds */
 
 typedef struct regret_case {
-    const char *link;
+    const char *name, *link, *model;
+    const char *pinned; /* that the tuner has no choice of */
+    /* So little memory that of the plans only those fit that shard the
+     * parameters (ZeRO 3). */
+    bool is_tight;
+    double headroom; /* of all memory, that stays free then */
     fr_contender *plans;
     size_t n_plans;
     fr_contender finals[n_again + 1]; /* [0] is the tuner's pick */
@@ -74,7 +82,9 @@ static fr_status plan_options(const fr_json_value *plan, fr_buffer *out,
                                           {"schedule", "schedule"},
                                           {"threads", "threads"},
                                           {"compressor", "compress"},
-                                          {"zero_group", "zero-group"}};
+                                          {"zero_group", "zero-group"},
+                                          {"ep", "ep"},
+                                          {"cp", "cp"}};
     fr_buffer_puts(out, space_options);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         FR_TRY(add_option(plan, keys[i][0], keys[i][1], out, err));
@@ -94,7 +104,7 @@ static fr_status plan_options(const fr_json_value *plan, fr_buffer *out,
 }
 
 /* Contender i of a tuning's answer: 0 the best, then the alternatives. */
-static fr_status add_contender(const fr_json_value *entry, const char *link,
+static fr_status add_contender(const fr_json_value *entry, const regret_case *c,
                                fr_contender *out, fr_err *err)
 {
     const char *name;
@@ -103,8 +113,8 @@ static fr_status add_contender(const fr_json_value *entry, const char *link,
     FR_TRY(fr_json_get_string(entry, "name", &name, err));
     FR_TRY(fr_json_get_object(entry, "plan", &plan, err));
     snprintf(out->name, sizeof out->name, "%s", name);
-    snprintf(out->link, sizeof out->link, "%s", link);
-    snprintf(out->model, sizeof out->model, "gpt2-mini");
+    snprintf(out->link, sizeof out->link, "%s", c->link);
+    snprintf(out->model, sizeof out->model, "%s", c->model);
     fr_buffer options;
     fr_buffer_init(&options);
     fr_status status = plan_options(plan, &options, err);
@@ -127,28 +137,78 @@ static fr_status read_tuning(const fr_json_value *root, regret_case *out,
     out->plans = calloc(out->n_plans, sizeof *out->plans);
     if (out->plans == NULL)
         return fr_fail_no_memory(err);
-    FR_TRY(add_contender(best, out->link, &out->plans[0], err));
+    FR_TRY(add_contender(best, out, &out->plans[0], err));
     for (size_t i = 1; i < out->n_plans; i++)
-        FR_TRY(add_contender(fr_json_at(others, i - 1), out->link,
-                             &out->plans[i], err));
+        FR_TRY(
+            add_contender(fr_json_at(others, i - 1), out, &out->plans[i], err));
+    return FR_OK;
+}
+
+static fr_status tune(const fr_rounds *rounds, const regret_case *c,
+                      fr_json **out, fr_err *err)
+{
+    bool is_shm = strcmp(c->link, "shm") == 0;
+    char command[2048];
+    snprintf(command, sizeof command,
+             "'%s' tune '%s' '%s' %s %s%s --min-headroom %.9f --profile '%s' "
+             "--top 1000 --json",
+             rounds->forerun, c->model,
+             is_shm ? rounds->cluster_shm : rounds->cluster_net, space_options,
+             c->pinned, is_shm ? "" : " --allow lossy", c->headroom,
+             is_shm ? rounds->profile_shm : rounds->profile_net);
+    return fr_command_json(command, out, err);
+}
+
+/* The least memory of plans with ZeRO 3 (1) and of others (0), so far. */
+static fr_status note_memory(const fr_json_value *entry, double least[2],
+                             double *capacity, fr_err *err)
+{
+    const fr_json_value *plan, *prediction, *memory;
+    double peak;
+    int64_t zero;
+    FR_TRY(fr_json_get_object(entry, "plan", &plan, err));
+    FR_TRY(fr_json_get_i64(plan, "zero", &zero, err));
+    FR_TRY(fr_json_get_object(entry, "prediction", &prediction, err));
+    FR_TRY(fr_json_get_object(prediction, "memory", &memory, err));
+    FR_TRY(fr_json_get_double(memory, "peak_bytes", &peak, err));
+    FR_TRY(fr_json_get_double(memory, "capacity_bytes", capacity, err));
+    if (peak < least[zero == 3])
+        least[zero == 3] = peak;
+    return FR_OK;
+}
+
+/* A limit in the middle between the least that ZeRO 3 takes and that of all
+ * others. */
+static fr_status find_limit(const fr_json_value *root, regret_case *c,
+                            fr_err *err)
+{
+    const fr_json_value *best, *others;
+    double least[2] = {HUGE_VAL, HUGE_VAL}, capacity;
+    FR_TRY(fr_json_get_object(root, "best", &best, err));
+    FR_TRY(fr_json_get_array(root, "alternatives", &others, err));
+    FR_TRY(note_memory(best, least, &capacity, err));
+    for (size_t i = 0; i < fr_json_n(others); i++)
+        FR_TRY(note_memory(fr_json_at(others, i), least, &capacity, err));
+    if (!(least[1] < least[0]) || isinf(least[0]))
+        return fr_fail(err, FR_FAILURE,
+                       "%s: ZeRO 3 takes %.0f bytes, other plans %.0f", c->name,
+                       least[1], least[0]);
+    c->headroom = 1 - (least[0] + least[1]) / 2 / capacity;
     return FR_OK;
 }
 
 static fr_status tune_all(const fr_rounds *rounds, regret_case *out,
                           fr_err *err)
 {
-    bool is_shm = strcmp(out->link, "shm") == 0;
-    char command[2048];
-    snprintf(command, sizeof command,
-             "'%s' tune gpt2-mini '%s' %s%s --profile '%s' --top 1000 --json",
-             rounds->forerun,
-             is_shm ? rounds->cluster_shm : rounds->cluster_net, space_options,
-             is_shm ? "" : " --allow lossy",
-             is_shm ? rounds->profile_shm : rounds->profile_net);
-    fr_json *json = NULL;
-    FR_TRY(fr_command_json(command, &json, err));
-    fr_status status = read_tuning(fr_json_root(json), out, err);
-    fr_json_destroy(json);
+    fr_status status = FR_OK;
+    for (int pass = out->is_tight ? 0 : 1; status == FR_OK && pass < 2;
+         pass++) {
+        fr_json *json = NULL;
+        FR_TRY(tune(rounds, out, &json, err));
+        status = pass == 0 ? find_limit(fr_json_root(json), out, err)
+                           : read_tuning(fr_json_root(json), out, err);
+        fr_json_destroy(json);
+    }
     return status;
 }
 
@@ -201,7 +261,7 @@ static fr_status measure_case(fr_rounds *rounds, regret_case *c, fr_err *err)
 
 static void print_case(const regret_case *c)
 {
-    printf("\n%s: %zu plans, all run; the fastest:\n", c->link, c->n_plans);
+    printf("\n%s: %zu plans, all run; the fastest:\n", c->name, c->n_plans);
     printf("  %-44s %11s %11s\n", "plan", "predicted", "measured");
     for (size_t i = 0; i < c->n_plans && i < 8; i++)
         printf("  %-44s %8.2f ms %8.2f ms\n", c->plans[i].name,
@@ -238,7 +298,10 @@ static fr_status write_json(const char *path, const regret_case *cases,
     fr_json_begin_array(&w);
     for (size_t i = 0; i < n; i++) {
         fr_json_begin_object(&w);
+        fr_json_put_string(&w, "name", cases[i].name);
         fr_json_put_string(&w, "link", cases[i].link);
+        fr_json_put_string(&w, "model", cases[i].model);
+        fr_json_put_double(&w, "headroom", cases[i].headroom);
         fr_json_put_u64(&w, "plans", cases[i].n_plans);
         put_plan(&w, "picked", &cases[i].finals[0]);
         put_plan(&w, "best", &cases[i].finals[cases[i].i_best]);
@@ -264,9 +327,21 @@ int main(int argc, char **argv)
                         .cluster_net = "two-hosts-1gbit",
                         .profile_shm = argv[3],
                         .n_rounds = 5};
-    regret_case cases[2] = {{.link = "shm"}, {.link = "1gbit"}};
-    size_t n_cases = argc == 7 ? 2 : 1;
-    if (n_cases == 2) {
+    regret_case cases[] = {
+        {.name = "shm", .link = "shm", .model = mini, .pinned = ""},
+        {.name = "moe",
+         .link = "shm",
+         .model = "bench/models/mixtral-mini.json",
+         .pinned = ""},
+        {.name = "memory",
+         .link = "shm",
+         .model = mini,
+         .pinned = "--dp 2 --tp 1 --pp 1",
+         .is_tight = true},
+        {.name = "1gbit", .link = "1gbit", .model = mini, .pinned = ""}};
+    const size_t n_all = sizeof cases / sizeof cases[0];
+    size_t n_cases = argc == 7 ? n_all : n_all - 1;
+    if (n_cases == n_all) {
         rounds.profile_net = argv[4];
         rounds.hosts = argv[5];
     } else {

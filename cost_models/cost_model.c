@@ -8,6 +8,7 @@
 #include "cost_models/gpu/gpu_comm.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/link/comm_fit.h"
+#include "cost_models/link/parameter_server.h"
 #include "cost_models/stack/stack.h"
 
 #include <math.h>
@@ -470,15 +471,9 @@ static double memory_bytes(const fr_instr *instr, int64_t n_group)
     }
 }
 
-/* A member each, or so many as the plan has. */
-static int64_t n_servers_of(const fr_instr *instr, const fr_comm_scope *scope)
-{
-    int64_t n = instr->comm.n_servers;
-    return n > 0 && n < scope->n_group ? n : scope->n_group;
-}
-
 static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
-                          const fr_comm_scope *scope, fr_cost *out)
+                          const fr_comm_scope *scope, const fr_servers *servers,
+                          fr_cost *out)
 {
     bool is_net = scope->n_nodes > 1;
     fr_link_cost link = fr_cluster_link_cost(model->cluster, is_net);
@@ -495,10 +490,10 @@ static void ask_datasheet(const fr_cost_model *model, const fr_instr *instr,
         seconds = link.latency_s + (double)n_bytes * link.s_per_byte;
     else if (instr->op == FR_OP_BARRIER)
         seconds = link.latency_s * ceil(log2((double)scope->n_group));
-    else if (algorithm->is_by_servers)
-        seconds = fr_server_idle_s(scope->n_group, n_servers_of(instr, scope),
-                                   (double)n_bytes, &link);
-    else
+    else if (servers->n_servers > 0) {
+        const fr_link_cost inside = fr_cluster_link_cost(model->cluster, false);
+        seconds = fr_servers_idle_s(servers, (double)n_bytes, &inside, &link);
+    } else
         seconds = algorithm->idle_s((fr_op)instr->op, scope->n_group,
                                     n_bytes / element, element, &link);
     out->latency_s = fmin(link.latency_s, seconds);
@@ -520,10 +515,11 @@ static bool is_cold(const fr_cost_model *model, const fr_instr *instr)
 }
 
 static bool ask_measured(const fr_cost_model *model, const fr_instr *instr,
-                         const fr_comm_scope *scope, bool is_async,
-                         fr_cost *out)
+                         const fr_comm_scope *scope, const fr_servers *servers,
+                         bool is_async, fr_cost *out)
 {
-    fr_comm_query query = {.op = (fr_op)instr->op,
+    fr_comm_query query = {.servers = *servers,
+                           .op = (fr_op)instr->op,
                            .algorithm = (fr_collective_kind)instr->algorithm,
                            .is_net = scope->n_nodes > 1,
                            .is_async = is_async,
@@ -567,8 +563,10 @@ fr_status fr_cost_communicate(const fr_cost_model *model, const fr_instr *instr,
         *out = cost;
         return FR_OK;
     }
-    if (!ask_measured(model, instr, scope, is_async, &cost))
-        ask_datasheet(model, instr, scope, &cost);
+    fr_servers servers;
+    FR_TRY(fr_servers_of(instr, scope->n_group, scope->n_nodes, &servers, err));
+    if (!ask_measured(model, instr, scope, &servers, is_async, &cost))
+        ask_datasheet(model, instr, scope, &servers, &cost);
     if (scope->n_nodes > 1)
         cost.link_bytes = link_bytes(instr, scope->n_group);
     if (cost.work_s > 0.0)

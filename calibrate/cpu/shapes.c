@@ -458,8 +458,7 @@ uint64_t fr_shape_bytes(const fr_shape *shape)
     return sum;
 }
 
-/* ---- routes ---------------------------------------------------------------
- */
+/* ---- routes ------------------------------------------------------------- */
 
 /* Weight and expert of each copy, one expert after the other. */
 static void fill_chosen(int64_t n_experts, int32_t *chosen, uint64_t n_bytes)

@@ -125,9 +125,9 @@ static fr_status add_case(filling *f, const fr_calibrate_case *one, fr_err *err)
     return FR_OK;
 }
 
-/* ---- grids ----------------------------------------------------------------
- * A known shape with other dimensions: the first of its op and dtype. */
+/* ---- grids -------------------------------------------------------------- */
 
+/* A known shape with other dimensions: the first of its op and dtype. */
 static const fr_shape *find_like(const fr_shapes *shapes, fr_op op,
                                  fr_dtype dtype)
 {

@@ -181,8 +181,7 @@ static fr_status put_part(const part *at, fr_json_writer *json, fr_buffer *text,
     return FR_OK;
 }
 
-/* ---- templates ------------------------------------------------------------
- */
+/* ---- templates ---------------------------------------------------------- */
 
 static fr_status fail_template(const char *name, const name_list *known,
                                fr_err *err)

@@ -80,8 +80,7 @@ static uint64_t all_bytes(const fr_manifest *manifest)
     return n;
 }
 
-/* ---- inspect ---------------------------------------------------------------
- */
+/* ---- inspect ------------------------------------------------------------ */
 
 static void put_manifest(const fr_shard_reader *reader, const place *at,
                          fr_json_writer *json)
@@ -183,8 +182,7 @@ static fr_status inspect(const fr_cli *cli, fr_err *err)
     return status;
 }
 
-/* ---- verify ----------------------------------------------------------------
- */
+/* ---- verify ------------------------------------------------------------- */
 
 /* The status of one checkpoint, with the reason. */
 static fr_status verify_step(const char *dir, int64_t step, uint64_t *n_bytes,
@@ -276,8 +274,7 @@ static fr_status verify(const fr_cli *cli, fr_err *err)
     return status;
 }
 
-/* ---- convert ---------------------------------------------------------------
- */
+/* ---- convert ------------------------------------------------------------ */
 
 /* The plan is the file's, model and job are the checkpoint's. */
 static fr_status lower_for(const fr_manifest *manifest, const char *path,

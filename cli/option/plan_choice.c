@@ -172,35 +172,22 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     return FR_OK;
 }
 
-/* Layers away from nodes that the cluster knows to be slow. */
-static fr_status move_from_slow(const fr_inputs *inputs, const fr_model *model,
-                                const fr_job *job, fr_plan *plan, fr_err *err)
+/* fr_move_layers() or fr_move_samples(). */
+typedef fr_status (*mover)(const fr_inputs *inputs, const fr_plan_file *file,
+                           const fr_slow_ranks *slow, fr_moved *out,
+                           fr_err *err);
+
+/* Moves work away from ranks that the cluster knows to be slow, where the
+ * prediction of it is faster. */
+static fr_status move_work(mover move, const fr_inputs *inputs,
+                           const fr_model *model, const fr_job *job,
+                           fr_plan *plan, fr_err *err)
 {
     const fr_plan_file file = {.model = *model, .job = *job, .plan = *plan};
     const fr_slow_ranks beside = {0};
     fr_moved moved;
     fr_err why;
-    const fr_status status =
-        fr_move_layers(inputs, &file, &beside, &moved, &why);
-
-    if (status == FR_OK)
-        *plan = moved.plan;
-    else if (status != FR_INFEASIBLE)
-        return fr_fail(err, status, "%s", why.text);
-    return FR_OK;
-}
-
-/* Micro-batches for each replica as it is fast, where that is predicted to be
- * faster than as many for all. */
-static fr_status deal_shares(const fr_inputs *inputs, const fr_model *model,
-                             const fr_job *job, fr_plan *plan, fr_err *err)
-{
-    const fr_plan_file file = {.model = *model, .job = *job, .plan = *plan};
-    const fr_slow_ranks beside = {0};
-    fr_moved moved;
-    fr_err why;
-    const fr_status status =
-        fr_move_samples(inputs, &file, &beside, &moved, &why);
+    const fr_status status = move(inputs, &file, &beside, &moved, &why);
 
     if (status == FR_OK)
         *plan = moved.plan;
@@ -216,7 +203,7 @@ static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
     if (!fr_cli_is_split_auto(cli))
         return FR_OK;
     if (inputs->cluster.n_slow > 0 && plan->pp > 1)
-        return move_from_slow(inputs, model, job, plan, err);
+        return move_work(fr_move_layers, inputs, model, job, plan, err);
     return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
                            err);
 }
@@ -227,7 +214,7 @@ fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
 {
     FR_TRY(balance_layers(cli, inputs, model, job, plan, err));
     return fr_cli_are_shares_auto(cli)
-               ? deal_shares(inputs, model, job, plan, err)
+               ? move_work(fr_move_samples, inputs, model, job, plan, err)
                : FR_OK;
 }
 

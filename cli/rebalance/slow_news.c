@@ -17,8 +17,7 @@ static const char *path_of(const fr_cli *cli, char path[PATH_BYTES])
     return path;
 }
 
-/* ---- rank 0 ---------------------------------------------------------------
- */
+/* ---- rank 0 ------------------------------------------------------------- */
 
 static fr_status write_news(const fr_slow_reporter *reporter,
                             const fr_step_record *record, fr_err *err)
@@ -62,8 +61,7 @@ void fr_slow_reporter_step(fr_slow_reporter *reporter,
         return;
 }
 
-/* ---- the supervisor -------------------------------------------------------
- */
+/* ---- the supervisor ----------------------------------------------------- */
 
 static fr_status read_straggler(const fr_json_value *object, fr_straggler *out,
                                 fr_err *err)

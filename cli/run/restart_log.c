@@ -139,8 +139,7 @@ void fr_restart_log_resumed(fr_restart_log *log)
         return;
 }
 
-/* ---- the answer ------------------------------------------------------------
- */
+/* ---- the answer --------------------------------------------------------- */
 
 static bool load(const fr_cli *cli, fr_restart_log *log)
 {

@@ -75,7 +75,7 @@ typedef struct fr_field {
     .kind = FR_FIELD_KIND(((type *)0)->member),                                \
     .offset = offsetof(type, member), .n_bytes = sizeof(((type *)0)->member)
 
-enum { FR_FIELDS_MAX = 64 }; /* rows of one table */
+enum { FR_FIELDS_MAX = 96 }; /* rows of one table */
 
 /* Writes the members into an object that has begun, in the order of the rows.
  */

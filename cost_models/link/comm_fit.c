@@ -175,6 +175,13 @@ out_fits:
     return status;
 }
 
+/* Members push to servers and pull from them as all do with DIRECT. */
+static fr_collective_kind measured_as(const fr_comm_query *query)
+{
+    return query->servers.n_servers > 0 ? FR_COLLECTIVE_DIRECT
+                                        : query->algorithm;
+}
+
 /*
  * The curve that answers best: op and scope must agree; the algorithm, sync
  * or async, and the nearest group size in this order.
@@ -192,7 +199,7 @@ static const comm_curve *find_curve(const fr_comm_fits *fits,
             (curve->n_nodes > 0 && curve->n_nodes != query->n_nodes))
             continue;
         if (op != FR_OP_SEND && op != FR_OP_BARRIER &&
-            curve->algorithm != (int)query->algorithm)
+            curve->algorithm != (int)measured_as(query))
             away += 1 << 20;
         /* Messages are the communication thread's either way. */
         if (curve->is_async != query->is_async)
@@ -254,6 +261,12 @@ static double group_factor(const fr_comm_fits *fits, const comm_curve *curve,
     }
     there = measured->idle_s(query->op, curve->n_group, n, element, &link);
     here = wanted->idle_s(query->op, query->n_group, n, element, &link);
+    if (query->servers.n_servers > 0) {
+        fr_link_cost inside = link;
+        (void)fr_comm_fits_link(fits, false, &inside);
+        here = fr_servers_idle_s(&query->servers, (double)(n * element),
+                                 &inside, &link);
+    }
     return there > 0.0 && here > 0.0 ? here / there : 1.0;
 }
 
@@ -283,10 +296,11 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     memset(out, 0, sizeof *out);
     nearest = nearest_point(curve, bytes);
     factor = group_factor(fits, curve, query);
-    out->is_measured =
-        (distance & ~(3 << 16)) == 0 && curve->bytes[nearest] == bytes;
+    out->is_measured = (distance & ~(3 << 16)) == 0 &&
+                       curve->bytes[nearest] == bytes && factor == 1.0;
     out->is_inside = (distance & ((1 << 16) - 1)) == 0 &&
-                     distance < (1 << 18) && bytes >= curve->bytes[0] &&
+                     distance < (1 << 18) && factor == 1.0 &&
+                     bytes >= curve->bytes[0] &&
                      bytes <= curve->bytes[curve->n - 1] * 1.25;
     out->seconds = out->is_measured ? curve->seconds[nearest]
                                     : fr_curve_at(curve->curve, bytes);

@@ -32,6 +32,7 @@ typedef struct fr_comm_query {
     int64_t n_nodes; /* 0: as few as there are members on the network */
     uint64_t n_bytes;
     uint64_t element_bytes;
+    fr_servers servers; /* counted; all zero where none carry it out */
 } fr_comm_query;
 
 typedef struct fr_comm_answer {

@@ -4,7 +4,6 @@
 #include "cost_models/link/parameter_server.h"
 
 #include "cost_models/compute/host_time.h"
-#include "plan/collective/collective.h"
 
 #include <math.h>
 
@@ -24,6 +23,24 @@ fr_server_ask fr_server_ask_of(const fr_instr *instr)
     return (fr_server_ask){.place = (fr_server_place)instr->comm.server_place,
                            .n_servers = instr->comm.n_servers,
                            .n_bytes = (double)fr_instr_payload_bytes(instr)};
+}
+
+fr_status fr_servers_of(const fr_instr *instr, int64_t n_group, int64_t n_nodes,
+                        fr_servers *out, fr_err *err)
+{
+    fr_servers servers = {.place = (fr_server_place)instr->comm.server_place,
+                          .n_servers = instr->comm.n_servers,
+                          .n_group = n_group,
+                          .n_nodes = n_nodes};
+
+    if (instr->op != FR_OP_ALL_REDUCE ||
+        !fr_collective_is_by_servers((fr_collective_kind)instr->algorithm)) {
+        *out = (fr_servers){0};
+        return FR_OK;
+    }
+    FR_TRY(fr_servers_count(&servers, &servers.n_servers, err));
+    *out = servers;
+    return FR_OK;
 }
 
 /* Of one member of k to the host when all copy at once.  Ranks fill the
@@ -90,18 +107,12 @@ fr_status fr_server_time_of(const fr_node_type *node,
                             fr_err *err)
 {
     bool is_host = ask->place != FR_SERVER_DEVICE;
-    int64_t most = is_host ? links->n_nodes : links->n;
+    const fr_servers servers = {ask->place, ask->n_servers, links->n,
+                                links->n_nodes};
     fr_server_ask given = *ask;
     fr_nccl_time time = {.algorithm = "parameter server", .protocol = "copies"};
 
-    if (given.n_servers == 0)
-        given.n_servers = most;
-    if (given.n_servers > most)
-        return fr_fail(err, FR_INPUT,
-                       "%lld parameter servers, but only %lld %s; give fewer, "
-                       "or 0 for one on each",
-                       (long long)given.n_servers, (long long)most,
-                       is_host ? "nodes" : "members");
+    FR_TRY(fr_servers_count(&servers, &given.n_servers, err));
     if (is_host && node->host_link_Bps <= 0.0)
         return fr_fail(err, FR_INFEASIBLE,
                        "%s: how fast its devices reach the host is not known; "

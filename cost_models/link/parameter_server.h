@@ -21,12 +21,16 @@
  * On the DEVICES: M of the n members serve, fr_server_idle_s() over the node's
  * fabric, or where they are on several nodes its NICs, which the members of a
  * node share.
+ *
+ * On CPUs nothing is copied to the host first, and ranks serve: what they move
+ * is fr_servers_idle_s() (collective.h), over measured links where there are.
  */
 #ifndef FR_COST_MODELS_LINK_PARAMETER_SERVER_H
 #define FR_COST_MODELS_LINK_PARAMETER_SERVER_H
 
 #include "cost_models/link/fabric_links.h"
 #include "cost_models/link/nccl_model.h"
+#include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 
 typedef struct fr_server_ask {
@@ -38,6 +42,12 @@ typedef struct fr_server_ask {
 /* Is it an all-reduce that the plan gave to parameter servers? */
 bool fr_is_by_server(const fr_instr *instr);
 fr_server_ask fr_server_ask_of(const fr_instr *instr);
+
+/* Sets what serves the group of a collective on CPUs, counted; all zero where
+ * no servers carry it out. */
+FR_CHECKED fr_status fr_servers_of(const fr_instr *instr, int64_t n_group,
+                                   int64_t n_nodes, fr_servers *out,
+                                   fr_err *err);
 
 /*
  * Of a group of 2 and more on nodes of this type whose links are otherwise

@@ -116,16 +116,39 @@ double fr_hierarchical_idle_s(fr_op op, int64_t n_nodes, int64_t n_local,
                               const fr_link_cost *between);
 
 /*
- * Parameter servers: the payload divided over n_servers <= n_group of them,
- * beside the first members (the table's entry has one).  Seconds: push and
- * pull with the busier of a server's and a member's link, 2 (alpha + beta
- * max((g-1) n / s, n)), and the sums.
+ * Parameter servers of a group (fr_server_place), the payload divided over
+ * them.  On the host a node's server is its first member, and the first nodes
+ * serve; else the first members do.
  */
-FR_CHECKED fr_status fr_server_emit(int64_t n_group, int64_t n_servers,
-                                    uint64_t n, fr_transfer_list *list,
-                                    fr_err *err);
+typedef struct fr_servers {
+    fr_server_place place;
+    int64_t n_servers; /* 0: all nodes (DEVICE: members) */
+    int64_t n_group, n_nodes;
+} fr_servers;
+
+/* How many serve; FR_INPUT: there are no nodes (members) for so many. */
+FR_CHECKED fr_status fr_servers_count(const fr_servers *servers, int64_t *out,
+                                      fr_err *err);
+/*
+ * Appends to an empty list.  What is pushed to a server stands in the order in
+ * which it is added by messages: of the members after it, round to the one
+ * before it.  node_of_member[n_group]: n_nodes different numbers; NULL: one
+ * node.
+ */
+FR_CHECKED fr_status fr_servers_emit(const fr_servers *servers,
+                                     const int32_t *node_of_member, uint64_t n,
+                                     fr_transfer_list *list, fr_err *err);
+/*
+ * Seconds of n_servers over one link: push and pull with the busier of a
+ * server's and a member's, 2 (alpha + beta max((g-1) n / s, n)), and the sums;
+ * and of all that the group does, with one link inside the nodes and another
+ * one between them, for a number of servers that fr_servers_count() gave.
+ */
 double fr_server_idle_s(int64_t n_group, int64_t n_servers, double n_bytes,
                         const fr_link_cost *link);
+double fr_servers_idle_s(const fr_servers *servers, double n_bytes,
+                         const fr_link_cost *inside,
+                         const fr_link_cost *between);
 
 /*
  * The algorithm of one collective: `wanted` where it does `op` for n_group

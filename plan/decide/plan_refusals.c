@@ -53,8 +53,7 @@ REFUSAL(is_other_encoder)
            model->n_labels == 0;
 }
 
-/* Halves of a sequence that are swapped lie on one rank, and so does its first
- * token. */
+/* On GPUs the rows of a rank begin with its sequences' first. */
 REFUSAL(is_pooled_in_parts)
 {
     UNUSED_BUT(job);
@@ -102,12 +101,13 @@ REFUSAL(predicts_later_gathered)
     return model->n_mtp_layers > 0 && plan->zero_stage == 3;
 }
 
-/* Heads that go to other ranks lie in rows of q, k and v. */
-REFUSAL(is_latent_swapped)
+enum { GPU_HEAD_COLUMNS = 256 }; /* the most of runtime/kernels_cuda/ */
+
+REFUSAL(has_wide_heads)
 {
-    UNUSED_BUT(job);
-    return model->kv_lora_rank > 0 && plan->cp > 1 &&
-           plan->cp_kind == FR_CP_ALL_TO_ALL;
+    UNUSED_BUT(model);
+    return model->head_dim > GPU_HEAD_COLUMNS ||
+           model->v_head_dim > GPU_HEAD_COLUMNS;
 }
 
 REFUSAL(has_other_rope_scaling)
@@ -116,19 +116,12 @@ REFUSAL(has_other_rope_scaling)
     return model->has_rope_scaling && !(model->rope_factor > 0.0);
 }
 
-REFUSAL(drops_unfused)
+REFUSAL(has_later_rope_scaling)
 {
-    return job->dropout > 0 && !plan->is_flash &&
-           model->kind != FR_MODEL_LAYERS;
-}
-
-/* ---- ranks --------------------------------------------------------------- */
-
-REFUSAL(overlaps_keys_apart)
-{
-    UNUSED_BUT(plan);
-    return plan->is_tp_overlap && plan->cp > 1 &&
-           plan->cp_kind == FR_CP_ALL_GATHER;
+    UNUSED_BUT(model);
+    return model->score_factor > 0.0 ||
+           (model->has_rope_scaling && (model->rope_kind != FR_ROPE_LLAMA3 ||
+                                        model->rope_attention_factor > 0.0));
 }
 
 /* ---- precision and memory ------------------------------------------------ */
@@ -180,6 +173,16 @@ REFUSAL(is_not_executed)
     return entry != NULL && entry->not_executable != NULL;
 }
 
+/* A server is a rank; on the host, of a node, of which there are as many at
+ * most. */
+REFUSAL(has_servers_apart)
+{
+    UNUSED_BUT(plan);
+    const int64_t n_ranks = (int64_t)plan->dp * plan->cp;
+    return fr_collective_is_by_servers(plan->collective) && n_ranks > 1 &&
+           plan->n_servers > n_ranks;
+}
+
 /* Between GPUs the collectives are NCCL's. */
 REFUSAL(lacks_nccl)
 {
@@ -218,8 +221,8 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels",
      BOTH, 0, is_other_encoder},
-    {"context parallelism of an encoder with a pooler or labels", "choose cp 1",
-     BOTH, BIT(CP), is_pooled_in_parts},
+    {"context parallelism of an encoder with a pooler or labels, on GPUs",
+     "choose cp 1", GPU, BIT(CP), is_pooled_in_parts},
     {"experts with a capacity, on GPUs", "choose expert-capacity 0", GPU,
      BIT(EXPERT_CAPACITY), drops_copies},
     {"experts without gates or with biases", "choose gated experts", BOTH, 0,
@@ -228,23 +231,18 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"layers that predict later tokens, on GPUs", "choose a model without them",
      GPU, 0, predicts_later},
     {"more than one layer that predicts later tokens, or learned positions "
-     "with "
-     "one",
+     "with one",
      "choose n_mtp_layers 1 with rotary positions", CPU, 0, predicts_otherwise},
     {"ZeRO 3 with a layer that predicts later tokens", "choose zero 2", CPU,
      BIT(ZERO), predicts_later_gathered},
-    {"multi-head latent attention with all-to-all context parallelism",
-     "choose --cp-kind all-gather", BOTH, BIT(CP) | BIT(CP_KIND),
-     is_latent_swapped},
-    {"rotary frequencies rescaled otherwise than linearly or as in llama3",
+    {"rotary frequencies rescaled otherwise than linear, llama3, yarn, dynamic",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
-    {"dropout in attention that is not fused", "choose --flash-attention", CPU,
-     BIT(FLASH_ATTENTION), drops_unfused},
-    {"tensor-parallel overlap before keys that are gathered",
-     "leave it out, or choose another cp-kind", BOTH,
-     BIT(TP_OVERLAP) | BIT(CP) | BIT(CP_KIND), overlaps_keys_apart},
+    {"rotary frequencies rescaled as in yarn or dynamic, on GPUs",
+     "leave rope scaling out", GPU, 0, has_later_rope_scaling},
     {"attention that keeps its probabilities, on GPUs",
      "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
+    {"attention heads of more than 256 columns, on GPUs",
+     "choose a model with narrower heads", GPU, 0, has_wide_heads},
     {"precisions other than f32 and bf16",
      "choose precision f32 or bf16, with grad-dtype f32 or bf16", CPU,
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_unknown_to_cpus},
@@ -255,8 +253,10 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
      BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
-    {"adding in the switch and parameter servers", "choose collective auto",
-     BOTH, BIT(COLLECTIVE), is_not_executed},
+    {"adding in the switch", "choose collective auto", BOTH, BIT(COLLECTIVE),
+     is_not_executed},
+    {"parameter servers that are no ranks", "choose servers 0 (all)", CPU,
+     BIT(COLLECTIVE) | BIT(SERVERS) | BIT(DP) | BIT(CP), has_servers_apart},
     {"collectives that NCCL has not",
      "choose collective ring, double-tree or auto", GPU,
      BIT(COLLECTIVE) | BIT(DP) | BIT(CP), lacks_nccl},

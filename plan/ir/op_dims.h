@@ -64,8 +64,9 @@ typedef struct fr_heads_dims {
     int64_t rows, cols, n_groups, q_cols, k_cols;
 } fr_heads_dims;
 
+/* n_positions: of whole sequences, of which seq are here. */
 typedef struct fr_first_rows_dims {
-    int64_t rows, cols, batch, seq;
+    int64_t rows, cols, batch, seq, n_positions;
 } fr_first_rows_dims;
 
 typedef struct fr_labels_dims {

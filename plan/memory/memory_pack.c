@@ -216,8 +216,7 @@ static uint64_t place_all(placement *p, size_t n, uint64_t limit)
     return total;
 }
 
-/* ---- orders ---------------------------------------------------------------
- */
+/* ---- orders ------------------------------------------------------------- */
 
 typedef int (*compare_fn)(const void *, const void *);
 

@@ -14,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- losses ---------------------------------------------------------------
- */
+/* ---- losses ------------------------------------------------------------- */
 
 static void losses_path(const char *dir, int64_t n_steps_done,
                         char path[FR_CHECKPOINT_PATH])
@@ -74,8 +73,7 @@ fr_status fr_checkpoint_publish(const char *dir, const fr_program *program,
     return fr_checkpoint_point_at(dir, manifest->n_steps_done, err);
 }
 
-/* ---- what one rank does alone ----------------------------------------------
- */
+/* ---- what one rank does alone ------------------------------------------- */
 
 /* `state` NULL: from the image. */
 static fr_status write_file(fr_checkpoints *c, const fr_state *state,
@@ -108,8 +106,7 @@ static fr_status publish(fr_checkpoints *c, fr_err *err)
     return FR_OK;
 }
 
-/* ---- the thread ------------------------------------------------------------
- */
+/* ---- the thread --------------------------------------------------------- */
 
 static void *write_aside(void *context)
 {
@@ -159,8 +156,7 @@ void fr_checkpoint_writer_stop(fr_checkpoints *c)
     free(c->writer.files);
 }
 
-/* ---- together ---------------------------------------------------------------
- */
+/* ---- together ----------------------------------------------------------- */
 
 /* All ranks learn whether all files are there, and rank 0 what they are. */
 static fr_status agree(fr_checkpoints *c, fr_status mine, fr_err *err)

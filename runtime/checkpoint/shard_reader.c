@@ -128,8 +128,7 @@ fr_status fr_shard_reader_verify(const fr_shard_reader *reader, int64_t i_file,
                            file->hash, err);
 }
 
-/* ---- slices ---------------------------------------------------------------
- */
+/* ---- slices ------------------------------------------------------------- */
 
 static fr_status read_file(fr_shard_reader *reader, int64_t i_file,
                            uint64_t at_bytes, void *bytes, uint64_t n_bytes,

@@ -193,8 +193,7 @@ static fr_status cut_range(const fr_program *program, int64_t rank,
     return FR_OK;
 }
 
-/* ---- the lists ------------------------------------------------------------
- */
+/* ---- the lists ---------------------------------------------------------- */
 
 static fr_status push_slice(const piece *p, uint32_t what,
                             fr_tensor_slices *out, fr_err *err)
@@ -260,8 +259,7 @@ fr_status fr_tensor_slices_held(const fr_program *program, int64_t rank,
     return status;
 }
 
-/* ---- who writes what several hold ------------------------------------------
- */
+/* ---- who writes what several hold --------------------------------------- */
 
 typedef struct holder {
     fr_tensor_slice slice;
@@ -391,8 +389,7 @@ fr_status fr_tensor_slices_written(const fr_program *program, int64_t rank,
     return status;
 }
 
-/* ---- what is of no tensor --------------------------------------------------
- */
+/* ---- what is of no tensor ----------------------------------------------- */
 
 /* Takes [at, end) out of the ranges. */
 static fr_status take_out(fr_byte_ranges *ranges, uint64_t at, uint64_t end,

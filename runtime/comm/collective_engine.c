@@ -51,9 +51,37 @@ static fr_status emit_simple(const fr_engine_route *route,
     return FR_OK;
 }
 
-static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
-                      fr_transfer_list *list, fr_err *err)
+/* The plan's parameter servers, on the nodes that the ranks are on. */
+static fr_status emit_servers(const fr_engine_route *route,
+                              const fr_instr *instr,
+                              const fr_transport *transport,
+                              fr_transfer_list *list, fr_err *err)
 {
+    const int64_t g = route->n_group;
+    fr_servers servers = {.place = (fr_server_place)instr->comm.server_place,
+                          .n_servers = instr->comm.n_servers,
+                          .n_group = g};
+    int32_t *node;
+
+    FR_TRY_CALLOC(node, (size_t)g, err);
+    for (int64_t i = 0; i < g; i++) {
+        int64_t first = 0;
+        node[i] = transport->node_of_rank[route->ranks[i]];
+        while (node[first] != node[i])
+            first++;
+        servers.n_nodes += first == i;
+    }
+    fr_status status = fr_servers_emit(&servers, node, route->n, list, err);
+    free(node);
+    return status;
+}
+
+static fr_status emit(const fr_engine_route *route, const fr_instr *instr,
+                      const fr_transport *transport, fr_transfer_list *list,
+                      fr_err *err)
+{
+    fr_collective_kind kind = (fr_collective_kind)instr->algorithm;
+
     uint64_t g = (uint64_t)route->n_group;
 
     if (route->op == FR_OP_BARRIER && route->is_shared) {
@@ -73,6 +101,9 @@ static fr_status emit(const fr_engine_route *route, fr_collective_kind kind,
     if (kind == FR_COLLECTIVE_AUTO)
         kind = route->is_shared ? FR_COLLECTIVE_DIRECT : FR_COLLECTIVE_RING;
     const fr_collective *collective = fr_collectives[kind];
+    if (collective != NULL && collective->is_by_servers &&
+        op == FR_OP_ALL_REDUCE)
+        return emit_servers(route, instr, transport, list, err);
     if (collective == NULL || collective->not_executable != NULL ||
         !collective->fits(op, route->n_group))
         return fr_fail(err, FR_CHECK, "%s over %llu ranks cannot be made by %s",
@@ -197,7 +228,7 @@ static fr_status prepare_route(fr_engine_route *route, const fr_instr *instr,
         route->n_group == 1 || (is_direct && is_on_one_node(transport, route));
     fr_status status = FR_OK;
     if (route->n_group > 1)
-        status = emit(route, kind, &list, err);
+        status = emit(route, instr, transport, &list, err);
     else
         list.n_phases = 1; /* a copy at most */
     if (status == FR_OK)

@@ -63,4 +63,31 @@ void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
                                  const fr_tensor_place *place, uint64_t seed,
                                  int n_threads);
 
+/* Columns of a product's result that are one matrix. */
+typedef struct fr_linear_columns {
+    int64_t first, n;
+} fr_linear_columns;
+
+/* One matrix, or two that lie one after the other; returns how many. */
+static inline int fr_linear_columns_of(const fr_linear_dims *dim,
+                                       fr_linear_columns out[2])
+{
+    bool is_pair = dim->n_first > 0;
+    out[0] = (fr_linear_columns){0, is_pair ? dim->n_first : dim->n};
+    out[1] = (fr_linear_columns){dim->n_first, dim->n - dim->n_first};
+    return is_pair ? 2 : 1;
+}
+
+/* Heads of the model before the first of the rank's in an attention. */
+static inline int64_t fr_kernel_first_head(const fr_kernel_call *call)
+{
+    const fr_instr *instr = call->instr;
+    const fr_attention_dims *dim = &instr->attention;
+    bool is_exchanged = instr->axis == FR_AXIS_CP && instr->peer == 0 &&
+                        dim->key_rows <= dim->seq;
+    int64_t n_shares = is_exchanged ? call->share.n : 1;
+    int64_t i_share = is_exchanged ? call->share.i : 0;
+    return (call->tp_coordinate * n_shares + i_share) * dim->q_heads;
+}
+
 #endif

@@ -8,14 +8,15 @@
 
 #include <string.h>
 
-/* The row that sequence i begins with, of the rank's rows; -1: another's. */
+/* The row that sequence i begins with, of the rank's rows; -1: another's, as
+ * are all but those of the first context parallel rank. */
 static int64_t row_of(const fr_kernel_call *call, int64_t i)
 {
     const fr_first_rows_dims *d = &call->instr->first_rows;
     const bool is_part = d->rows < d->batch * d->seq;
     const int64_t first = is_part ? call->tp_coordinate * d->rows : 0;
     const int64_t row = i * d->seq - first;
-    return row >= 0 && row < d->rows ? row : -1;
+    return call->share.i == 0 && row >= 0 && row < d->rows ? row : -1;
 }
 
 void fr_kernel_first_rows_fwd(const fr_kernel_call *call)
@@ -55,14 +56,15 @@ void fr_kernel_labels(const fr_kernel_call *call)
 {
     const fr_labels_dims *d = &call->instr->labels;
     int32_t *tokens = call->ptr[FR_LABELS_TOKENS];
+    /* Who has the first token tells; a row without a target counts nothing. */
     for (int64_t i = 0; i < d->n; i++) {
         tokens[i] = 0;
-        tokens[d->n + i] = label_of(call, i, d->n_labels);
+        tokens[d->n + i] =
+            call->share.i == 0 ? label_of(call, i, d->n_labels) : -1;
     }
 }
 
-/* ---- images ---------------------------------------------------------------
- */
+/* ---- images ------------------------------------------------------------- */
 
 /* Row t, of n values, of sample i: a class has a picture of its own, a sample
  * as much noise. */
@@ -81,6 +83,13 @@ static void make_row(const fr_kernel_call *call, int64_t i, int64_t t,
     }
 }
 
+/* Where in its sequence a row stands. */
+static int64_t position_of(const fr_kernel_call *call, int64_t row)
+{
+    const int64_t len = call->instr->first_rows.seq;
+    return fr_sequence_position(call->share, len, row % len);
+}
+
 void fr_kernel_patches(const fr_kernel_call *call)
 {
     const fr_first_rows_dims *d = &call->instr->first_rows;
@@ -88,12 +97,13 @@ void fr_kernel_patches(const fr_kernel_call *call)
     const int n_team = fr_team(call, 64 * d->rows * d->cols);
     FR_FOR_TEAM(n_team);
 #pragma omp parallel for num_threads(n_team) schedule(static)
-    for (int64_t row = 0; row < d->rows; row++)
-        if (row % d->seq == 0)
+    for (int64_t row = 0; row < d->rows; row++) {
+        const int64_t t = position_of(call, row);
+        if (t == 0)
             memset(out + row * d->cols, 0, (size_t)d->cols * sizeof *out);
         else
-            make_row(call, row / d->seq, row % d->seq, d->cols,
-                     out + row * d->cols);
+            make_row(call, row / d->seq, t, d->cols, out + row * d->cols);
+    }
 }
 
 void fr_kernel_images(const fr_kernel_call *call)
@@ -119,9 +129,10 @@ void fr_kernel_patch_embed_fwd(const fr_kernel_call *call)
     num_threads(fr_team(call, d->rows * d->cols))
     for (int64_t row = 0; row < d->rows; row++) {
         float *out = sum + row * d->cols;
-        if (row % d->seq == 0)
+        const int64_t t = position_of(call, row);
+        if (t == 0)
             memcpy(out, first, (size_t)d->cols * sizeof *out);
-        fr_floats_add(out, wpe + row % d->seq * d->cols, d->cols);
+        fr_floats_add(out, wpe + t * d->cols, d->cols);
     }
 }
 
@@ -138,8 +149,9 @@ void fr_kernel_patch_embed_bwd(const fr_kernel_call *call)
         const int64_t n = part.last - part.first;
         for (int64_t row = 0; row < d->rows && n > 0; row++) {
             float *at = dy + row * d->cols + part.first;
-            fr_floats_add(dwpe + row % d->seq * d->cols + part.first, at, n);
-            if (row % d->seq != 0)
+            const int64_t t = position_of(call, row);
+            fr_floats_add(dwpe + t * d->cols + part.first, at, n);
+            if (t != 0)
                 continue;
             fr_floats_add(dfirst + part.first, at, n);
             memset(at, 0, (size_t)n * sizeof *at);

@@ -4,6 +4,7 @@
  */
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
+#include "spec/model/rope.h"
 
 #include <math.h>
 
@@ -23,28 +24,19 @@ typedef struct rope_angles {
     float cos_f[ROPE_PAIRS], sin_f[ROPE_PAIRS];
 } rope_angles;
 
-/* Llama 3.1 (arXiv 2407.21783, section 3.4; transformers' rope_utils). */
-static double scaled_frequency(const fr_model *model, double frequency)
-{
-    const double length = 6.283185307179586 / frequency;
-    const double ratio = (double)model->rope_original_seq / length;
-    const double low = model->rope_low_factor, high = model->rope_high_factor;
-    double kept = (ratio - low) / (high - low);
-    kept = kept < 0 ? 0 : kept > 1 ? 1 : kept;
-    return frequency * (kept + (1 - kept) / model->rope_factor);
-}
-
 static void angles_begin(rope_angles *at, const fr_kernel_call *call,
                          int64_t position, int64_t half, bool is_scaled)
 {
-    is_scaled = is_scaled && call->model != NULL;
+    const fr_rope rope =
+        fr_rope_of(is_scaled ? call->model : NULL, call->instr->scalar, half,
+                   call->job != NULL ? call->job->seq : 0);
+    const double magnitude = fr_rope_magnitude(&rope);
     for (int64_t i = 0; i < at->n; i++) {
-        double frequency =
-            pow(call->instr->scalar, -(double)(at->first + i) / (double)half);
-        if (is_scaled)
-            frequency = scaled_frequency(call->model, frequency);
+        const double frequency = fr_rope_frequency(&rope, at->first + i);
         sincos((double)position * frequency, &at->s[i], &at->c[i]);
         sincos(frequency, &at->step_s[i], &at->step_c[i]);
+        at->s[i] *= magnitude;
+        at->c[i] *= magnitude;
     }
 }
 

@@ -20,19 +20,6 @@ void fr_kernels_cpu_set_threads(int n_threads)
     openblas_set_num_threads(n);
 }
 
-/* Columns of the result that are one matrix: where they begin, how many. */
-typedef struct columns {
-    int64_t first, n;
-} columns;
-
-/* One matrix, or two that lie one after the other. */
-static int columns_of(const fr_linear_dims *dim, columns out[2])
-{
-    out[0] = (columns){0, dim->n_first > 0 ? dim->n_first : dim->n};
-    out[1] = (columns){dim->n_first, dim->n - dim->n_first};
-    return dim->n_first > 0 ? 2 : 1;
-}
-
 static fr_narrow_matrix transposed(fr_narrow_matrix matrix)
 {
     matrix.is_transposed = true;
@@ -44,8 +31,8 @@ void fr_kernel_linear_fwd(const fr_kernel_call *call)
     const fr_linear_dims *dim = &call->instr->linear;
     const int64_t m = dim->m, k = dim->k;
     const void *bias = call->ptr[FR_LINEAR_FWD_BIAS];
-    columns part[2];
-    int n_parts = columns_of(dim, part);
+    fr_linear_columns part[2];
+    int n_parts = fr_linear_columns_of(dim, part);
     for (int i = 0; i < n_parts; i++) {
         const int64_t n = part[i].n, first = part[i].first;
         fr_product product = {
@@ -67,8 +54,8 @@ void fr_kernel_linear_dgrad(const fr_kernel_call *call)
     const fr_linear_dims *dim = &call->instr->linear;
     const int64_t m = dim->m, k = dim->k;
     bool is_added = call->instr->flags & FR_INSTR_ACCUMULATE;
-    columns part[2];
-    int n_parts = columns_of(dim, part);
+    fr_linear_columns part[2];
+    int n_parts = fr_linear_columns_of(dim, part);
     for (int i = 0; i < n_parts; i++) {
         const int64_t n = part[i].n, first = part[i].first;
         const fr_product product = {
@@ -95,7 +82,8 @@ fr_instr fr_linear_bias_gradient(const fr_instr *wgrad, int64_t n)
 
 /* dbias[n] += column sums of dy[m, n] */
 static void add_bias_gradient(const fr_kernel_call *call,
-                              const fr_narrow_matrix *dy, columns part)
+                              const fr_narrow_matrix *dy,
+                              fr_linear_columns part)
 {
     const fr_instr instr = fr_linear_bias_gradient(call->instr, part.n);
     fr_kernel_call sum = *call;
@@ -113,8 +101,8 @@ void fr_kernel_linear_wgrad(const fr_kernel_call *call)
 {
     const fr_linear_dims *dim = &call->instr->linear;
     const int64_t m = dim->m, k = dim->k;
-    columns part[2];
-    int n_parts = columns_of(dim, part);
+    fr_linear_columns part[2];
+    int n_parts = fr_linear_columns_of(dim, part);
     for (int i = 0; i < n_parts; i++) {
         const int64_t n = part[i].n, first = part[i].first;
         const fr_product product = {

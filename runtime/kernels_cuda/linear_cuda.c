@@ -38,33 +38,20 @@ static void *element(const fr_kernel_call *call, int i_ref, fr_dtype dtype,
                       : NULL;
 }
 
-/* Columns of the result that are one matrix: where they begin, how many. */
-typedef struct columns {
-    int64_t first, n;
-} columns;
-
-/* One matrix, or two that lie one after the other. */
-static int columns_of(const fr_linear_dims *dim, columns out[2])
-{
-    out[0] = (columns){0, dim->n_first > 0 ? dim->n_first : dim->n};
-    out[1] = (columns){dim->n_first, dim->n - dim->n_first};
-    return dim->n_first > 0 ? 2 : 1;
-}
-
-typedef fr_status (*part_fn)(const fr_cuda_launch *launch, columns part,
-                             fr_err *err);
+typedef fr_status (*part_fn)(const fr_cuda_launch *launch,
+                             fr_linear_columns part, fr_err *err);
 
 static fr_status each_part(const fr_cuda_launch *launch, part_fn run,
                            fr_err *err)
 {
-    columns part[2];
-    int n_parts = columns_of(&launch->call.instr->linear, part);
+    fr_linear_columns part[2];
+    int n_parts = fr_linear_columns_of(&launch->call.instr->linear, part);
     for (int i = 0; i < n_parts; i++)
         FR_TRY(run(launch, part[i], err));
     return FR_OK;
 }
 
-static fr_status forward(const fr_cuda_launch *launch, columns part,
+static fr_status forward(const fr_cuda_launch *launch, fr_linear_columns part,
                          fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
@@ -88,8 +75,8 @@ fr_status fr_cuda_linear_fwd(const fr_cuda_launch *launch, fr_err *err)
     return each_part(launch, forward, err);
 }
 
-static fr_status data_gradient(const fr_cuda_launch *launch, columns part,
-                               fr_err *err)
+static fr_status data_gradient(const fr_cuda_launch *launch,
+                               fr_linear_columns part, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_linear_dims *dim = &call->instr->linear;
@@ -112,8 +99,8 @@ fr_status fr_cuda_linear_dgrad(const fr_cuda_launch *launch, fr_err *err)
     return each_part(launch, data_gradient, err);
 }
 
-static fr_status weight_gradient(const fr_cuda_launch *launch, columns part,
-                                 fr_err *err)
+static fr_status weight_gradient(const fr_cuda_launch *launch,
+                                 fr_linear_columns part, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     const fr_linear_dims *dim = &call->instr->linear;

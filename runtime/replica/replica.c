@@ -14,8 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- places ---------------------------------------------------------------
- */
+/* ---- places ------------------------------------------------------------- */
 
 /* Room is taken now: a page that is not there later would be a signal. */
 fr_status fr_replica_map(const char *path, uint64_t n_bytes,
@@ -90,8 +89,7 @@ static fr_status empty_slot(fr_replicas *r, int i, fr_err *err)
     return FR_OK;
 }
 
-/* ---- opening ---------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------ */
 
 /*
  * Ranks in the order of their nodes, shifted by as many as the largest node
@@ -229,8 +227,7 @@ fr_status fr_replicas_remove(fr_replicas *r, fr_err *err)
     return FR_OK;
 }
 
-/* ---- saving -----------------------------------------------------------------
- */
+/* ---- saving ------------------------------------------------------------- */
 
 /* Sends `from`, or receives into `to`: the other one is NULL. */
 static fr_status post(fr_replicas *r, int64_t peer, const void *from, void *to,

@@ -63,8 +63,7 @@ fr_status fr_replicas_keep_only(const fr_replicas *r, int64_t step, fr_err *err)
     return fr_transport_agree(r->transport, FR_OK, false, err);
 }
 
-/* ---- who sees what ---------------------------------------------------------
- */
+/* ---- who sees what ------------------------------------------------------ */
 
 static fr_status find_hosts(view *v, fr_err *err)
 {
@@ -177,8 +176,7 @@ static int64_t giver_of(const view *v, int64_t i_file)
     return -1;
 }
 
-/* ---- from rank to rank ------------------------------------------------------
- */
+/* ---- from rank to rank -------------------------------------------------- */
 
 /* Sends `from`, or receives into `to`: the other one is NULL. */
 static fr_status move(const view *v, int64_t peer, const unsigned char *from,

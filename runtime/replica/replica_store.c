@@ -47,8 +47,7 @@ void fr_replica_view_path(const char *run, int64_t rank,
                    (long long)rank);
 }
 
-/* ---- the stores of this host ----------------------------------------------
- */
+/* ---- the stores of this host -------------------------------------------- */
 
 /* The least number of a store that is not below `from`; -1: there is none. */
 static int64_t next_store(const char *run, int64_t from)

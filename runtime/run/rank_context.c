@@ -77,21 +77,34 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
     };
 }
 
-static void swap_halves(const fr_program *program, int64_t i_step,
-                        int64_t first, int64_t n, int32_t *tokens)
+/* The samples whose halves are swapped.  Of share i of n these are what share
+ * n - 1 - i has of them as they are, its two pieces swapped. */
+static fr_status swap_halves(const fr_rank_context *rank, int64_t i_step,
+                             int64_t first, int64_t n, int32_t *tokens,
+                             fr_err *err)
 {
-    const int64_t seq = program->job.seq, half = seq / 2;
+    const fr_job *job = &rank->program->job;
+    fr_sequence_share share = share_of(rank);
+    const int64_t len = fr_sequence_share_len(share, job->seq), half = len / 2;
+    int32_t *room = tokens + n * len; /* of targets, which are still to come */
+
+    share.i = share.n - 1 - share.i;
     for (int64_t i = 0; i < n; i++) {
-        int32_t *sample = tokens + i * seq;
-        if (fr_sample_label(program->job.seed, i_step, first + i,
-                            FR_ORDER_LABELS) == 0)
+        int32_t *sample = tokens + i * len, *from = sample;
+        if (fr_sample_label(job->seed, i_step, first + i, FR_ORDER_LABELS) == 0)
             continue;
+        if (share.n > 1) {
+            from = n > 1 ? room : sample;
+            FR_TRY(fr_data_load(rank->data, i_step, first + i, 1, share, from,
+                                err));
+        }
         for (int64_t t = 0; t < half; t++) {
-            const int32_t token = sample[t];
-            sample[t] = sample[half + t];
+            const int32_t token = from[t];
+            sample[t] = from[half + t];
             sample[half + t] = token;
         }
     }
+    return FR_OK;
 }
 
 /*
@@ -107,8 +120,6 @@ static void mask(const fr_rank_context *rank, int64_t i_step, int64_t first,
     const int64_t len = fr_sequence_share_len(share, program->job.seq);
     int32_t *targets = tokens + n * len;
 
-    if (program->model.has_pooler)
-        swap_halves(program, i_step, first, n, tokens);
     memcpy(targets, tokens, (size_t)(n * len) * sizeof *tokens);
     for (int64_t i = 0; i < n * len; i++) {
         const int64_t at = fr_sequence_position(share, len, i % len);
@@ -135,6 +146,9 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
     }
     FR_TRY(fr_data_load(rank->data, i_step, first, instr->tokens.batch,
                         share_of(rank), tokens, err));
+    if (rank->program->model.has_pooler)
+        FR_TRY(
+            swap_halves(rank, i_step, first, instr->tokens.batch, tokens, err));
     if (rank->program->model.kind == FR_MODEL_ENCODER)
         mask(rank, i_step, first, instr->tokens.batch, tokens);
     return FR_OK;

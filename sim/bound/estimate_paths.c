@@ -232,8 +232,7 @@ static bool is_met_late(path_graph *g, int32_t rank, size_t i, int32_t stage)
     return fr_virtual_order_input(o, stage, task) < g->due[i];
 }
 
-/* ---- the critical path ----------------------------------------------------
- */
+/* ---- the critical path -------------------------------------------------- */
 
 /* The rank that is the last to be over. */
 static int32_t last_rank(const path_graph *g)

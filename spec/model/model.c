@@ -269,16 +269,25 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
                        "positions turn pairs",
                        model->rope_frac, (long long)model->head_dim,
                        (long long)fr_model_rotated(model));
+    const bool needs_original = model->rope_kind != FR_ROPE_LLAMA3;
     if (model->has_rope_scaling &&
         !(model->rope_factor >= 0.0 && model->rope_low_factor > 0.0 &&
           model->rope_high_factor > model->rope_low_factor &&
-          model->rope_original_seq >= 0))
+          model->rope_original_seq >= needs_original))
         return fr_fail(err, FR_INPUT,
                        "rope scaling by %g from %g to %g of %lld positions; "
-                       "give a factor of at least 0, and 0 < low < high",
+                       "give a factor of at least 0, 0 < low < high, and the "
+                       "original_seq of yarn and dynamic",
                        model->rope_factor, model->rope_low_factor,
                        model->rope_high_factor,
                        (long long)model->rope_original_seq);
+    if (!(model->rope_attention_factor >= 0.0 &&
+          model->rope_attention_factor < 1e6 && model->score_factor >= 0.0 &&
+          model->score_factor < 1e6))
+        return fr_fail(err, FR_INPUT,
+                       "rope_attention_factor %g, score_factor %g: give 0 (1) "
+                       "to 1e6",
+                       model->rope_attention_factor, model->score_factor);
     if (model->is_rope && !(model->rope_theta > 0.0))
         return fr_fail(err, FR_INPUT, "rope_theta is %g; give more than 0",
                        model->rope_theta);

@@ -6,6 +6,7 @@
 #define FR_SPEC_MODEL_MODEL_H
 
 #include "core/base/err.h"
+#include "core/document/names.h"
 
 typedef enum fr_model_kind {
     FR_MODEL_DECODER, /* causal transformer */
@@ -46,6 +47,16 @@ typedef struct fr_layer_op {
     int64_t channels; /* of what comes out: conv, linear */
     int64_t kernel, stride, padding, groups; /* 0: left out */
 } fr_layer_op;
+
+/* How rotary frequencies are rescaled. */
+typedef enum fr_rope_kind {
+    FR_ROPE_LLAMA3, /* by wavelength, or all alike (linear) */
+    FR_ROPE_YARN,
+    FR_ROPE_DYNAMIC,
+    FR_ROPE_N
+} fr_rope_kind;
+
+extern const fr_names fr_rope_names;
 
 /* One entry of a layer list; forward amounts per sample. */
 typedef struct fr_model_layer {
@@ -120,13 +131,18 @@ typedef struct fr_model {
     /* What only the simulator knows. */
     bool is_parallel_block; /* gpt_neox: attention and MLP side by side */
     double rope_frac;       /* of head_dim that is rotated, 1: all */
-    bool has_rope_scaling;  /* llama 3.1: frequencies are rescaled */
+    bool has_rope_scaling;  /* frequencies are rescaled: rope.h */
     /* How: wavelengths beyond rope_original_seq / rope_low_factor are stretched
      * by rope_factor, those within rope_original_seq / rope_high_factor stay,
-     * in between both are mixed; original 0: all stretched; factor 0: otherwise
-     * than that (yarn, longrope ...). */
+     * in between both are mixed; original 0: all stretched; DYNAMIC: all, by
+     * what the sequence has beyond original; factor 0: otherwise than that
+     * (longrope ...). */
+    fr_rope_kind rope_kind;
     double rope_factor, rope_low_factor, rope_high_factor;
     int64_t rope_original_seq;
+    double rope_attention_factor; /* of cosines and sines; 0: 1 */
+    double score_factor; /* of the scores of attention, beside 1 / sqrt(head);
+                            0: 1 */
     bool has_scaled_embedding; /* gemma: embedding times sqrt(hidden) */
     /* Encoders. */
     bool has_final_norm;   /* false: bert, whose blocks end in a norm */

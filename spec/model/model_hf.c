@@ -8,6 +8,7 @@
  */
 #include "core/base/text.h"
 #include "spec/model/model_hf_experts.h"
+#include "spec/model/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
 #include <string.h>
@@ -108,51 +109,6 @@ static fr_status derive_head_dim(const fr_json_value *config,
     return FR_OK;
 }
 
-static fr_status get_rope_scaling(const fr_json_value *scaling,
-                                  const char *type, fr_model *model,
-                                  fr_err *err)
-{
-    bool is_linear = strcmp(type, "linear") == 0;
-    model->rope_factor = 0.0;
-    if (!is_linear && strcmp(type, "llama3") != 0)
-        return FR_OK;
-    FR_TRY(fr_json_get_double(scaling, "factor", &model->rope_factor, err));
-    model->rope_original_seq = 0;
-    if (is_linear)
-        return FR_OK;
-    FR_TRY(fr_json_get_double(scaling, "low_freq_factor",
-                              &model->rope_low_factor, err));
-    FR_TRY(fr_json_get_double(scaling, "high_freq_factor",
-                              &model->rope_high_factor, err));
-    return get(scaling, "original_max_position_embeddings",
-               &model->rope_original_seq, err);
-}
-
-/* rope_theta at the top, or (transformers 5) within rope_parameters. */
-static fr_status get_rope(const fr_json_value *config, fr_model *model,
-                          fr_err *err)
-{
-    const fr_json_value *scaling = fr_json_find(config, "rope_parameters");
-    if (scaling == NULL)
-        scaling = fr_json_find(config, "rope_scaling");
-    double theta = 10000.0;
-    model->is_rope = true;
-    if (scaling != NULL) {
-        const char *type, *old_type;
-        FR_TRY(
-            fr_json_get_string_or(scaling, "type", "default", &old_type, err));
-        FR_TRY(
-            fr_json_get_string_or(scaling, "rope_type", old_type, &type, err));
-        FR_TRY(
-            fr_json_get_double_or(scaling, "rope_theta", theta, &theta, err));
-        model->has_rope_scaling = strcmp(type, "default") != 0;
-        if (model->has_rope_scaling)
-            FR_TRY(get_rope_scaling(scaling, type, model, err));
-    }
-    return fr_json_get_double_or(config, "rope_theta", theta,
-                                 &model->rope_theta, err);
-}
-
 /* The sizes that all but gpt2 name alike. */
 static fr_status read_sizes(const fr_json_value *config, fr_model *model,
                             fr_err *err)
@@ -182,7 +138,7 @@ static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
     FR_TRY(get_activation(config, "hidden_act", "silu", model, err));
     model->is_gated_mlp = true;
     model->is_rms_norm = true;
-    return get_rope(config, model, err);
+    return fr_model_hf_read_rope(config, model, err);
 }
 
 static fr_status read_biases(const fr_json_value *config, fr_model *model,
@@ -380,7 +336,7 @@ static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
                                &model->is_parallel_block, err));
     FR_TRY(fr_json_get_bool_or(config, "attention_bias", true, &has_bias, err));
     FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
-    FR_TRY(get_rope(config, model, err));
+    FR_TRY(fr_model_hf_read_rope(config, model, err));
     FR_TRY(fr_json_get_double_or(config, "rotary_emb_base", model->rope_theta,
                                  &model->rope_theta, err));
     FR_TRY(fr_json_get_double_or(config, "rotary_pct", 0.25, &model->rope_frac,

@@ -2,6 +2,7 @@
  * model_hf_write.c: a model as Hugging Face's config.json, from which
  * transformers builds the class that its weights belong to.
  */
+#include "spec/model/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
 /* What a class of transformers is called, and its language model. */
@@ -83,24 +84,6 @@ static void put_encoder(const fr_model *m, fr_json_writer *json)
     fr_json_put_i64(json, "num_channels", m->n_channels);
     fr_json_put_i64(json, "num_labels", m->n_labels);
     fr_json_put_bool(json, "qkv_bias", m->has_qkv_bias);
-}
-
-static void put_rope(const fr_model *m, fr_json_writer *json)
-{
-    fr_json_put_double(json, "rope_theta", m->rope_theta);
-    if (!m->has_rope_scaling)
-        return;
-    bool is_linear = m->rope_original_seq == 0;
-    fr_json_open_object(json, "rope_scaling");
-    fr_json_put_string(json, "rope_type", is_linear ? "linear" : "llama3");
-    fr_json_put_double(json, "factor", m->rope_factor);
-    if (!is_linear) {
-        fr_json_put_double(json, "low_freq_factor", m->rope_low_factor);
-        fr_json_put_double(json, "high_freq_factor", m->rope_high_factor);
-        fr_json_put_i64(json, "original_max_position_embeddings",
-                        m->rope_original_seq);
-    }
-    fr_json_end_object(json);
 }
 
 static void put_qwen_experts(const fr_model *m, fr_json_writer *json)
@@ -187,7 +170,7 @@ static void put_sizes(const fr_model *m, fr_json_writer *json)
     /* The classes' own defaults differ; DeepSeek's is what is rotated. */
     if (m->kv_lora_rank == 0 && (m->is_rms_norm || has_own_width))
         fr_json_put_i64(json, "head_dim", m->head_dim);
-    put_rope(m, json);
+    fr_model_hf_put_rope(m, json);
 }
 
 static void put_neox(const fr_model *m, fr_json_writer *json)

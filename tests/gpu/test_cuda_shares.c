@@ -353,7 +353,7 @@ static void test_first_rows(void)
     for (int part = 0; part < 3; part++) {
         const int64_t rows = part == 0 ? 44 : 22, cols = 7, batch = 4;
         df_case at = {.instr = {.op = FR_OP_FIRST_ROWS_FWD,
-                                .first_rows = {rows, cols, batch, 11}},
+                                .first_rows = {rows, cols, batch, 11, 11}},
                       .operand = {{DF_T, rows * cols, 1.3, 'r', 0},
                                   {DF_T, batch * cols, 1, 'w', 0}},
                       .tp_coordinate = part > 0 ? part - 1 : 0};
@@ -374,14 +374,14 @@ static void test_images(void)
                       .job = &drop_job,
                       .i_step = 7,
                       .first_sequence = 5};
-    df_case at = {
-        .instr = {.op = FR_OP_PATCHES, .first_rows = {rows, cols, batch, seq}},
-        .operand = {{DF_T, rows * cols, 1, 'w', 0}},
-        .tolerance = 1e-7,
-        .job = &drop_job,
-        .model = &classes,
-        .i_step = 7,
-        .first_sequence = 5};
+    df_case at = {.instr = {.op = FR_OP_PATCHES,
+                            .first_rows = {rows, cols, batch, seq, seq}},
+                  .operand = {{DF_T, rows * cols, 1, 'w', 0}},
+                  .tolerance = 1e-7,
+                  .job = &drop_job,
+                  .model = &classes,
+                  .i_step = 7,
+                  .first_sequence = 5};
     df_check(labels, FR_DTYPE_F32, FR_DTYPE_F32);
     df_check_all(at);
     at.instr.op = FR_OP_PATCH_EMBED_FWD;

@@ -71,6 +71,12 @@ FAMILIES = {
     "llama3": family("llama", rope_scaling=dict(
         rope_type="llama3", factor=8.0, low_freq_factor=1.0,
         high_freq_factor=4.0, original_max_position_embeddings=20)),
+    "yarn": family("qwen3", head_dim=12, rope_theta=100.0, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, beta_fast=2.0, beta_slow=0.1,
+        original_max_position_embeddings=20)),
+    "dynamic": family("llama", rope_scaling=dict(
+        rope_type="dynamic", factor=3.0,
+        original_max_position_embeddings=16)),
     "bert": dict(model_type="bert", architectures=["BertForMaskedLM"],
                  num_hidden_layers=2, hidden_size=32, num_attention_heads=4,
                  num_key_value_heads=4, intermediate_size=80, vocab_size=97,
@@ -118,6 +124,14 @@ FAMILIES = {
                            num_experts_per_tok=2, moe_intermediate_size=28,
                            n_group=1, topk_group=1, routed_scaling_factor=1.3,
                            aux_loss_alpha=0.29, num_nextn_predict_layers=1),
+    "deepseek_yarn": family(
+        "deepseek_v3", q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=6,
+        qk_rope_head_dim=8, v_head_dim=8, first_k_dense_replace=2,
+        n_routed_experts=6, n_shared_experts=1, num_experts_per_tok=2,
+        moe_intermediate_size=28, n_group=3, topk_group=2, rope_theta=100.0,
+        rope_scaling=dict(type="yarn", factor=5.0, beta_fast=2, beta_slow=0.1,
+                          mscale=0.8, mscale_all_dim=1.3,
+                          original_max_position_embeddings=16)),
     "relu2": family("llama", hidden_act="relu2", mlp_bias=True,
                     attention_bias=True),
 }
@@ -268,12 +282,9 @@ class Model:
         """Rotary positions of x[heads, T, d]: the first `rotated` columns."""
         n = self.rotated
         half = n // 2
-        inverse = self.theta ** (-torch.arange(half).double() * 2 / n)
-        scaling = self.config.get("rope_scaling")
-        if scaling:
-            inverse = rescaled(inverse, scaling)
+        inverse, factor = frequencies(self.theta, n, x.shape[-2], self.config)
         angle = torch.arange(x.shape[-2]).double()[:, None] * inverse[None, :]
-        co, si = torch.cos(angle), torch.sin(angle)
+        co, si = factor * torch.cos(angle), factor * torch.sin(angle)
         a, b, rest = x[..., :half], x[..., half:n], x[..., n:]
         return torch.cat([a * co - b * si, b * co + a * si, rest], dim=-1)
 
@@ -329,18 +340,6 @@ class Model:
             gate = torch.sigmoid(F.linear(x, self.w[p + "shared_gate"]))
             out = out + gate * own
         return out
-
-    def drop(self, best, who):
-        """Megatron-LM's apply_router_token_dropping by probabilities; the plan
-        of forerun's test has the same factor."""
-        if "expert_capacity" not in self.config:
-            return best
-        t, capacity = len(who), self.config["expert_capacity"]
-        capacity = math.ceil(t * self.top_k / self.experts * capacity)
-        gates = torch.zeros(t, self.experts).scatter(1, who, best.detach())
-        kept = torch.zeros_like(gates).scatter(
-            0, gates.topk(capacity, 0)[1], 1.0)
-        return best * kept.gather(1, who)
 
     def drop(self, best, who):
         """Megatron-LM's apply_router_token_dropping by probabilities; the plan
@@ -474,10 +473,10 @@ class DeepSeek(Model):
     def turn(self, x):
         """Pairs that lie side by side."""
         t, n = x.shape[-2], self.rope
-        inverse = self.theta ** (-torch.arange(n // 2).double() * 2 / n)
+        inverse, factor = frequencies(self.theta, n, t, self.config)
         angle = torch.arange(t).double()[:, None] * inverse[None, :]
         z = torch.view_as_complex(x.contiguous().view(*x.shape[:-1], -1, 2))
-        z = z * torch.polar(torch.ones_like(angle), angle)
+        z = z * torch.polar(torch.full_like(angle, factor), angle)
         return torch.view_as_real(z).flatten(-2)
 
     def attention(self, x, p):
@@ -498,6 +497,10 @@ class DeepSeek(Model):
         k = torch.cat([k, shared], -1)
         seen = torch.ones(t, t).tril().bool()
         score = (q @ k.transpose(-1, -2)) / math.sqrt(self.d)
+        scaling = self.config.get("rope_scaling", {})
+        if scaling.get("mscale_all_dim"):
+            score = score * yarn_mscale(scaling["factor"],
+                                        scaling["mscale_all_dim"]) ** 2
         o = torch.softmax(score.masked_fill(~seen, -math.inf), dim=-1) @ v
         return self.linear(o.transpose(0, 1).reshape(t, -1),
                            self.names(p)["out"])
@@ -768,6 +771,44 @@ class Cnn(Model):
 CLASSES = {"bert": Bert, "vit": Vit, "deepseek_v3": DeepSeek, "layers": Cnn}
 
 
+def frequencies(theta, n, seq, config):
+    """Of n columns; and what cosines and sines are multiplied by."""
+    scaling = config.get("rope_scaling")
+    inverse = theta ** (-torch.arange(n // 2).double() * 2 / n)
+    kind = scaling and scaling.get("rope_type", scaling.get("type"))
+    if kind == "llama3":
+        return rescaled(inverse, scaling), 1.0
+    if kind == "dynamic":
+        factor = scaling["factor"]
+        longer = seq / scaling["original_max_position_embeddings"]
+        theta = theta * (factor * longer - (factor - 1)) ** (n / (n - 2))
+        return theta ** (-torch.arange(n // 2).double() * 2 / n), 1.0
+    if kind == "yarn":
+        return yarn(inverse, theta, n, scaling)
+    return inverse, 1.0
+
+
+def yarn_mscale(factor, m):
+    return 0.1 * m * math.log(factor) + 1
+
+
+def yarn(inverse, theta, n, c):
+    """arXiv 2309.00071, section 3.2; transformers' _compute_yarn_parameters."""
+    def column(turns):
+        old = c["original_max_position_embeddings"]
+        return n * math.log(old / (turns * 2 * math.pi)) / 2 / math.log(theta)
+
+    first = max(math.floor(column(c["beta_fast"])), 0)
+    last = min(math.ceil(column(c["beta_slow"])), n - 1)
+    assert first < last
+    ramp = ((torch.arange(n // 2).double() - first) / (last - first))
+    ramp = ramp.clamp(0, 1)
+    factor = yarn_mscale(c["factor"], c.get("mscale", 1))
+    if "mscale_all_dim" in c:
+        factor /= yarn_mscale(c["factor"], c["mscale_all_dim"])
+    return inverse * (1 - ramp) + inverse / c["factor"] * ramp, factor
+
+
 def rescaled(inverse, c):
     """transformers' _compute_llama3_parameters."""
     old = c["original_max_position_embeddings"]
@@ -843,11 +884,12 @@ def emit(name, config):
     for i, (tensor, rows, cols, base, amplitude) in enumerate(m.specs):
         g = first[tensor]
         cells = ", ".join(f"{{{r}, {c}, {x:.10g}}}" for r, c, x in samples(g))
-        print(("    " if i % 2 == 0 else " ")
-              + f'{{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
+        is_last = i % 2 == 1 or i + 1 == len(m.specs)
+        print("" if i % 2 else "    ", end="")
+        print(f'{{"{tensor}", {rows}, {cols}, {base!r}, {amplitude!r}, '
               f"{0.37 * i + 0.1:.17g}, {g.norm().item():.10g}, "
-              f"{{{cells}}}}},", end="\n" if i % 2 else "")
-    print("\n};\n" if len(m.specs) % 2 else "};\n")
+              f"{{{cells}}}}},", end="\n" if is_last else " ")
+    print("};\n")
     text = json.dumps(config).replace('"', '\\"')
     values = ", ".join(f"{x:.12g}" for x in losses)
     return (f'    {{"{name}",\n     "{text}",\n     {{{values}}},\n'

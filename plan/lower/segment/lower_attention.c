@@ -167,11 +167,24 @@ static void swap_heads(lower_context *context, const fr_heads_dims *parts,
     lower_temp_reset(context, mark);
 }
 
-static fr_heads_dims qkv_parts(const lower_context *context)
+/* Queries, keys and values; keys and values that lie apart go by themselves. */
+static void swap_qkv(lower_context *context, bool is_back, fr_ref src,
+                     fr_ref dst)
 {
     const lower_shape *s = &context->shape;
-    return (fr_heads_dims){s->rows, s->qkv, context->plan->cp,
-                           s->q_heads * s->head_dim, s->kv_heads * s->head_dim};
+    const int64_t cp = context->plan->cp;
+    const int64_t q = s->q_heads * s->head_dim, k = s->kv_heads * s->head_dim;
+    const fr_heads_dims all = {s->rows, s->qkv, cp, q, k};
+    const fr_heads_dims queries = {s->rows, q, cp, q, 0};
+    const fr_heads_dims keys = {s->rows, s->qkv - q, cp, k, 0};
+    if (!lower_is_keys_apart(context)) {
+        swap_heads(context, &all, is_back, src, dst);
+        return;
+    }
+    const uint64_t n_bytes = query_bytes(context);
+    swap_heads(context, &queries, is_back, src, dst);
+    swap_heads(context, &keys, is_back, lower_moved(src, n_bytes),
+               lower_moved(dst, n_bytes));
 }
 
 static fr_heads_dims output_parts(const lower_context *context)
@@ -327,16 +340,15 @@ void lower_attention_finish(lower_context *context, const lower_kind *kind,
 static void project_for_core(lower_context *context, const lower_kind *kind,
                              fr_ref x, fr_ref qkv)
 {
-    const fr_heads_dims parts = qkv_parts(context);
+    const lower_shape *s = &context->shape;
     uint64_t mark = lower_temp_mark(context);
     if (!is_cp(context, FR_CP_ALL_TO_ALL)) {
         lower_attention_project(context, kind, x, qkv);
         return;
     }
-    fr_ref rows =
-        lower_temp(context, lower_bytes(context, parts.rows, parts.cols));
+    fr_ref rows = lower_temp(context, lower_bytes(context, s->rows, s->qkv));
     lower_attention_project(context, kind, x, rows);
-    swap_heads(context, &parts, false, rows, qkv);
+    swap_qkv(context, false, rows, qkv);
     lower_temp_reset(context, mark);
 }
 
@@ -444,7 +456,6 @@ static void core_backward(lower_context *context, const lower_kind *kind,
 {
     const lower_saved *k = &kind->saved;
     const uint64_t q = query_bytes(context), kv = lower_key_bytes(context);
-    const fr_heads_dims qkv_heads = qkv_parts(context);
     const fr_heads_dims out_heads = output_parts(context);
     bool is_swapped = is_cp(context, FR_CP_ALL_TO_ALL);
     fr_ref o = lower_saved_at(is_swapped ? k->o_by_head : k->o.wide);
@@ -478,7 +489,7 @@ static void core_backward(lower_context *context, const lower_kind *kind,
                  lower_moved(dqkv, q));
     }
     if (is_swapped)
-        swap_heads(context, &qkv_heads, true, dqkv, dqkv);
+        swap_qkv(context, true, dqkv, dqkv);
 }
 
 /* One step of the ring: gradients of q add up here, those of k and v travel

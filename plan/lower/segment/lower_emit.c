@@ -144,7 +144,9 @@ fr_instr *lower_move(lower_context *context, const fr_move *move)
                  fr_plan_group_size(context->plan, move->axis),
                  context->is_local[move->axis], instr);
     if (fr_collective_is_by_servers((fr_collective_kind)instr->algorithm)) {
-        instr->comm.n_servers = context->plan->n_servers;
+        /* So many of those that share what is no expert. */
+        if (move->axis == FR_AXIS_DP)
+            instr->comm.n_servers = context->plan->n_servers;
         instr->comm.server_place = context->plan->server_place;
     }
     return instr;

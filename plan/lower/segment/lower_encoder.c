@@ -62,7 +62,8 @@ static fr_instr *first_rows(lower_context *context, fr_op op, int64_t rows,
 {
     const lower_shape *s = &context->shape;
     fr_instr *instr = lower_emit(context, op);
-    instr->first_rows = (fr_first_rows_dims){rows, cols, s->batch, s->seq};
+    instr->first_rows = (fr_first_rows_dims){rows, cols, s->batch, s->seq,
+                                             s->seq * context->plan->cp};
     return instr;
 }
 

@@ -208,22 +208,47 @@ static uint8_t first_piece(lower_context *context, fr_ref shard,
     return piece;
 }
 
+/* The columns of `part` in the rows of a turn of y, whose block of as many
+ * columns begins there. */
+static void place_product(lower_context *context, const lower_kind *kind,
+                          const lower_matrix *part, int64_t turn, fr_ref y)
+{
+    lower_product_fwd(context, kind, part, lower_ref(FR_SPACE_PIECE_IN, 0), y);
+    place_part(context, FR_LINEAR_FWD_Y, turn,
+               lower_bytes(context, part->m, part->n));
+}
+
+/* What lies apart in y (queries, then keys and values) is made apart by our
+ * kernels: the rows of a turn are no one place then. */
+static void product_of_turn(lower_context *context, const lower_kind *kind,
+                            const lower_matrix *matrix, int64_t turn, fr_ref y)
+{
+    const int64_t first = matrix->n_first;
+    lower_matrix part = *matrix;
+    part.m = matrix->m / context->plan->tp;
+    if (first > 0 && context->target.kernels == LOWER_KERNELS_RUN) {
+        part.n_first = 0;
+        part.n = first;
+        place_product(context, kind, &part, turn, y);
+        part.n = matrix->n - first;
+        part.w += (uint64_t)(first * part.k);
+        part.b += part.b == LOWER_ABSENT ? 0 : (uint64_t)first;
+        y = lower_moved(y, lower_bytes(context, matrix->m, first));
+    }
+    place_product(context, kind, &part, turn, y);
+}
+
 static void gather_product(lower_context *context, const lower_kind *kind,
                            const lower_matrix *matrix, fr_ref shard, fr_ref y)
 {
     const int64_t tp = context->plan->tp;
     const fr_dtype dtype = lower_product_dtype(context);
-    lower_matrix part = *matrix;
-    part.m = matrix->m / tp;
-    const uint64_t n = (uint64_t)(part.m * part.k);
+    const uint64_t n = (uint64_t)(matrix->m / tp * matrix->k);
     uint8_t now = first_piece(context, shard, n * fr_dtype_bytes(dtype));
     for (int64_t i = 0; i < tp; i++) {
         uint8_t next = next_piece(context, i, now, n, dtype);
         lower_pass_compute(context, now, LOWER_NO_PIECE);
-        lower_product_fwd(context, kind, &part, lower_ref(FR_SPACE_PIECE_IN, 0),
-                          y);
-        place_part(context, FR_LINEAR_FWD_Y, i,
-                   lower_bytes(context, part.m, part.n));
+        product_of_turn(context, kind, matrix, i, y);
         now = next;
     }
     lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);

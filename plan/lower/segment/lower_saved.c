@@ -63,7 +63,9 @@ uint64_t lower_core_bytes(const lower_context *context)
     uint64_t width = lower_bytes(context, 1, 1);
     if (context->target.attention == LOWER_ATTENTION_FUSED)
         return rows * sizeof(float);
-    if (context->job->dropout > 0)
+    /* What is dropped, and a mask; ours draws the mask again. */
+    if (context->job->dropout > 0 &&
+        context->target.attention == LOWER_ATTENTION_APART)
         width = 2 * width + 1;
     /* Gathered keys, or the whole sequence of fewer heads. */
     return rows * (uint64_t)(s->seq * context->plan->cp) * width;

@@ -14,13 +14,32 @@
 
 #include <stddef.h>
 
-/* The norms of LARS and LAMB stand behind the step's scalars. */
+/* The norms of LARS and LAMB stand behind the step's scalars; those of experts,
+ * whose parts lie on other ranks, in an array of their own. */
 enum { NORMS_OFFSET = 64 };
 
 static uint64_t norms_bytes(const lower_rank *rank)
 {
     bool has = fr_optimizers[rank->context->job->optimizer]->has_norms;
     return has ? 2 * sizeof(double) * rank->tensors.n : 0;
+}
+
+static uint64_t norms_offset(const lower_rank *rank, bool is_expert)
+{
+    return NORMS_OFFSET + (is_expert ? norms_bytes(rank) : 0);
+}
+
+static bool has_expert_norms(const lower_rank *rank)
+{
+    for (size_t b = 0; b < rank->buckets.n; b++)
+        if (rank->buckets.items[b].is_expert)
+            return norms_bytes(rank) > 0;
+    return false;
+}
+
+static uint64_t scalars_bytes(const lower_rank *rank)
+{
+    return norms_offset(rank, has_expert_norms(rank)) + norms_bytes(rank);
 }
 
 static uint32_t begin(lower_rank *rank, fr_lane lane, const char *name,
@@ -56,7 +75,7 @@ void lower_zero(lower_rank *rank)
                                              "zero_%u", (unsigned)rank->stage);
     lower_segments_mark(context, i_segment, FR_SEGMENT_ZERO);
     fr_instr *instr = lower_emit(context, FR_OP_ZERO);
-    instr->copy.n_bytes = (int64_t)(NORMS_OFFSET + norms_bytes(rank));
+    instr->copy.n_bytes = (int64_t)scalars_bytes(rank);
     instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_STEP, 0);
     if (!context->sharding.is_by_unit) {
         instr = lower_emit(context, FR_OP_ZERO);
@@ -66,7 +85,7 @@ void lower_zero(lower_rank *rank)
         instr->ref[FR_ZERO_DST] = lower_ref(FR_SPACE_GRAD, 0);
     }
     rank->step = fr_builder_add_block(rank->builder, FR_MEMORY_BUFFERS, true,
-                                      NORMS_OFFSET + norms_bytes(rank));
+                                      scalars_bytes(rank));
     add_scores_buffer(rank);
     add_step_call(rank, i_segment, 'w');
     if (!context->sharding.is_by_unit)
@@ -118,11 +137,28 @@ static void reduce_loss(lower_rank *rank)
                 offsetof(fr_step_scalars, loss_sum));
 }
 
-static void reduce_norms(lower_rank *rank, const char *name, fr_axis axis)
+static void reduce_norms(lower_rank *rank, const char *name, fr_axis axis,
+                         bool is_expert)
 {
     const fr_move move = {FR_LANE_COMPUTE, FR_OP_ALL_REDUCE, axis, FR_DTYPE_F64,
                           norms_bytes(rank) / sizeof(double)};
-    sum_scalars(rank, name, &move, NORMS_OFFSET);
+    sum_scalars(rank, name, &move, norms_offset(rank, is_expert));
+}
+
+/* Over all ranks that hold other parts of the same tensors: of experts, which
+ * are one tensor, also those with other experts. */
+static void reduce_all_norms(lower_rank *rank)
+{
+    const fr_sharding *sharding = &rank->context->sharding;
+    reduce_norms(rank, "norms_reduce_tp", FR_AXIS_TP, false);
+    if (sharding->is_scattered)
+        reduce_norms(rank, "norms_reduce_dp", sharding->shard_axis[0], false);
+    if (!has_expert_norms(rank))
+        return;
+    reduce_norms(rank, "norms_reduce_etp", FR_AXIS_ETP, true);
+    reduce_norms(rank, "norms_reduce_ep", FR_AXIS_EP, true);
+    if (sharding->is_scattered)
+        reduce_norms(rank, "norms_reduce_edp", sharding->shard_axis[1], true);
 }
 
 /* Ranks of a sum over the world that hold the same gradients of a bucket. */
@@ -248,7 +284,8 @@ static void optimize(lower_rank *rank, fr_op op, size_t i_bucket)
         step_on_host(rank, bucket, instr);
     instr->ref[FR_OPT_STEP_STEP] = lower_ref(FR_SPACE_STEP, 0);
     if (n_norms > 0)
-        instr->ref[FR_OPT_STEP_NORMS] = lower_ref(FR_SPACE_STEP, NORMS_OFFSET);
+        instr->ref[FR_OPT_STEP_NORMS] =
+            lower_ref(FR_SPACE_STEP, norms_offset(rank, bucket->is_expert));
     if (is_on_host)
         fetch_weights(rank, bucket);
     add_step_call(rank, i_segment, is_step ? 'r' : 'm');
@@ -299,10 +336,7 @@ void lower_update(lower_rank *rank)
     if (norms_bytes(rank) > 0) {
         for (size_t b = 0; b < rank->buckets.n; b++)
             optimize(rank, FR_OP_OPT_NORMS, b);
-        reduce_norms(rank, "norms_reduce_tp", FR_AXIS_TP);
-        if (context->sharding.is_scattered)
-            reduce_norms(rank, "norms_reduce_dp",
-                         context->sharding.shard_axis[0]);
+        reduce_all_norms(rank);
     }
     for (size_t b = 0; b < rank->buckets.n; b++) {
         optimize(rank, FR_OP_OPT_STEP, b);

@@ -60,18 +60,6 @@ static fr_dropout_row row_of(const fr_kernel_call *call, int64_t row)
     return out;
 }
 
-/* The first of the rank's heads among all. */
-static int64_t first_head(const fr_kernel_call *call)
-{
-    const fr_instr *instr = call->instr;
-    const fr_attention_dims *dim = &instr->attention;
-    bool is_exchanged = instr->axis == FR_AXIS_CP && instr->peer == 0 &&
-                        dim->key_rows <= dim->seq;
-    int64_t n_shares = is_exchanged ? call->share.n : 1;
-    int64_t i_share = is_exchanged ? call->share.i : 0;
-    return (call->tp_coordinate * n_shares + i_share) * dim->q_heads;
-}
-
 void fr_dropout_factors(const fr_dropout_row *row, int64_t first, int64_t n,
                         float *out)
 {
@@ -94,7 +82,7 @@ void fr_dropout_keys(const fr_kernel_call *call, const int64_t query[3],
     row.word[0] = (uint32_t)query[2];
     row.word[1] =
         (uint32_t)((call->first_sequence + query[0]) * call->model->n_heads +
-                   first_head(call) + query[1]);
+                   fr_kernel_first_head(call) + query[1]);
     fr_dropout_factors(&row, first, n, out);
 }
 

@@ -37,18 +37,6 @@ static inline bool has_dropout(const fr_kernel_call *call)
     return call->instr->flags & FR_INSTR_DROPOUT && call->dropout > 0;
 }
 
-/* Heads of the model before the rank's first. */
-static inline int64_t first_head(const fr_kernel_call *call)
-{
-    const fr_instr *instr = call->instr;
-    const fr_attention_dims *dim = &instr->attention;
-    bool is_exchanged = instr->axis == FR_AXIS_CP && instr->peer == 0 &&
-                        dim->key_rows <= dim->seq;
-    int64_t n_shares = is_exchanged ? call->share.n : 1;
-    int64_t i_share = is_exchanged ? call->share.i : 0;
-    return (call->tp_coordinate * n_shares + i_share) * dim->q_heads;
-}
-
 static inline attn_dropped dropped_of(const fr_cuda_launch *launch)
 {
     enum { PLACE_PROBABILITIES = 3 };
@@ -56,9 +44,10 @@ static inline attn_dropped dropped_of(const fr_cuda_launch *launch)
     if (!has_dropout(call))
         return {};
     const int64_t n_heads = call->model->n_heads;
-    return {true, drop_place_of(launch, PLACE_PROBABILITIES, call->dropout),
-            (uint32_t)(call->first_sequence * n_heads + first_head(call)),
-            (uint32_t)n_heads};
+    return {
+        true, drop_place_of(launch, PLACE_PROBABILITIES, call->dropout),
+        (uint32_t)(call->first_sequence * n_heads + fr_kernel_first_head(call)),
+        (uint32_t)n_heads};
 }
 
 /* Is the order of the rows all that has to be known of them? */

@@ -6,8 +6,7 @@
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 
-/* ---- parameters -------------------------------------------------------------
- */
+/* ---- parameters --------------------------------------------------------- */
 
 /* Unique tensors at their global size; layers after the model's are left out.
  */
@@ -39,8 +38,7 @@ static uint64_t count_parameters(const fr_program *program)
     return sum;
 }
 
-/* ---- every plan is legal
- * ----------------------------------------------------- */
+/* ---- every plan is legal ------------------------------------------------ */
 
 static void set_plan(fr_plan *plan, unsigned i)
 {
@@ -149,8 +147,7 @@ static void test_matrix(void)
     CHECK(n_legal > 300);
 }
 
-/* ---- flop
- * -------------------------------------------------------------------- */
+/* ---- flop --------------------------------------------------------------- */
 
 typedef struct amounts {
     double products, attention, recomputed;

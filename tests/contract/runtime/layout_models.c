@@ -73,6 +73,11 @@ static const char *const families[LAYOUT_FAMILIES] = {
     "\"topk_group\": 2, \"num_nextn_predict_layers\": 1}",
     [LAYOUT_CAPPED] = "{\"model_type\": \"mixtral\", " SIZES(
         "8", "4") "\"num_local_experts\": 6, \"num_experts_per_tok\": 2}",
+    [LAYOUT_YARN] = "{\"model_type\": \"qwen2\", " SIZES(
+        "4", "4") "\"rope_theta\": 100.0, \"rope_scaling\": {"
+                  "\"rope_type\": \"yarn\", \"factor\": 4.0, "
+                  "\"beta_fast\": 2.0, \"beta_slow\": 0.1, "
+                  "\"original_max_position_embeddings\": 16}}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

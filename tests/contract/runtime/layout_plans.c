@@ -82,6 +82,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         plan.bucket_bytes = row->bucket_bytes;
     plan.rank_order = row->order;
     plan.collective = row->collective;
+    plan.server_place = row->server_place;
+    plan.n_servers = row->n_servers;
     plan.activation_offload_frac = row->offload_frac;
     plan.is_optimizer_offloaded = row->is_optimizer_away;
     plan.n_threads = 1;

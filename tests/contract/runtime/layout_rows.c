@@ -417,6 +417,24 @@ const layout_row layout_rows[] = {
      .is_sequence_parallel = true,
      .is_tp_overlap = true,
      .optimizer = ADAMW},
+    {.name = "llama tp2 cp2 sp overlap before gathered keys",
+     .is_llama = true,
+     .tp = 2,
+     .cp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .micro_batch = 2,
+     .is_sequence_parallel = true,
+     .is_tp_overlap = true,
+     .optimizer = ADAMW},
+    {.name = "tp2 cp2 sp overlap before gathered keys full recompute",
+     .tp = 2,
+     .cp = 2,
+     .cp_kind = FR_CP_ALL_GATHER,
+     .micro_batch = 2,
+     .is_sequence_parallel = true,
+     .is_tp_overlap = true,
+     .recompute = FR_RECOMPUTE_FULL,
+     .optimizer = SGD},
     {.name = "bf16 tp2 pp2 sp overlap",
      .is_bf16 = true,
      .tp = 2,
@@ -443,6 +461,7 @@ const layout_row layout_rows[] = {
 #include "tests/contract/runtime/layout_later.inc"
 #include "tests/contract/runtime/layout_offload.inc"
 #include "tests/contract/runtime/layout_precision.inc"
+#include "tests/contract/runtime/layout_servers.inc"
 #include "tests/contract/runtime/layout_shares.inc"
 };
 

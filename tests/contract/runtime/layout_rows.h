@@ -32,6 +32,7 @@ typedef enum layout_family {
     LAYOUT_AUX_BY_SEQUENCE, /* the same over sequences, by sigmoids */
     LAYOUT_LATER,  /* DeepSeek with a layer that predicts the token after */
     LAYOUT_CAPPED, /* two of six experts, which drop rows */
+    LAYOUT_YARN,   /* rotary frequencies stretched and mixed */
     LAYOUT_FAMILIES
 } layout_family;
 
@@ -59,6 +60,8 @@ typedef struct layout_row {
     int32_t shares[4]; /* micro-batches per data-parallel rank */
     fr_rank_order order;
     fr_collective_kind collective;
+    fr_server_place server_place;
+    int32_t n_servers;
     bool is_bf16;        /* weights and activations */
     bool has_bf16_grads; /* and the gradients of parameters */
     double dropout;

@@ -127,8 +127,7 @@ static void whole_release(whole *w)
     free(w->bytes);
 }
 
-/* ---- training --------------------------------------------------------------
- */
+/* ---- training ----------------------------------------------------------- */
 
 typedef struct show {
     fr_program *program;
@@ -213,8 +212,7 @@ static bool train(const layout_row *row, const char *dir, int64_t n_steps,
     return is_ok;
 }
 
-/* ---- checkpoints ------------------------------------------------------------
- */
+/* ---- checkpoints -------------------------------------------------------- */
 
 static const char *dir_of(const char *what, int i, char dir[CHECK_PATH_BYTES])
 {

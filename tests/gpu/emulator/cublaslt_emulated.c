@@ -31,8 +31,7 @@ struct emulated_preference {
     uint32_t alignment[4];
 };
 
-/* ---- events: the clock ----------------------------------------------------
- */
+/* ---- events: the clock -------------------------------------------------- */
 
 struct emulated_event {
     double ms;

@@ -186,7 +186,8 @@ static void test_transfers(void)
     fr_err err = {0};
     uint64_t into[5] = {0};
 
-    CHECK_OK(fr_server_emit(5, 2, 901, &list, &err), &err);
+    const fr_servers two = {FR_SERVER_DEVICE, 2, 5, 1};
+    CHECK_OK(fr_servers_emit(&two, NULL, 901, &list, &err), &err);
     CHECK_INT(list.n_phases, 2);
     for (size_t i = 0; i < list.n; i++)
         if (list.at[i].phase == 0)

@@ -368,7 +368,13 @@ static void test_executable(void)
     expect_refused(plan, &model, "collective auto");
     fr_plan_init(&plan);
     plan.collective = FR_COLLECTIVE_PARAMETER_SERVER;
-    expect_refused(plan, &model, "parameter servers");
+    plan.dp = 4;
+    plan.tp = 2;
+    plan.n_servers = 5;
+    expect_refused(plan, &model, "servers that are no ranks");
+    plan.n_servers = 4;
+    CHECK_OK(fr_plan_check_executable(&plan, &model, &job, &err), &err);
+    plan.dp = plan.tp = 1;
     plan.n_servers = -1;
     CHECK_FAILS(fr_plan_check(&plan, &model, &job, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "servers is -1; give 0 to");

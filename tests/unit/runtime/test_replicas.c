@@ -43,8 +43,7 @@ typedef struct player {
     int64_t rank;
 } player;
 
-/* ---- what each element of each tensor is -----------------------------------
- */
+/* ---- what each element of each tensor is -------------------------------- */
 
 static void put_element(unsigned char *at, const fr_tensor_slice *slice,
                         int64_t row, int64_t col, int64_t step)
@@ -224,8 +223,7 @@ static fr_plan plan_of(int dp, int tp, int pp, int zero)
     return plan;
 }
 
-/* ---- what goes away
- * ---------------------------------------------------------- */
+/* ---- what goes away ----------------------------------------------------- */
 
 static void host_path(int host, char path[FR_REPLICA_PATH])
 {

@@ -24,6 +24,8 @@ typedef struct scene {
     int64_t n_ranks;
     uint64_t n; /* elements */
     bool is_in_place, is_max;
+    fr_server_place place; /* of parameter servers */
+    int64_t n_servers;
     const int32_t *node_of_rank;
     /* made by build() */
     fr_program program;
@@ -222,6 +224,10 @@ static void build(scene *s)
                           .dim = {(int64_t)s->n}};
     if (s->op == FR_OP_BROADCAST)
         s->instr.dim[1] = s->n_ranks - 1;
+    if (fr_collective_is_by_servers(s->algorithm)) {
+        s->instr.comm.n_servers = s->n_servers;
+        s->instr.comm.server_place = s->place;
+    }
     s->segment = (fr_segment){.n_instrs = 1, .lane = (uint8_t)s->lane};
     s->rank_program = (fr_rank_program){.n_calls = 1, .calls = &s->call};
     s->program = (fr_program){.n_instrs = 1,
@@ -302,6 +308,31 @@ static void test_all_reduce(void)
                         (fr_collective_kind)kind, sizes[i],
                         i % 2 ? apart : mixed);
     }
+}
+
+/* Servers everywhere, by slabs and by messages, over nodes of unlike size. */
+static void test_servers(void)
+{
+    static const int32_t *const nodes[] = {NULL, apart, mixed};
+    static const int n_nodes[] = {1, MAX_RANKS, 2};
+
+    for (int place = 0; place < FR_SERVER_N; place++)
+        for (int k = 0; k < 3; k++)
+            for (int64_t n = 0; n <= 3; n++) {
+                if (place != FR_SERVER_DEVICE && n > n_nodes[k])
+                    continue;
+                scene s = {.op = FR_OP_ALL_REDUCE,
+                           .dtype = FR_DTYPE_F32,
+                           .algorithm = FR_COLLECTIVE_PARAMETER_SERVER,
+                           .lane = FR_LANE_DP,
+                           .n_ranks = MAX_RANKS,
+                           .n = n == 2 ? 2 : 70001,
+                           .is_in_place = n % 2,
+                           .place = (fr_server_place)place,
+                           .n_servers = n,
+                           .node_of_rank = nodes[k]};
+                perform(&s);
+            }
 }
 
 static void test_gather_and_scatter(void)
@@ -397,7 +428,7 @@ static void test_reduce_order(void)
     CHECK(memcmp(last, sum, sizeof sum) == 0);
 }
 
-CHECK_MAIN({"all_reduce", test_all_reduce},
+CHECK_MAIN({"all_reduce", test_all_reduce}, {"servers", test_servers},
            {"gather_and_scatter", test_gather_and_scatter},
            {"other_collectives", test_other_collectives},
            {"element_types", test_element_types}, {"barrier", test_barrier},

@@ -10,12 +10,8 @@
  *
  * With SAVE_PROBS probs[b,h,t,s] is written for s < the end of t's row block
  * (0 above the diagonal); what lies beyond is neither written nor read.
- *
- * Where a sequence is shared (context parallel), queries and keys are runs of
- * rows (sequence_share.h): a tile lies in one of each, and the mask follows
- * from where they stand in the sequence.
  */
-#include "plan/ir/sequence_share.h"
+#include "runtime/kernels_cpu/attention/attention_shape.h"
 #include "runtime/kernels_cpu/dropout/dropout.h"
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
@@ -23,74 +19,6 @@
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
-
-#define TILE_ROWS 64
-#define TILE_COLS 256
-
-typedef struct attn_shape {
-    int64_t batch, n_q, n_kv, head_dim, v_dim;
-    int64_t n_queries, n_keys; /* of a sequence, that are there */
-    fr_sequence_rows query_rows, key_rows;
-    int64_t q_stride, k_stride, o_stride;
-    int64_t k_first; /* floats from the queries' begin to the keys' */
-    int64_t q_per_kv;
-    int64_t window; /* keys that a query sees; 0: all before it */
-    bool is_causal;
-    float scale;
-    const fr_kernel_call *dropped; /* NULL: no probability is */
-} attn_shape;
-
-/* Which rows of the sequence the operands have: see op_list.inc. */
-static void set_rows(const fr_kernel_call *call, attn_shape *shape)
-{
-    const fr_instr *instr = call->instr;
-    const fr_attention_dims *dim = &instr->attention;
-    const fr_sequence_share share = call->share;
-    shape->query_rows = (fr_sequence_rows){share, false, dim->seq};
-    shape->key_rows = shape->query_rows;
-    if (instr->axis != FR_AXIS_CP)
-        return;
-    if (instr->peer > 0) {
-        shape->key_rows.share.i = (share.i - instr->peer + share.n) % share.n;
-        shape->is_causal = true; /* half of the pairs, whichever they are */
-        shape->n_keys = dim->seq;
-    } else if (dim->key_rows > dim->seq) {
-        shape->key_rows.has_all = true;
-    } else {
-        shape->query_rows.len = fr_sequence_share_len(share, dim->seq);
-        shape->query_rows.has_all = true;
-        shape->key_rows = shape->query_rows;
-    }
-}
-
-static attn_shape shape_of(const fr_kernel_call *call)
-{
-    const fr_instr *instr = call->instr;
-    const fr_attention_dims *dim = &instr->attention;
-    const int64_t v_dim = dim->v_dim > 0 ? dim->v_dim : dim->head_dim;
-    const int64_t q = dim->q_heads * dim->head_dim;
-    const int64_t kv = dim->kv_heads * (dim->head_dim + v_dim);
-    bool is_apart = (instr->flags & FR_INSTR_KEYS_APART) != 0;
-    attn_shape shape = {.batch = dim->batch,
-                        .n_q = dim->q_heads,
-                        .n_kv = dim->kv_heads,
-                        .head_dim = dim->head_dim,
-                        .v_dim = v_dim,
-                        .n_queries = dim->seq,
-                        .n_keys = dim->key_rows > 0 ? dim->key_rows : dim->seq,
-                        .q_stride = is_apart ? q : q + kv,
-                        .k_stride = is_apart ? kv : q + kv,
-                        .o_stride = dim->q_heads * v_dim,
-                        .k_first = is_apart ? dim->batch * dim->seq * q : q,
-                        .q_per_kv = dim->q_heads / dim->kv_heads,
-                        .window = dim->window,
-                        .is_causal = !(instr->flags & FR_INSTR_NONCAUSAL),
-                        .scale = (float)(1.0 / sqrt((double)dim->head_dim))};
-    if (instr->flags & FR_INSTR_DROPOUT && call->dropout > 0)
-        shape.dropped = call;
-    set_rows(call, &shape);
-    return shape;
-}
 
 /* Row-major operand of a product. */
 typedef struct mat {
@@ -125,109 +53,6 @@ static void row_clear(float *x, int64_t from, int64_t to)
         x[i] = 0.0F;
 }
 
-/* ---- tiles -------------------------------------------------------------- */
-
-/* m rows of queries by n columns of keys: where they begin in memory, in the
- * sequence, and, of the rows and columns that are there, by index. */
-typedef struct tile {
-    int64_t row, position, i_row, m;
-    int64_t col, key_position, i_col, n;
-} tile;
-
-/* The columns that a row of a tile sees: [first, last). */
-typedef struct open_columns {
-    int64_t first, last;
-} open_columns;
-
-static int64_t clamp(int64_t x, int64_t most)
-{
-    if (x < 0)
-        return 0;
-    return x < most ? x : most;
-}
-
-static open_columns open_of(const attn_shape *shape, const tile *at, int64_t i)
-{
-    int64_t ahead = at->position + i + 1 - at->key_position;
-    open_columns open = {0, at->n};
-    if (shape->is_causal)
-        open.last = clamp(ahead, at->n);
-    if (shape->is_causal && shape->window > 0)
-        open.first = clamp(ahead - shape->window, open.last);
-    return open;
-}
-
-/* A block of query rows: m rows from `first` on in a run. */
-typedef struct row_block {
-    fr_sequence_run run;
-    int64_t first, m;
-} row_block;
-
-static int64_t blocks_of_run(const attn_shape *shape)
-{
-    const fr_sequence_rows *rows = &shape->query_rows;
-    int64_t n = fr_sequence_run_of(rows, shape->batch, 0, 0).n;
-    return (n + TILE_ROWS - 1) / TILE_ROWS;
-}
-
-static row_block block_of(const attn_shape *shape, int64_t b, int64_t i_block)
-{
-    int64_t per_run = blocks_of_run(shape);
-    row_block block = {fr_sequence_run_of(&shape->query_rows, shape->batch, b,
-                                          i_block / per_run),
-                       i_block % per_run * TILE_ROWS, 0};
-    int64_t left = block.run.n - block.first;
-    block.m = left < TILE_ROWS ? left : TILE_ROWS;
-    return block;
-}
-
-/* Goes through the tiles of a block, at most `widest` columns each, that any
- * of its rows sees; false: there is no further one. */
-typedef struct tile_walk {
-    int64_t b, widest, i_run, col;
-    bool is_first; /* of the block */
-    tile at;
-} tile_walk;
-
-static bool next_tile(const attn_shape *shape, const row_block *block,
-                      tile_walk *walk)
-{
-    const fr_sequence_rows *rows = &shape->key_rows;
-    int64_t end = block->run.position + block->first + block->m;
-    walk->is_first = walk->at.n == 0;
-    for (; walk->i_run < fr_sequence_n_runs(rows); walk->i_run++) {
-        fr_sequence_run keys =
-            fr_sequence_run_of(rows, shape->batch, walk->b, walk->i_run);
-        int64_t n =
-            shape->is_causal ? clamp(end - keys.position, keys.n) : keys.n;
-        int64_t left = n - walk->col;
-        if (left > 0) {
-            left = left < walk->widest ? left : walk->widest;
-            walk->at = (tile){block->run.row + block->first,
-                              block->run.position + block->first,
-                              block->run.index + block->first,
-                              block->m,
-                              keys.row + walk->col,
-                              keys.position + walk->col,
-                              keys.index + walk->col,
-                              left};
-            walk->col += left;
-            return true;
-        }
-        walk->col = 0;
-    }
-    return false;
-}
-
-/* The factors of a tile's probabilities where some are dropped. */
-static void tile_factors(const attn_shape *shape, int64_t b, int64_t h,
-                         const tile *at, float *out)
-{
-    for (int64_t i = 0; i < at->m; i++)
-        fr_dropout_keys(shape->dropped, (int64_t[]){b, h, at->position + i},
-                        at->key_position, at->n, out + i * at->n);
-}
-
 /* ---- forward ------------------------------------------------------------ */
 
 /* One head of one sequence: its q, k, v and output in place. */
@@ -239,7 +64,7 @@ typedef struct attn_head {
     float *lse;   /* [queries] or NULL */
 } attn_head;
 
-static attn_head head_of(const attn_shape *shape, const fr_kernel_call *call,
+static attn_head head_of(const fr_attn_shape *shape, const fr_kernel_call *call,
                          int64_t b, int64_t h)
 {
     const int64_t hd = shape->head_dim, i_kv = h / shape->q_per_kv;
@@ -262,8 +87,9 @@ static attn_head head_of(const attn_shape *shape, const fr_kernel_call *call,
 }
 
 /* s = scale q k^T over the tile */
-static void tile_scores(const attn_shape *shape, const float *q, const float *k,
-                        const tile *at, float *s, int64_t s_stride)
+static void tile_scores(const fr_attn_shape *shape, const float *q,
+                        const float *k, const fr_tile *at, float *s,
+                        int64_t s_stride)
 {
     product((mat){q + at->row * shape->q_stride, shape->q_stride, false},
             (mat){k + at->col * shape->k_stride, shape->k_stride, true}, s,
@@ -272,8 +98,8 @@ static void tile_scores(const attn_shape *shape, const float *q, const float *k,
 }
 
 /* o rows of the tile (+)= p v */
-static void tile_output(const attn_shape *shape, const attn_head *head,
-                        const tile *at, mat p, float beta)
+static void tile_output(const fr_attn_shape *shape, const attn_head *head,
+                        const fr_tile *at, mat p, float beta)
 {
     product(p,
             (mat){head->v + at->col * shape->k_stride, shape->k_stride, false},
@@ -282,19 +108,54 @@ static void tile_output(const attn_shape *shape, const attn_head *head,
 }
 
 /* A tile of probabilities that are kept. */
-static float *kept_probs(const attn_shape *shape, float *probs, const tile *at)
+static float *kept_probs(const fr_attn_shape *shape, float *probs,
+                         const fr_tile *at)
 {
     return probs + at->i_row * shape->n_keys + at->i_col;
 }
 
+/* The kept probabilities of a tile with some dropped, into `scratch`. */
+static mat dropped_probs(const fr_attn_shape *shape, const attn_head *head,
+                         const fr_tile *at, float *scratch)
+{
+    const float *kept = kept_probs(shape, head->probs, at);
+    float factor[FR_TILE_COLS];
+    for (int64_t i = 0; i < at->m; i++) {
+        float *to = scratch + i * at->n;
+        memcpy(to, kept + i * shape->n_keys, (size_t)at->n * sizeof *to);
+        fr_dropout_keys(shape->dropped,
+                        (int64_t[]){head->b, head->h, at->position + i},
+                        at->key_position, at->n, factor);
+        fr_floats_multiply(to, factor, at->n);
+    }
+    return (mat){scratch, at->n, false};
+}
+
+/* The output of a block from probabilities that are kept. */
+static void output_saved(const fr_attn_shape *shape, const attn_head *head,
+                         const fr_row_block *block)
+{
+    const bool is_dropped = shape->dropped != NULL;
+    float scratch[FR_TILE_ROWS * FR_TILE_COLS];
+    fr_tile_walk walk = {.b = head->b,
+                         .widest = is_dropped ? FR_TILE_COLS : shape->n_keys};
+    while (fr_tile_next(shape, block, &walk)) {
+        const mat p = is_dropped
+                          ? dropped_probs(shape, head, &walk.at, scratch)
+                          : (mat){kept_probs(shape, head->probs, &walk.at),
+                                  shape->n_keys, false};
+        tile_output(shape, head, &walk.at, p, walk.is_first ? 0.0F : 1.0F);
+    }
+}
+
 /* Where probabilities are kept, a tile is all of a run and lies in place. */
-static void forward_saved(const attn_shape *shape, const attn_head *head,
-                          const row_block *block)
+static void forward_saved(const fr_attn_shape *shape, const attn_head *head,
+                          const fr_row_block *block)
 {
     const int64_t stride = shape->n_keys;
-    tile_walk walk = {.b = head->b, .widest = stride};
-    tile all = {0};
-    while (next_tile(shape, block, &walk)) {
+    fr_tile_walk walk = {.b = head->b, .widest = stride};
+    fr_tile all = {0};
+    while (fr_tile_next(shape, block, &walk)) {
         all = walk.at;
         tile_scores(shape, head->q, head->k, &all,
                     kept_probs(shape, head->probs, &all), stride);
@@ -304,7 +165,7 @@ static void forward_saved(const attn_shape *shape, const attn_head *head,
     all.n += all.i_col;
     all.i_col = 0;
     for (int64_t i = 0; i < block->m; i++) {
-        open_columns open = open_of(shape, &all, i);
+        fr_open_columns open = fr_open_columns_of(shape, &all, i);
         float *x = kept_probs(shape, head->probs, &all) + i * stride;
         int64_t n = open.last - open.first;
         float *y = x + open.first;
@@ -313,25 +174,20 @@ static void forward_saved(const attn_shape *shape, const attn_head *head,
         row_clear(x, 0, open.first);
         row_clear(x, open.last, all.n);
     }
-    walk = (tile_walk){.b = head->b, .widest = stride};
-    while (next_tile(shape, block, &walk))
-        tile_output(
-            shape, head, &walk.at,
-            (mat){kept_probs(shape, head->probs, &walk.at), stride, false},
-            walk.is_first ? 0.0F : 1.0F);
+    output_saved(shape, head, block);
 }
 
 /* Running maximum and sum of the rows of a block. */
 typedef struct running {
-    float max[TILE_ROWS], sum[TILE_ROWS];
+    float max[FR_TILE_ROWS], sum[FR_TILE_ROWS];
 } running;
 
 /* Turns scores into exp(s - max), rescales what the rows have so far. */
-static void tile_softmax(const attn_shape *shape, const attn_head *head,
-                         const tile *at, float *s, running *run)
+static void tile_softmax(const fr_attn_shape *shape, const attn_head *head,
+                         const fr_tile *at, float *s, running *run)
 {
     for (int64_t i = 0; i < at->m; i++) {
-        open_columns open = open_of(shape, at, i);
+        fr_open_columns open = fr_open_columns_of(shape, at, i);
         int64_t n = open.last - open.first;
         float *x = s + i * at->n;
         row_clear(x, 0, open.first);
@@ -355,18 +211,18 @@ static void tile_softmax(const attn_shape *shape, const attn_head *head,
 
 /* A row that sees none of these keys has an output of 0 and an lse of minus
  * infinity: a weight of 0 where it is merged with others. */
-static void forward_tiled(const attn_shape *shape, const attn_head *head,
-                          const row_block *block)
+static void forward_tiled(const fr_attn_shape *shape, const attn_head *head,
+                          const fr_row_block *block)
 {
-    float s[TILE_ROWS * TILE_COLS], factor[TILE_ROWS * TILE_COLS];
+    float s[FR_TILE_ROWS * FR_TILE_COLS], factor[FR_TILE_ROWS * FR_TILE_COLS];
     running run = {0};
-    tile_walk walk = {.b = head->b, .widest = TILE_COLS};
-    while (next_tile(shape, block, &walk)) {
-        const tile *at = &walk.at;
+    fr_tile_walk walk = {.b = head->b, .widest = FR_TILE_COLS};
+    while (fr_tile_next(shape, block, &walk)) {
+        const fr_tile *at = &walk.at;
         tile_scores(shape, head->q, head->k, at, s, at->n);
         tile_softmax(shape, head, at, s, &run);
         if (shape->dropped != NULL) { /* the sums are those of all */
-            tile_factors(shape, head->b, head->h, at, factor);
+            fr_tile_factors(shape, head->b, head->h, at, factor);
             fr_floats_multiply(s, factor, at->m * at->n);
         }
         tile_output(shape, head, at, (mat){s, at->n, false},
@@ -398,7 +254,7 @@ static int head_team(const fr_kernel_call *call, int64_t n_tasks,
     return n_tasks < n_team ? (int)n_tasks : n_team;
 }
 
-static int64_t work_of(const attn_shape *shape)
+static int64_t work_of(const fr_attn_shape *shape)
 {
     return shape->batch * shape->n_q * shape->n_queries *
            (shape->n_keys + shape->head_dim);
@@ -406,9 +262,9 @@ static int64_t work_of(const attn_shape *shape)
 
 void fr_kernel_attn_fwd(const fr_kernel_call *call)
 {
-    attn_shape shape = shape_of(call);
+    fr_attn_shape shape = fr_attn_shape_of(call);
     int64_t n_blocks =
-        blocks_of_run(&shape) * fr_sequence_n_runs(&shape.query_rows);
+        fr_attn_blocks_of_run(&shape) * fr_sequence_n_runs(&shape.query_rows);
     int64_t n_heads = shape.batch * shape.n_q;
     int64_t n_tasks = n_heads * n_blocks;
     /* The last row blocks have the most columns: they go first. */
@@ -419,7 +275,8 @@ void fr_kernel_attn_fwd(const fr_kernel_call *call)
         int64_t i_head = i % n_heads;
         attn_head head =
             head_of(&shape, call, i_head / shape.n_q, i_head % shape.n_q);
-        row_block block = block_of(&shape, head.b, n_blocks - 1 - i / n_heads);
+        fr_row_block block =
+            fr_row_block_of(&shape, head.b, n_blocks - 1 - i / n_heads);
         if (head.probs != NULL)
             forward_saved(&shape, &head, &block);
         else
@@ -437,7 +294,7 @@ typedef struct attn_grad {
     float *dq, *dk, *dv;
 } attn_grad;
 
-static attn_grad grad_of(const attn_shape *shape, const fr_kernel_call *call,
+static attn_grad grad_of(const fr_attn_shape *shape, const fr_kernel_call *call,
                          int64_t b, int64_t h)
 {
     const int64_t hd = shape->head_dim, i_kv = h / shape->q_per_kv;
@@ -472,15 +329,15 @@ static attn_grad grad_of(const attn_shape *shape, const fr_kernel_call *call,
 
 /* The tile's probabilities: kept ones, or ones that are recomputed in
  * `scratch`. */
-static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
-                      const tile *at, float *scratch)
+static mat tile_probs(const fr_attn_shape *shape, const attn_grad *grad,
+                      const fr_tile *at, float *scratch)
 {
     if (grad->probs != NULL)
         return (mat){kept_probs(shape, grad->probs, at), shape->n_keys, true};
     assert(grad->lse != NULL);
     tile_scores(shape, grad->q, grad->k, at, scratch, at->n);
     for (int64_t i = 0; i < at->m; i++) {
-        open_columns open = open_of(shape, at, i);
+        fr_open_columns open = fr_open_columns_of(shape, at, i);
         float *x = scratch + i * at->n;
         row_clear(x, 0, open.first);
         fr_floats_exp(x + open.first, open.last - open.first,
@@ -492,11 +349,11 @@ static mat tile_probs(const attn_shape *shape, const attn_grad *grad,
 
 /* Adds the tile to dq (or sets it), dk and dv; delta[i] = do . o of the
  * row. */
-static void backward_tile(const attn_shape *shape, const attn_grad *grad,
-                          const tile *at, const float *delta, bool is_first)
+static void backward_tile(const fr_attn_shape *shape, const attn_grad *grad,
+                          const fr_tile *at, const float *delta, bool is_first)
 {
-    float scratch[TILE_ROWS * TILE_COLS], ds[TILE_ROWS * TILE_COLS];
-    float factor[TILE_ROWS * TILE_COLS];
+    float scratch[FR_TILE_ROWS * FR_TILE_COLS], ds[FR_TILE_ROWS * FR_TILE_COLS];
+    float factor[FR_TILE_ROWS * FR_TILE_COLS];
     const int64_t qs = shape->q_stride, ks = shape->k_stride;
     const int64_t hd = shape->head_dim, vd = shape->v_dim;
     mat d_o = {grad->d_o + at->row * shape->o_stride, shape->o_stride, false};
@@ -506,10 +363,12 @@ static void backward_tile(const attn_shape *shape, const attn_grad *grad,
     mat p = tile_probs(shape, grad, at, scratch);
     mat dropped = p;
     if (shape->dropped != NULL) {
-        tile_factors(shape, grad->b, grad->h, at, factor);
-        memcpy(ds, p.at, (size_t)(at->m * at->n) * sizeof *ds);
+        fr_tile_factors(shape, grad->b, grad->h, at, factor);
+        for (int64_t i = 0; i < at->m; i++)
+            memcpy(ds + i * at->n, p.at + i * p.stride,
+                   (size_t)at->n * sizeof *ds);
         fr_floats_multiply(ds, factor, at->m * at->n);
-        dropped.at = ds;
+        dropped = (mat){ds, at->n, true};
     }
     product(dropped, d_o, grad->dv + at->col * ks, ks,
             (int64_t[]){at->n, vd, at->m}, (float[]){1.0F, 1.0F});
@@ -518,7 +377,7 @@ static void backward_tile(const attn_shape *shape, const attn_grad *grad,
     if (shape->dropped != NULL)
         fr_floats_multiply(ds, factor, at->m * at->n);
     for (int64_t i = 0; i < at->m; i++) {
-        open_columns open = open_of(shape, at, i);
+        fr_open_columns open = fr_open_columns_of(shape, at, i);
         float *x = ds + i * at->n;
         row_clear(x, 0, open.first);
         row_dscore(x + open.first, p.at + i * p.stride + open.first,
@@ -532,20 +391,20 @@ static void backward_tile(const attn_shape *shape, const attn_grad *grad,
             (int64_t[]){at->n, hd, at->m}, (float[]){1.0F, 1.0F});
 }
 
-static void backward_head(const attn_shape *shape, const attn_grad *grad)
+static void backward_head(const fr_attn_shape *shape, const attn_grad *grad)
 {
     const int64_t n_blocks =
-        blocks_of_run(shape) * fr_sequence_n_runs(&shape->query_rows);
-    float delta[TILE_ROWS];
+        fr_attn_blocks_of_run(shape) * fr_sequence_n_runs(&shape->query_rows);
+    float delta[FR_TILE_ROWS];
     for (int64_t i_block = 0; i_block < n_blocks; i_block++) {
-        row_block block = block_of(shape, grad->b, i_block);
+        fr_row_block block = fr_row_block_of(shape, grad->b, i_block);
         int64_t row = block.run.row + block.first;
-        tile_walk walk = {.b = grad->b, .widest = TILE_COLS};
+        fr_tile_walk walk = {.b = grad->b, .widest = FR_TILE_COLS};
         for (int64_t i = 0; i < block.m; i++)
             delta[i] = fr_floats_dot(grad->d_o + (row + i) * shape->o_stride,
                                      grad->o + (row + i) * shape->o_stride,
                                      shape->v_dim);
-        while (next_tile(shape, &block, &walk))
+        while (fr_tile_next(shape, &block, &walk))
             backward_tile(shape, grad, &walk.at, delta, walk.is_first);
         for (int64_t i = 0; walk.at.n == 0 && i < block.m; i++)
             row_clear(grad->dq + (row + i) * shape->q_stride, 0,
@@ -553,7 +412,7 @@ static void backward_head(const attn_shape *shape, const attn_grad *grad)
     }
 }
 
-static void clear_keys(const attn_shape *shape, const attn_grad *grad)
+static void clear_keys(const fr_attn_shape *shape, const attn_grad *grad)
 {
     const fr_sequence_rows *rows = &shape->key_rows;
     for (int64_t i = 0; i < fr_sequence_n_runs(rows); i++) {
@@ -567,8 +426,8 @@ static void clear_keys(const attn_shape *shape, const attn_grad *grad)
 }
 
 /* The query heads of a group add to the same dk and dv: one thread's work. */
-static void backward_group(const attn_shape *shape, const fr_kernel_call *call,
-                           int64_t b, int64_t kv)
+static void backward_group(const fr_attn_shape *shape,
+                           const fr_kernel_call *call, int64_t b, int64_t kv)
 {
     for (int64_t i = 0; i < shape->q_per_kv; i++) {
         attn_grad grad = grad_of(shape, call, b, kv * shape->q_per_kv + i);
@@ -580,7 +439,7 @@ static void backward_group(const attn_shape *shape, const fr_kernel_call *call,
 
 void fr_kernel_attn_bwd(const fr_kernel_call *call)
 {
-    attn_shape shape = shape_of(call);
+    fr_attn_shape shape = fr_attn_shape_of(call);
     int64_t n_tasks = shape.batch * shape.n_kv;
     int n_team = head_team(call, n_tasks, work_of(&shape));
     FR_FOR_TEAM(n_team);
