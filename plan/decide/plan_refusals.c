@@ -116,14 +116,6 @@ REFUSAL(has_other_rope_scaling)
     return model->has_rope_scaling && !(model->rope_factor > 0.0);
 }
 
-REFUSAL(has_later_rope_scaling)
-{
-    UNUSED_BUT(model);
-    return model->score_factor > 0.0 ||
-           (model->has_rope_scaling && (model->rope_kind != FR_ROPE_LLAMA3 ||
-                                        model->rope_attention_factor > 0.0));
-}
-
 /* ---- precision and memory ------------------------------------------------ */
 
 REFUSAL(is_unfused)
@@ -237,8 +229,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(ZERO), predicts_later_gathered},
     {"rotary frequencies rescaled otherwise than linear, llama3, yarn, dynamic",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
-    {"rotary frequencies rescaled as in yarn or dynamic, on GPUs",
-     "leave rope scaling out", GPU, 0, has_later_rope_scaling},
     {"attention that keeps its probabilities, on GPUs",
      "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
     {"attention heads of more than 256 columns, on GPUs",

@@ -9,34 +9,20 @@
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
-enum { THREADS = 256 };
+extern "C" {
+#include "spec/model/rope.h"
+}
 
-/* Frequencies below `low` waves in the original length become slower by
- * `factor`, those above `high` stay (kernels_rope.c); factor 0: all stay. */
-struct rope_scaling {
-    double original_seq, low, high, factor;
-};
+enum { THREADS = 256, MOST_PAIRS = 128 /* of heads of 256 columns */ };
 
-/* Angles of pairs of columns in rows of a share of sequences. */
+/* Angles of pairs of columns in rows of a share of sequences: their frequencies
+ * are found once, on the host, as models rescale them in many ways. */
 struct rope_angles {
     int64_t half, seq;
-    double theta;
-    rope_scaling scaling;
     float sign;
     fr_sequence_share share;
+    double magnitude, frequency[MOST_PAIRS];
 };
-
-FR_DEVICE double frequency_of(const rope_angles &at, int64_t pair)
-{
-    const rope_scaling &s = at.scaling;
-    const double frequency = pow(at.theta, -(double)pair / (double)at.half);
-    if (s.factor == 0)
-        return frequency;
-    const double ratio = s.original_seq * frequency / 6.283185307179586;
-    double kept = (ratio - s.low) / (s.high - s.low);
-    kept = kept < 0 ? 0 : kept > 1 ? 1 : kept;
-    return frequency * (kept + (1 - kept) / s.factor);
-}
 
 /* Cosine and sine of a pair in a row. */
 struct turn {
@@ -47,8 +33,9 @@ FR_DEVICE turn turn_of(const rope_angles &at, int64_t row, int64_t pair)
 {
     const int64_t position =
         fr_sequence_position(at.share, at.seq, row % at.seq);
-    const double angle = (double)position * frequency_of(at, pair);
-    return {(float)cos(angle), at.sign * (float)sin(angle)};
+    const double angle = (double)position * at.frequency[pair];
+    return {(float)(at.magnitude * cos(angle)),
+            at.sign * (float)(at.magnitude * sin(angle))};
 }
 
 /* Neighbouring heads of a row, of all rows. */
@@ -96,13 +83,21 @@ template <int N, class T> __global__ void rope(rope_shape at, T *q, T *k)
     turn_heads<N>(k + row * at.k.stride + first, at.k.n, at, by);
 }
 
-static rope_scaling scaling_of(const fr_kernel_call *call, bool is_scaled)
+/* FR_INPUT where there are too many pairs. */
+static fr_status set_frequencies(const fr_cuda_launch *launch, bool is_scaled,
+                                 rope_angles *at, fr_err *err)
 {
-    const fr_model *model = call->model;
-    if (!is_scaled || model == nullptr)
-        return {};
-    return {(double)model->rope_original_seq, model->rope_low_factor,
-            model->rope_high_factor, model->rope_factor};
+    const fr_kernel_call *call = &launch->call;
+    const fr_rope rope =
+        fr_rope_of(is_scaled ? call->model : nullptr, call->instr->scalar,
+                   at->half, call->job != nullptr ? call->job->seq : 0);
+    if (at->half > MOST_PAIRS)
+        return fr_fail(err, FR_INPUT, "%s of more than %d columns of a head",
+                       fr_op_name((fr_op)call->instr->op), 2 * MOST_PAIRS);
+    at->magnitude = fr_rope_magnitude(&rope);
+    for (int64_t i = 0; i < at->half; i++)
+        at->frequency[i] = fr_rope_frequency(&rope, i);
+    return FR_OK;
 }
 
 static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
@@ -112,14 +107,13 @@ static fr_status run_rope(const fr_cuda_launch *launch, float sign, fr_err *err)
     const bool is_apart = call->instr->flags & FR_INSTR_KEYS_APART;
     const int64_t q = dim->q_heads * dim->head_dim,
                   kv = 2 * dim->kv_heads * dim->head_dim;
-    const rope_shape at = {
-        {(dim->rotated > 0 ? dim->rotated : dim->head_dim) / 2, dim->seq,
-         call->instr->scalar, scaling_of(call, dim->is_scaled != 0), sign,
-         call->share},
-        dim->rows,
-        dim->head_dim,
-        {dim->q_heads, is_apart ? q : q + kv},
-        {dim->kv_heads, is_apart ? kv : q + kv}};
+    const int64_t turned = dim->rotated > 0 ? dim->rotated : dim->head_dim;
+    rope_shape at = {{turned / 2, dim->seq, sign, call->share, 1, {}},
+                     dim->rows,
+                     dim->head_dim,
+                     {dim->q_heads, is_apart ? q : q + kv},
+                     {dim->kv_heads, is_apart ? kv : q + kv}};
+    FR_TRY(set_frequencies(launch, dim->is_scaled != 0, &at.angles, err));
     launch_shape shape = {dim3(1), THREADS, 0, launch->stream};
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
@@ -234,15 +228,19 @@ static fr_status run_latent(const fr_cuda_launch *launch, fr_err *err)
     const fr_kernel_call *call = &launch->call;
     const fr_latent_dims *dim = &call->instr->latent;
     const int64_t own = dim->head_dim - dim->rotated;
-    const latent_shape at = {{dim->rotated / 2, dim->seq, call->instr->scalar,
-                              scaling_of(call, dim->is_scaled != 0),
-                              IS_BACKWARD ? -1.0F : 1.0F, call->share},
-                             dim->rows,
-                             dim->heads,
-                             dim->head_dim,
-                             own,
-                             dim->rotated,
-                             dim->up_cols - own};
+    latent_shape at = {{dim->rotated / 2,
+                        dim->seq,
+                        IS_BACKWARD ? -1.0F : 1.0F,
+                        call->share,
+                        1,
+                        {}},
+                       dim->rows,
+                       dim->heads,
+                       dim->head_dim,
+                       own,
+                       dim->rotated,
+                       dim->up_cols - own};
+    FR_TRY(set_frequencies(launch, dim->is_scaled != 0, &at.angles, err));
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         void *const *ptr = call->ptr;

@@ -83,3 +83,9 @@ double fr_rope_yarn_magnitude(double factor, double m)
 {
     return factor > 1 ? 0.1 * m * log(factor) + 1 : 1;
 }
+
+double fr_rope_score_scale(const fr_model *model, int64_t head_dim)
+{
+    const double factor = model != NULL ? model->score_factor : 0;
+    return (factor > 0 ? factor : 1.0) / sqrt((double)head_dim);
+}

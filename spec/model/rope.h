@@ -37,4 +37,8 @@ double fr_rope_magnitude(const fr_rope *rope);
 /* YaRN's 0.1 m ln(factor) + 1, for factors above 1. */
 double fr_rope_yarn_magnitude(double factor, double m);
 
+/* What scores of attention over heads of so many columns are multiplied by,
+ * which models stretched as YARN change too; model NULL: 1 / sqrt(head_dim). */
+double fr_rope_score_scale(const fr_model *model, int64_t head_dim);
+
 #endif

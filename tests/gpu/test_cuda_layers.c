@@ -204,11 +204,23 @@ static void test_rope(void)
     /* rows, sequence, q heads, kv heads, head size */
     static const int64_t shapes[][5] = {
         {10, 5, 3, 1, 6}, {26, 13, 4, 2, 32}, {600, 600, 1, 1, 16}};
-    static const fr_model llama3 = {.has_rope_scaling = true,
-                                    .rope_original_seq = 64,
-                                    .rope_low_factor = 1,
-                                    .rope_high_factor = 4,
-                                    .rope_factor = 8};
+    static const fr_model rescaled[] = {{.has_rope_scaling = true,
+                                         .rope_original_seq = 64,
+                                         .rope_low_factor = 1,
+                                         .rope_high_factor = 4,
+                                         .rope_factor = 8},
+                                        {.has_rope_scaling = true,
+                                         .rope_kind = FR_ROPE_YARN,
+                                         .rope_original_seq = 40,
+                                         .rope_low_factor = 0.3,
+                                         .rope_high_factor = 3,
+                                         .rope_factor = 4,
+                                         .rope_attention_factor = 1.1386},
+                                        {.has_rope_scaling = true,
+                                         .rope_kind = FR_ROPE_DYNAMIC,
+                                         .rope_original_seq = 64,
+                                         .rope_factor = 2.5}};
+    static const fr_job job = {.global_batch = 4, .seq = 600};
     for (int i = 0; i < 6; i++) {
         const int64_t *s = shapes[i / 2];
         int64_t n = s[0] * (s[2] + 2 * s[3]) * s[4];
@@ -220,9 +232,12 @@ static void test_rope(void)
         df_check_all(at);
         at.instr.rope.rotated = s[4] / 4 * 2; /* the first columns alone */
         df_check_all(at);
-        at.model = &llama3;
+        at.job = &job;
         at.instr.rope.is_scaled = 1;
-        df_check_all(at);
+        for (int k = 0; k < 3; k++) {
+            at.model = &rescaled[k];
+            df_check_all(at);
+        }
     }
 }
 

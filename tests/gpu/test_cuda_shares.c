@@ -9,6 +9,15 @@
 /* ---- attention ----------------------------------------------------------- */
 
 static const fr_model heads_model = {.n_heads = 12};
+static const fr_model yarn_model = {.n_heads = 12,
+                                    .has_rope_scaling = true,
+                                    .rope_kind = FR_ROPE_YARN,
+                                    .rope_original_seq = 16,
+                                    .rope_low_factor = 0.3,
+                                    .rope_high_factor = 3,
+                                    .rope_factor = 8,
+                                    .rope_attention_factor = 0.871,
+                                    .score_factor = 1.593};
 static const fr_job drop_job = {
     .global_batch = 4, .seq = 64, .seed = 2385, .dropout = 0.3};
 
@@ -120,17 +129,24 @@ static void check_attention(const df_case *given, fr_dtype precision)
     df_destroy(&at, memory);
 }
 
-static void check_precisions(fr_instr instr, fr_sequence_share share,
-                             double dropout)
+static void check_model(const fr_model *model, fr_instr instr,
+                        fr_sequence_share share, double dropout)
 {
     static const fr_dtype all[] = {FR_DTYPE_F32, FR_DTYPE_TF32, FR_DTYPE_BF16};
     for (int i = 0; i < 3; i++) {
         df_case at = attention_case(instr, all[i]);
+        at.model = model;
         at.share = share;
         at.dropout = dropout;
         at.tp_coordinate = 1;
         check_attention(&at, all[i]);
     }
+}
+
+static void check_precisions(fr_instr instr, fr_sequence_share share,
+                             double dropout)
+{
+    check_model(&heads_model, instr, share, dropout);
 }
 
 static const fr_sequence_share alone = {0, 1};
@@ -147,12 +163,14 @@ static void test_windows(void)
         check_precisions((fr_instr){.attention = shapes[i]}, alone, 0);
 }
 
-/* Latent attention: 24 columns of keys, 16 of values. */
+/* Latent attention: 24 columns of keys, 16 of values; its scores are changed
+ * where sequences are stretched. */
 static void test_two_sizes(void)
 {
-    check_precisions(
-        (fr_instr){.attention = {2, 41, 3, 3, 24, 16, .key_rows = 0}}, alone,
-        0);
+    const fr_instr instr = {.attention = {2, 41, 3, 3, 24, 16, .key_rows = 0}};
+    check_precisions(instr, alone, 0);
+    check_model(&yarn_model, instr, alone, 0);
+    check_model(&yarn_model, instr, alone, 0.3);
 }
 
 static void test_dropped(void)
@@ -326,6 +344,9 @@ static void test_latent(void)
                         {DF_T, s[0] * s[2] * s[6], 1.3, out, 0}},
             .tolerance = 3e-7,
             .share = i / 2 == 1 ? (fr_sequence_share){1, 3} : alone};
+        df_check_all(at);
+        at.model = &yarn_model;
+        at.instr.latent.is_scaled = 1;
         df_check_all(at);
     }
 }

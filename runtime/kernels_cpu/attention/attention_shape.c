@@ -2,8 +2,7 @@
 #include "runtime/kernels_cpu/attention/attention_shape.h"
 
 #include "runtime/kernels_cpu/dropout/dropout.h"
-
-#include <math.h>
+#include "spec/model/rope.h"
 
 /* Which rows of the sequence the operands have: see op_list.inc. */
 static void set_rows(const fr_kernel_call *call, fr_attn_shape *shape)
@@ -28,14 +27,6 @@ static void set_rows(const fr_kernel_call *call, fr_attn_shape *shape)
     }
 }
 
-/* What scores are multiplied by. */
-static float scale_of(const fr_kernel_call *call)
-{
-    const double factor = call->model != NULL ? call->model->score_factor : 0;
-    const double head = (double)call->instr->attention.head_dim;
-    return (float)((factor > 0 ? factor : 1.0) / sqrt(head));
-}
-
 fr_attn_shape fr_attn_shape_of(const fr_kernel_call *call)
 {
     const fr_instr *instr = call->instr;
@@ -44,22 +35,22 @@ fr_attn_shape fr_attn_shape_of(const fr_kernel_call *call)
     const int64_t q = dim->q_heads * dim->head_dim;
     const int64_t kv = dim->kv_heads * (dim->head_dim + v_dim);
     bool is_apart = (instr->flags & FR_INSTR_KEYS_APART) != 0;
-    fr_attn_shape shape = {.batch = dim->batch,
-                           .n_q = dim->q_heads,
-                           .n_kv = dim->kv_heads,
-                           .head_dim = dim->head_dim,
-                           .v_dim = v_dim,
-                           .n_queries = dim->seq,
-                           .n_keys =
-                               dim->key_rows > 0 ? dim->key_rows : dim->seq,
-                           .q_stride = is_apart ? q : q + kv,
-                           .k_stride = is_apart ? kv : q + kv,
-                           .o_stride = dim->q_heads * v_dim,
-                           .k_first = is_apart ? dim->batch * dim->seq * q : q,
-                           .q_per_kv = dim->q_heads / dim->kv_heads,
-                           .window = dim->window,
-                           .is_causal = !(instr->flags & FR_INSTR_NONCAUSAL),
-                           .scale = scale_of(call)};
+    fr_attn_shape shape = {
+        .batch = dim->batch,
+        .n_q = dim->q_heads,
+        .n_kv = dim->kv_heads,
+        .head_dim = dim->head_dim,
+        .v_dim = v_dim,
+        .n_queries = dim->seq,
+        .n_keys = dim->key_rows > 0 ? dim->key_rows : dim->seq,
+        .q_stride = is_apart ? q : q + kv,
+        .k_stride = is_apart ? kv : q + kv,
+        .o_stride = dim->q_heads * v_dim,
+        .k_first = is_apart ? dim->batch * dim->seq * q : q,
+        .q_per_kv = dim->q_heads / dim->kv_heads,
+        .window = dim->window,
+        .is_causal = !(instr->flags & FR_INSTR_NONCAUSAL),
+        .scale = (float)fr_rope_score_scale(call->model, dim->head_dim)};
     if (instr->flags & FR_INSTR_DROPOUT && call->dropout > 0)
         shape.dropped = call;
     set_rows(call, &shape);

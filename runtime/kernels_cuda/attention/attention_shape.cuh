@@ -8,6 +8,10 @@
 
 #include "runtime/kernels_cuda/attention/attention.cuh"
 
+extern "C" {
+#include "spec/model/rope.h"
+}
+
 /* Which rows of the sequence the operands have, as attention_blas.c. */
 template <bool IS_PLAIN>
 static void set_rows(const fr_kernel_call *call, attn_shape<IS_PLAIN> *shape)
@@ -80,7 +84,7 @@ static attn_shape<IS_PLAIN> shape_of(const fr_cuda_launch *launch)
         is_apart ? q : q + kv,
         is_apart ? kv : q + kv,
         dim->q_heads * v_dim,
-        (float)(1.0 / sqrt((double)dim->head_dim)),
+        (float)fr_rope_score_scale(call->model, dim->head_dim),
         !(instr->flags & FR_INSTR_NONCAUSAL),
         (int)dim->window,
         {},

@@ -3,6 +3,7 @@
 #include "tests/contract/runtime/layout_rows.h"
 #include "tests/contract/runtime/rounding.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Shares of an auxiliary loss, and the rows that an expert has room for, are
@@ -156,4 +157,14 @@ bool layout_is_refused(const layout_row *row, layout_target target)
                    err.text);
     fr_model_release(&model);
     return status != FR_OK;
+}
+
+const char *layout_part(void)
+{
+    return getenv("LAYOUT");
+}
+
+bool layout_is_chosen(const layout_row *row)
+{
+    return layout_part() == NULL || strstr(row->name, layout_part()) != NULL;
 }

@@ -109,4 +109,9 @@ double layout_gradient_tolerance(const layout_row *row);
  * for that reason, and nowhere else. */
 bool layout_is_refused(const layout_row *row, layout_target target);
 
+/* The part of rows' names that LAYOUT of the environment asks for, alone and
+ * thoroughly; NULL: none. */
+const char *layout_part(void);
+bool layout_is_chosen(const layout_row *row);
+
 #endif

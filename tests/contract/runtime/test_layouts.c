@@ -200,12 +200,10 @@ static void check_layout(const layout_row *l, bool is_repeated)
 
 static void test_layouts(void)
 {
-    const char *part = getenv("LAYOUT"); /* of the names of rows to run */
-
     for (int i = 0; i < layout_rows_n; i++)
-        if ((part == NULL || strstr(layout_rows[i].name, part) != NULL) &&
+        if (layout_is_chosen(&layout_rows[i]) &&
             !layout_is_refused(&layout_rows[i], LAYOUT_CPU))
-            check_layout(&layout_rows[i], part != NULL || i % 3 == 0);
+            check_layout(&layout_rows[i], layout_part() != NULL || i % 3 == 0);
 }
 
 /* Different data must give different losses: the comparison can fail. */
