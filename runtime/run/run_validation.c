@@ -43,6 +43,12 @@ fr_status fr_run_validation_open(fr_executor *executor, bool loads_tokens,
                        "--eval-data: backend %s does not evaluate; run "
                        "without it",
                        executor->backend->name);
+    if (executor->program->model.n_channels > 0 &&
+        options->eval_data[0] != '\0')
+        return fr_fail(err, FR_USAGE,
+                       "--eval-data: images are made up, %s is not read; "
+                       "leave it out",
+                       options->eval_data);
     FR_TRY_CALLOC(validation, 1, err);
     validation->executor = executor;
     validation->every = options->eval_every;
