@@ -214,20 +214,22 @@ static fr_status follow(const fr_layer_op *op, paths *at, fr_model_layer *layer,
 }
 
 static fr_status derive(const fr_layer_op *ops, fr_image *image,
-                        fr_model_layer *layer, fr_err *err)
+                        fr_model_layer *layer, int64_t *i_op, fr_err *err)
 {
     const fr_image in = *image;
     paths at = {.main = in, .shortcut = in};
     layer->forward_flop = 0;
     layer->n_parameters = layer->activation_bytes = 0;
     layer->n_tensors = 0;
+    *i_op = -1;
     if (layer->n_ops < 1 || layer->n_ops > FR_LAYER_OPS_MAX)
         return fr_fail(err, FR_INPUT,
                        "%lld operations; give 1 to %d, as other layers have "
                        "some",
                        (long long)layer->n_ops, FR_LAYER_OPS_MAX);
-    for (int64_t i = 0; i < layer->n_ops; i++)
-        FR_TRY(follow(&ops[layer->first_op + i], &at, layer, err));
+    for (*i_op = 0; *i_op < layer->n_ops; ++*i_op)
+        FR_TRY(follow(&ops[layer->first_op + *i_op], &at, layer, err));
+    *i_op = -1;
     if (at.has_shortcut && !at.has_added)
         return fr_fail(err, FR_INPUT, "a shortcut without add");
     if (at.n_held > FR_LAYER_TENSORS_MAX)
@@ -255,11 +257,9 @@ fr_image fr_model_layer_image(const fr_model *model, size_t i)
                       model->layers[i - 1].out_size};
 }
 
-fr_status fr_model_derive_layers(fr_model *model, fr_err *err)
+static fr_status derive_all(fr_model *model, fr_layer_place *where, fr_err *err)
 {
     fr_image image = {model->n_channels, model->image_size};
-    if (!fr_model_has_layer_ops(model))
-        return FR_OK;
     if (image.channels < 1 || image.channels > MOST_CHANNELS ||
         image.size < 1 || image.size > MOST_SIDE)
         return fr_fail(err, FR_INPUT,
@@ -269,7 +269,9 @@ fr_status fr_model_derive_layers(fr_model *model, fr_err *err)
                        MOST_SIDE);
     for (size_t i = 0; i < model->n_layer_entries; i++) {
         fr_err what = {0};
-        if (derive(model->layer_ops, &image, &model->layers[i], &what) != FR_OK)
+        where->i_entry = (int64_t)i;
+        if (derive(model->layer_ops, &image, &model->layers[i], &where->i_op,
+                   &what) != FR_OK)
             return fr_fail(err, FR_INPUT, "layer '%s': %s",
                            model->layers[i].name, what.text);
     }
@@ -280,4 +282,13 @@ fr_status fr_model_derive_layers(fr_model *model, fr_err *err)
                        (long long)image.size, (long long)image.size);
     model->n_labels = image.channels;
     return FR_OK;
+}
+
+fr_status fr_model_derive_layers(fr_model *model, fr_layer_place *where,
+                                 fr_err *err)
+{
+    fr_layer_place unused;
+    fr_layer_place *at = where != NULL ? where : &unused;
+    *at = (fr_layer_place){-1, -1};
+    return fr_model_has_layer_ops(model) ? derive_all(model, at, err) : FR_OK;
 }

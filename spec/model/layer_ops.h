@@ -57,11 +57,19 @@ FR_CHECKED fr_status fr_layer_op_image(const fr_layer_op *op, fr_image in,
 /* Elements of its weight (out x in), 0: it has none. */
 int64_t fr_layer_op_weight(const fr_layer_op *op, fr_image in);
 
+/* What of a list cannot be: -1 where it is not one entry, or not one operation
+ * of it. */
+typedef struct fr_layer_place {
+    int64_t i_entry, i_op;
+} fr_layer_place;
+
 /*
  * The amounts of every entry from its operations, and the number of labels;
- * nothing where the list has none.  FR_INPUT names the layer that cannot be.
+ * nothing where the list has none.  FR_INPUT names the layer that cannot be,
+ * and `where` (may be NULL) tells it.
  */
-FR_CHECKED fr_status fr_model_derive_layers(fr_model *model, fr_err *err);
+FR_CHECKED fr_status fr_model_derive_layers(fr_model *model,
+                                            fr_layer_place *where, fr_err *err);
 
 /* What comes into entry i of a list that was derived. */
 fr_image fr_model_layer_image(const fr_model *model, size_t i);

@@ -246,10 +246,23 @@ static fr_status take_room(const fr_json_value *list, fr_model *model,
     return FR_OK;
 }
 
+/* The entry or the operation of it that cannot be, else the whole list. */
+static const fr_json_value *value_at(const fr_json_value *list,
+                                     fr_layer_place where)
+{
+    if (where.i_entry < 0)
+        return list;
+    const fr_json_value *entry = fr_json_at(list, (size_t)where.i_entry);
+    return where.i_op < 0
+               ? entry
+               : fr_json_at(fr_json_find(entry, "ops"), (size_t)where.i_op);
+}
+
 static fr_status read_layers(const fr_json_value *object, fr_model *model,
                              fr_err *err)
 {
     const fr_json_value *list;
+    fr_layer_place where;
     fr_err broken = {0};
     FR_TRY(fr_fields_read(object, FR_FIELDS(image_fields), model, err));
     FR_TRY(read_name(object, model, err));
@@ -261,8 +274,8 @@ static fr_status read_layers(const fr_json_value *object, fr_model *model,
         FR_TRY(read_layer(fr_json_at(list, i), model, &model->layers[i], err));
         model->n_layers += model->layers[i].repeat;
     }
-    if (fr_model_derive_layers(model, &broken) != FR_OK)
-        return fr_json_fail(list, err, "%s", broken.text);
+    if (fr_model_derive_layers(model, &where, &broken) != FR_OK)
+        return fr_json_fail(value_at(list, where), err, "%s", broken.text);
     for (size_t i = 0; model->n_layer_ops > 0 && i < fr_json_n(list); i++)
         FR_TRY(check_amounts(fr_json_at(list, i), &model->layers[i], err));
     return FR_OK;

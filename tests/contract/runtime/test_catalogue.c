@@ -90,7 +90,7 @@ static bool shrink_list(fr_model *m)
         image = main;
     }
     m->layer_ops[m->n_layer_ops - 1].channels = 7; /* labels */
-    return CHECK_OK(fr_model_derive_layers(m, &err), &err);
+    return CHECK_OK(fr_model_derive_layers(m, NULL, &err), &err);
 }
 
 /* False: the run failed, which is said. */
