@@ -192,8 +192,9 @@ static void start_send(fr_engine *engine, fr_lane_work *work)
 
 /*
  * The owner writes a new send once the one before was taken, and counts it at
- * last.  Whoever sees something of the new one therefore sees the old one
- * taken: so the counts are looked at after whom it is for.
+ * last.  Of a count that was read before whom it is for, and that is still not
+ * taken after, what was read between them is therefore true.  In another order
+ * a send to somebody else could begin in between and pass for the awaited one.
  */
 static fr_shm_post *find_post(const fr_engine *engine, const fr_lane_work *work)
 {
@@ -202,14 +203,14 @@ static fr_shm_post *find_post(const fr_engine *engine, const fr_lane_work *work)
 
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         fr_shm_post *post = &peer->post[lane];
+        uint64_t posted =
+            atomic_load_explicit(&post->posted, memory_order_acquire);
         if (atomic_load_explicit(&post->dst, memory_order_acquire) !=
                 engine->transport->rank ||
             atomic_load_explicit(&post->tag, memory_order_acquire) !=
                 route->tag)
             continue;
-        uint64_t taken =
-            atomic_load_explicit(&post->taken, memory_order_acquire);
-        if (atomic_load_explicit(&post->posted, memory_order_acquire) != taken)
+        if (atomic_load_explicit(&post->taken, memory_order_acquire) < posted)
             return post;
     }
     return NULL;
