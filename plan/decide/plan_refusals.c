@@ -80,12 +80,6 @@ REFUSAL(has_many_experts)
     return model->n_experts > FR_MOST_EXPERTS;
 }
 
-REFUSAL(predicts_later)
-{
-    UNUSED_BUT(model);
-    return model->n_mtp_layers > 0;
-}
-
 /* One token further on, whose embedding has no position of its own. */
 REFUSAL(predicts_otherwise)
 {
@@ -220,12 +214,11 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"experts without gates or with biases", "choose gated experts", BOTH, 0,
      has_plain_experts},
     {"more than 1024 experts", "choose fewer", BOTH, 0, has_many_experts},
-    {"layers that predict later tokens, on GPUs", "choose a model without them",
-     GPU, 0, predicts_later},
     {"more than one layer that predicts later tokens, or learned positions "
      "with one",
-     "choose n_mtp_layers 1 with rotary positions", CPU, 0, predicts_otherwise},
-    {"ZeRO 3 with a layer that predicts later tokens", "choose zero 2", CPU,
+     "choose n_mtp_layers 1 with rotary positions", BOTH, 0,
+     predicts_otherwise},
+    {"ZeRO 3 with a layer that predicts later tokens", "choose zero 2", BOTH,
      BIT(ZERO), predicts_later_gathered},
     {"rotary frequencies rescaled otherwise than linear, llama3, yarn, dynamic",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},

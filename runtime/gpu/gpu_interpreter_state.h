@@ -95,10 +95,13 @@ struct fr_gpu_interpreter {
     unsigned char *gradients; /* for on_gradients */
 };
 
-/* Bytes of the tokens and targets that a LOAD_TOKENS brings. */
+/* Bytes of the tokens, targets and later tokens that a LOAD_TOKENS brings. */
 static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
 {
-    return 2 * (uint64_t)(instr->tokens.batch * instr->tokens.seq) *
+    const bool has_later =
+        instr->ref[FR_LOAD_TOKENS_LATER].space != FR_SPACE_NONE;
+    return (has_later ? 3 : 2) *
+           (uint64_t)(instr->tokens.batch * instr->tokens.seq) *
            sizeof(int32_t);
 }
 

@@ -277,7 +277,7 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     if (out->model.n_experts > 0 && i % 4 == 3)
         make_balanced(&out->model);
     out->model.has_pooler = i % 12 == 11;
-    if (!is_gpu && out->model.is_rope && i % 4 == 1)
+    if (out->model.is_rope && i % 4 == 1)
         out->model.n_mtp_layers = 1;
     draw_job(rng, &out->job);
     *out = random_layout_alone(out);
