@@ -61,12 +61,6 @@ REFUSAL(is_pooled_in_parts)
            (model->has_pooler || model->n_labels > 0) && plan->cp > 1;
 }
 
-REFUSAL(drops_copies)
-{
-    UNUSED_BUT(job);
-    return model->n_experts > 0 && plan->expert_capacity > 0;
-}
-
 REFUSAL(has_plain_experts)
 {
     UNUSED_BUT(model);
@@ -209,8 +203,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BOTH, 0, is_other_encoder},
     {"context parallelism of an encoder with a pooler or labels, on GPUs",
      "choose cp 1", GPU, BIT(CP), is_pooled_in_parts},
-    {"experts with a capacity, on GPUs", "choose expert-capacity 0", GPU,
-     BIT(EXPERT_CAPACITY), drops_copies},
     {"experts without gates or with biases", "choose gated experts", BOTH, 0,
      has_plain_experts},
     {"more than 1024 experts", "choose fewer", BOTH, 0, has_many_experts},

@@ -5,14 +5,26 @@
  */
 #include "tests/gpu/device_fixture.h"
 
-/* Of each row neighbouring experts, begun elsewhere from row to row. */
-static void choose_some(int64_t rows, int64_t n_experts, int64_t top_k,
-                        void *host)
+/* Of experts with a capacity; the others have room for all. */
+static const fr_plan capped[] = {
+    {.tp = 1, .micro_batch = 1, .expert_capacity = 0.8},
+    {.tp = 1, .micro_batch = 1, .expert_capacity = 0.23},
+    {.tp = 1, .micro_batch = 1, .expert_capacity = 1.7}};
+
+/* Of each row neighbouring experts, begun elsewhere from row to row; with a
+ * capacity some have no room. */
+static void choose_some(const df_case *at, int64_t rows, int64_t n_experts,
+                        int64_t top_k, void *host)
 {
     for (int64_t row = 0; row < rows; row++)
-        for (int64_t k = 0; k < top_k; k++)
+        for (int64_t k = 0; k < top_k; k++) {
+            const int32_t e = (int32_t)((row * row + k) % n_experts);
+            const bool is_dropped = at->plan != NULL &&
+                                    at->plan->expert_capacity > 0 &&
+                                    (row + 2 * k) % 5 < 2;
             ((int32_t *)host)[2 * (row * top_k + k) + 1] =
-                (int32_t)((row * row + k) % n_experts);
+                is_dropped ? -1 - e : e;
+        }
 }
 
 /* ---- router -------------------------------------------------------------- */
@@ -22,7 +34,7 @@ static void fill_router(const df_case *at, int i, void *host)
     const fr_router_dims *d = &at->instr.router;
     float *logits = host;
     if (at->instr.op == FR_OP_ROUTER_BWD && i == FR_ROUTER_BWD_CHOSEN)
-        choose_some(d->rows, d->n_experts, d->top_k, host);
+        choose_some(at, d->rows, d->n_experts, d->top_k, host);
     if (at->instr.op == FR_OP_ROUTER_FWD && i == FR_ROUTER_FWD_LOGITS)
         logits[1] = logits[d->n_experts - 1]; /* a tie */
 }
@@ -67,7 +79,36 @@ static void test_router(void)
             }
             df_check_all(at);
             df_check_all(router_backward(at));
+            at.instr.flags |= FR_INSTR_CAPPED;
+            for (int k = 0; k < 3; k++) {
+                at.plan = &capped[k];
+                df_check_all(at);
+            }
+            df_check_all(router_backward(at));
         }
+}
+
+/* Rows that are alike, of which the first have room. */
+static void fill_alike(const df_case *at, int i, void *host)
+{
+    const fr_router_dims *d = &at->instr.router;
+    float *logits = host;
+    if (i == FR_ROUTER_FWD_LOGITS)
+        for (int64_t j = 0; j < d->rows * d->n_experts; j++)
+            logits[j] = (float)(j % d->n_experts * (j / d->n_experts % 3));
+}
+
+static void test_alike(void)
+{
+    static const fr_router_dims shapes[] = {{37, 6, 2, 1, 74, 1, 1, 0},
+                                            {2300, 4, 1, 1, 2300, 1, 1, 0}};
+    for (int i = 0; i < 6; i++) {
+        df_case at = router_case(&shapes[i / 3]);
+        at.instr.flags = FR_INSTR_CAPPED;
+        at.plan = &capped[i % 3];
+        at.fill = fill_alike;
+        df_check_all(at);
+    }
 }
 
 /* With an auxiliary loss, over whole micro-batches or by sequence. */
@@ -93,6 +134,12 @@ static void test_balanced(void)
         at.operand[4] =
             (df_operand){DF_F32, dims.n_sets * dims.n_experts, 1, 'w', 0};
         df_check_all(at);
+        df_case dropping = at;
+        fr_plan other = *plan;
+        other.expert_capacity = 0.8;
+        dropping.plan = &other;
+        dropping.instr.flags |= FR_INSTR_CAPPED;
+        df_check_all(dropping);
         at = router_backward(at);
         at.operand[4].access = 'r';
         at.operand[4].scale = 7;
@@ -107,8 +154,8 @@ static void fill_rows(const df_case *at, int i, void *host)
     const fr_permute_dims *d = &at->instr.permute;
     bool is_there = at->instr.op == FR_OP_PERMUTE;
     if (i == FR_PERMUTE_CHOSEN)
-        choose_some(is_there ? d->rows_in : d->rows_out, d->n_experts, d->top_k,
-                    host);
+        choose_some(at, is_there ? d->rows_in : d->rows_out, d->n_experts,
+                    d->top_k, host);
 }
 
 static void test_rows(void)
@@ -131,12 +178,17 @@ static void test_rows(void)
         df_check_all(at);
         at.operand[3] = (df_operand){0};
         df_check_all(at);
+        at.plan = &capped[0];
+        df_check_all(at);
+        at.plan = NULL;
         at.instr.op = FR_OP_UNPERMUTE;
         at.instr.permute.rows_in = room;
         at.instr.permute.rows_out = s[0];
         at.operand[0] = (df_operand){DF_T, room * s[1], 1.3, 'r', 0};
         at.operand[1] = (df_operand){DF_T, s[0] * s[1], 1, 'w', 0};
         at.tolerance = 1e-7;
+        df_check_all(at);
+        at.plan = &capped[0];
         df_check_all(at);
     }
 }
@@ -233,6 +285,6 @@ static void test_grouped(void)
     }
 }
 
-DF_MAIN({"router", test_router}, {"balanced", test_balanced},
-        {"rows", test_rows}, {"weighed", test_weighed},
-        {"grouped", test_grouped})
+DF_MAIN({"router", test_router}, {"alike", test_alike},
+        {"balanced", test_balanced}, {"rows", test_rows},
+        {"weighed", test_weighed}, {"grouped", test_grouped})

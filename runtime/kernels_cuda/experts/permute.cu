@@ -22,7 +22,7 @@ __global__ void count_copies(copy_list copies, int32_t *before)
     for (int64_t e = threadIdx.x; e < copies.n_experts; e += THREADS)
         counts[e] = 0;
     __syncthreads();
-    if (i < copies.n)
+    if (i < copies.n && !is_dropped(copies.chosen[i]))
         atomicAdd(&counts[copies.chosen[i].expert], 1);
     __syncthreads();
     for (int64_t e = threadIdx.x; e < copies.n_experts; e += THREADS)
@@ -75,7 +75,8 @@ __global__ void place_copies(copy_list copies, const int32_t *before,
     int32_t rank = 0;
     for (unsigned j = 0; j < threadIdx.x; j++)
         rank += experts[j] == mine;
-    places[i] = before[blockIdx.x * copies.n_experts + mine] + rank;
+    places[i] =
+        mine < 0 ? -1 : before[blockIdx.x * copies.n_experts + mine] + rank;
 }
 
 fr_status find_places(const fr_cuda_launch *launch, const copy_list &copies,
@@ -109,6 +110,8 @@ __global__ void permute(copy_list copies, const int32_t *places, int64_t top_k,
 {
     const int64_t i = blockIdx.x, to = places[i];
     float x[N];
+    if (to < 0)
+        return;
     for (int64_t c = (int64_t)threadIdx.x * N; c < cols;
          c += (int64_t)THREADS * N) {
         load<N>(x, src + i / top_k * cols + c);
@@ -129,7 +132,10 @@ __global__ void unpermute(const int32_t *places, int64_t top_k, int64_t cols,
          c += (int64_t)THREADS * N) {
         float sum[N] = {};
         for (int64_t k = 0; k < top_k; k++) {
-            load<N>(x, src + (int64_t)places[row * top_k + k] * cols + c);
+            const int64_t from = places[row * top_k + k];
+            if (from < 0)
+                continue;
+            load<N>(x, src + from * cols + c);
             for (int j = 0; j < N; j++)
                 sum[j] += x[j];
         }

@@ -8,11 +8,21 @@
 
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
-/* What the router chose for a row. */
+/* What the router chose for a row; expert -1 - e: e, which has no room. */
 struct choice {
     float weight;
     int32_t expert;
 };
+
+FR_DEVICE bool is_dropped(const choice &copy)
+{
+    return copy.expert < 0;
+}
+
+FR_DEVICE int32_t expert_of(const choice &copy)
+{
+    return is_dropped(copy) ? -1 - copy.expert : copy.expert;
+}
 
 /* All copies, and the slots that they go to. */
 struct copy_list {
@@ -20,8 +30,8 @@ struct copy_list {
     int64_t n, n_experts, n_slots, slot_rows;
 };
 
-/* Makes the row of each copy in the order of the experts; they lie in the
- * workspace.  FR_INPUT: they do not fit there. */
+/* Makes the row of each copy in the order of the experts, -1 for what was
+ * dropped; they lie in the workspace.  FR_INPUT: they do not fit there. */
 fr_status find_places(const fr_cuda_launch *launch, const copy_list &copies,
                       const int32_t **out, fr_err *err);
 

@@ -8,10 +8,11 @@
 #include "runtime/kernels_cuda/experts/places.cuh"
 
 extern "C" {
-#include "plan/decide/plan.h"
+#include "plan/decide/expert_capacity.h"
 }
 
 enum { THREADS = 128, N_WARPS = THREADS / 32 };
+enum { DROP_THREADS = 1024, DIGIT_BITS = 8, N_DIGITS = 1 << DIGIT_BITS };
 
 struct router_shape {
     fr_router_dims dim;
@@ -211,6 +212,83 @@ __global__ void choose(router_shape at, const T *logits, const T *bias,
     weigh(at, own, out);
 }
 
+/* ---- capacity of the experts --------------------------------------------- */
+
+/* Copies in the order in which they stay: by weights, which are positive, of
+ * equal ones the first. */
+FR_DEVICE uint64_t order_of(const choice &copy, int64_t i)
+{
+    return (uint64_t)__float_as_uint(copy.weight) << 32 | (uint32_t)~i;
+}
+
+/* The digit of the last copy that stays, of those of one expert that agree in
+ * all digits before: how many of them have it, and how many of these stay. */
+struct last_digit {
+    uint64_t digit;
+    int32_t n, n_staying;
+};
+
+/* Of each expert the `capacity` copies that are first in their order stay.  A
+ * block has an expert: it finds the last of them digit by digit, until all that
+ * agree with it so far stay. */
+__global__ __launch_bounds__(DROP_THREADS) void drop_copies(choice *chosen,
+                                                            int64_t n,
+                                                            int32_t capacity,
+                                                            int32_t *counts)
+{
+    __shared__ int32_t of_digit[N_DIGITS];
+    __shared__ last_digit last;
+    const int32_t expert = (int32_t)blockIdx.x, thread = (int32_t)threadIdx.x;
+    int32_t n_left = counts[expert], n_staying = capacity;
+    uint64_t first = 0, mask = 0;
+    if (n_left <= capacity)
+        return;
+    for (int shift = 64 - DIGIT_BITS; n_staying < n_left; shift -= DIGIT_BITS) {
+        if (thread < N_DIGITS)
+            of_digit[thread] = 0;
+        __syncthreads();
+        for (int64_t i = thread; i < n; i += DROP_THREADS) {
+            const uint64_t order = order_of(chosen[i], i);
+            if (chosen[i].expert == expert && (order & mask) == first)
+                atomicAdd(&of_digit[order >> shift & (N_DIGITS - 1)], 1);
+        }
+        __syncthreads();
+        int32_t n_above = 0;
+        for (int digit = thread + 1; digit < N_DIGITS; digit++)
+            n_above += of_digit[digit];
+        if (thread < N_DIGITS && n_above < n_staying &&
+            n_staying <= n_above + of_digit[thread])
+            last = {(uint64_t)thread, of_digit[thread], n_staying - n_above};
+        __syncthreads();
+        n_left = last.n;
+        n_staying = last.n_staying;
+        first |= last.digit << shift;
+        mask |= (uint64_t)(N_DIGITS - 1) << shift;
+    }
+    for (int64_t i = thread; i < n; i += DROP_THREADS)
+        if (chosen[i].expert == expert &&
+            (order_of(chosen[i], i) & mask) < first)
+            chosen[i].expert = -1 - expert;
+    if (thread == 0)
+        counts[expert] = capacity;
+}
+
+static void drop_beyond_capacity(const fr_cuda_launch *launch)
+{
+    const fr_kernel_call *call = &launch->call;
+    const fr_router_dims *d = &call->instr->router;
+    if ((call->instr->flags & FR_INSTR_CAPPED) == 0)
+        return;
+    const int64_t capacity =
+        fr_expert_capacity(call->plan, d->rows, d->top_k, d->n_experts);
+    start({dim3((unsigned)d->n_experts), DROP_THREADS, 0, launch->stream},
+          drop_copies, (choice *)call->ptr[FR_ROUTER_FWD_CHOSEN],
+          d->rows * d->top_k, (int32_t)capacity,
+          (int32_t *)call->ptr[FR_ROUTER_FWD_COUNTS]);
+}
+
+/* ---- forward, on --------------------------------------------------------- */
+
 extern "C" fr_status fr_cuda_router_fwd(const fr_cuda_launch *launch,
                                         fr_err *err)
 {
@@ -235,6 +313,7 @@ extern "C" fr_status fr_cuda_router_fwd(const fr_cuda_launch *launch,
               (const T *)ptr[FR_ROUTER_FWD_BIAS],
               (choice *)ptr[FR_ROUTER_FWD_CHOSEN],
               (int32_t *)ptr[FR_ROUTER_FWD_COUNTS], of);
+        drop_beyond_capacity(launch);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
@@ -248,6 +327,13 @@ struct router_row {
     float mean; /* sum of weights times their gradients */
 };
 
+/* What was dropped has no gradient, but a part in those of others. */
+FR_DEVICE float weight_grad(const router_row &row, const float *dweights,
+                            int64_t k)
+{
+    return row.places[k] < 0 ? 0.0F : dweights[row.places[k]];
+}
+
 /* The gradient by the weight of the row's k-th expert, as far as it goes
  * through that weight alone. */
 template <class T>
@@ -260,8 +346,8 @@ FR_DEVICE float by_weight(const router_shape &at, const router_row &row,
                (at.is_over_all ? 0.0F : own->weight / at.scale * row.mean);
     float sum = at.is_over_all ? 1.0F : 0.0F;
     for (int64_t j = 0; !at.is_over_all && j < at.dim.top_k; j++)
-        sum += sigmoid(to_float(logits[row.chosen[j].expert]));
-    const float s = sigmoid(to_float(logits[own->expert]));
+        sum += sigmoid(to_float(logits[expert_of(row.chosen[j])]));
+    const float s = sigmoid(to_float(logits[expert_of(*own)]));
     const float ds = at.scale * dweight - (at.is_over_all ? 0.0F : row.mean);
     return ds / sum * s * (1.0F - s);
 }
@@ -317,7 +403,7 @@ __global__ void choose_grad(router_shape at, const choice *chosen,
     const T *own = logits + i * n;
     router_row row = {chosen + i * top_k, places + i * top_k, 0.0F};
     for (int64_t k = 0; k < top_k; k++)
-        row.mean += row.chosen[k].weight * dweights[row.places[k]];
+        row.mean += row.chosen[k].weight * weight_grad(row, dweights, k);
     const float max = largest_of(own, n), sum = sum_exp(own, n, max);
     const bool is_softmax = at.is_over_all && !at.is_by_sigmoid;
     const balance_row balanced = balance_row_of(at, own, i, max, of);
@@ -327,8 +413,9 @@ __global__ void choose_grad(router_shape at, const choice *chosen,
         if (of.loads)
             out += by_balance(at, balanced, to_float(own[e]), e, of.slope);
         for (int64_t k = 0; k < top_k; k++)
-            if (row.chosen[k].expert == e)
-                out += by_weight(at, row, own, dweights[row.places[k]], k);
+            if (expert_of(row.chosen[k]) == e)
+                out +=
+                    by_weight(at, row, own, weight_grad(row, dweights, k), k);
         store(&dlogits[i * n + e], out);
     }
 }
