@@ -53,14 +53,6 @@ REFUSAL(is_other_encoder)
            model->n_labels == 0;
 }
 
-/* On GPUs the rows of a rank begin with its sequences' first. */
-REFUSAL(is_pooled_in_parts)
-{
-    UNUSED_BUT(job);
-    return model->kind == FR_MODEL_ENCODER &&
-           (model->has_pooler || model->n_labels > 0) && plan->cp > 1;
-}
-
 REFUSAL(has_plain_experts)
 {
     UNUSED_BUT(model);
@@ -201,8 +193,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels",
      BOTH, 0, is_other_encoder},
-    {"context parallelism of an encoder with a pooler or labels, on GPUs",
-     "choose cp 1", GPU, BIT(CP), is_pooled_in_parts},
     {"experts without gates or with biases", "choose gated experts", BOTH, 0,
      has_plain_experts},
     {"more than 1024 experts", "choose fewer", BOTH, 0, has_many_experts},

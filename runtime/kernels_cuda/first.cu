@@ -12,21 +12,23 @@ enum { THREADS = 256 };
 /* Rows of sequences as an operand has them. */
 struct first_shape {
     fr_first_rows_dims dim;
-    int64_t first; /* row of the operand among all */
+    int64_t first; /* row of the operand among the rank's */
+    bool is_later; /* the first ones are another context parallel rank's */
 };
 
 static first_shape shape_of(const fr_kernel_call *call)
 {
     const fr_first_rows_dims *dim = &call->instr->first_rows;
     const bool is_part = dim->rows < dim->batch * dim->seq;
-    return {*dim, is_part ? call->tp_coordinate * dim->rows : 0};
+    return {*dim, is_part ? call->tp_coordinate * dim->rows : 0,
+            call->share.i > 0};
 }
 
 /* The row that sequence i begins with; -1: another rank's. */
 FR_DEVICE int64_t row_of(const first_shape &at, int64_t i)
 {
     const int64_t row = i * at.dim.seq - at.first;
-    return row >= 0 && row < at.dim.rows ? row : -1;
+    return !at.is_later && row >= 0 && row < at.dim.rows ? row : -1;
 }
 
 template <class T>
@@ -108,32 +110,36 @@ FR_DEVICE int32_t label_of(const sample_source &of, int64_t i)
     return (int32_t)(x * (double)of.n_labels);
 }
 
-__global__ void write_labels(sample_source of, int64_t n, int32_t *tokens)
+/* Who has the first token tells; a row without a target counts nothing. */
+__global__ void write_labels(sample_source of, int64_t n, bool is_later,
+                             int32_t *tokens)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n)
         return;
     tokens[i] = 0;
-    tokens[n + i] = label_of(of, i);
+    tokens[n + i] = is_later ? -1 : label_of(of, i);
 }
 
 extern "C" fr_status fr_cuda_labels(const fr_cuda_launch *launch, fr_err *err)
 {
     const fr_labels_dims *dim = &launch->call.instr->labels;
     start(threads_for(launch, dim->n), write_labels,
-          source_of(launch, dim->n_labels), dim->n,
+          source_of(launch, dim->n_labels), dim->n, launch->call.share.i > 0,
           (int32_t *)launch->call.ptr[FR_LABELS_TOKENS]);
     return launched(launch, err);
 }
 
 /* A class has a picture of its own, a sample as much noise. */
 template <class T>
-__global__ void draw_patches(sample_source of, fr_first_rows_dims dim, T *out)
+__global__ void draw_patches(sample_source of, fr_first_rows_dims dim,
+                             fr_sequence_share share, T *out)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= dim.rows * dim.cols)
         return;
-    const int64_t row = i / dim.cols, t = row % dim.seq, b = row / dim.seq;
+    const int64_t row = i / dim.cols, b = row / dim.seq;
+    const int64_t t = fr_sequence_position(share, dim.seq, row % dim.seq);
     const uint64_t pixel = (uint64_t)(t * dim.cols + i % dim.cols);
     if (t == 0) {
         store(&out[i], 0.0F);
@@ -153,7 +159,7 @@ extern "C" fr_status fr_cuda_patches(const fr_cuda_launch *launch, fr_err *err)
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         start(threads_for(launch, dim.rows * dim.cols), draw_patches<T>,
-              source_of(launch, call->model->n_labels), dim,
+              source_of(launch, call->model->n_labels), dim, call->share,
               (T *)call->ptr[FR_PATCHES_OUT]);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
@@ -162,13 +168,15 @@ extern "C" fr_status fr_cuda_patches(const fr_cuda_launch *launch, fr_err *err)
 /* ---- positions of patches ----------------------------------------------- */
 
 template <class T>
-__global__ void embed_patches(fr_first_rows_dims dim, T *sum, const T *wpe,
-                              const T *first)
+__global__ void embed_patches(fr_first_rows_dims dim, fr_sequence_share share,
+                              T *sum, const T *wpe, const T *first)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= dim.rows * dim.cols)
         return;
-    const int64_t t = i / dim.cols % dim.seq, c = i % dim.cols;
+    const int64_t c = i % dim.cols;
+    const int64_t t =
+        fr_sequence_position(share, dim.seq, i / dim.cols % dim.seq);
     store(&sum[i], to_float(t == 0 ? first[c] : sum[i]) +
                        to_float(wpe[t * dim.cols + c]));
 }
@@ -181,7 +189,7 @@ extern "C" fr_status fr_cuda_patch_embed_fwd(const fr_cuda_launch *launch,
     bool is_known = with_type(launch->call.instr->dtype, [&](auto t) {
         using T = decltype(t);
         start(threads_for(launch, dim.rows * dim.cols), embed_patches<T>, dim,
-              (T *)ptr[FR_PATCH_EMBED_FWD_SUM],
+              launch->call.share, (T *)ptr[FR_PATCH_EMBED_FWD_SUM],
               (const T *)ptr[FR_PATCH_EMBED_FWD_WPE],
               (const T *)ptr[FR_PATCH_EMBED_FWD_FIRST]);
     });
@@ -191,22 +199,26 @@ extern "C" fr_status fr_cuda_patch_embed_fwd(const fr_cuda_launch *launch,
 /* A thread has a column of a place in all sequences: every sum runs in the
  * order of the rows. */
 template <class T, class G>
-__global__ void embed_patches_grad(fr_first_rows_dims dim, T *dy, G *dwpe,
+__global__ void embed_patches_grad(fr_first_rows_dims dim,
+                                   fr_sequence_share share, T *dy, G *dwpe,
                                    G *dfirst)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const int64_t per_sequence = dim.seq * dim.cols;
     if (i >= per_sequence)
         return;
+    const int64_t c = i % dim.cols;
+    const int64_t t = fr_sequence_position(share, dim.seq, i / dim.cols);
     float sum = 0;
     for (int64_t at = i; at < dim.rows * dim.cols; at += per_sequence) {
         sum += to_float(dy[at]);
-        if (i < dim.cols)
+        if (t == 0)
             store(&dy[at], 0.0F);
     }
-    store(&dwpe[i], to_float(dwpe[i]) + sum);
-    if (i < dim.cols)
-        store(&dfirst[i], to_float(dfirst[i]) + sum);
+    G *place = &dwpe[t * dim.cols + c];
+    store(place, to_float(*place) + sum);
+    if (t == 0)
+        store(&dfirst[c], to_float(dfirst[c]) + sum);
 }
 
 extern "C" fr_status fr_cuda_patch_embed_bwd(const fr_cuda_launch *launch,
@@ -218,7 +230,7 @@ extern "C" fr_status fr_cuda_patch_embed_bwd(const fr_cuda_launch *launch,
         using T = decltype(t);
         using G = decltype(g);
         start(threads_for(launch, dim.seq * dim.cols), embed_patches_grad<T, G>,
-              dim, (T *)ptr[FR_PATCH_EMBED_BWD_DY],
+              dim, launch->call.share, (T *)ptr[FR_PATCH_EMBED_BWD_DY],
               (G *)ptr[FR_PATCH_EMBED_BWD_DWPE],
               (G *)ptr[FR_PATCH_EMBED_BWD_DFIRST]);
     });

@@ -369,14 +369,19 @@ static void test_heads(void)
     df_check_all(at);
 }
 
+/* All rows of a rank or a tensor parallel part of them; of whole sequences, or
+ * of shares of which the first alone begins with the first rows. */
 static void test_first_rows(void)
 {
-    for (int part = 0; part < 3; part++) {
+    for (int kind = 0; kind < 9; kind++) {
+        const int part = kind % 3;
         const int64_t rows = part == 0 ? 44 : 22, cols = 7, batch = 4;
+        const fr_sequence_share shares[] = {alone, {0, 3}, {2, 3}};
         df_case at = {.instr = {.op = FR_OP_FIRST_ROWS_FWD,
-                                .first_rows = {rows, cols, batch, 11, 11}},
+                                .first_rows = {rows, cols, batch, 11, 33}},
                       .operand = {{DF_T, rows * cols, 1.3, 'r', 0},
                                   {DF_T, batch * cols, 1, 'w', 0}},
+                      .share = shares[kind / 3],
                       .tp_coordinate = part > 0 ? part - 1 : 0};
         df_check_all(at);
         at.instr.op = FR_OP_FIRST_ROWS_BWD;
@@ -386,35 +391,46 @@ static void test_first_rows(void)
     }
 }
 
-static void test_images(void)
+static void check_images(fr_sequence_share share, int64_t seq)
 {
     static const fr_model classes = {.n_labels = 5};
-    const int64_t batch = 3, seq = 9, rows = batch * seq, cols = 13;
+    const int64_t batch = 3, rows = batch * seq, cols = 13;
+    const int64_t n_positions = seq * share.n;
     df_case labels = {.instr = {.op = FR_OP_LABELS, .labels = {batch, 5}},
                       .operand = {{DF_TOKENS, 2 * batch, 1, 'w', 0}},
                       .job = &drop_job,
                       .i_step = 7,
+                      .share = share,
                       .first_sequence = 5};
-    df_case at = {.instr = {.op = FR_OP_PATCHES,
-                            .first_rows = {rows, cols, batch, seq, seq}},
-                  .operand = {{DF_T, rows * cols, 1, 'w', 0}},
-                  .tolerance = 1e-7,
-                  .job = &drop_job,
-                  .model = &classes,
-                  .i_step = 7,
-                  .first_sequence = 5};
+    df_case at = {
+        .instr = {.op = FR_OP_PATCHES,
+                  .first_rows = {rows, cols, batch, seq, n_positions}},
+        .operand = {{DF_T, rows * cols, 1, 'w', 0}},
+        .tolerance = 1e-7,
+        .job = &drop_job,
+        .model = &classes,
+        .i_step = 7,
+        .share = share,
+        .first_sequence = 5};
     df_check(labels, FR_DTYPE_F32, FR_DTYPE_F32);
     df_check_all(at);
     at.instr.op = FR_OP_PATCH_EMBED_FWD;
     at.operand[0].access = 'm';
-    at.operand[1] = (df_operand){DF_T, seq * cols, 0.8, 'r', 0};
+    at.operand[1] = (df_operand){DF_T, n_positions * cols, 0.8, 'r', 0};
     at.operand[2] = (df_operand){DF_T, cols, 0.6, 'r', 0};
     df_check_all(at);
     at.instr.op = FR_OP_PATCH_EMBED_BWD;
     at.tolerance = 1e-6;
-    at.operand[1] = (df_operand){DF_G, seq * cols, 0.8, 'm', 0};
+    at.operand[1] = (df_operand){DF_G, n_positions * cols, 0.8, 'm', 0};
     at.operand[2] = (df_operand){DF_G, cols, 0.6, 'm', 0};
     df_check_all(at);
+}
+
+static void test_images(void)
+{
+    check_images(alone, 9);
+    for (int rank = 0; rank < 3; rank++)
+        check_images((fr_sequence_share){rank, 3}, 6);
 }
 
 DF_MAIN({"windows", test_windows}, {"two sizes", test_two_sizes},
