@@ -25,6 +25,9 @@ enum {
     FR_MEGATRON_VERSIONS_N
 };
 
+/* --rope-scaling-factor where it is not given. */
+#define FR_MEGATRON_ROPE_FACTOR 8.0
+
 /* Have all stages of the plan the same number of layers? */
 bool fr_megatron_is_even(const fr_plan *plan, const fr_model *model);
 

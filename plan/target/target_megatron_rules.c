@@ -233,6 +233,13 @@ RULE(has_known_activation,
 RULE(has_whole_rotary_base,
      !model->is_rope || model->rope_theta == (double)(int64_t)model->rope_theta)
 RULE(has_no_rope_scaling, !model->has_rope_scaling)
+RULE(has_usual_rope_factor,
+     !model->has_rope_scaling || model->rope_factor == FR_MEGATRON_ROPE_FACTOR)
+RULE(has_known_rope_scaling,
+     !model->has_rope_scaling ||
+         (model->rope_kind == FR_ROPE_LLAMA3 && model->rope_factor > 0 &&
+          model->rope_low_factor == 1 && model->rope_high_factor == 4 &&
+          model->rope_original_seq == 8192))
 RULE(has_no_latent, model->kv_lora_rank == 0)
 RULE(has_no_mtp, model->n_mtp_layers == 0)
 RULE(has_mtp_without_context, model->n_mtp_layers == 0 || plan->cp == 1)
@@ -455,6 +462,13 @@ const fr_target_rule fr_megatron_rules[] = {
      has_known_activation, 0, 0},
     {"a whole number as the base of rotary positions (--rotary-base)",
      "arguments.py, _add_network_size_args", 0, has_whole_rotary_base, 0, 0},
+    {"rotary positions as they are, or rescaled as Llama 3's",
+     "core/models/common/embeddings/rotary_pos_embedding.py, _apply_scaling", 0,
+     has_known_rope_scaling, 0, 0},
+    {"core 0.11 or later for a factor other than 8 of rescaled rotary "
+     "positions (--rope-scaling-factor)",
+     "arguments.py, _add_network_size_args", 0, has_usual_rope_factor, 0,
+     FR_MEGATRON_0_10},
     {"core 0.10 or later for rescaled rotary positions (--use-rope-scaling)",
      "arguments.py, _add_network_size_args", 0, has_no_rope_scaling, 0,
      FR_MEGATRON_0_9},

@@ -159,8 +159,8 @@ static fr_status read_positions(fr_megatron_flags *flags, fr_model *model,
     FR_TRY(fr_megatron_real(flags, "rotary-base", &model->rope_theta, err));
     FR_TRY(fr_megatron_real(flags, "rotary-percent", &model->rope_frac, err));
     model->has_rope_scaling = fr_megatron_has(flags, "use-rope-scaling");
-    (void)fr_megatron_has(flags, "rope-scaling-factor");
-    return FR_OK;
+    return fr_megatron_real(flags, "rope-scaling-factor", &model->rope_factor,
+                            err);
 }
 
 /* "[1]*58" at *p: the digit and how often it stands; *p moves behind it and a

@@ -92,7 +92,7 @@ static void put_positions(const fr_model *model, int64_t seq, fr_buffer *out)
         put_real(out, "rotary_percent", model->rope_frac);
     if (model->has_rope_scaling) {
         put_switch(out, "rope_scaling", true);
-        put_real(out, "rope_scaling_factor", 8); /* Llama 3.1's */
+        put_real(out, "rope_scaling_factor", model->rope_factor);
     }
 }
 

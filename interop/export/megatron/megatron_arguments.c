@@ -61,6 +61,9 @@ static void put_positions(const fr_megatron_request *of, fr_buffer *out)
         put_real(out, "rotary-percent", model->rope_frac);
     if (model->has_rope_scaling)
         put_switch(out, "use-rope-scaling");
+    if (model->has_rope_scaling &&
+        model->rope_factor != FR_MEGATRON_ROPE_FACTOR)
+        put_real(out, "rope-scaling-factor", model->rope_factor);
 }
 
 static void put_latent(const fr_megatron_request *of, fr_buffer *out)

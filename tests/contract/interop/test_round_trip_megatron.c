@@ -81,6 +81,9 @@ static void check_same(const fr_target *target, const fr_plan_file *a,
     CHECK(is_near(a->job.weight_decay, b->job.weight_decay));
     CHECK(is_near(a->job.clip_norm, b->job.clip_norm));
     CHECK(is_near(a->job.dropout, b->job.dropout));
+    CHECK_INT(a->model.has_rope_scaling, b->model.has_rope_scaling);
+    if (a->model.has_rope_scaling)
+        CHECK(is_near(a->model.rope_factor, b->model.rope_factor));
     CHECK_INT(fr_model_parameters(&a->model), fr_model_parameters(&b->model));
     CHECK(is_near(fr_model_flop_per_token(&a->model, 512, true),
                   fr_model_flop_per_token(&b->model, 512, true)));
@@ -107,16 +110,20 @@ static void round_trip(const fr_exporter *exporter,
     fr_export_files_release(&files);
 }
 
+static const fr_exporter *megatron(void)
+{
+    int i = 0;
+    while (strcmp(fr_exporter_name(i), "megatron") != 0)
+        i++;
+    return fr_exporter_at(i);
+}
+
 static void test_random(void)
 {
     enum { PLANS = 500 };
-    const fr_exporter *exporter = NULL;
+    const fr_exporter *exporter = megatron();
     fr_rng *rng;
-    for (int i = 0; fr_exporter_at(i) != NULL; i++)
-        if (strcmp(fr_exporter_name(i), "megatron") == 0)
-            exporter = fr_exporter_at(i);
-    if (!CHECK(exporter != NULL) ||
-        !CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
+    if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
         return;
     int n_versions = fr_target_newest(exporter->target) + 1, n = 0;
     for (int i = 0; i < 40 * PLANS && n < PLANS; i++) {
@@ -125,6 +132,10 @@ static void test_random(void)
         int version = i % 2 == 0 ? n_versions - 1 : i / 2 % n_versions;
         if (!CHECK_OK(fr_model_load(models[i % 5], &file.model, &err), &err))
             break;
+        if (file.model.is_rope && i % 3 == 0) {
+            file.model.has_rope_scaling = true;
+            file.model.rope_factor = i % 2 == 0 ? 8 : 32;
+        }
         export_plans_job(rng, &file.model, &file.job);
         if (export_plans_next(rng, exporter->target, NULL, &file.model,
                               &file.job, 256, &file.plan) &&
@@ -147,4 +158,28 @@ static void test_random(void)
     fr_rng_destroy(rng);
 }
 
-CHECK_MAIN({"random", test_random})
+/* Megatron-LM rescales rotary positions as Llama 3 does, and not otherwise. */
+static void test_rescaled(void)
+{
+    const fr_target *target = megatron()->target;
+    const int newest = fr_target_newest(target);
+    fr_plan_file file;
+
+    fr_plan_file_init(&file);
+    if (!CHECK_OK(fr_model_load("llama-3-405b", &file.model, &err), &err))
+        return;
+    fr_plan_init(&file.plan);
+    file.plan.precision = FR_DTYPE_BF16;
+    file.plan.is_flash = true;
+    CHECK_OK(fr_target_check(target, newest, FR_PLAN_BITS_ALL, 0, &file.plan,
+                             &file.model, &file.job, &err),
+             &err);
+    file.model.rope_kind = FR_ROPE_YARN;
+    CHECK_FAILS(fr_target_check(target, newest, FR_PLAN_BITS_ALL, 0, &file.plan,
+                                &file.model, &file.job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "rescaled as Llama 3's");
+    fr_plan_file_release(&file);
+}
+
+CHECK_MAIN({"random", test_random}, {"rescaled", test_rescaled})
