@@ -179,13 +179,18 @@ static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
     return fr_table_finish(&table, out, err);
 }
 
+static fr_run_length run_of(const fr_tuning *t, const fr_tuned *tuned)
+{
+    return (fr_run_length){.outlook = tuned->run,
+                           .n_nodes = tuned->n_nodes,
+                           .n_devices = tuned->n_ranks,
+                           .counts = t->counts};
+}
+
 static void run_row(const fr_tuning *t, const char *label,
                     const fr_tuned *tuned, fr_table *table)
 {
-    const fr_run_length run = {.outlook = tuned->run,
-                               .n_nodes = tuned->n_nodes,
-                               .n_devices = tuned->n_ranks,
-                               .counts = t->counts};
+    const fr_run_length run = run_of(t, tuned);
     fr_run_length_row(label, &run, table);
 }
 
@@ -208,6 +213,8 @@ static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
                     &table);
     fr_buffer_putc(out, '\n');
     FR_TRY(fr_table_finish(&table, out, err));
+    const fr_run_length best = run_of(t, &t->best);
+    fr_run_way_text("best", &best, out);
     fr_run_length_legend(&t->counts, out);
     return FR_OK;
 }

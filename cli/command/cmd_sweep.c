@@ -102,14 +102,13 @@ static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
 }
 
 /* What the run of any point counts, or lacks. */
-static fr_run_counts counts_of(const fr_goal *goal,
-                               const fr_sweep_points *points)
+static fr_run_counts counts_of(const fr_sweep_points *points)
 {
     fr_run_counts all = {0};
     for (size_t i = 0; i < points->sweep.n_points; i++) {
         const fr_sweep_point *point = &points->sweep.points[i];
         const fr_run_counts one = fr_cli_run_counts(
-            goal, points->cases[i].cluster,
+            &points->cases[i].goal, points->cases[i].cluster,
             point->kwh_per_1e9_tokens > 0 ? point->n_nodes : 0);
         all.has_failures |= one.has_failures;
         all.is_mtbf_assumed |= one.is_mtbf_assumed;
@@ -128,7 +127,7 @@ static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
         .is_fixed = fr_cli_on(cli, FR_OPT_FIXED),
         .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
         .is_weak = fr_cli_on(cli, FR_OPT_WEAK),
-        .goal = goal,
+        .has_goal = true,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
     name_goal(cli, goal, &points->sweep);
@@ -160,7 +159,7 @@ FR_COMMAND_FUNCTION(sweep)
     if (points.sweep.is_fixed)
         fr_note_idle_in_sweep(cli, &inputs, points.cases,
                               points.sweep.n_points);
-    points.sweep.counts = counts_of(&goal, &points);
+    points.sweep.counts = counts_of(&points);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status,

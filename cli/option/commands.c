@@ -9,7 +9,8 @@
 #define HAZARD_OPTIONS                                                         \
     FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE, \
         FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,              \
-        FR_OPT_SPOT_TOGETHER
+        FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR,                    \
+        FR_OPT_CHECKPOINT_EVERY
 #define GOAL_OPTIONS                                                           \
     FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
         FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
@@ -28,11 +29,13 @@ static const fr_option simulate_options[] = {
     FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,   FR_OPT_GANTT,
     FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,  OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_FROM,           FR_OPT_MODEL,   FR_OPT_COLUMNS, FR_OPT_PROFILE,
-    FR_OPT_OUTPUT,         FR_OPT_RANKS,   FR_OPT_ALLOW,   FR_OPT_SEARCH,
-    FR_OPT_BUDGET,         FR_OPT_EXACT,   FR_OPT_FOR,     FR_OPT_VERSION,
-    FR_OPT_JOBS,           FR_OPT_TOP,     GOAL_OPTIONS,   FR_OPT_MEASURE,
-    FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
+    FR_OPT_FROM,    FR_OPT_MODEL,     FR_OPT_COLUMNS,
+    FR_OPT_PROFILE, FR_OPT_OUTPUT,    FR_OPT_RANKS,
+    FR_OPT_ALLOW,   FR_OPT_SEARCH,    FR_OPT_BUDGET,
+    FR_OPT_EXACT,   FR_OPT_FOR,       FR_OPT_VERSION,
+    FR_OPT_JOBS,    FR_OPT_TOP,       GOAL_OPTIONS,
+    FR_OPT_MEASURE, FR_OPT_ON_DEMAND, FR_OPT_UPDATE_PROFILE,
+    FR_OPT_TIMEOUT, OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
@@ -106,7 +109,6 @@ static const fr_option goodput_options[] = {
     FR_OPT_FROM,           FR_OPT_MODEL,      FR_OPT_TOKENS,
     FR_OPT_SPOT,           FR_OPT_COLUMNS,    FR_OPT_PROFILE,
     FR_OPT_RANKS,          FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
-    FR_OPT_SPARES,         FR_OPT_REPAIR,     FR_OPT_CHECKPOINT_EVERY,
     FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
     FR_OPT_MEETS,          FR_OPT_INJECT,     FR_OPT_TIMEOUT,
     FR_OPT_BACKUP_WORKERS, HAZARD_OPTIONS,    OF_PLAN_AND_JOB};
@@ -230,7 +232,8 @@ const fr_command fr_commands[] = {
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
      "gpu-price, power,\nmtbf, restart, storage-write, spot-every, jitter, "
-     "slow, model, ranks, and all\noptions of the plan and the job.  Several: "
+     "slow, spares, repair,\ncheckpoint-every, checkpoint-kind, spot, model, "
+     "ranks, loaders and all other\noptions of the plan and the job.  Several: "
      "every combination.  Each point is\ntuned, or (--fixed) "
      "simulated under the plan of the options.  What cannot be is\na row with "
      "the reason.",

@@ -25,6 +25,8 @@
     X(CRITICAL_BATCH, "critical-batch", 0, TEXT, "TOKENS", GOAL, 0, 0, 0,      \
       "larger batches take more tokens: 1 + batch / critical batch times")     \
     X(SPOT, "spot", 0, FLAG, 0, GOAL, 0, 0, 0, "at spot prices")               \
+    X(ON_DEMAND, "on-demand", 0, FLAG, 0, GOAL, 0, 0, 0,                       \
+      "with --spot: any quarter of the nodes may be on demand, as is best")    \
     X(FOR_DAYS, "for-days", 0, REAL, "DAYS", RUN, 0, 0.001, 36500,             \
       "tell of the first so many days; without --tokens or --steps: of as "    \
       "many days of steps (90)")                                               \
@@ -43,7 +45,8 @@
     X(STORAGE_READ, "storage-read", 0, TEXT, "RATE", RUN, 0, 0, 0,             \
       "the same of reading")                                                   \
     X(SPARES, "spares", 0, COUNT, "N", RUN, 0, 0, 1000000,                     \
-      "nodes that stand ready, paid too; default: there always is one")        \
+      "nodes that stand ready, paid too; default: there always is one; tune "  \
+      "takes a list")                                                          \
     X(REPAIR, "repair", 0, TIME, "TIME", RUN, 0, 1, 1e9,                       \
       "with --spares: until a node that failed is back (24h)")                 \
     X(LEAST_NODES, "least-nodes", 0, COUNT, "N", RUN, 0, 1, 1000000,           \

@@ -30,6 +30,32 @@ double fr_cli_fit_confidence(const fr_cli *cli)
                : usual_confidence;
 }
 
+/* What a search may choose of a run: what no option pins, and lists. */
+static fr_status read_choices(const fr_cli *cli, fr_run_choices *out,
+                              fr_err *err)
+{
+    static const fr_option single[] = {FR_OPT_CHECKPOINT_KIND,
+                                       FR_OPT_CHECKPOINT_EVERY};
+    const fr_option_value *spares = &cli->option[FR_OPT_SPARES];
+    if (!fr_command_takes(cli->command, FR_OPT_SEARCH))
+        return FR_OK;
+    for (size_t i = 0; i < FR_LENGTH(single); i++)
+        if (cli->option[single[i]].n_list > 0)
+            return fr_fail(err, FR_USAGE,
+                           "--%s takes one value; without it the best is found",
+                           fr_option_get(single[i]).name);
+    if (fr_cli_on(cli, FR_OPT_ON_DEMAND) && !fr_cli_on(cli, FR_OPT_SPOT))
+        return fr_fail(err, FR_USAGE,
+                       "--on-demand goes with --spot: without it all nodes are "
+                       "on demand");
+    out->is_kind_free = !fr_cli_has(cli, FR_OPT_CHECKPOINT_KIND);
+    out->is_spot_free = fr_cli_on(cli, FR_OPT_ON_DEMAND);
+    out->n_spares = spares->n_list;
+    for (int i = 0; i < spares->n_list; i++)
+        out->spares[i] = spares->list[i];
+    return FR_OK;
+}
+
 fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
 {
     const fr_option_value *v = cli->option;
@@ -49,6 +75,7 @@ fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
     goal.most_devices = v[FR_OPT_MAX_DEVICES].count;
     goal.least_headroom_frac = v[FR_OPT_MIN_HEADROOM].real;
     FR_TRY(fr_cli_make_hazards(cli, &goal.hazards, err));
+    FR_TRY(read_choices(cli, &goal.choices, err));
     goal.is_disturbed = true;
     FR_TRY(fr_goal_check(&goal, err));
     *out = goal;

@@ -27,6 +27,11 @@ fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
     if (fr_cli_has(cli, FR_OPT_CHECKPOINT_KIND))
         hazards.checkpoint_kind =
             (fr_checkpoint_kind)v[FR_OPT_CHECKPOINT_KIND].count;
+    hazards.every_steps = v[FR_OPT_CHECKPOINT_EVERY].count;
+    if (fr_cli_has(cli, FR_OPT_SPARES))
+        hazards.n_spares = v[FR_OPT_SPARES].count;
+    if (fr_cli_has(cli, FR_OPT_REPAIR))
+        hazards.repair_s = v[FR_OPT_REPAIR].real;
     FR_TRY(
         read_rate(cli, FR_OPT_STORAGE_WRITE, &hazards.storage.write_Bps, err));
     FR_TRY(read_rate(cli, FR_OPT_STORAGE_READ, &hazards.storage.read_Bps, err));

@@ -55,6 +55,12 @@ static bool measures_nothing(const setting *at)
            !fr_cli_has(at->cli, FR_OPT_MEASURE);
 }
 
+static bool has_no_spares(const setting *at)
+{
+    return !fr_cli_has(at->cli, FR_OPT_SPARES) && !has_no_interruptions(at) &&
+           !fr_command_takes(at->cli->command, FR_OPT_VARY);
+}
+
 static bool is_not_spot(const setting *at)
 {
     return !fr_cli_on(at->cli, FR_OPT_SPOT) && !has_no_interruptions(at);
@@ -93,7 +99,7 @@ static bool is_cpu(const setting *at)
     return !is_gpu(at);
 }
 
-enum { MOST_OPTIONS = 10 };
+enum { MOST_OPTIONS = 12 };
 
 static const struct {
     bool (*is_so)(const setting *at);
@@ -116,7 +122,11 @@ static const struct {
      "no run is told without --tokens, a goal or a limit of a whole run",
      {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
       FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,
-      FR_OPT_SPOT_TOGETHER}},
+      FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR,
+      FR_OPT_CHECKPOINT_EVERY}},
+    {has_no_spares,
+     "a spare node is always there without --spares",
+     {FR_OPT_REPAIR}},
     {measures_nothing, "nothing is timed without --measure", {FR_OPT_TIMEOUT}},
     {is_not_spot,
      "no spot nodes without --spot",

@@ -67,7 +67,8 @@
     X(CHECKPOINT, "checkpoint", 0, PATH, "DIR", MACHINE, 0, 0, 0,              \
       "save weights and optimizer state there")                                \
     X(CHECKPOINT_EVERY, "checkpoint-every", 0, COUNT, "N", MACHINE, 0, 1,      \
-      FR_NO_LIMIT, "steps between checkpoints; default: only the last")        \
+      FR_NO_LIMIT,                                                             \
+      "steps between checkpoints; default: run: only the last; else the best") \
     X(RESUME, "resume", 0, FLAG, 0, MACHINE, 0, 0, 0,                          \
       "go on from --checkpoint if it holds one")                               \
     X(CHECKPOINT_ASYNC, "checkpoint-async", 0, FLAG, 0, MACHINE, 0, 0, 0,      \

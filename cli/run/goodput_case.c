@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-static const double usual_repair_s = 24 * 3600;
 static const double usual_days = 90;
 static const int64_t usual_runs = 1000;
 static const double day_s = 86400;
@@ -123,6 +122,7 @@ static fr_run_met meet(const fr_cluster *cluster, fr_goodput_case *run)
     c->hang_frac = to->hang_frac;
     c->hang_s = to->hang_s;
     c->node_frac = to->node_frac;
+    c->repair_s = setup->repair_s = to->repair_s;
     c->start_s = to->start_s;
     c->restart_s = setup->restart_s = to->restart_s;
     c->blocked_s = setup->blocked_s = to->blocked_s;
@@ -173,11 +173,7 @@ static fr_status make_hazards(const making *m, fr_err *err)
     make_steps(m);
     setup->checkpoint_bytes =
         fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan);
-    c->n_spares = setup->n_spares =
-        fr_cli_has(cli, FR_OPT_SPARES) ? cli->option[FR_OPT_SPARES].count : -1;
-    c->repair_s = setup->repair_s = fr_cli_has(cli, FR_OPT_REPAIR)
-                                        ? cli->option[FR_OPT_REPAIR].real
-                                        : usual_repair_s;
+    c->n_spares = setup->n_spares = m->out->hazards.n_spares;
     if (meet(&m->inputs->cluster, m->out).lacks_spot_rate &&
         !fr_cli_has(cli, FR_OPT_SPOT_TRACE))
         return fr_fail(err, FR_INPUT,

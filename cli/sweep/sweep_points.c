@@ -25,16 +25,22 @@ typedef struct key {
     int index; /* of the knob or the option */
 } key;
 
+/* Of the plan, the job, or of what a run meets; knobs of the cluster have the
+ * names of some. */
 static bool is_key_option(const fr_command *sweep, int i)
 {
-    fr_option_group group = fr_option_get((fr_option)i).group;
-    return (group == FR_GROUP_PLAN || group == FR_GROUP_JOB ||
-            i == FR_OPT_RANKS) &&
-           fr_command_takes(sweep, (fr_option)i);
+    const fr_option_row row = fr_option_get((fr_option)i);
+    return (row.group == FR_GROUP_PLAN || row.group == FR_GROUP_JOB ||
+            row.group == FR_GROUP_RUN || i == FR_OPT_RANKS ||
+            i == FR_OPT_SPOT || i == FR_OPT_CHECKPOINT_EVERY) &&
+           fr_command_takes(sweep, (fr_option)i) &&
+           fr_cluster_knob_find(row.name) < 0;
 }
 
 static key find_key(const fr_command *sweep, const char *name)
 {
+    if (strcmp(name, "interval") == 0)
+        name = fr_option_get(FR_OPT_CHECKPOINT_EVERY).name;
     int i = fr_cluster_knob_find(name);
     if (strcmp(name, "model") == 0)
         return (key){KEY_MODEL, 0};
@@ -181,6 +187,18 @@ static fr_status check_option_values(const fr_cli *cli, const fr_sweep *sweep,
     return FR_OK;
 }
 
+/* By an option, which a knob of that name would lose against. */
+static bool is_given(const fr_cli *cli, key found, const char *name)
+{
+    if (found.kind == KEY_OPTION)
+        return cli->option[found.index].source == FR_SOURCE_FLAG;
+    for (int i = 0; i < FR_OPT_N; i++)
+        if (cli->option[i].source == FR_SOURCE_FLAG &&
+            strcmp(fr_option_get((fr_option)i).name, name) == 0)
+            return true;
+    return false;
+}
+
 /* "KEY=A,B"; lists of values that hold commas are separated by ';'. */
 static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
                           fr_err *err)
@@ -195,10 +213,12 @@ static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
     key found = find_key(cli->command, text);
     if (found.kind == KEY_NONE)
         return fail_unknown(cli->command, text, err);
-    if (found.kind == KEY_OPTION &&
-        cli->option[found.index].source == FR_SOURCE_FLAG)
+    if (is_given(cli, found, text))
         return fr_fail(err, FR_USAGE, "--%s is given, and varied", text);
-    FR_TRY(fr_sweep_add_key(sweep, text, err));
+    const char *name = found.kind == KEY_OPTION
+                           ? fr_option_get((fr_option)found.index).name
+                           : text;
+    FR_TRY(fr_sweep_add_key(sweep, name, err));
     char separator = strchr(values, ';') != NULL ? ';' : ',';
     while (values != NULL) {
         char *next = strchr(values, separator);
@@ -424,11 +444,12 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     out->costs = variant->costs;
     fr_job_init(&out->job);
     fr_plan_init(&out->plan);
+    FR_TRY(set_options(sweep, i, &varied, err));
+    FR_TRY(fr_cli_make_goal(&varied, &out->goal, err));
     if (variant->costs == NULL) {
         out->why = variant->why;
         return FR_OK;
     }
-    FR_TRY(set_options(sweep, i, &varied, err));
     memset(&choice, 0, sizeof choice);
     choice.model = *out->model;
     FR_TRY(fr_plan_choice_make(

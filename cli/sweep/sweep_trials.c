@@ -1,6 +1,7 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
 #include "cli/sweep/sweep_trials.h"
 
+#include "cli/option/goal_options.h"
 #include "cli/option/plan_choice.h"
 #include "cli/option/usual_job.h"
 #include "core/base/text.h"
@@ -77,6 +78,7 @@ static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
     fr_sweep_case *out = &points->cases[i];
     int64_t n_parts = strtoll(points->sweep.keys[0].values[i], NULL, 10);
     int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
+    FR_TRY(fr_cli_make_goal(cli, &out->goal, err));
     FR_TRY(make_part(inputs, n_parts, part, err));
     FR_TRY(fr_plan_choice_make(cli, NULL, &inputs->cluster, &choice, err));
     fr_usual_batch(cli, &inputs->cluster, fr_cluster_slots(&inputs->cluster),
@@ -141,7 +143,8 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
             continue;
         const fr_goal_subject subject = {at->model, &at->job, at->cluster};
         const fr_run_outlook run =
-            fr_goal_run_of(goal, point->step_s, &at->plan, &subject).outlook;
+            fr_goal_run_of(&at->goal, point->step_s, &at->plan, &subject)
+                .outlook;
         double s_per_1e9 = 1e9 / point->tokens_per_s;
         point->usd_per_h = usd_per_h / (double)n_parts;
         point->usd_per_1e9_tokens = point->usd_per_h / 3600 * s_per_1e9;

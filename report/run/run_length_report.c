@@ -47,6 +47,34 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
     fr_table_text(table, kwh);
 }
 
+void fr_run_way_text(const char *label, const fr_run_length *run,
+                     fr_buffer *out)
+{
+    const fr_run_outlook *outlook = &run->outlook;
+    const double n_spot = outlook->spot_frac * (double)run->n_nodes;
+    char every[FR_FORMAT_MAX];
+    if (!run->counts.has_failures || outlook->checkpoint_kind == NULL)
+        return;
+    fr_buffer_printf(out, "%s: about %.3g interruptions; checkpoints %s", label,
+                     outlook->interruptions, outlook->checkpoint_kind);
+    if (outlook->checkpoint_every_s > 0)
+        fr_buffer_printf(
+            out, ", after each %s of steps",
+            fr_format_s(every, sizeof every, outlook->checkpoint_every_s));
+    if (outlook->n_spares >= 0)
+        fr_buffer_printf(out, "; %lld spare node%s",
+                         (long long)outlook->n_spares,
+                         outlook->n_spares == 1 ? "" : "s");
+    if (outlook->spot_frac == 1)
+        fr_buffer_puts(out, "; all nodes spot");
+    else if (outlook->spot_frac > 0)
+        fr_buffer_printf(out, "; %.0f of %lld nodes spot", n_spot,
+                         (long long)run->n_nodes);
+    else
+        fr_buffer_puts(out, "; nodes on demand");
+    fr_buffer_putc(out, '\n');
+}
+
 static const char *is_without(const fr_run_counts *counts)
 {
     return counts->has_failures ? "start-up, maintenance, evaluation"
@@ -84,6 +112,7 @@ fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
     fr_run_length_row(label, run, &table);
     fr_buffer_putc(out, '\n');
     FR_TRY(fr_table_finish(&table, out, err));
+    fr_run_way_text("the run", run, out);
     fr_run_length_legend(&run->counts, out);
     return fr_buffer_check(out, err);
 }
@@ -95,6 +124,10 @@ static const fr_field outlook_fields[] = {
     FR_FIELD(fr_run_outlook, kwh),
     {"useful", FR_MEMBER(fr_run_outlook, useful_frac)},
     FR_FIELD(fr_run_outlook, interruptions),
+    FR_FIELD(fr_run_outlook, checkpoint_kind),
+    FR_FIELD(fr_run_outlook, checkpoint_every_s),
+    {"spares", FR_MEMBER(fr_run_outlook, n_spares)},
+    FR_FIELD(fr_run_outlook, spot_frac),
 };
 
 static const fr_field run_fields[] = {

@@ -23,6 +23,10 @@ typedef struct fr_run_length {
 void fr_run_length_begin(const fr_run_counts *counts, fr_table *table);
 void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table);
+/* "best: about 9.34 interruptions; checkpoints async ...", where a run is
+ * interrupted. */
+void fr_run_way_text(const char *label, const fr_run_length *run,
+                     fr_buffer *out);
 void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out);
 
 /* What is counted, and what is not; no end of line. */

@@ -1,6 +1,8 @@
 /* checkpoint_interval.c: see checkpoint_interval.h. */
 #include "sim/run/checkpoint_interval.h"
 
+#include "sim/run/spare_nodes.h"
+
 #include <math.h>
 
 /* All that interrupts, and what each takes on average until steps go on. */
@@ -21,20 +23,26 @@ static interruption interruption_of(const fr_run_conditions *c)
     return all;
 }
 
-/* Expected seconds for `steps_s` of steps in a cycle, over steps_s. */
-static double seconds_per_step_second(const fr_run_conditions *c,
-                                      double steps_s)
+/* Expected seconds of a cycle with `steps_s` of steps. */
+static double expected_cycle_s(const fr_run_conditions *c, double steps_s)
 {
     const interruption all = interruption_of(c);
     /* The checkpoint before has to be away first. */
     const double wait_s = fmax(c->drain_s - steps_s, 0);
     const double cycle_s = steps_s + wait_s + c->blocked_s;
+    if (!(all.per_s > 0))
+        return cycle_s;
     /* A failure while it is restarted begins that again. */
     const double down_s = expm1(all.per_s * c->restart_s) / all.per_s +
                           (all.down_s - c->restart_s);
-    const double cycle =
-        (1 / all.per_s + down_s) * expm1(all.per_s * cycle_s) / steps_s;
-    return cycle * (1 + all.per_s * c->drain_s);
+    return (1 / all.per_s + down_s) * expm1(all.per_s * cycle_s) *
+           (1 + all.per_s * c->drain_s);
+}
+
+static double seconds_per_step_second(const fr_run_conditions *c,
+                                      double steps_s)
+{
+    return expected_cycle_s(c, steps_s) / steps_s;
 }
 
 /* Seconds of steps between two checkpoints, at least so many, with the least
@@ -92,15 +100,28 @@ fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
     /* No step is shorter. */
     const double least_s = 1e-3;
     const interruption all = interruption_of(c);
-    if (!(all.per_s > 0))
+    const double n_steps = (double)c->every_steps;
+    if (!(all.per_s > 0) && c->every_steps == 0)
         return (fr_run_stretch){.seconds = 1};
-    const double steps_s = best_steps_s(c, least_s);
-    const double seconds = seconds_per_step_second(c, steps_s);
+    const double steps_s = c->every_steps > 0
+                               ? fmax(n_steps * c->step_s, least_s)
+                               : best_steps_s(c, least_s);
+    const double down_s = all.per_s * all.down_s;
+    const double down_frac = down_s / (1 + down_s);
+    const fr_spare_waits waits = fr_spare_waits_expected(c, 1 - down_frac);
+    const double there_frac = 1 - waits.waiting_frac;
+    const double cycle_s = expected_cycle_s(c, steps_s) / there_frac;
+    /* Each as long as an exponential time, as they come. */
+    const double waits_s2_per_s = 2 * waits.waiting_frac * waits.mean_s;
     return (fr_run_stretch){
-        .seconds = seconds,
-        .interruptions = seconds * all.per_s,
-        .variance_s2_per_s = squares_per_s(c, steps_s + c->blocked_s),
-        .waiting_frac = all.down_s / (1 / all.per_s + all.down_s)};
+        .seconds = cycle_s / steps_s,
+        .per_step_s = n_steps > 0 ? cycle_s / n_steps : 0,
+        .cycle_s = steps_s,
+        .interruptions = cycle_s / steps_s * all.per_s * there_frac,
+        .variance_s2_per_s =
+            squares_per_s(c, steps_s + c->blocked_s) * there_frac +
+            waits_s2_per_s,
+        .waiting_frac = 1 - (1 - down_frac) * there_frac};
 }
 
 double fr_run_expected_goodput(const fr_run_conditions *c)

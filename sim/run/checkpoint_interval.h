@@ -20,18 +20,22 @@ int64_t fr_checkpoint_best_interval(const fr_run_conditions *conditions);
 
 /*
  * What interruptions and checkpoints make of a second of steps, at the best
- * interval whatever the step; the variance is that of a compound Poisson
+ * interval whatever the step, or every so many steps of conditions->step_s
+ * where they say so; waits for a node count where the spares are counted.  The
+ * variance is that of a compound Poisson
  * process whose losses are independent: interruptions come at a rate of r, and
  * each loses its own down time and a part of a cycle, any part as likely.
  */
 typedef struct fr_run_stretch {
     double seconds;           /* expected, per second of steps; >= 1 */
+    double per_step_s;        /* every so many steps: expected, of a step */
+    double cycle_s;           /* of steps between checkpoints; 0: none */
     double interruptions;     /* expected, per second of steps */
     double variance_s2_per_s; /* of the run's length, per second of it */
     double waiting_frac;      /* of the time: nodes stand still */
 } fr_run_stretch;
 
-/* Spares and a recorded presence are left out: none of either. */
+/* A recorded presence and nodes to do without are left out: none of either. */
 fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *conditions);
 
 /* Expected share of useful steps of a run without end, stragglers and input

@@ -8,13 +8,17 @@ static const double usual_node_frac = 0.78;
 static const double usual_hang_frac = 7.0 / 419;
 static const double usual_hang_s = 600;
 static const double usual_scheduling_s = 300;
+static const double usual_repair_s = 24 * 3600;
 static const double usual_spot_wait_s = 3600;
 static const double usual_spot_together_frac = 0.85;
 
 fr_run_hazards fr_run_hazards_none(void)
 {
-    return (fr_run_hazards){
-        .restart_s = -1, .spot_wait_s = -1, .spot_together_frac = -1};
+    return (fr_run_hazards){.restart_s = -1,
+                            .n_spares = -1,
+                            .repair_s = -1,
+                            .spot_wait_s = -1,
+                            .spot_together_frac = -1};
 }
 
 /*
@@ -50,7 +54,8 @@ static void meet_failures(const fr_run_hazards *h, const fr_cluster *cluster,
     c->node_frac = usual_node_frac;
     c->hang_frac = usual_hang_frac;
     c->hang_s = usual_hang_s;
-    c->n_spares = -1;
+    c->n_spares = h->n_spares;
+    c->repair_s = h->repair_s >= 0 ? h->repair_s : usual_repair_s;
 }
 
 /* What a file or an option says counts all until training goes on. */
@@ -79,8 +84,10 @@ static void meet_spot(const fr_run_hazards *h, const fr_cluster *cluster,
     const double together = h->spot_together_frac >= 0
                                 ? h->spot_together_frac
                                 : usual_spot_together_frac;
-    const double n_at_once = fmax(together * (double)n_nodes, 1);
-    out->conditions.interruptions_per_s = per_s * (double)n_nodes / n_at_once;
+    const double n_spot =
+        (double)n_nodes * (h->spot_frac > 0 ? h->spot_frac : 1);
+    const double n_at_once = fmax(together * n_spot, 1);
+    out->conditions.interruptions_per_s = per_s * n_spot / n_at_once;
     out->conditions.absence_s =
         h->spot_wait_s >= 0 ? h->spot_wait_s : usual_spot_wait_s;
 }
@@ -110,6 +117,7 @@ fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
     met.checkpoint =
         fr_checkpoint_price(state_bytes, cluster, n_nodes,
                             hazards->checkpoint_kind, &hazards->storage);
+    met.conditions.every_steps = hazards->every_steps;
     met.conditions.blocked_s = met.checkpoint.blocked_s;
     met.conditions.drain_s = met.checkpoint.drain_s;
     meet_failures(hazards, cluster, n_nodes, n_devices, &met);

@@ -23,14 +23,18 @@
 #include "sim/run/run_conditions.h"
 #include "spec/run/run_events.h"
 
-/* What a user says; all 0: nothing, but restart_s and spot_*, which are
- * negative then. */
+/* What a user says; all 0: nothing, but restart_s, n_spares, repair_s and
+ * spot_*, which are negative then. */
 typedef struct fr_run_hazards {
     double device_mtbf_s; /* instead of all that the cluster has */
     double restart_s;     /* all until training goes on */
     fr_checkpoint_kind checkpoint_kind;
+    int64_t every_steps; /* between checkpoints; 0: the best */
     fr_storage_rates storage;
+    int64_t n_spares; /* nodes that stand ready; < 0: there always is one */
+    double repair_s;  /* until a node that failed is back */
     bool is_spot;
+    double spot_frac;    /* of the nodes, the others are on demand; 0: all */
     double spot_every_s; /* of a node */
     double spot_wait_s;
     double spot_together_frac; /* of the nodes go at once */
@@ -41,7 +45,7 @@ typedef struct fr_run_hazards {
 fr_run_hazards fr_run_hazards_none(void);
 
 typedef struct fr_run_met {
-    fr_run_conditions conditions; /* its step and its interval are not set */
+    fr_run_conditions conditions; /* its step is not set */
     fr_checkpoint_cost checkpoint;
     double job_mtbf_s; /* HUGE_VAL: no failures are known */
     bool is_mtbf_assumed, is_restart_assumed;

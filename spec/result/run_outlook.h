@@ -6,6 +6,7 @@
 #define FR_SPEC_RESULT_RUN_OUTLOOK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct fr_run_outlook {
     double seconds;       /* expected; 0: no run is told of */
@@ -13,6 +14,10 @@ typedef struct fr_run_outlook {
     double usd, kwh;      /* of the nodes that it occupies; 0: not known */
     double useful_frac;   /* of the seconds: steps that count; 0: not told */
     double interruptions; /* expected */
+    const char *checkpoint_kind;
+    double checkpoint_every_s; /* of steps; 0: nothing interrupts it */
+    int64_t n_spares;          /* nodes that stand ready; -1: always one */
+    double spot_frac;          /* of the nodes; the others are on demand */
 } fr_run_outlook;
 
 typedef struct fr_run_counts {

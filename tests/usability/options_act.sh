@@ -84,11 +84,13 @@ acts tune --mtbf "${weeks[@]}" -- --mtbf 1000h
 acts tune --critical-batch gpt2-124m dgx-a100:1 --goal loss --tokens 1B \
     -- --critical-batch 1M
 for option in --restart --storage-write --storage-read --spot-every \
-    --spot-wait --spot-together --checkpoint-kind; do
+    --spot-wait --spot-together --checkpoint-kind --spares --checkpoint-every; do
     case $option in
     --storage-*) value=1GB/s ;;
     --spot-together) value=2 ;;
     --checkpoint-kind) value=async ;;
+    --spares) value=0 ;;
+    --checkpoint-every) value=9 ;;
     *) value=77min ;;
     esac
     with=(--mtbf 1000h --spot --spot-every 50h)
@@ -98,6 +100,10 @@ for option in --restart --storage-write --storage-read --spot-every \
     acts goodput $option llama-3-8b p5.48xlarge:2 --zero 3 --runs 3 \
         --for-days 9 "${with[@]}" -- $option $value
 done
+acts tune --on-demand "${weeks[@]}" --spot --spot-every 2h --spot-wait 9h -- --on-demand
+acts tune --repair "${weeks[@]}" --mtbf 1000h --spares 0 -- --repair 77h
+acts sweep --repair llama-3-8b p5.48xlarge:2 --vary nodes=2 --fixed --zero 3 \
+    --tokens 100B --goal cost --csv --mtbf 1000h --spares 0 -- --repair 77h
 points=(gpt2-124m p5.48xlarge:1 --vary nodes=1,2 --fixed --zero 1
     --global-batch 32 --seq 512)
 acts sweep --vary "${points[@]}" -- --vary micro-batch=1,2
@@ -130,13 +136,11 @@ acts explain --top "${layout[@]}" -- --top 1
 acts explain --next-measurement "${layout[@]}" -- --next-measurement
 acts explain --model "${layout[@]}" -- --model llama-3-70b
 weeks=(llama-3-8b p5.48xlarge:2 --zero 3 --runs 3)
-acts goodput --checkpoint-every "${weeks[@]}" -- --checkpoint-every 2h
 acts goodput --for-days "${weeks[@]}" -- --for-days 3
 acts goodput --model "${weeks[@]}" -- --model llama-3-70b
 acts goodput --mtbf "${weeks[@]}" -- --mtbf 100h
 acts goodput --repair "${weeks[@]}" --mtbf 100h --spares 1 -- --repair 77h
 acts goodput --runs "${weeks[@]}" -- --runs 4
-acts goodput --spares "${weeks[@]}" --mtbf 100h -- --spares 1
 acts goodput --spot "${weeks[@]}" -- --spot
 acts goodput --least-nodes "${weeks[@]}" --mtbf 100h --spares 1 -- --least-nodes 1
 acts goodput --inject "${weeks[@]:0:4}" --steps 60 -- --inject kill:rank=1@30

@@ -34,12 +34,12 @@ static double known(double rate, double amount)
 
 static double usd_of(const fr_goal_point *at)
 {
-    return known(at->scale->usd_per_h, at->run.outlook.usd);
+    return known(at->way->usd_per_h, at->run.outlook.usd);
 }
 
 static double kwh_of(const fr_goal_point *at)
 {
-    return known(at->scale->kw, at->run.outlook.kwh);
+    return known(at->way->kw, at->run.outlook.kwh);
 }
 
 /* Of equally many devices the faster run is better, by less than a device. */
@@ -132,12 +132,6 @@ fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
     return FR_OK;
 }
 
-static double usd_per_h(const fr_goal *goal, const fr_cluster *cluster,
-                        int64_t n_nodes)
-{
-    return fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot);
-}
-
 fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
                                 fr_err *err)
 {
@@ -146,7 +140,7 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
         (row->needs & FR_GOAL_NEEDS_PRICE) != 0 || goal->most_usd > 0;
     bool needs_power =
         (row->needs & FR_GOAL_NEEDS_POWER) != 0 || goal->most_kwh > 0;
-    if (needs_price && usd_per_h(goal, cluster, 1) <= 0)
+    if (needs_price && fr_cluster_usd_per_h(cluster, 1, goal->is_spot) <= 0)
         return fr_fail(err, FR_INPUT,
                        "cluster '%s' has no price; give its node type one "
                        "(price=\"20USD/h\"), or name a node of a cloud "
@@ -156,6 +150,14 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
         return fr_fail(err, FR_INPUT,
                        "cluster '%s': what its devices draw is not known; "
                        "give them a power (power=\"700W\")",
+                       cluster->name);
+    if (goal->choices.is_spot_free && !(goal->hazards.spot_every_s > 0) &&
+        !(cluster->spot_interruption_per_h > 0))
+        return fr_fail(err, FR_INPUT,
+                       "how often spot nodes of '%s' are taken away is not "
+                       "known, so none would be on demand; give --spot-every "
+                       "200h, or the cluster a <reliability "
+                       "spot-interruption-every=\"200h\"/>",
                        cluster->name);
     return FR_OK;
 }
@@ -187,17 +189,15 @@ static double power_w(const fr_plan *plan, const fr_cluster *cluster,
                               fmin(1, (double)fr_plan_world(plan) / n_slots));
 }
 
-static fr_run_stretch stretch_of(const fr_goal *goal, const fr_plan *plan,
-                                 const fr_goal_subject *of, int64_t n_nodes)
+static fr_run_way undisturbed(const fr_goal *goal, const fr_cluster *cluster,
+                              int64_t n_nodes, double busy_w)
 {
-    fr_run_hazards hazards = goal->hazards;
-    if (!goal->is_disturbed)
-        return (fr_run_stretch){.seconds = 1};
-    hazards.is_spot = goal->is_spot;
-    const fr_run_met met =
-        fr_run_meet(&hazards, of->cluster, n_nodes, fr_plan_world(plan),
-                    fr_checkpoint_bytes(of->model, of->job, plan));
-    return fr_run_expected_stretch(&met.conditions);
+    return (fr_run_way){
+        .stretch = {.seconds = 1},
+        .conditions.n_spares = -1,
+        .usd_per_h = fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot),
+        .kw = busy_w / 1000,
+        .spot_frac = goal->is_spot ? 1 : 0};
 }
 
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
@@ -211,39 +211,66 @@ fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
     double more =
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
     int64_t n_nodes = nodes_of(plan, cluster);
-    const fr_run_stretch stretch = stretch_of(goal, plan, subject, n_nodes);
-    const double waits = stretch.waiting_frac;
-    return (fr_goal_scale){
-        .tokens = least * more,
-        .n_steps = least * more / batch,
-        .usd_per_h = usd_per_h(goal, cluster, n_nodes),
-        .kw = (power_w(plan, cluster, n_nodes) * (1 - waits) +
-               fr_cluster_power_w(cluster, n_nodes, 0) * waits) /
-              1000,
-        .stretch = stretch,
-        .n_nodes = n_nodes,
-        .n_devices = fr_plan_world(plan),
-    };
+    const double busy_w = power_w(plan, cluster, n_nodes);
+    fr_run_hazards hazards = goal->hazards;
+    fr_goal_scale scale = {.tokens = least * more,
+                           .n_steps = least * more / batch,
+                           .n_nodes = n_nodes,
+                           .n_devices = fr_plan_world(plan),
+                           .n_ways = 1};
+    hazards.is_spot = goal->is_spot;
+    if (goal->is_disturbed) {
+        const fr_run_site site = {
+            .hazards = &hazards,
+            .choices = &goal->choices,
+            .cluster = cluster,
+            .n_nodes = n_nodes,
+            .n_devices = scale.n_devices,
+            .state_bytes = fr_checkpoint_bytes(subject->model, job, plan),
+            .busy_w = busy_w};
+        scale.n_ways = fr_run_ways_list(&site, scale.ways);
+    } else {
+        scale.ways[0] = undisturbed(goal, cluster, n_nodes, busy_w);
+    }
+    return scale;
 }
 
-fr_goal_run fr_goal_run_at(const fr_goal_scale *scale, double step_s)
+/* The stretch, of a fixed interval that of the step. */
+static fr_run_stretch stretch_at(const fr_run_way *way, double step_s)
+{
+    fr_run_conditions conditions = way->conditions;
+    if (conditions.every_steps == 0)
+        return way->stretch;
+    conditions.step_s = step_s;
+    return fr_run_expected_stretch(&conditions);
+}
+
+static fr_goal_run run_by(const fr_goal_scale *scale, const fr_run_way *way,
+                          double step_s)
 {
     /* Of the normal distribution: many interruptions add up. */
     const double quantile_95 = 1.6448536269514722;
-    const fr_run_stretch *stretch = &scale->stretch;
+    const fr_run_stretch stretch = stretch_at(way, step_s);
     const double steps_s = scale->n_steps * step_s;
-    const double seconds = steps_s * stretch->seconds, hours = seconds / 3600;
-    const double interruptions = steps_s * stretch->interruptions;
-    const double deviation_s = sqrt(stretch->variance_s2_per_s * seconds);
+    const double seconds = stretch.per_step_s > 0
+                               ? scale->n_steps * stretch.per_step_s
+                               : steps_s * stretch.seconds;
+    const double hours = seconds / 3600;
+    const double interruptions = steps_s * stretch.interruptions;
+    const double deviation_s = sqrt(stretch.variance_s2_per_s * seconds);
     /* With fewer, 19 of 20 runs meet none. */
     const bool is_met = interruptions > -log(0.95);
     const fr_run_outlook outlook = {
         .seconds = seconds,
         .seconds_p95 = seconds + (is_met ? quantile_95 * deviation_s : 0),
-        .usd = scale->usd_per_h * hours,
-        .kwh = scale->kw * hours,
-        .useful_frac = 1 / stretch->seconds,
-        .interruptions = interruptions};
+        .usd = way->usd_per_h * hours,
+        .kwh = way->kw * hours,
+        .useful_frac = 1 / stretch.seconds,
+        .interruptions = interruptions,
+        .checkpoint_kind = fr_name_of(&fr_checkpoint_kind_names, way->kind),
+        .checkpoint_every_s = stretch.cycle_s,
+        .n_spares = way->conditions.n_spares,
+        .spot_frac = way->spot_frac};
     return (fr_goal_run){.n_steps = scale->n_steps,
                          .tokens = scale->tokens,
                          .outlook = outlook,
@@ -255,7 +282,7 @@ fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
                            const fr_plan *plan, const fr_goal_subject *subject)
 {
     fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
-    return fr_goal_run_at(&scale, step_s);
+    return fr_goal_run_at(goal, &scale, step_s);
 }
 
 fr_job fr_goal_job(const fr_model *model, const fr_job *job)
@@ -351,27 +378,72 @@ bool fr_goal_weighs_devices(const fr_goal *goal)
 
 /* ---- values -------------------------------------------------------------- */
 
+static fr_goal_point point_by(const fr_goal *goal, const fr_goal_scale *scale,
+                              int i_way, double step_s, double taken_frac)
+{
+    const fr_run_way *way = &scale->ways[i_way];
+    return (fr_goal_point){goal,   scale,     way, run_by(scale, way, step_s),
+                           step_s, taken_frac};
+}
+
+/* HUGE_VAL: a limit is broken. */
+static double value_of(const fr_goal_point *at)
+{
+    limit limits[N_LIMITS];
+    list_limits(at, limits);
+    if (at->goal->is_nearest)
+        return excess(limits);
+    for (int i = 0; i < N_LIMITS; i++)
+        if (is_broken(&limits[i]))
+            return HUGE_VAL;
+    return rows[at->goal->kind].value(at);
+}
+
+static double excess_of(const fr_goal_point *at)
+{
+    limit limits[N_LIMITS];
+    list_limits(at, limits);
+    return excess(limits);
+}
+
+/* Of equal values the one that breaks no limit by as much, and is over first.
+ */
+static bool is_better(const fr_goal_point *a, const fr_goal_point *b)
+{
+    const double x = value_of(a), y = value_of(b);
+    if (x != y)
+        return x < y;
+    if (x == HUGE_VAL && excess_of(a) != excess_of(b))
+        return excess_of(a) < excess_of(b);
+    return a->run.outlook.seconds < b->run.outlook.seconds;
+}
+
 static fr_goal_point point_at(const fr_goal *goal, const fr_goal_scale *scale,
                               double step_s, double taken_frac)
 {
-    return (fr_goal_point){goal, scale, fr_goal_run_at(scale, step_s), step_s,
-                           taken_frac};
+    fr_goal_point best = point_by(goal, scale, 0, step_s, taken_frac);
+    for (int i = 1; i < scale->n_ways; i++) {
+        const fr_goal_point other =
+            point_by(goal, scale, i, step_s, taken_frac);
+        if (is_better(&other, &best))
+            best = other;
+    }
+    return best;
+}
+
+fr_goal_run fr_goal_run_at(const fr_goal *goal, const fr_goal_scale *scale,
+                           double step_s)
+{
+    return point_at(goal, scale, step_s, 0).run;
 }
 
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
                   double step_s, double taken_frac)
 {
-    limit limits[N_LIMITS];
     if (goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal))
         return step_s;
     const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
-    list_limits(&at, limits);
-    if (goal->is_nearest)
-        return excess(limits);
-    for (int i = 0; i < N_LIMITS; i++)
-        if (is_broken(&limits[i]))
-            return HUGE_VAL;
-    return rows[goal->kind].value(&at);
+    return value_of(&at);
 }
 
 double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
@@ -381,17 +453,26 @@ double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
     return rows[goal->kind].value(&at);
 }
 
-/* Objectives are straight lines over the step; constraints are left out. */
+/* Of each way objectives are straight lines over the step, but where it saves
+ * every so many steps; constraints are left out. */
 double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
                         double value)
 {
+    double longest_s = 0;
     if (goal->is_nearest || goal->kind == FR_GOAL_HEADROOM)
         return HUGE_VAL;
     if (goal->kind == FR_GOAL_STEP)
         return value;
-    double at_0 = fr_goal_objective(goal, scale, 0, 0);
-    double at_1 = fr_goal_objective(goal, scale, 1, 0);
-    return at_1 > at_0 ? (value - at_0) / (at_1 - at_0) : HUGE_VAL;
+    for (int i = 0; i < scale->n_ways; i++) {
+        const fr_goal_point at_0 = point_by(goal, scale, i, 0, 0);
+        const fr_goal_point at_1 = point_by(goal, scale, i, 1, 0);
+        const double value_0 = rows[goal->kind].value(&at_0);
+        const double value_1 = rows[goal->kind].value(&at_1);
+        if (scale->ways[i].conditions.every_steps > 0 || !(value_1 > value_0))
+            return HUGE_VAL;
+        longest_s = fmax(longest_s, (value - value_0) / (value_1 - value_0));
+    }
+    return longest_s;
 }
 
 double fr_goal_taken_frac(const fr_prediction *prediction)

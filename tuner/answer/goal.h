@@ -21,11 +21,10 @@
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
-#include "sim/run/checkpoint_interval.h"
-#include "sim/run/run_hazards.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
 #include "spec/result/run_outlook.h"
+#include "tuner/answer/run_ways.h"
 
 typedef enum fr_goal_kind {
     FR_GOAL_STEP,       /* seconds of a step */
@@ -53,6 +52,7 @@ typedef struct fr_goal {
     double least_headroom_frac; /* of the memory left free */
     bool is_disturbed;          /* runs count what interrupts them: */
     fr_run_hazards hazards;     /* as a user says it; is_spot as above */
+    fr_run_choices choices;     /* what is free beside the plan */
     bool is_nearest; /* in place of the objective: by how much the constraint
                         that is broken most is exceeded, is / limit */
 } fr_goal;
@@ -83,16 +83,16 @@ typedef struct fr_goal_run {
 /* What plans of equally many ranks and threads have in common. */
 typedef struct fr_goal_scale {
     double n_steps, tokens;
-    double usd_per_h;       /* of the nodes; 0: not known */
-    double kw;              /* the same, while they train and wait */
-    fr_run_stretch stretch; /* what interruptions make of the steps */
     int64_t n_nodes, n_devices;
+    fr_run_way ways[FR_RUN_WAYS]; /* to choose from */
+    int n_ways;
 } fr_goal_scale;
 
 /* What the value of a plan is made of. */
 typedef struct fr_goal_point {
     const fr_goal *goal;
     const fr_goal_scale *scale;
+    const fr_run_way *way;
     fr_goal_run run;
     double step_s, taken_frac;
 } fr_goal_point;
@@ -134,7 +134,10 @@ double fr_goal_taken_frac(const fr_prediction *prediction);
 fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
                                const fr_goal_subject *subject);
 
-fr_goal_run fr_goal_run_at(const fr_goal_scale *scale, double step_s);
+/* The way that is best for the goal; where each breaks a limit, the one that
+ * exceeds it least. */
+fr_goal_run fr_goal_run_at(const fr_goal *goal, const fr_goal_scale *scale,
+                           double step_s);
 
 /*
  * The value at so many seconds a step and such a share of the memory taken;

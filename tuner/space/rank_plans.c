@@ -100,7 +100,8 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
         fr_target_executors(fr_is_gpu_space(trial->request), tuned.plan,
                             trial->request->model, trial->request->job);
     if (goal->kind != FR_GOAL_STEP || goal->tokens > 0)
-        tuned.run = fr_goal_run_at(&scale, tuned.prediction.step_s).outlook;
+        tuned.run =
+            fr_goal_run_at(goal, &scale, tuned.prediction.step_s).outlook;
     *out = tuned;
     return FR_OK;
 }

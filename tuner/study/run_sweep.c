@@ -160,14 +160,12 @@ static fr_status as_row(fr_status status, const fr_err *why,
 }
 
 static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
-                       const fr_goal *goal, const fr_prediction *prediction,
+                       bool has_goal, const fr_prediction *prediction,
                        fr_sweep_point *point)
 {
-    fr_goal any;
     char *broken = point->broken;
     const fr_job job = fr_goal_job(at->model, &at->job);
-    fr_goal_init(&any);
-    const fr_goal *asked = goal != NULL ? goal : &any;
+    const fr_goal *asked = &at->goal;
     const fr_goal_subject subject = {at->model, &job, at->cluster};
     fr_goal_run run = fr_goal_run_of(asked, prediction->step_s, plan, &subject);
     double hours_per_1e9 = 1e9 / prediction->tokens_per_s / 3600;
@@ -181,19 +179,19 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
         point->run = run.outlook;
     if (!(run.outlook.interruptions > 0))
         point->run.useful_frac = 0; /* nothing to tell */
-    if (goal == NULL)
+    if (!has_goal)
         return;
-    point->goal = fr_goal_value(goal, prediction, plan, &subject);
-    fr_goal_why_not(goal, prediction, plan, &subject, broken,
+    point->goal = fr_goal_value(asked, prediction, plan, &subject);
+    fr_goal_why_not(asked, prediction, plan, &subject, broken,
                     sizeof point->broken);
     fr_err why;
     if (broken[0] == '\0' &&
-        fr_goal_check_cluster(goal, at->cluster, &why) != FR_OK)
+        fr_goal_check_cluster(asked, at->cluster, &why) != FR_OK)
         fr_text_copy_cut(broken, sizeof point->broken, why.text);
 }
 
 static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
-                       const fr_goal *goal, const fr_prediction *prediction,
+                       bool has_goal, const fr_prediction *prediction,
                        fr_sweep_point *point)
 {
     point->is_feasible = true;
@@ -210,10 +208,10 @@ static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
     point->peak_bytes = prediction->memory.peak_bytes;
     point->capacity_bytes = prediction->memory.capacity_bytes;
     point->p_fits = prediction->memory.p_fits;
-    fill_costs(at, plan, goal, prediction, point);
+    fill_costs(at, plan, has_goal, prediction, point);
 }
 
-static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
+static fr_status simulate_point(const fr_sweep_case *at, bool has_goal,
                                 fr_sweep_point *point, fr_err *err)
 {
     fr_evaluation found;
@@ -236,7 +234,7 @@ static fr_status simulate_point(const fr_sweep_case *at, const fr_goal *goal,
         describe_shortage(found.prediction.memory.peak_bytes,
                           found.prediction.memory.capacity_bytes, point);
     else
-        fill_point(at, &at->plan, goal, &found.prediction, point);
+        fill_point(at, &at->plan, has_goal, &found.prediction, point);
     return FR_OK;
 }
 
@@ -246,7 +244,6 @@ static fr_status tune_wholly(const fr_sweep_case *at,
 {
     fr_tuning found;
     fr_err why;
-    const fr_goal *goal = options->goal;
     fr_tune_options tune = {.space = request_of(at),
                             .is_best_only = true,
                             .is_exact = options->is_exact,
@@ -260,7 +257,8 @@ static fr_status tune_wholly(const fr_sweep_case *at,
     if (found.best.plan != NULL) {
         point->gap =
             found.certificate.optimal_in_space ? 0 : found.certificate.gap;
-        fill_point(at, found.best.plan, goal, &found.best.prediction, point);
+        fill_point(at, found.best.plan, options->has_goal,
+                   &found.best.prediction, point);
     } else if (found.nearest.plan != NULL) {
         const fr_prediction *nearest = &found.nearest.prediction;
         fr_plan_describe(found.nearest.plan, point->plan, sizeof point->plan);
@@ -289,7 +287,6 @@ static fr_status tune_quickly(const fr_sweep_case *at,
                               const fr_sweep_options *options, int n_threads,
                               fr_sweep_point *point, fr_err *err)
 {
-    const fr_goal *goal = options->goal;
     fr_quick found;
     fr_err why;
     const fr_plan_space_request request = request_of(at);
@@ -306,7 +303,8 @@ static fr_status tune_quickly(const fr_sweep_case *at,
     point->n_plans = found.n_plans;
     point->n_simulated = (uint64_t)found.n_simulated;
     if (found.fits) {
-        fill_point(at, &found.plan, goal, &found.prediction, point);
+        fill_point(at, &found.plan, options->has_goal, &found.prediction,
+                   point);
         point->gap = found.gap;
         return found.is_doubtful
                    ? try_wholly(at, options, n_threads, point, err)
@@ -341,7 +339,6 @@ typedef struct run {
 static void run_point(run *r, size_t i)
 {
     const fr_sweep_case *at = &r->cases[i];
-    const fr_goal *goal = r->options->goal;
     fr_sweep_point *point = &r->sweep->points[i];
     bool is_alone = r->sweep->n_points == 1;
     fr_status status = FR_OK;
@@ -351,10 +348,11 @@ static void run_point(run *r, size_t i)
     point->seq = at->job.seq;
     point->n_ranks = ranks_of(at, r->options->is_fixed);
     if (point->why[0] == '\0')
-        status = r->options->is_fixed
-                     ? simulate_point(at, goal, point, &r->errors[i])
-                     : tune_point(at, r->options, is_alone ? r->n_threads : 1,
-                                  point, &r->errors[i]);
+        status =
+            r->options->is_fixed
+                ? simulate_point(at, r->options->has_goal, point, &r->errors[i])
+                : tune_point(at, r->options, is_alone ? r->n_threads : 1, point,
+                             &r->errors[i]);
     if (status != FR_OK)
         r->errors[i].status = status;
 #pragma omp critical(fr_sweep_progress)

@@ -23,6 +23,7 @@ typedef struct fr_sweep_case {
     int64_t n_ranks;  /* 0: all that the cluster has places for; CPUs, tuned:
                          any number */
     bool allow_lossy; /* tuned */
+    fr_goal goal;     /* what its run is told for; of all cases of one kind */
     double fit_confidence; /* tuned: how likely the plan has to fit */
     /* Whose habits the plan has but in the fields that `given` has a bit of,
      * and, tuned, what its plans are checked by; NULL: none. */
@@ -33,15 +34,15 @@ typedef struct fr_sweep_case {
 } fr_sweep_case;
 
 typedef struct fr_sweep_options {
-    bool is_fixed;       /* keep the plan; dp, where it is not given, takes all
-                            ranks.  Else: tune each */
-    bool is_exact;       /* tune each in the whole space, until its best plan is
-                            proven; else as tune_quick.h does */
-    bool is_weak;        /* the batch is that of the case with the fewest ranks,
-                            and grows with them */
-    const fr_goal *goal; /* what makes the best point; NULL: nothing does */
-    int n_threads;       /* 0: as many as OpenMP has */
-    const fr_log *log;   /* progress; may be NULL */
+    bool is_fixed;     /* keep the plan; dp, where it is not given, takes all
+                          ranks.  Else: tune each */
+    bool is_exact;     /* tune each in the whole space, until its best plan is
+                          proven; else as tune_quick.h does */
+    bool is_weak;      /* the batch is that of the case with the fewest ranks,
+                          and grows with them */
+    bool has_goal;     /* that of the cases makes the best point */
+    int n_threads;     /* 0: as many as OpenMP has */
+    const fr_log *log; /* progress; may be NULL */
 } fr_sweep_options;
 
 /*

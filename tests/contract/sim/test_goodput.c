@@ -281,7 +281,40 @@ static void test_closed_form(void)
     }
 }
 
-/* What follows from the request alone. */
+/* Few spares: waits for repairs, and checkpoints every so many steps, in closed
+ * form and as they are met. */
+static void test_stretch_with_spares(void)
+{
+    for (int i = 0; i < 4; i++) {
+        fr_run_conditions c = {.step_s = 7.3,
+                               .blocked_s = 41,
+                               .failures_per_s = 1.0 / 31000,
+                               .restart_s = 300,
+                               .node_frac = 0.78,
+                               .n_spares = i,
+                               .repair_s = 47000,
+                               .every_steps = i % 2 == 0 ? 100 : 777};
+        const fr_run_request request = {
+            .work_s = 200 * 86400, .n_runs = 1000, .seed = 17};
+        fr_goodput found;
+        fr_err err;
+        const fr_run_stretch stretch = fr_run_expected_stretch(&c);
+        if (!CHECK_OK(fr_run_replicas(&c, &request, &found, &err), &err))
+            return;
+        const double deviation_days =
+            sqrt(stretch.variance_s2_per_s * 200 * stretch.seconds / 86400);
+        CHECK_NEAR(found.finish_days_mean, 200 * stretch.seconds, 0.006);
+        CHECK_NEAR(found.finish_days.p95,
+                   200 * stretch.seconds + 1.645 * deviation_days, 0.02);
+        CHECK_NEAR(stretch.per_step_s, 7.3 * stretch.seconds, 1e-12);
+        CHECK_WITHIN(found.waterfall[FR_RUN_RESTART] +
+                         found.waterfall[FR_RUN_IDLE],
+                     stretch.waiting_frac, 0.01);
+        CHECK_NEAR(found.interruptions, 200 * 86400 * stretch.interruptions,
+                   0.05);
+    }
+}
+
 /* Mean, 95th percentile, waits and interruptions of long runs at the best
  * interval, in closed form and as they are met. */
 static void test_stretch(void)
@@ -386,5 +419,6 @@ static void test_presence(void)
 }
 
 CHECK_MAIN({"against steps", test_against_steps}, {"stretch", test_stretch},
+           {"stretch with spares", test_stretch_with_spares},
            {"elastic", test_elastic}, {"closed form", test_closed_form},
            {"requests", test_requests}, {"presence", test_presence})

@@ -448,6 +448,12 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     goal.hazards = fr_run_hazards_none();
     goal.hazards.device_mtbf_s = 1e4 * (double)(1 + pick(rng, 1000));
     goal.hazards.restart_s = 60 * (double)pick(rng, 10);
+    goal.hazards.every_steps = pick(rng, 3) == 0 ? 1 + pick(rng, 300) : 0;
+    goal.hazards.spot_every_s = 1e4 * (double)(1 + pick(rng, 100));
+    goal.choices = (fr_run_choices){.is_kind_free = pick(rng, 2) == 0,
+                                    .is_spot_free = pick(rng, 3) == 0,
+                                    .n_spares = (int)pick(rng, 3),
+                                    .spares = {0, 1 + pick(rng, 3)}};
     const fr_run_outlook run =
         fr_goal_run_of(&goal, step_s, &all->plans[k], &subject).outlook;
     double slack = 0.3 + 0.2 * (double)pick(rng, 7);

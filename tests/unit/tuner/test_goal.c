@@ -210,7 +210,14 @@ static void test_bound(void)
                            .least_headroom_frac = i % 5 ? 0 : random[4],
                            .is_disturbed = i % 7 < 3,
                            .hazards = {.device_mtbf_s = 3e4 * random[2],
-                                       .restart_s = 60 * random[3]}};
+                                       .restart_s = 60 * random[3],
+                                       .repair_s = 7e3 * random[4],
+                                       .spot_every_s = 4e4,
+                                       .every_steps = i % 4 ? 0 : 1 + i % 57},
+                           .choices = {.is_kind_free = i % 6 < 3,
+                                       .is_spot_free = i % 10 < 4,
+                                       .n_spares = i % 3,
+                                       .spares = {0, i % 5}}};
         f.plan.dp = 1 + i % 12;
         f.prediction.step_s = 0.2 + 2 * random[5];
         double shorter_s = f.prediction.step_s * random[0];
@@ -294,6 +301,55 @@ static void test_failures(void)
     fr_cluster_release(&f.cluster);
 }
 
+/* What is free of a run is chosen for the goal: spares where waits for repairs
+ * cost more, spot nodes as long as they are cheaper and the run is in time. */
+static void test_ways(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 5e10;
+    f.goal.kind = FR_GOAL_COST;
+    f.goal.is_disturbed = true;
+    f.goal.hazards = fr_run_hazards_none();
+    f.goal.hazards.device_mtbf_s = 6 * 30000;
+    f.goal.hazards.restart_s = 300;
+    f.goal.choices.n_spares = 3;
+    for (int i = 0; i < 3; i++)
+        f.goal.choices.spares[i] = i;
+    /* Every tenth second waits: less than a third node costs. */
+    f.goal.hazards.repair_s = 30000 / 0.78 / 9;
+    CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 0);
+    const double usd = value(&f);
+    f.goal.kind = FR_GOAL_TIME;
+    CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 2);
+    /* A third of a lost node is worth a spare; two are not. */
+    f.goal.kind = FR_GOAL_COST;
+    f.goal.hazards.repair_s = 30000 / 0.78;
+    CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 1);
+    for (int i = 0; i < 3; i++) {
+        fr_goal one = f.goal;
+        one.choices = (fr_run_choices){0};
+        one.hazards.n_spares = i;
+        const fr_goal_subject subject = subject_of(&f);
+        CHECK(fr_goal_run_of(&one, 1.37, &f.plan, &subject).outlook.usd >=
+              value(&f) * (1 - 1e-12));
+    }
+    CHECK(usd < value(&f));
+    /* Spot nodes are cheaper, and too late. */
+    f.goal.choices = (fr_run_choices){.is_spot_free = true};
+    f.goal.is_spot = true;
+    f.goal.hazards.spot_every_s = 2e5;
+    f.goal.hazards.spot_wait_s = 9e4;
+    fr_run_outlook run = run_at(&f, 1.37).outlook;
+    CHECK(run.spot_frac == 1 && run.interruptions > 1);
+    f.goal.deadline_s = run.seconds * 0.9;
+    const double cheap_usd = run.usd;
+    run = run_at(&f, 1.37).outlook;
+    CHECK(run.spot_frac == 0 && run.seconds_p95 <= f.goal.deadline_s);
+    CHECK(run.usd > cheap_usd);
+    fr_cluster_release(&f.cluster);
+}
+
 static void test_lr_rule(void)
 {
     fr_job job;
@@ -308,4 +364,5 @@ CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
            {"critical_batch", test_critical_batch},
            {"constraints", test_constraints}, {"bound", test_bound},
            {"no_price", test_no_price}, {"table", test_table},
-           {"lr_rule", test_lr_rule}, {"failures", test_failures})
+           {"lr_rule", test_lr_rule}, {"failures", test_failures},
+           {"ways", test_ways})

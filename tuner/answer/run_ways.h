@@ -1,0 +1,47 @@
+/*
+ * run_ways.h: what is chosen of a run beside its plan: how it saves, how many
+ * nodes stand ready, which of its nodes are spot ones.  Each combination is a
+ * way, and what a goal says of a plan is that of the best one.
+ */
+#ifndef FR_TUNER_ANSWER_RUN_WAYS_H
+#define FR_TUNER_ANSWER_RUN_WAYS_H
+
+#include "sim/run/checkpoint_interval.h"
+#include "sim/run/run_hazards.h"
+
+enum { FR_RUN_SPARES = 16, FR_RUN_WAYS = 16 };
+
+/* What there is to choose from; all 0: nothing, it is as the hazards say. */
+typedef struct fr_run_choices {
+    bool is_kind_free; /* of checkpoints */
+    bool is_spot_free; /* any quarter of the nodes may be on demand */
+    int n_spares;
+    int64_t spares[FR_RUN_SPARES];
+} fr_run_choices;
+
+typedef struct fr_run_way {
+    fr_run_conditions conditions;
+    fr_run_stretch stretch; /* what interruptions make of the steps */
+    double usd_per_h;       /* of all nodes; 0: not known */
+    double kw;              /* the same, while they train and wait */
+    double spot_frac;       /* of the nodes */
+    fr_checkpoint_kind kind;
+} fr_run_way;
+
+/* Of what a way is made. */
+typedef struct fr_run_site {
+    const fr_run_hazards *hazards; /* as a user says them */
+    const fr_run_choices *choices;
+    const fr_cluster *cluster;
+    int64_t n_nodes, n_devices;
+    uint64_t state_bytes; /* of a checkpoint */
+    double busy_w;        /* of the nodes while they train */
+} fr_run_site;
+
+/*
+ * Those of which none is better in all: dollars, energy, time and how sure it
+ * is; out[FR_RUN_WAYS].  Returns how many, one at least.
+ */
+int fr_run_ways_list(const fr_run_site *site, fr_run_way *out);
+
+#endif
