@@ -78,6 +78,16 @@ static const char *const families[LAYOUT_FAMILIES] = {
                   "\"rope_type\": \"yarn\", \"factor\": 4.0, "
                   "\"beta_fast\": 2.0, \"beta_slow\": 0.1, "
                   "\"original_max_position_embeddings\": 16}}",
+    [LAYOUT_DYNAMIC] = "{\"model_type\": \"llama\", " SIZES(
+        "8", "4") "\"rope_scaling\": {\"rope_type\": \"dynamic\", "
+                  "\"factor\": 3.0, "
+                  "\"original_max_position_embeddings\": 16}}",
+    [LAYOUT_LATENT_YARN] = "{\"model_type\": \"deepseek_v3\", " SIZES("4", "4")
+        LATENT "\"q_lora_rank\": 24, \"n_group\": 4, \"topk_group\": 2, "
+               "\"rope_theta\": 100.0, \"rope_scaling\": {"
+               "\"type\": \"yarn\", \"factor\": 5.0, \"beta_fast\": 2, "
+               "\"beta_slow\": 0.1, \"mscale\": 0.8, \"mscale_all_dim\": 1.3, "
+               "\"original_max_position_embeddings\": 16}}",
     [LAYOUT_QWEN_MOE] = "{\"model_type\": \"qwen2_moe\", " SIZES(
         "8", "4") "\"num_experts\": 8, \"num_experts_per_tok\": 3, "
                   "\"moe_intermediate_size\": 40, "

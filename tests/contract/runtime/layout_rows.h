@@ -30,9 +30,11 @@ typedef enum layout_family {
     LAYOUT_BERT_ORDER, /* and a pooler, which tells the order of halves */
     LAYOUT_AUX,        /* two of six experts, balanced over micro-batches */
     LAYOUT_AUX_BY_SEQUENCE, /* the same over sequences, by sigmoids */
-    LAYOUT_LATER,  /* DeepSeek with a layer that predicts the token after */
-    LAYOUT_CAPPED, /* two of six experts, which drop rows */
-    LAYOUT_YARN,   /* rotary frequencies stretched and mixed */
+    LAYOUT_LATER,   /* DeepSeek with a layer that predicts the token after */
+    LAYOUT_CAPPED,  /* two of six experts, which drop rows */
+    LAYOUT_YARN,    /* rotary frequencies stretched and mixed */
+    LAYOUT_DYNAMIC, /* rotary frequencies that follow the sequence */
+    LAYOUT_LATENT_YARN, /* latent attention whose scores are changed too */
     LAYOUT_FAMILIES
 } layout_family;
 
