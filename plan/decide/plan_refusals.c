@@ -1,6 +1,7 @@
 /* plan_refusals.c: see plan_refusals.h. */
 #include "plan/decide/plan_refusals.h"
 
+#include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/plan_refuse.h"
 #include "spec/model/layer_ops.h"
@@ -51,6 +52,21 @@ REFUSAL(is_other_encoder)
     UNUSED_BUT(model);
     return model->kind == FR_MODEL_ENCODER && !model->has_mlm_head &&
            model->n_labels == 0;
+}
+
+/*
+ * Every tensor parallel rank holds the router and decides alone where a row
+ * goes.  What codecs leave of a gradient depends on its neighbours in the
+ * bucket, of which each rank has its own part: the copies part after one step,
+ * and ranks add up rows of different experts.
+ */
+REFUSAL(parts_routers)
+{
+    UNUSED_BUT(job);
+    const fr_compressor *codec = fr_compressor_of(plan);
+    return model->n_experts > 0 && plan->tp > 1 &&
+           !plan->is_sequence_parallel && codec->is_lossy &&
+           codec->wire == FR_WIRE_GATHER;
 }
 
 REFUSAL(has_plain_experts)
@@ -193,6 +209,9 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels",
      BOTH, 0, is_other_encoder},
+    {"compressed gradients of experts with tensor parallelism",
+     "choose compress none or bf16, sequence parallelism, or tp 1", BOTH,
+     BIT(COMPRESS) | BIT(TP) | BIT(SEQUENCE_PARALLEL), parts_routers},
     {"experts without gates or with biases", "choose gated experts", BOTH, 0,
      has_plain_experts},
     {"more than 1024 experts", "choose fewer", BOTH, 0, has_many_experts},

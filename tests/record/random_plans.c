@@ -157,3 +157,17 @@ void random_plans_next(fr_rng *rng, const fr_model *model, int64_t n_devices,
     draw_gradients(rng, out);
     draw_split(rng, model, out);
 }
+
+void random_plans_share(fr_rng *rng, const fr_job *job, fr_plan *plan)
+{
+    const int64_t n = job->global_batch / plan->micro_batch;
+
+    plan->n_shares = 0;
+    if (plan->dp == 1 || n < plan->dp)
+        return;
+    for (int32_t i = 0; i < plan->dp; i++)
+        plan->batch_shares[i] = 1;
+    for (int64_t left = n - plan->dp; left > 0; left--)
+        plan->batch_shares[pick(rng, plan->dp)]++;
+    plan->n_shares = plan->dp;
+}

@@ -14,4 +14,8 @@
 void random_plans_next(fr_rng *rng, const fr_model *model, int64_t n_devices,
                        fr_plan *out);
 
+/* Gives each data-parallel rank any number of the batch's micro-batches, one at
+ * least; leaves even shares where there are none to give. */
+void random_plans_share(fr_rng *rng, const fr_job *job, fr_plan *plan);
+
 #endif

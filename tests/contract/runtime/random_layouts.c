@@ -3,6 +3,7 @@
 
 #include "core/numbers/rng.h"
 #include "plan/decide/plan_fields.h"
+#include "tests/record/random_plans.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,20 +62,20 @@ static void draw_split(fr_rng *rng, const fr_model *model, fr_plan *plan)
     plan->n_split = n;
 }
 
-/* Micro-batches for each data-parallel rank, one at least, that come to the
- * batch. */
 static void draw_shares(fr_rng *rng, const fr_job *job, fr_plan *plan)
 {
-    const int64_t n = job->global_batch / plan->micro_batch;
-
     plan->n_shares = 0;
-    if (plan->dp == 1 || n < plan->dp || pick(rng, 4) == 0)
-        return;
-    for (int32_t i = 0; i < plan->dp; i++)
-        plan->batch_shares[i] = 1;
-    for (int64_t left = n - plan->dp; left > 0; left--)
-        plan->batch_shares[pick(rng, plan->dp)]++;
-    plan->n_shares = plan->dp;
+    if (pick(rng, 4) != 0)
+        random_plans_share(rng, job, plan);
+}
+
+/* None, so few that many rows are dropped, so many that some are. */
+static void draw_capacity(fr_rng *rng, const fr_model *model, fr_plan *plan)
+{
+    static const double factors[] = {0, 0.6, 0.8, 1.2};
+
+    if (model->n_experts > 0)
+        plan->expert_capacity = pick_of(rng, factors, FR_LENGTH(factors));
 }
 
 static void draw_field(fr_rng *rng, const random_layout *l, fr_plan_field_id id,
@@ -86,6 +87,8 @@ static void draw_field(fr_rng *rng, const random_layout *l, fr_plan_field_id id,
         draw_split(rng, &l->model, plan);
     } else if (id == FR_PLAN_BATCH_SHARES) {
         draw_shares(rng, &l->job, plan);
+    } else if (id == FR_PLAN_EXPERT_CAPACITY) {
+        draw_capacity(rng, &l->model, plan);
     } else if (numbers[id].n > 0) {
         fr_field_set(field, pick_of(rng, numbers[id].value, numbers[id].n),
                      plan);
@@ -113,6 +116,11 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
         return false;
     /* What 16 bits round may go to another expert. */
     if (l->model.n_experts > 0 && fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
+        return false;
+    /* Ranks that route parts of a sequence drop others than one that has all.
+     */
+    if (plan->expert_capacity > 0 &&
+        (plan->cp > 1 || (plan->tp > 1 && plan->is_sequence_parallel)))
         return false;
     /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
     if (l->is_gpu && plan->kernels != FR_KERNELS_OWN)
@@ -315,6 +323,11 @@ random_layout random_layout_alone(const random_layout *layout)
         alone.plan.kernels = FR_KERNELS_OWN;
         alone.plan.is_flash = true;
     }
+    /* Which rows have room is told within a micro-batch. */
+    if (layout->plan.expert_capacity > 0) {
+        alone.plan.expert_capacity = layout->plan.expert_capacity;
+        alone.plan.micro_batch = layout->plan.micro_batch;
+    }
     memset(alone.node_of_rank, 0, sizeof alone.node_of_rank);
     return alone;
 }
@@ -343,6 +356,9 @@ bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
         break;
     case SIMPLER_TIED:
         less.model.is_tied = false;
+        break;
+    case FR_PLAN_EXPERT_CAPACITY:
+        less.plan.expert_capacity = 0;
         break;
     case FR_PLAN_KERNELS:
     case FR_PLAN_FLASH_ATTENTION:

@@ -22,7 +22,8 @@ typedef struct random_layout {
 FR_CHECKED fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
                                         random_layout *out, fr_err *err);
 
-/* The same training by one CPU rank, one sequence at a time. */
+/* The same training by one CPU rank, one sequence at a time (where experts
+ * drop rows, one micro-batch). */
 random_layout random_layout_alone(const random_layout *layout);
 
 /* The layout without what its k-th decision is, as far as it is then trained;

@@ -377,16 +377,8 @@ static void draw_every_field(fr_rng *rng, const scene *s, sim_fixture *f)
 /* The same with any shares of the batch, where there is enough to share. */
 static void draw_shares(fr_rng *rng, const scene *s, sim_fixture *f)
 {
-    fr_plan *plan = &f->plan;
     draw_few_fields(rng, s, f);
-    const int64_t n = f->job.global_batch / plan->micro_batch;
-    if (plan->dp == 1 || n < plan->dp)
-        return;
-    for (int32_t i = 0; i < plan->dp; i++)
-        plan->batch_shares[i] = 1;
-    for (int64_t left = n - plan->dp; left > 0; left--)
-        plan->batch_shares[pick(rng, plan->dp)]++;
-    plan->n_shares = plan->dp;
+    random_plans_share(rng, &f->job, &f->plan);
 }
 
 static const drawing few_fields = {.n_ranks_most = 64,
