@@ -128,7 +128,7 @@ typedef struct fr_model {
      * the paper's lambda. */
     int64_t n_mtp_layers;
     double mtp_loss_scale;
-    /* What only the simulator knows. */
+    /* Variants of the block and of its positions. */
     bool is_parallel_block; /* gpt_neox: attention and MLP side by side */
     double rope_frac;       /* of head_dim that is rotated, 1: all */
     bool has_rope_scaling;  /* frequencies are rescaled: rope.h */
