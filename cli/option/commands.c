@@ -231,12 +231,12 @@ const fr_command fr_commands[] = {
      NULL, sweep_options, sweep_usual,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
      "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
-     "gpu-price, power,\nmtbf, restart, storage-write, spot-every, jitter, "
-     "slow, spares, repair,\ncheckpoint-every, checkpoint-kind, spot, model, "
-     "ranks, loaders and all other\noptions of the plan and the job.  Several: "
-     "every combination.  Each point is\ntuned, or (--fixed) "
-     "simulated under the plan of the options.  What cannot be is\na row with "
-     "the reason.",
+     "gpu-price, power,\nmtbf, restart, storage-write, storage-read, "
+     "storage-latency, spot-every, jitter,\nslow, spares, repair, "
+     "checkpoint-every, checkpoint-kind, spot, model, ranks, and\nall options "
+     "of the plan and the job (loaders ...).  Several: every combination.\n"
+     "Each point is tuned, or (--fixed) simulated under the plan of the "
+     "options.  What\ncannot be is a row with the reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
      "--plot\n"

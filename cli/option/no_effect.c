@@ -84,9 +84,17 @@ static bool has_no_read_rate(const setting *at)
     return !(fr_cluster_node_type(at->cluster, 0)->storage_read_Bps > 0);
 }
 
-static bool has_no_decoding(const setting *at)
+static bool has_no_loading(const setting *at)
 {
-    return !fr_cli_has(at->cli, FR_OPT_DECODE);
+    return !fr_cli_has(at->cli, FR_OPT_DECODE) &&
+           !(fr_cluster_node_type(at->cluster, 0)->storage_latency_s > 0);
+}
+
+static bool is_not_cached(const setting *at)
+{
+    const fr_node_type *node = fr_cluster_node_type(at->cluster, 0);
+    return node->host_memory_bytes == 0 ||
+           !(node->storage_read_Bps > 0 || node->storage_latency_s > 0);
 }
 
 static bool is_gpu(const setting *at)
@@ -141,7 +149,14 @@ static const struct {
     {has_no_read_rate,
      "the nodes' <storage> has no read rate",
      {FR_OPT_SAMPLE_BYTES}},
-    {has_no_decoding, "nothing is decoded without --decode", {FR_OPT_LOADERS}},
+    {has_no_loading,
+     "nothing is decoded without --decode, nor has the nodes' <storage> a "
+     "latency",
+     {FR_OPT_LOADERS}},
+    {is_not_cached,
+     "the nodes' <storage> has no read rate or latency, or their hosts no "
+     "memory",
+     {FR_OPT_DATASET_BYTES}},
     {is_gpu, "GPUs compute, not threads of the host", {FR_OPT_THREADS}},
     {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}},
     {is_cpu,

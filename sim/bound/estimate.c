@@ -37,6 +37,7 @@
 #include "sim/bound/estimate_state.h"
 #include "sim/engine/virtual_time.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- after the passes --------------------------------------------------- */
@@ -368,6 +369,15 @@ static void set_endless(fr_estimate *out)
     out->lower_bound_s = out->estimate_s = 1e-12 * (double)FR_PS_END;
 }
 
+/* Nor is a step shorter than what its samples take. */
+static double with_input(const est_plan *x, double step_s)
+{
+    const fr_estimator *e = x->e;
+    const int64_t n_nodes =
+        (fr_plan_world(x->plan) + e->least_slots - 1) / e->least_slots;
+    return fmax(step_s, fr_input_s(&e->input, e->job, x->plan, n_nodes));
+}
+
 fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
                                  fr_estimate *out, fr_err *err)
 {
@@ -387,7 +397,7 @@ fr_status fr_estimate_legal_plan(fr_estimator *e, const fr_plan *plan,
     for (int i = 0; i < 2; i++) {
         x->is_estimate = i > 0;
         FR_TRY(find_updates(x, err));
-        s[i] = total(x);
+        s[i] = with_input(x, total(x));
     }
     out->lower_bound_s = s[0];
     out->estimate_s = s[1] > s[0] ? s[1] : s[0];
@@ -401,7 +411,7 @@ static fr_status bound_first(est_plan *x, const fr_estimate_variants *variants,
     x->is_estimate = false;
     FR_TRY(est_update_least(x, variants, &x->first, err));
     FR_TRY(est_gathers_find(x, &x->first, err));
-    *out_s = total_of(x, &x->first, 1);
+    *out_s = with_input(x, total_of(x, &x->first, 1));
     return FR_OK;
 }
 
@@ -438,11 +448,11 @@ fr_status fr_estimate_least(fr_estimator *e, const fr_plan *plan,
         FR_TRY(est_update_least(x, variants, stage, err));
         FR_TRY(est_gathers_find(x, stage, err));
     }
-    out->lower_bound_s = out->estimate_s = total(x);
+    out->lower_bound_s = out->estimate_s = with_input(x, total(x));
     if (out->lower_bound_s > limit_s)
         return FR_OK;
     FR_TRY(est_paths_find(x, err));
-    out->lower_bound_s = out->estimate_s = total(x);
+    out->lower_bound_s = out->estimate_s = with_input(x, total(x));
     return FR_OK;
 }
 
@@ -519,6 +529,11 @@ fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
     e->cluster = cluster;
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
+    e->input = fr_input_cost_of(model, job, cluster);
+    e->least_slots = INT64_MAX;
+    for (size_t i = 0; i < cluster->n_node_types; i++)
+        if (cluster->node_types[i].n_devices < e->least_slots)
+            e->least_slots = cluster->node_types[i].n_devices;
     set_values(e);
     e->buckets = est_buckets_new(e->n_layers);
     e->at_plan = new_plan(e);

@@ -8,6 +8,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/memo.h"
+#include "cost_models/run/input_cost.h"
 #include "plan/outline/stages.h"
 #include "sim/bound/estimate_layers.h"
 #include "sim/bound/estimate_price.h"
@@ -66,7 +67,9 @@ struct fr_estimator {
     const fr_job *job;
     const fr_cluster *cluster;
     const fr_cost_model *costs;
-    int32_t n_layers; /* with those that predict later tokens */
+    fr_input_cost input;
+    int64_t least_slots; /* GPUs of a node */
+    int32_t n_layers;    /* with those that predict later tokens */
     fr_memo nets, layer_places, places, splits, variants; /* numbers */
     /* Numbers of what stages hold and of what plans do with gradients, and
      * what comes of each two of them: estimate_update.c. */

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "cost_models/gpu/gpu_price.h"
+#include "cost_models/run/input_cost.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/ir/step_breakdown.h"
 #include "sim/predict/learned_step.h"
@@ -243,45 +244,22 @@ static fr_status predict_parts(const fr_replay *replay, fr_prediction *out,
     return status;
 }
 
-/* Tokens are stored in 16 bits, or 32 where the vocabulary needs them; samples
- * of lists of layers have the size that the job says, or none. */
-static double sample_bytes(const fr_program *program)
-{
-    const fr_job *job = &program->job;
-
-    if (job->sample_bytes > 0)
-        return job->sample_bytes;
-    if (program->model.kind == FR_MODEL_LAYERS)
-        return 0;
-    return (program->model.vocab > 1 << 16 ? 4 : 2) * (double)(job->seq + 1);
-}
-
-/*
- * Samples are read a step ahead, by all nodes at the rate of their storage, and
- * decoded by the loaders of each device while others are read: what the slower
- * of the two takes beyond a step is waited for.
- */
+/* Samples are read and decoded a step ahead: what that takes beyond a step is
+ * waited for, however fast a stack is at the rest. */
 static void predict_input(const fr_replay *replay, fr_prediction *out)
 {
     const fr_rank_layout *layout = &replay->context->layout;
     const fr_program *program = layout->program;
-    const fr_job *job = &program->job;
-    const double read_Bps =
-        fr_cluster_node_type(layout->cluster, 0)->storage_read_Bps;
-    const double n = (double)job->global_batch;
-    const double read_s =
-        read_Bps > 0
-            ? n * sample_bytes(program) /
-                  (read_Bps * (double)(layout->n_nodes * layout->n_copies))
-            : 0;
-    /* Those that compute with the same samples decode each its own. */
-    const double decode_s = n / (double)program->plan.dp * job->decode_s /
-                            fmax((double)job->n_loaders, 1);
-    const double exposed_s = fmax(read_s, decode_s) - out->step_s;
-    if (exposed_s <= 0)
+    const fr_input_cost cost =
+        fr_input_cost_of(&program->model, &program->job, layout->cluster);
+    const double input_s = fr_input_s(&cost, &program->job, &program->plan,
+                                      layout->n_nodes * layout->n_copies);
+    if (!(input_s > 0))
         return;
-    out->step_s += exposed_s;
-    out->breakdown_s[FR_PART_DATA] += exposed_s;
+    out->breakdown_s[FR_PART_DATA] += fmax(input_s - out->step_s, 0);
+    out->step_s = fmax(out->step_s, input_s);
+    out->step_s_p5 = fmax(out->step_s_p5, input_s);
+    out->step_s_p95 = fmax(out->step_s_p95, input_s);
 }
 
 static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
@@ -291,7 +269,6 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
     fr_cost_source worst;
     out->step_s = 1e-12 * (double)replay->makespan_ps;
     FR_TRY(predict_parts(replay, out, err));
-    predict_input(replay, out);
     FR_TRY(path_error(replay, &sigma_s, &worst, err));
     const fr_cluster *cluster = replay->context->layout.cluster;
     const fr_replay_costs *costs = &replay->context->costs;
@@ -319,6 +296,7 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         fr_cluster_device(cluster,
                           fr_rank_layout_node(&replay->context->layout, 0)),
         is_of_field, out);
+    predict_input(replay, out);
     return FR_OK;
 }
 

@@ -34,7 +34,8 @@ static fr_status check_node_type(const fr_cluster *cluster,
         type->intra_Bps,        type->intra_p2p_Bps,     type->intra_latency_s,
         type->host_link_Bps,    type->nic_Bps,           type->nic_latency_s,
         type->storage_read_Bps, type->storage_write_Bps, type->price_usd_per_h,
-        type->spot_usd_per_h,   type->power_w,           type->pcie_uplink_Bps};
+        type->spot_usd_per_h,   type->power_w,           type->pcie_uplink_Bps,
+        type->storage_latency_s};
     if (type->i_device < 0 || (size_t)type->i_device >= cluster->n_devices)
         return fr_fail(err, FR_INPUT, "node-type '%s' has no device", type->id);
     if (type->n_devices < 1 || type->n_nics < 0 || type->n_rails < 1)

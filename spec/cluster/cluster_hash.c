@@ -62,6 +62,8 @@ static uint64_t hash_stated(const fr_node_type *type, uint64_t h)
         h = hash_double(type->nic_efficiency_frac, hash_i64('e', h));
     if (type->host_speed_frac > 0.0)
         h = hash_double(type->host_speed_frac, hash_i64('h', h));
+    if (type->storage_latency_s > 0.0)
+        h = hash_double(type->storage_latency_s, hash_i64('l', h));
     if (type->host_memory_Bps > 0.0)
         h = hash_double(type->host_memory_Bps, hash_i64('m', h));
     return h;

@@ -209,7 +209,8 @@ static void put_node_children(fr_buffer *out, const fr_node_type *type)
         put_element(out, 4, "nic", type);
     if (type->n_pcie_switches > 0)
         put_element(out, 4, "pcie", type);
-    if (type->storage_read_Bps > 0.0 || type->storage_write_Bps > 0.0)
+    if (type->storage_read_Bps > 0.0 || type->storage_write_Bps > 0.0 ||
+        type->storage_latency_s > 0.0)
         put_element(out, 4, "storage", type);
 }
 

@@ -74,6 +74,11 @@ const fr_field fr_job_fields[FR_JOB_FIELDS_N] = {
         OPTION("decode", "seconds that a loader takes for a sample (0)")),
     ROW(LOADERS, n_loaders, "loaders", .is_optional = true, RANGE(0, 4096),
         OPTION("loaders", "threads of each device that decode samples (1)")),
+    ROW(DATASET_BYTES, dataset_bytes, "dataset_bytes", .is_optional = true,
+        RANGE(0, FR_NO_LIMIT),
+        OPTION("dataset-bytes",
+               "of all samples: what the hosts' memory holds of "
+               "them is read once; 0: nothing")),
     ROW(BETA1, beta1, "beta1", .initial = 0.9),
     ROW(BETA2, beta2, "beta2", .initial = 0.95),
     ROW(OPTIMIZER_EPS, optimizer_eps, "optimizer_eps", .initial = 1e-8),

@@ -53,9 +53,10 @@ typedef struct fr_job {
     int64_t lr_base_batch; /* batch that `lr` was chosen for */
     char data[512];        /* token file; "": synthetic tokens */
     /* What its samples take until they can be computed with. */
-    double sample_bytes; /* of one on storage; 0: its tokens */
-    double decode_s;     /* of a loader, for one */
-    int64_t n_loaders;   /* threads of each device that decode; 0: one */
+    double sample_bytes;  /* of one on storage; 0: its tokens */
+    double decode_s;      /* of a loader, for one */
+    int64_t n_loaders;    /* threads of each device that decode; 0: one */
+    double dataset_bytes; /* of all samples; 0: none stays in host memory */
 } fr_job;
 
 /* GPT-2 style defaults: AdamW 3e-4, (0.9, 0.95), wd 0.1, clip 1, 20 steps. */

@@ -112,6 +112,9 @@ static bool draw_machine(problem *p, fr_rng *rng)
     }
     f->job.seq = 128 << pick(rng, 2);
     f->job.global_batch = 4 * (1 + pick(rng, 4));
+    /* Some wait for their data. */
+    if (f->job.global_batch % 8 == 4)
+        f->job.decode_s = 3.7e-4 * n_devices;
     return sim_fixture_cluster(f, "test.xml", xml);
 }
 

@@ -112,6 +112,7 @@ static const struct {
     {FR_OPT_SAMPLE_BYTES, BASE, "--sample-bytes 1000000"},
     {FR_OPT_DECODE, BASE, "--decode 9"},
     {FR_OPT_LOADERS, BASE "--decode 9 ", "--loaders 4"},
+    {FR_OPT_DATASET_BYTES, BASE, "--dataset-bytes 1e12"},
 };
 
 static void test_each_acts(void)
