@@ -96,7 +96,7 @@
       "faults on purpose: kill:rank=2@30, hang:rank=0@50, "                    \
       "slow:rank=1x2@10..40, read:20MB/s@10..40")                              \
     X(EVAL_DATA, "eval-data", 0, PATH, "FILE", RUN, 0, 0, 0,                   \
-      "validation: tokens whose loss is told, without training on them")       \
+      "validation: data whose loss is told, without training on them")         \
     X(EVAL_EVERY, "eval-every", 0, COUNT, "N", RUN, 0, 1, FR_NO_LIMIT,         \
       "steps between validations; default: only after the last")               \
     X(EVAL_BATCHES, "eval-batches", 0, COUNT, "N", RUN, 0, 1, FR_NO_LIMIT,     \

@@ -1,9 +1,10 @@
-/* data.c: samples of token files, and made-up ones. */
+/* data.c: samples of token files and of images, and made-up ones. */
 #include "runtime/data/data.h"
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
+#include "runtime/data/image_set.h"
 #include "runtime/data/prefetch.h"
 #include "runtime/data/token_file.h"
 
@@ -27,6 +28,7 @@ struct fr_data {
     uint64_t seed;
     int64_t seq, vocab, global_batch;
     fr_token_set set;
+    fr_image_set images;   /* no files: of tokens */
     pthread_mutex_t lock;  /* of `set`, which opens files as they are read */
     fr_prefetch *prefetch; /* NULL: synthetic */
     reader readers[2];     /* of who asks, of the thread that reads ahead */
@@ -164,6 +166,63 @@ fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
                : load_batch(data, false, &request, tokens, err);
 }
 
+/* ---- images ------------------------------------------------------------- */
+
+static uint64_t image_of(const fr_data *data, int64_t i_step, int64_t i)
+{
+    return fr_image_set_at(&data->images, data->seed,
+                           (uint64_t)i_step * (uint64_t)data->global_batch +
+                               (uint64_t)i);
+}
+
+/* The numbers of a request are float32 here. */
+static fr_status load_images(void *context, bool is_ahead,
+                             const fr_batch_request *request, int32_t *numbers,
+                             fr_err *err)
+{
+    fr_data *data = context;
+    reader *by = &data->readers[is_ahead];
+    float *out = (float *)(void *)numbers;
+    const uint64_t n = fr_image_set_bytes(&data->images);
+
+    for (int64_t i = 0; i < request->n; i++) {
+        hold_up(data, by, request->i_step, n);
+        FR_TRY(fr_image_set_read(
+            &data->images, image_of(data, request->i_step, request->first + i),
+            by->window, out + (uint64_t)i * n, err));
+    }
+    return FR_OK;
+}
+
+bool fr_data_has_images(const fr_data *data)
+{
+    return data != NULL && data->images.files.n > 0;
+}
+
+fr_status fr_data_load_images(fr_data *data, int64_t i_step, int64_t first,
+                              int64_t n, float *out, fr_err *err)
+{
+    const fr_batch_request request = {
+        .i_step = i_step,
+        .first = first,
+        .n = n,
+        .share = {0, 1},
+        .n_values = (size_t)n * fr_image_set_bytes(&data->images)};
+
+    return fr_prefetch_get(data->prefetch, &request, (int32_t *)(void *)out,
+                           err);
+}
+
+fr_status fr_data_load_labels(const fr_data *data, int64_t i_step,
+                              int64_t first, int64_t n, int32_t *out,
+                              fr_err *err)
+{
+    for (int64_t i = 0; i < n; i++)
+        FR_TRY(fr_image_set_label(
+            &data->images, image_of(data, i_step, first + i), &out[i], err));
+    return FR_OK;
+}
+
 /* ---- life --------------------------------------------------------------- */
 
 static fr_status begin(fr_data *data, const char *path, fr_err *err)
@@ -180,25 +239,58 @@ static fr_status begin(fr_data *data, const char *path, fr_err *err)
     return fr_prefetch_create(load_batch, data, &data->prefetch, err);
 }
 
-fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
-                       fr_err *err)
+static fr_data *create(const fr_job *job)
 {
     fr_data *data = calloc(1, sizeof *data);
 
     if (data == NULL)
-        return fr_fail_no_memory(err);
+        return NULL;
     data->seed = job->seed;
     data->seq = job->seq;
-    data->vocab = vocab;
     data->global_batch = job->global_batch;
-    data->is_synthetic = job->data[0] == '\0';
     (void)pthread_mutex_init(&data->lock, NULL);
-    fr_status status = begin(data, job->data, err);
+    return data;
+}
+
+static fr_status finish(fr_data *data, fr_status status, fr_data **out)
+{
     if (status == FR_OK)
         *out = data;
     else
         fr_data_close(data);
     return status;
+}
+
+fr_status fr_data_open(const fr_job *job, int64_t vocab, fr_data **out,
+                       fr_err *err)
+{
+    fr_data *data = create(job);
+
+    if (data == NULL)
+        return fr_fail_no_memory(err);
+    data->vocab = vocab;
+    data->is_synthetic = job->data[0] == '\0';
+    return finish(data, begin(data, job->data, err), out);
+}
+
+static fr_status begin_images(fr_data *data, const char *path,
+                              const fr_model *model, fr_err *err)
+{
+    FR_TRY(fr_image_set_open(&data->images, path, model, err));
+    for (int i = 0; i < 2; i++)
+        FR_TRY_CALLOC(data->readers[i].window,
+                      fr_image_set_bytes(&data->images), err);
+    return fr_prefetch_create(load_images, data, &data->prefetch, err);
+}
+
+fr_status fr_data_open_images(const fr_job *job, const fr_model *model,
+                              fr_data **out, fr_err *err)
+{
+    fr_data *data = create(job);
+
+    if (data == NULL)
+        return fr_fail_no_memory(err);
+    return finish(data, begin_images(data, job->data, model, err), out);
 }
 
 void fr_data_close(fr_data *data)
@@ -207,6 +299,7 @@ void fr_data_close(fr_data *data)
         return;
     fr_prefetch_destroy(data->prefetch);
     fr_token_set_close(&data->set);
+    fr_image_set_close(&data->images);
     (void)pthread_mutex_destroy(&data->lock);
     for (int i = 0; i < 2; i++) {
         free(data->readers[i].window);

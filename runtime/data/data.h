@@ -1,6 +1,6 @@
 /*
  * data.h: training tokens: bytes of any file, GPT-2 token files, manifests of
- * many of them (token_file.h), or made up.
+ * many of them (token_file.h), or made up; or images of files (image_set.h).
  *
  * Sample i of step s is a window of seq + 1 tokens whose place depends on
  * (seed, s, i) alone (and, where a manifest gives places of the batch their
@@ -14,6 +14,7 @@
 #include "plan/ir/sequence_share.h"
 #include "spec/model/faults.h"
 #include "spec/model/job.h"
+#include "spec/model/model.h"
 
 typedef struct fr_data fr_data;
 
@@ -40,5 +41,22 @@ void fr_data_look_ahead(fr_data *data);
 FR_CHECKED fr_status fr_data_load(fr_data *data, int64_t i_step, int64_t first,
                                   int64_t n, fr_sequence_share share,
                                   int32_t *tokens, fr_err *err);
+
+/*
+ * Images of the model's size from job->data, which is not "".  Sample i of step
+ * s is image s * global_batch + i of the epochs one after the other.
+ */
+FR_CHECKED fr_status fr_data_open_images(const fr_job *job,
+                                         const fr_model *model, fr_data **out,
+                                         fr_err *err);
+bool fr_data_has_images(const fr_data *data); /* NULL: no */
+/* Samples [first, first + n) of step i_step: [sample][row][column][channel];
+ * their labels. */
+FR_CHECKED fr_status fr_data_load_images(fr_data *data, int64_t i_step,
+                                         int64_t first, int64_t n, float *out,
+                                         fr_err *err);
+FR_CHECKED fr_status fr_data_load_labels(const fr_data *data, int64_t i_step,
+                                         int64_t first, int64_t n, int32_t *out,
+                                         fr_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "runtime/data/read_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,21 +20,7 @@
 static fr_status read_at(const fr_token_file *file, uint64_t offset,
                          void *bytes, size_t n, fr_err *err)
 {
-    size_t n_read = 0;
-
-    while (n_read < n) {
-        ssize_t got = pread(file->fd, (char *)bytes + n_read, n - n_read,
-                            (off_t)(offset + n_read));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fr_fail(err, FR_IO, "%s: %s", file->path, strerror(errno));
-        if (got == 0)
-            return fr_fail(err, FR_IO, "%s: the file became shorter",
-                           file->path);
-        n_read += (size_t)got;
-    }
-    return FR_OK;
+    return fr_read_at(file->fd, file->path, offset, bytes, n, err);
 }
 
 static uint32_t token_at(const fr_token_file *file, const unsigned char *bytes,

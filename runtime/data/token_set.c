@@ -1,10 +1,9 @@
 /* token_set.c: many files of tokens, see token_file.h. */
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
+#include "runtime/data/manifest_path.h"
 #include "runtime/data/token_file.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static fr_status read_entry(const char *folder, const fr_json_value *entry,
@@ -18,11 +17,7 @@ static fr_status read_entry(const char *folder, const fr_json_value *entry,
     FR_TRY(fr_json_check_keys(entry, keys, FR_LENGTH(keys), err));
     FR_TRY(fr_json_get_string(entry, "path", &path, err));
     FR_TRY(fr_json_get_u64_or(entry, "tokens", 0, &file.n_tokens, err));
-    int n =
-        snprintf(whole, sizeof whole, "%s%s%s", path[0] == '/' ? "" : folder,
-                 path[0] == '/' ? "" : "/", path);
-    if (n < 0 || (size_t)n >= sizeof whole)
-        return fr_json_fail(entry, err, "the path is too long");
+    FR_TRY(fr_manifest_path(folder, entry, path, whole, err));
     (void)fr_text_copy(file.path, sizeof file.path, whole);
     if (file.n_tokens == 0)
         FR_TRY(fr_token_file_open(&file, whole, err));

@@ -1,6 +1,7 @@
 /* rank_context.c: see rank_context.h. */
 #include "runtime/run/rank_context.h"
 
+#include "core/base/text.h"
 #include "core/numbers/rng.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"
@@ -28,6 +29,46 @@ fr_status fr_rank_context_init(const fr_program *program, int64_t rank,
         out->n_group[axis] = (int)n;
     }
     free(ranks);
+    return FR_OK;
+}
+
+static bool has_op(const fr_program *program,
+                   const fr_rank_program *rank_program, fr_op op)
+{
+    fr_instr_walk at = {.program = program, .rank_program = rank_program};
+
+    while (fr_instr_walk_next(&at))
+        if (at.instr->op == op)
+            return true;
+    return false;
+}
+
+fr_status fr_rank_data_open(const fr_program *program,
+                            const fr_rank_program *rank_program,
+                            const char *path, fr_data **out, fr_err *err)
+{
+    const fr_model *model = &program->model;
+    const bool is_list = model->kind == FR_MODEL_LAYERS;
+    fr_job job = program->job;
+
+    *out = NULL;
+    if (!fr_text_copy(job.data, sizeof job.data, path))
+        return fr_fail(err, FR_INPUT, "%.80s...: the path is too long", path);
+    if (model->n_channels > 0 && !is_list && path[0] != '\0')
+        return fr_fail(err, FR_INPUT,
+                       "images of a vit are made up, %s is not read; leave it "
+                       "out",
+                       path);
+    if (is_list && path[0] != '\0' &&
+        (has_op(program, rank_program, FR_OP_IMAGES) ||
+         has_op(program, rank_program, FR_OP_LABELS)))
+        return fr_data_open_images(&job, model, out, err);
+    if (model->n_channels > 0 ||
+        !has_op(program, rank_program, FR_OP_LOAD_TOKENS))
+        return FR_OK;
+    FR_TRY(fr_data_open(&job, model->vocab, out, err));
+    if (model->n_mtp_layers > 0)
+        fr_data_look_ahead(*out);
     return FR_OK;
 }
 
@@ -136,14 +177,14 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
 {
     const int64_t first = first_sequence(rank, call);
 
-    if (rank->data == NULL)
-        return fr_fail(err, FR_CHECK, "no data for load_tokens");
-    if (rank->program->model.n_channels > 0) { /* kernels make images up */
+    if (rank->program->model.n_channels > 0) { /* images, which have none */
         memset(tokens, 0,
                2 * sizeof(int32_t) *
                    (size_t)(instr->tokens.batch * instr->tokens.seq));
         return FR_OK;
     }
+    if (rank->data == NULL)
+        return fr_fail(err, FR_CHECK, "no data for load_tokens");
     FR_TRY(fr_data_load(rank->data, i_step, first, instr->tokens.batch,
                         share_of(rank), tokens, err));
     if (rank->program->model.has_pooler)
@@ -152,4 +193,19 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
     if (rank->program->model.kind == FR_MODEL_ENCODER)
         mask(rank, i_step, first, instr->tokens.batch, tokens);
     return FR_OK;
+}
+
+fr_status fr_rank_load_images(const fr_rank_context *rank, const fr_call *call,
+                              const fr_instr *instr, int64_t i_step, void *out,
+                              fr_err *err)
+{
+    const int64_t first = first_sequence(rank, call);
+    const int64_t n = instr->labels.n;
+    int32_t *tokens = out;
+
+    if (instr->op == FR_OP_IMAGES)
+        return fr_data_load_images(rank->data, i_step, first,
+                                   instr->images.batch, out, err);
+    memset(tokens, 0, (size_t)n * sizeof *tokens);
+    return fr_data_load_labels(rank->data, i_step, first, n, tokens + n, err);
 }

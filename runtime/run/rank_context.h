@@ -25,6 +25,15 @@ FR_CHECKED fr_status fr_rank_context_init(const fr_program *program,
 
 const fr_segment *fr_rank_segment(const fr_rank_context *rank, uint32_t i_call);
 
+/*
+ * The data at `path` that a rank reads; *out is NULL where it reads none, or
+ * kernels make its images up (path "").  FR_IO, FR_INPUT: they cannot be read.
+ */
+FR_CHECKED fr_status fr_rank_data_open(const fr_program *program,
+                                       const fr_rank_program *rank_program,
+                                       const char *path, fr_data **out,
+                                       fr_err *err);
+
 /* What a kernel needs for an instruction, but for the operands; call NULL: no
  * mask is drawn. */
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
@@ -36,5 +45,11 @@ FR_CHECKED fr_status fr_rank_load_tokens(const fr_rank_context *rank,
                                          const fr_call *call,
                                          const fr_instr *instr, int64_t i_step,
                                          void *tokens, fr_err *err);
+
+/* Carries out an IMAGES or LABELS of a call from files. */
+FR_CHECKED fr_status fr_rank_load_images(const fr_rank_context *rank,
+                                         const fr_call *call,
+                                         const fr_instr *instr, int64_t i_step,
+                                         void *out, fr_err *err);
 
 #endif

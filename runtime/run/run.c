@@ -7,6 +7,7 @@
 #include "runtime/launch/rank_page.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/gradient_dump.h"
+#include "runtime/run/rank_context.h"
 #include "runtime/run/run_saver.h"
 #include "runtime/run/run_validation.h"
 #include "runtime/watch/step_monitor.h"
@@ -93,16 +94,6 @@ static void note_wait(void *context, uint32_t i_call, uint32_t i_instr,
                           memory_order_relaxed);
 }
 
-static bool loads_tokens(const run *r)
-{
-    fr_instr_walk at = {.program = r->program, .rank_program = r->rank_program};
-
-    while (fr_instr_walk_next(&at))
-        if (at.instr->op == FR_OP_LOAD_TOKENS)
-            return true;
-    return false;
-}
-
 /* The part of the set-up that needs no other rank. */
 static fr_status set_up(run *r, fr_err *err)
 {
@@ -113,19 +104,11 @@ static fr_status set_up(run *r, fr_err *err)
     FR_TRY_CALLOC(r->step_s, n, err);
     if (r->options.is_checked)
         FR_TRY(fr_program_check(r->program, NULL, err));
-    if (r->program->model.n_channels > 0 && r->program->job.data[0] != '\0')
-        return fr_fail(err, FR_INPUT,
-                       "images are made up, %s is not read; leave data out",
-                       r->program->job.data);
-    if (loads_tokens(r))
-        FR_TRY(fr_data_open(&r->program->job, r->program->model.vocab, &r->data,
-                            err));
-    if (r->data != NULL && r->program->model.n_mtp_layers > 0)
-        fr_data_look_ahead(r->data);
+    FR_TRY(fr_rank_data_open(r->program, r->rank_program, r->program->job.data,
+                             &r->data, err));
     if (r->data != NULL)
         fr_data_inject(r->data, r->options.faults, r->transport->rank);
-    FR_TRY(
-        fr_run_validation_open(executor, loads_tokens(r), &r->validation, err));
+    FR_TRY(fr_run_validation_open(executor, &r->validation, err));
     executor->data = r->data;
     if (r->options.init_path != NULL)
         FR_TRY(fr_weights_open(r->options.init_path, r->program, &r->weights,

@@ -1,8 +1,8 @@
 /* run_validation.c: see run_validation.h. */
 #include "runtime/run/run_validation.h"
 
-#include "core/base/text.h"
 #include "core/base/vec.h"
+#include "runtime/run/rank_context.h"
 
 #include <math.h>
 
@@ -10,27 +10,13 @@ enum { BATCHES = 4 };
 
 struct fr_run_validation {
     fr_executor *executor;
-    fr_data *data; /* NULL: this rank loads no tokens */
+    fr_data *data; /* NULL: this rank reads none */
     int64_t every, n_batches;
     fr_vec(fr_run_evaluation) losses;
 };
 
-static fr_status open_data(fr_run_validation *validation, const char *path,
-                           fr_err *err)
-{
-    const fr_program *program = validation->executor->program;
-    fr_job job = program->job;
-
-    if (!fr_text_copy(job.data, sizeof job.data, path))
-        return fr_fail(err, FR_USAGE, "--eval-data: the path is too long");
-    FR_TRY(fr_data_open(&job, program->model.vocab, &validation->data, err));
-    if (program->model.n_mtp_layers > 0)
-        fr_data_look_ahead(validation->data);
-    return FR_OK;
-}
-
-fr_status fr_run_validation_open(fr_executor *executor, bool loads_tokens,
-                                 fr_run_validation **out, fr_err *err)
+fr_status fr_run_validation_open(fr_executor *executor, fr_run_validation **out,
+                                 fr_err *err)
 {
     const fr_run_options *options = executor->options;
     fr_run_validation *validation;
@@ -43,19 +29,14 @@ fr_status fr_run_validation_open(fr_executor *executor, bool loads_tokens,
                        "--eval-data: backend %s does not evaluate; run "
                        "without it",
                        executor->backend->name);
-    if (executor->program->model.n_channels > 0 &&
-        options->eval_data[0] != '\0')
-        return fr_fail(err, FR_USAGE,
-                       "--eval-data: images are made up, %s is not read; "
-                       "leave it out",
-                       options->eval_data);
     FR_TRY_CALLOC(validation, 1, err);
     validation->executor = executor;
     validation->every = options->eval_every;
     validation->n_batches =
         options->eval_batches > 0 ? options->eval_batches : BATCHES;
     fr_status status =
-        loads_tokens ? open_data(validation, options->eval_data, err) : FR_OK;
+        fr_rank_data_open(executor->program, executor->rank_program,
+                          options->eval_data, &validation->data, err);
     if (status == FR_OK)
         *out = validation;
     else

@@ -10,12 +10,11 @@
 typedef struct fr_run_validation fr_run_validation;
 
 /*
- * Of options->eval_data; *out is NULL where there is none.  `loads_tokens`:
- * does this rank?  FR_IO, FR_INPUT: the file cannot be used; FR_USAGE: the
- * backend cannot evaluate.  Borrows the executor.
+ * Of options->eval_data; *out is NULL where there is none.  FR_IO, FR_INPUT:
+ * the file cannot be used; FR_USAGE: the backend cannot evaluate.  Borrows the
+ * executor.
  */
 FR_CHECKED fr_status fr_run_validation_open(fr_executor *executor,
-                                            bool loads_tokens,
                                             fr_run_validation **out,
                                             fr_err *err);
 void fr_run_validation_close(fr_run_validation *validation); /* takes NULL */

@@ -65,7 +65,7 @@ const fr_field fr_job_fields[FR_JOB_FIELDS_N] = {
         RANGE(0, FR_NO_LIMIT),
         OPTION("weight-decay", "decoupled decay of matrices")),
     ROW(DATA, data, "data",
-        OPTION("data", "text or GPT-2 token file to train on")),
+        OPTION("data", "text, GPT-2 tokens, or images, to train on")),
     ROW(SAMPLE_BYTES, sample_bytes, "sample_bytes", .is_optional = true,
         RANGE(0, FR_NO_LIMIT),
         OPTION("sample-bytes", "of a sample on storage; 0: its tokens")),
