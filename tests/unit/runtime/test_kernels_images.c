@@ -1,9 +1,10 @@
 /*
  * test_kernels_images.c: convolutions, batch norm and pools against loops over
- * single elements in float64.
+ * single elements in float64, and against PyTorch's numbers (tests/oracle).
  */
 #include "runtime/kernels_cpu/images/conv.h"
 #include "spec/model/layer_ops.h"
+#include "tests/oracle/image_ops_golden.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
 #include <math.h>
@@ -376,5 +377,165 @@ static void test_pools(void)
     }
 }
 
+/* ---- PyTorch's numbers -------------------------------------------------- */
+
+static double wave_at(double phase, int64_t i)
+{
+    const double k = (double)(i % 97);
+    return (double)(float)sin(phase + 1.7 * (double)i + 0.013 * k * k);
+}
+
+static float *wave(double phase, int64_t n)
+{
+    float *x = malloc((size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)wave_at(phase, i);
+    return x;
+}
+
+/* Compares n numbers and frees them. */
+static void check_told(float *x, int64_t n, const golden_numbers *want)
+{
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)x[i] * wave_at(9, i);
+        square += (double)x[i] * (double)x[i];
+    }
+    CHECK_INT(n, want->n);
+    CHECK(fabs(sum - want->sum) < 1e-5 * want->norm);
+    CHECK(fabs(sqrt(square) - want->norm) < 2e-6 * want->norm);
+    for (size_t i = 0; i < FR_LENGTH(want->element); i++)
+        CHECK(fabs((double)x[want->element[i].at] - want->element[i].value) <
+              2e-6 * want->norm);
+    free(x);
+}
+
+static void check_golden_conv(const golden_op *g)
+{
+    const int64_t *s = g->size;
+    const fr_conv_dims d = {s[0], s[1], s[3], s[2], s[4], s[5], s[6], s[7]};
+    const bool has_bias = s[8] != 0;
+    const int64_t cols = d.in / d.groups * d.kernel * d.kernel,
+                  made = made_size(&d), n_w = d.out * cols,
+                  n_x = d.batch * d.size * d.size * d.in,
+                  n_y = d.batch * made * made * d.out;
+    float *x = wave(1, n_x), *w = wave(2, n_w), *b = wave(3, d.out),
+          *dy = wave(4, n_y), *y = wave(0, n_y), *dx = wave(0, n_x);
+    float *dw = calloc((size_t)n_w, sizeof *dw);
+    float *db = calloc((size_t)d.out, sizeof *db);
+    for (int64_t i = 0; i < n_w; i++)
+        w[i] = (float)((double)w[i] / sqrt((double)cols));
+    run_conv(FR_OP_CONV_FWD, &d, has_bias,
+             (void *[]){x, w, has_bias ? b : NULL, y});
+    run_conv(FR_OP_CONV_DGRAD, &d, has_bias, (void *[]){dy, w, dx, NULL});
+    run_conv(FR_OP_CONV_WGRAD, &d, has_bias,
+             (void *[]){dy, x, dw, has_bias ? db : NULL});
+    check_told(y, n_y, &g->result[0]);
+    check_told(dx, n_x, &g->result[1]);
+    check_told(dw, n_w, &g->result[2]);
+    if (has_bias)
+        check_told(db, d.out, &g->result[3]);
+    else
+        free(db);
+    free(x);
+    free(w);
+    free(b);
+    free(dy);
+}
+
+static void check_golden_pool(const golden_op *g)
+{
+    const int64_t *s = g->size;
+    const fr_pool_dims d = {s[0], s[1], s[2], s[3], s[4], s[5]};
+    const int64_t made = fr_window_size(d.size, d.kernel, d.stride, d.padding),
+                  n_x = d.batch * d.size * d.size * d.channels,
+                  n_y = d.batch * made * made * d.channels;
+    fr_instr instr = {
+        .op = FR_OP_POOL_FWD, .flags = s[6] != 0 ? FR_INSTR_MAX : 0, .pool = d};
+    float *x = wave(1, n_x), *y = wave(0, n_y), *dy = wave(4, n_y),
+          *dx = wave(0, n_x);
+    uint8_t *index = calloc((size_t)n_y, 1);
+    KF_RUN(&instr, 2, x, y, index);
+    instr.op = FR_OP_POOL_BWD;
+    KF_RUN(&instr, 2, dx, dy, index);
+    check_told(y, n_y, &g->result[0]);
+    check_told(dx, n_x, &g->result[1]);
+    free(x);
+    free(dy);
+    free(index);
+}
+
+/* A row of the parameters or of their gradients, without what pads it. */
+static float *row_of(const float *p, int64_t stride, int row, int64_t cols)
+{
+    return kf_copy(p + row * stride, cols);
+}
+
+static void check_golden_norm(const golden_op *g)
+{
+    const int64_t rows = g->size[0], cols = g->size[1], n = rows * cols,
+                  stride = (cols + 15) / 16 * 16;
+    const bool has_relu = g->size[2] != 0, has_add = g->size[3] != 0;
+    fr_instr instr = {.op = FR_OP_BATCH_NORM_FWD,
+                      .flags = has_relu ? FR_INSTR_RELU : 0,
+                      .batch_norm = {rows, cols, stride},
+                      .scalar = 1e-5};
+    float *x = wave(1, n), *add = wave(7, n), *dy = wave(4, n), *y = wave(0, n),
+          *late = wave(0, n), *dx = wave(0, n), *dadd = wave(0, n);
+    float *p = wave(0, 4 * stride), *stats = wave(0, 2 * cols);
+    float *dp = calloc((size_t)(4 * stride), sizeof *dp);
+    uint8_t *mask = calloc((size_t)n, 1);
+    for (int64_t c = 0; c < cols; c++) {
+        p[c] = (float)(1 + 0.3 * wave_at(2, c));
+        p[stride + c] = (float)(0.3 * wave_at(3, c));
+        p[2 * stride + c] = (float)(0.3 * wave_at(5, c));
+        p[3 * stride + c] = (float)(1.2 + 0.3 * wave_at(6, c));
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)((double)x[i] + 0.5 * (double)(i % cols));
+    const fr_instr back = {.op = FR_OP_BATCH_NORM_BWD,
+                           .flags = instr.flags,
+                           .batch_norm = instr.batch_norm,
+                           .scalar = 1};
+    void *scratch = malloc(fr_kernels_cpu_scratch_bytes(&back));
+    void *ptr[] = {x,
+                   p,
+                   late,
+                   stats,
+                   has_add ? add : NULL,
+                   has_add && has_relu ? mask : NULL};
+    fr_kernel_call call = norm_call(&instr, 2, ptr, 6, scratch);
+    call.is_evaluation = true;
+    fr_kernels_cpu[FR_OP_BATCH_NORM_FWD](&call);
+    call.is_evaluation = false;
+    call.ptr[FR_BATCH_NORM_FWD_Y] = y;
+    fr_kernels_cpu[FR_OP_BATCH_NORM_FWD](&call);
+    call = norm_call(&back, 2,
+                     (void *[]){dy, x, p, stats, dx, dp,
+                                has_add && has_relu ? mask : NULL,
+                                has_add ? dadd : NULL},
+                     8, scratch);
+    fr_kernels_cpu[FR_OP_BATCH_NORM_BWD](&call);
+    check_told(y, n, &g->result[0]);
+    check_told(late, n, &g->result[1]);
+    check_told(dx, n, &g->result[2]);
+    for (int row = 0; row < 4; row++)
+        check_told(row_of(dp, stride, row, cols), cols, &g->result[3 + row]);
+    void *rest[] = {x, add, dy, dadd, p, stats, dp, mask, scratch};
+    for (size_t i = 0; i < FR_LENGTH(rest); i++)
+        free(rest[i]);
+}
+
+static void test_golden(void)
+{
+    static void (*const checks[])(const golden_op *) = {
+        [GOLDEN_CONV] = check_golden_conv,
+        [GOLDEN_POOL] = check_golden_pool,
+        [GOLDEN_NORM] = check_golden_norm};
+    for (size_t i = 0; i < FR_LENGTH(golden_ops); i++)
+        if (golden_ops[i].kind != GOLDEN_CONV || fr_convs_are_there())
+            checks[golden_ops[i].kind](&golden_ops[i]);
+}
+
 CHECK_MAIN({"convs", test_convs}, {"batch_norm", test_batch_norm},
-           {"pools", test_pools})
+           {"pools", test_pools}, {"golden", test_golden})
