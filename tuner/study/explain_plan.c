@@ -3,8 +3,10 @@
 
 #include "core/base/text.h"
 #include "cost_models/stack/stack_features.h"
+#include "plan/decide/plan_fields.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/answer/evaluate.h"
+#include "tuner/partition/balance_shares.h"
 #include "tuner/study/break_even.h"
 #include "tuner/study/next_measurement.h"
 #include "tuner/study/plan_changes.h"
@@ -313,6 +315,29 @@ static void fill_changes(const work *w, fr_explanation *out)
     out->i_more_memory = find_worth_memory(out);
 }
 
+/* Where devices are unlike: shares of the batch as fast as its replicas are, or
+ * even ones instead.  What cannot be priced has none. */
+static void add_shares(const fr_explain_request *request, work *w)
+{
+    fr_err ignored;
+    const fr_plan *from = request->plan;
+    fr_plan plan = *from;
+    if (plan.dp == 1 || plan.ep > 1 || w->n_changed == FR_PLAN_CHANGES ||
+        !fr_cluster_is_unlike(request->cluster))
+        return;
+    if (fr_balance_shares_on(request->model, request->job, request->cluster,
+                             request->costs, NULL, &plan, &ignored) != FR_OK)
+        plan.n_shares = 0;
+    if (fr_plan_is_same(&plan, from))
+        plan.n_shares = 0;
+    if (fr_plan_is_same(&plan, from))
+        return;
+    fr_changed_plan *changed = &w->changed[w->n_changed++];
+    snprintf(changed->what, sizeof changed->what, "batch-shares %s",
+             plan.n_shares > 0 ? "auto" : "even");
+    changed->plan = plan;
+}
+
 fr_status fr_explain_plan(const fr_explain_request *request,
                           fr_explanation *out, fr_err *err)
 {
@@ -335,6 +360,7 @@ fr_status fr_explain_plan(const fr_explain_request *request,
     w.n_changed =
         fr_plan_changes(request->plan, request->model, request->cluster,
                         request->allow_lossy, w.changed, FR_PLAN_CHANGES);
+    add_shares(request, &w);
     FR_TRY_GOTO(status, run_all(&w, err), out_work);
     FR_TRY_GOTO(status, fr_break_even_find(request, &answer->compression, err),
                 out_work);

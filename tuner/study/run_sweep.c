@@ -249,7 +249,11 @@ static fr_status tune_wholly(const fr_sweep_case *at,
                             .is_exact = options->is_exact,
                             .n_alternatives = 1,
                             .n_threads = n_threads};
-    fr_status status = fr_tune(&tune, at->costs, &found, &why);
+    fr_status status = FR_OK;
+    /* A search knows its threads by their numbers, from 0: here begins a team
+     * of its own, whichever thread of the sweep this is. */
+#pragma omp parallel num_threads(1)
+    status = fr_tune(&tune, at->costs, &found, &why);
     if (status != FR_OK)
         return as_row(status, &why, point, err);
     point->n_plans = found.space.plans;
@@ -316,11 +320,13 @@ static fr_status tune_quickly(const fr_sweep_case *at,
     return FR_OK;
 }
 
+/* Balanced layers and shares of the batch are no part of the quick walks. */
 static fr_status tune_point(const fr_sweep_case *at,
                             const fr_sweep_options *options, int n_threads,
                             fr_sweep_point *point, fr_err *err)
 {
-    return fr_cluster_is_all_gpu(at->cluster) && !options->is_exact
+    return fr_cluster_is_all_gpu(at->cluster) &&
+                   !fr_cluster_is_unlike(at->cluster) && !options->is_exact
                ? tune_quickly(at, options, n_threads, point, err)
                : tune_wholly(at, options, n_threads, point, err);
 }
