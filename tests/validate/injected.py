@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 
-FORERUN = os.path.abspath(sys.argv[1])
+from calls import answer, forerun, steps_of, write_this_machine
+
 STEPS, EVERY, TIMEOUT = 100, 10, 2
 MODEL = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 4,
          "n_inner": 1024, "n_positions": 128, "vocab_size": 512,
@@ -34,39 +35,28 @@ SCHEDULES = [
 ]
 
 
-def forerun(*words):
-    done = subprocess.run([FORERUN, *words, "-q"], capture_output=True,
-                          text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"forerun {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def run(words, steps=STEPS):
     """Seconds until the end, the answer, seconds that input was waited for."""
     subprocess.run(["rm", "-rf", "checkpoints", "metrics.jsonl"], check=True)
     begin = time.time()
-    answer = json.loads(forerun(
+    told = answer(
         "run", "plan.json", "--steps", str(steps), "--data", "tokens.bin",
         "--checkpoint", "checkpoints", "--checkpoint-every", str(EVERY),
         "--elastic", "1:2", "--max-restarts", "9", "--timeout", str(TIMEOUT),
-        "--metrics", "metrics.jsonl", "--json",
-        *(["--inject", words] if words else [])))
+        "--metrics", "metrics.jsonl",
+        *(["--inject", words] if words else []))
     wall = time.time() - begin
-    of_step = {}
-    with open("metrics.jsonl", encoding="utf-8") as lines:
-        for line in lines:
-            read = json.loads(line)
-            of_step[read["step"]] = (read["parts_s"] or {}).get("data", 0)
-    return wall, answer, sum(of_step.values())
+    of_step = {row["step"]: (row["parts_s"] or {}).get("data", 0)
+               for row in steps_of("metrics.jsonl")}
+    return wall, told, sum(of_step.values())
 
 
 def predict(words, restart):
-    return json.loads(forerun(
+    return answer(
         "goodput", "plan.json", "this-machine.xml", "-p", "machine.json",
         "--steps", str(STEPS), "--checkpoint-every", str(EVERY), "--restart",
         f"{restart:.3f}s", "--timeout", str(TIMEOUT), "--inject",
-        words or "slow:rank=0x1@0", "--json"))
+        words or "slow:rank=0x1@0")
 
 
 def prepare():
@@ -75,9 +65,7 @@ def prepare():
     with open("tokens.bin", "wb") as out:
         out.write(b"".join(bytes((i * 37 % 251, i % 2))
                            for i in range(1 << 19)))
-    with open("this-machine.xml", "w", encoding="utf-8") as out:
-        out.write('<cluster name="this-machine">\n'
-                  '  <machine id="host" detect="yes"/>\n</cluster>\n')
+    write_this_machine("this-machine.xml", "this-machine")
     forerun("calibrate", "model.json", "--ranks", "2", "-o", "machine.json")
     forerun("simulate", "model.json", "this-machine.xml", "-p", "machine.json",
             "--dp", "2", "--micro-batch", "4", "--global-batch", "16", "--seq",
@@ -104,8 +92,8 @@ def main():
     # What a start takes: until the first step, and from a failure on.
     restarts = []
     for at in (5, 12):
-        answer = run(f"kill:rank=1@{at}", 16)[1]
-        restarts += [r["seconds"] for r in answer["restarts"]]
+        told = run(f"kill:rank=1@{at}", 16)[1]
+        restarts += [r["seconds"] for r in told["restarts"]]
     restart = statistics.mean(restarts)
     step = predict("", restart)["step_s"]
     # Twice as slow as would be hidden.
@@ -116,10 +104,10 @@ def main():
     for name, words in SCHEDULES:
         words = words.replace("READ", rate)
         predicted = predict(words, restart)
-        wall, answer, data = run(words)
-        goodput = STEPS * answer["step_s"]["median"] / wall
+        wall, told, data = run(words)
+        goodput = STEPS * told["step_s"]["median"] / wall
         if not words:
-            undisturbed = answer["step_s"]["median"]
+            undisturbed = told["step_s"]["median"]
         if "slow:" in words or "read:" in words:
             goodput = STEPS * undisturbed / wall
         is_good = say(name, predicted, wall, goodput, data) and is_good

@@ -14,11 +14,11 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 
-FORERUN = os.path.abspath(sys.argv[1])
+from calls import forerun, steps_of, write_this_machine
+
 GIB, BLOCK = 1 << 30, 1 << 20
 SEQ, BATCH, STEPS, WARM = 256, 16, 60, 5
 MODEL = {"model_type": "gpt2", "n_layer": 2, "n_embd": 128, "n_head": 2,
@@ -39,21 +39,12 @@ def write_tokens(path, seed):
         os.posix_fadvise(out.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def forerun(*words):
-    done = subprocess.run([FORERUN, *words, "-q"], capture_output=True,
-                          text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"forerun {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def run(*options):
     """Median seconds of a step and of what it waits for input; largest
     memory."""
     forerun("run", "plan.json", "--data", "all.json", "--metrics", "m.jsonl",
             "--json", *options)
-    with open("m.jsonl", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines][WARM:]
+    rows = steps_of("m.jsonl")[WARM:]
     return (statistics.median(row["step_s"] for row in rows),
             statistics.median((row["parts_s"] or {}).get("data", 0)
                               for row in rows),
@@ -72,9 +63,7 @@ def main():
             json.dump({"schema": "forerun.tokens/1", "shuffle": "ranges",
                        "files": [{"path": f"part-{i}.bin", "tokens": GIB // 2}
                                  for i in range(2)]}, out)
-        with open("here.xml", "w", encoding="utf-8") as out:
-            out.write('<cluster name="here">\n'
-                      '  <machine id="host" detect="yes"/>\n</cluster>\n')
+        write_this_machine("here.xml", "here")
         forerun("simulate", "model.json", "here.xml", "--dp", "2",
                 "--micro-batch", str(BATCH // 2), "--threads", "1",
                 "--ranks-per-node", "2", "--global-batch", str(BATCH), "--seq",

@@ -10,25 +10,21 @@ the factor at_most, or, for shares, by that much.
 import csv
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
+from calls import answer
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-FORERUN = sys.argv[1]
 
 
 def predict(arguments):
     """forerun goodput as its JSON; the key of conditions is one of the top."""
-    done = subprocess.run([FORERUN, "goodput", *arguments, "--json", "-q"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"goodput {' '.join(arguments)}: {done.stderr.strip()}")
-    answer = json.loads(done.stdout)
-    conditions = answer["conditions"]
-    hours = 24 * (answer["finish_days"]["mean"] or float("inf"))
-    node_kw = (answer["kwh"] or 0) / hours / conditions["nodes"]
-    return {"node_kw": node_kw, **conditions, **answer}
+    told = answer("goodput", *arguments)
+    conditions = told["conditions"]
+    hours = 24 * (told["finish_days"]["mean"] or float("inf"))
+    node_kw = (told["kwh"] or 0) / hours / conditions["nodes"]
+    return {"node_kw": node_kw, **conditions, **told}
 
 
 def model_of(text, folder):
@@ -56,9 +52,9 @@ def published_rows(folder):
     """(row, predicted, published, is it near enough)"""
     with open(os.path.join(HERE, "runs.csv"), encoding="utf-8") as rows:
         for row in csv.DictReader(rows):
-            answer = predict([model_of(row["model"], folder), row["cluster"],
+            told = predict([model_of(row["model"], folder), row["cluster"],
                               *row["options"].split()])
-            is_, was = answer[row["key"]], float(row["published"])
+            is_, was = told[row["key"]], float(row["published"])
             at_most = float(row["at_most"])
             near = (abs(is_ - was) <= at_most if row["key"] == "goodput"
                     else max(is_ / was, was / is_) <= at_most)
@@ -116,23 +112,23 @@ def replay_rows(traces):
                      "--spot", "--spot-trace", trace, "--mtbf", "1e11h",
                      "--restart", f"{restart}s", "--tokens", "20B", "--runs",
                      "4000", "--checkpoint-every", str(every)]
-        answer = predict(arguments)
-        if answer["unfinished"] > 0:
+        told = predict(arguments)
+        if told["unfinished"] > 0:
             continue
         spans = spans_of(trace, nodes)
-        work = answer["work_days"] * 86400
+        work = told["work_days"] * 86400
         total = sum(span[0] for span in spans)
         count = 4000
         mean = sum(replay(spans, (k + 0.5) * total / count, work, restart,
-                          every * answer["step_s"],
-                          answer["checkpoint_blocked_s"])
+                          every * told["step_s"],
+                          told["checkpoint_blocked_s"])
                    for k in range(count)) / count
         name = os.path.basename(trace)
-        is_ = answer["finish_days"]["mean"]
+        is_ = told["finish_days"]["mean"]
         near = abs(is_ * 86400 / mean - 1) <= 0.03
         yield f"days on spot nodes, {name}", is_, mean / 86400, near
-        price = answer["usd"] / (is_ * 24)
-        yield (f"dollars of it, {name}", answer["usd"], price * mean / 3600,
+        price = told["usd"] / (is_ * 24)
+        yield (f"dollars of it, {name}", told["usd"], price * mean / 3600,
                near)
 
 

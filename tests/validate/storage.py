@@ -13,12 +13,12 @@ Ends with 1 where more rows than one in fifty are further away.
 import csv
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
+from calls import answer
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-FORERUN = sys.argv[1]
 
 # workload: samples of a batch, bytes of a sample, seconds of a batch.
 WORKLOADS = {
@@ -51,16 +51,11 @@ def write_cluster(path, devices, bytes_per_s):
 
 def simulate(folder, batch, devices, sample_bytes):
     """Seconds of a step and what of it waits for input."""
-    done = subprocess.run(
-        [FORERUN, "simulate", os.path.join(folder, "model.json"),
-         os.path.join(folder, "cluster.xml"), "--dp", str(devices),
-         "--micro-batch", str(batch), "--global-batch", str(batch * devices),
-         "--sample-bytes", str(sample_bytes), "--json", "-q"],
-        capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip())
-    answer = json.loads(done.stdout)
-    return answer["step_s"], answer["breakdown_s"]["data"]
+    step = answer("simulate", os.path.join(folder, "model.json"),
+                  os.path.join(folder, "cluster.xml"), "--dp", str(devices),
+                  "--micro-batch", str(batch), "--global-batch",
+                  str(batch * devices), "--sample-bytes", str(sample_bytes))
+    return step["step_s"], step["breakdown_s"]["data"]
 
 
 def flop_of(folder, batch, seconds):

@@ -17,11 +17,11 @@ whose last stages are heavy, were 25 to 30 % away): these three rows are of the
 half that is developed on and say nothing of a job that was not seen.
 """
 import csv
-import json
 import os
-import subprocess
 import sys
 import tempfile
+
+from calls import answer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -39,13 +39,8 @@ def step(row, slow, jitter):
                    f'node-type="dgx-h100" count="{row["nodes"]}"/>'
                    f'<fabric kind="switch"/>{parts}</cluster>')
         file.flush()
-        done = subprocess.run(
-            [sys.argv[1], "simulate", row["model"], file.name,
-             *row["options"].split(), "--json", "-q"],
-            capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{row['job']}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["step_s"]
+        return answer("simulate", row["model"], file.name,
+                      *row["options"].split())["step_s"]
 
 
 def main():
