@@ -6,42 +6,26 @@
  */
 #include "core/base/fileio.h"
 #include "core/base/hash.h"
-#include "plan/lower/step/lower.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/tensor_slices.h"
 #include "runtime/replica/replica_store.h"
 #include "tests/check.h"
+#include "tests/unit/rank_threads.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 4, ON_DISK = 2, FIRST = 3, SECOND = 6 };
-
-static const char model_text[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, "
-    "\"n_head\": 2, \"n_inner\": 96, \"n_positions\": 16, "
-    "\"vocab_size\": 53, \"layer_norm_epsilon\": 1e-5, "
-    "\"activation_function\": \"gelu_new\"}";
+enum { ON_DISK = 2, FIRST = 3, SECOND = 6 };
 
 typedef struct show {
-    fr_program *program;
-    fr_loopback *hub;
     const int *host_of_rank;
     bool is_loading;
-    int64_t loaded[MAX_RANKS];
-    bool is_from_memory[MAX_RANKS];
-    int n_wrong[MAX_RANKS]; /* elements */
+    int64_t loaded[RANK_THREADS_MAX];
+    bool is_from_memory[RANK_THREADS_MAX];
+    int n_wrong[RANK_THREADS_MAX]; /* elements */
     double last_loss;
-    fr_status status[MAX_RANKS];
-    fr_err err[MAX_RANKS];
 } show;
-
-typedef struct player {
-    show *s;
-    int64_t rank;
-} player;
 
 /* ---- what each element of each tensor is -------------------------------- */
 
@@ -77,9 +61,7 @@ static int walk(const fr_tensor_slices *held, unsigned char *slab, int64_t step,
     return n_wrong;
 }
 
-/* ---- ranks
- * --------------------------------------------------------------------
- */
+/* ---- ranks -------------------------------------------------------------- */
 
 static fr_status save(fr_checkpoints *checkpoints, const fr_state *state,
                       const fr_tensor_slices *held, unsigned char *slab,
@@ -97,116 +79,76 @@ static fr_status save(fr_checkpoints *checkpoints, const fr_state *state,
     return fr_replicas_finish(replicas, err);
 }
 
-static fr_status load(player *p, fr_checkpoints *checkpoints,
+static fr_status load(show *s, int64_t rank, fr_checkpoints *checkpoints,
                       const fr_state *state, const fr_tensor_slices *held,
                       unsigned char *slab, fr_err *err)
 {
-    show *s = p->s;
     double *loss = NULL;
     fr_buffer notes;
 
     fr_buffer_init(&notes);
-    fr_status status = fr_checkpoints_load(
-        checkpoints, state, &s->loaded[p->rank], &loss, &notes, err);
-    s->is_from_memory[p->rank] = fr_checkpoints_is_from_memory(checkpoints);
-    s->n_wrong[p->rank] = walk(held, slab, s->loaded[p->rank], true);
-    if (p->rank == 0 && loss != NULL && s->loaded[0] > 0)
+    fr_status status = fr_checkpoints_load(checkpoints, state, &s->loaded[rank],
+                                           &loss, &notes, err);
+    s->is_from_memory[rank] = fr_checkpoints_is_from_memory(checkpoints);
+    s->n_wrong[rank] = walk(held, slab, s->loaded[rank], true);
+    if (rank == 0 && loss != NULL && s->loaded[0] > 0)
         s->last_loss = loss[s->loaded[0] - 1];
     fr_buffer_release(&notes);
     free(loss);
     return status;
 }
 
-static fr_status perform(player *p, fr_transport *transport, fr_err *err)
+static fr_status perform(void *context, const fr_program *program, int64_t rank,
+                         fr_transport *transport, fr_err *err)
 {
-    show *s = p->s;
+    show *s = context;
     char dir[CHECK_PATH_BYTES], memory[CHECK_PATH_BYTES + 32];
     fr_checkpoints *checkpoints = NULL;
     fr_tensor_slices held = {0};
 
     check_tmp_path(dir, "checkpoints");
     (void)snprintf(memory, sizeof memory, "%s-host-%d", dir,
-                   s->host_of_rank[p->rank]);
+                   s->host_of_rank[rank]);
     const fr_checkpoint_options options = {.dir = dir,
                                            .is_resumed = s->is_loading,
                                            .is_replicated = true,
                                            .replica_dir = memory};
-    const fr_rank_program *own = fr_program_of_rank(s->program, p->rank);
+    const fr_rank_program *own = fr_program_of_rank(program, rank);
     unsigned char *slab = calloc(1, own->slab_bytes);
     const fr_state state = fr_state_of_memory(slab);
     fr_status status = slab != NULL ? FR_OK : fr_fail_no_memory(err);
 
     if (status == FR_OK)
-        status = fr_tensor_slices_held(s->program, p->rank, &held, err);
+        status = fr_tensor_slices_held(program, rank, &held, err);
     if (status == FR_OK)
-        status = fr_checkpoints_open(&options, s->program, transport,
-                                     &checkpoints, err);
+        status = fr_checkpoints_open(&options, program, transport, &checkpoints,
+                                     err);
     if (status == FR_OK)
-        status = s->is_loading ? load(p, checkpoints, &state, &held, slab, err)
-                               : save(checkpoints, &state, &held, slab, err);
+        status = s->is_loading
+                     ? load(s, rank, checkpoints, &state, &held, slab, err)
+                     : save(checkpoints, &state, &held, slab, err);
     fr_checkpoints_close(checkpoints);
     fr_vec_release(&held);
     free(slab);
     return status;
 }
 
-static void *play(void *context)
-{
-    player *p = context;
-    fr_err *err = &p->s->err[p->rank];
-    fr_transport *transport = NULL;
-    fr_status status =
-        fr_transport_loopback_create(p->s->hub, p->rank, 20, &transport, err);
-
-    if (status == FR_OK)
-        status = perform(p, transport, err);
-    p->s->status[p->rank] = status;
-    fr_transport_destroy(transport);
-    return NULL;
-}
-
 static bool play_all(show *s, const fr_plan *plan, const int *host_of_rank,
                      bool is_loading)
 {
-    const int64_t world = fr_plan_world(plan);
-    int32_t node_of_rank[MAX_RANKS];
-    pthread_t threads[MAX_RANKS];
-    player players[MAX_RANKS];
-    fr_placement placement = {.n_ranks = world};
-    fr_model model;
+    int32_t node_of_rank[RANK_THREADS_MAX];
+    rank_threads ranks;
     fr_job job;
-    fr_err err = {0};
-    bool is_ok = true;
 
     *s = (show){.host_of_rank = host_of_rank, .is_loading = is_loading};
     fr_job_init(&job);
     job.global_batch = 8;
     job.seq = 16;
     job.n_steps = 12;
-    for (int64_t i = 0; i < world; i++)
+    for (int64_t i = 0; i < fr_plan_world(plan); i++)
         node_of_rank[i] = host_of_rank[i] != host_of_rank[0];
-    placement.node_of_rank = node_of_rank;
-    if (!CHECK_OK(fr_model_parse("tiny", model_text, sizeof model_text - 1,
-                                 &model, &err),
-                  &err))
-        return false;
-    is_ok = CHECK_OK(
-        fr_lower(&model, &job, plan, &placement, &s->program, &err), &err);
-    fr_model_release(&model);
-    if (!is_ok ||
-        !CHECK_OK(fr_loopback_create(world, node_of_rank, &s->hub, &err), &err))
-        return false;
-    for (int64_t i = 0; i < world; i++) {
-        players[i] = (player){s, i};
-        pthread_create(&threads[i], NULL, play, &players[i]);
-    }
-    for (int64_t i = 0; i < world; i++)
-        pthread_join(threads[i], NULL);
-    for (int64_t i = 0; i < world; i++)
-        is_ok = CHECK_OK(s->status[i], &s->err[i]) && is_ok;
-    fr_loopback_destroy(s->hub);
-    fr_program_destroy(s->program);
-    return is_ok;
+    return rank_threads_play(plan, &job, node_of_rank, perform, s, &ranks) &&
+           rank_threads_are_well(plan, &ranks);
 }
 
 static fr_plan plan_of(int dp, int tp, int pp, int zero)

@@ -4,23 +4,13 @@
  * along with its name, timelines are whole.
  */
 #include "core/base/fileio.h"
-#include "plan/lower/step/lower.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/comm/transport.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
+#include "tests/unit/rank_threads.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define MAX_RANKS 4
-
-static const char model_text[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, "
-    "\"n_head\": 2, \"n_inner\": 96, \"n_positions\": 16, "
-    "\"vocab_size\": 53, \"layer_norm_epsilon\": 1e-5, "
-    "\"activation_function\": \"gelu_new\"}";
 
 /* One run of all ranks; results of rank 0, errors of each. */
 typedef struct show {
@@ -29,18 +19,10 @@ typedef struct show {
     fr_run_options options;
     const int32_t *node_of_rank;
     int64_t failing_rank; /* its data file is missing; -1: none */
-    fr_program *program;
-    fr_loopback *hub;
     fr_timeline timeline;
     fr_run_result result;
-    fr_status status[MAX_RANKS];
-    fr_err err[MAX_RANKS];
+    rank_threads ranks;
 } show;
-
-typedef struct player {
-    show *s;
-    int64_t rank;
-} player;
 
 static void show_init(show *s)
 {
@@ -67,72 +49,34 @@ static void show_release(show *s)
     fr_run_result_release(&s->result);
 }
 
-static void *play(void *context)
+static fr_status play(void *context, const fr_program *program, int64_t rank,
+                      fr_transport *transport, fr_err *err)
 {
-    player *p = context;
-    show *s = p->s;
-    fr_transport *transport = NULL;
-    fr_program own = *s->program; /* its job may differ, see failing_rank */
+    show *s = context;
+    fr_program own = *program; /* its job may differ, see failing_rank */
     fr_run_result result = {0};
 
-    if (p->rank == s->failing_rank)
+    if (rank == s->failing_rank)
         (void)snprintf(own.job.data, sizeof own.job.data, "/nowhere/text");
-    s->status[p->rank] = fr_transport_loopback_create(
-        s->hub, p->rank, 20, &transport, &s->err[p->rank]);
-    if (s->status[p->rank] == FR_OK)
-        s->status[p->rank] = fr_run_over(transport, &own, &s->options,
-                                         p->rank == 0 ? &s->timeline : NULL,
-                                         &result, &s->err[p->rank]);
-    if (p->rank == 0)
+    fr_status status =
+        fr_run_over(transport, &own, &s->options,
+                    rank == 0 ? &s->timeline : NULL, &result, err);
+    if (rank == 0)
         s->result = result;
     else
         fr_run_result_release(&result);
-    fr_transport_destroy(transport);
-    return NULL;
+    return status;
 }
 
 static bool perform(show *s)
 {
-    int64_t world = fr_plan_world(&s->plan);
-    pthread_t threads[MAX_RANKS];
-    player players[MAX_RANKS];
-    fr_model model;
-    fr_err err = {0};
-    fr_placement placement = {.n_ranks = world,
-                              .node_of_rank = s->node_of_rank};
-
-    if (!CHECK_OK(fr_model_parse("tiny", model_text, sizeof model_text - 1,
-                                 &model, &err),
-                  &err))
-        return false;
-    bool is_ok =
-        CHECK_OK(
-            fr_lower(&model, &s->job, &s->plan, &placement, &s->program, &err),
-            &err) &&
-        CHECK_OK(fr_loopback_create(world, s->node_of_rank, &s->hub, &err),
-                 &err);
-    fr_model_release(&model);
-    if (!is_ok)
-        return false;
-    for (int64_t i = 0; i < world; i++) {
-        players[i] = (player){s, i};
-        pthread_create(&threads[i], NULL, play, &players[i]);
-    }
-    for (int64_t i = 0; i < world; i++)
-        pthread_join(threads[i], NULL);
-    fr_loopback_destroy(s->hub);
-    fr_program_destroy(s->program);
-    return true;
+    return rank_threads_play(&s->plan, &s->job, s->node_of_rank, play, s,
+                             &s->ranks);
 }
 
 static bool perform_well(show *s)
 {
-    if (!perform(s))
-        return false;
-    for (int64_t i = 0; i < fr_plan_world(&s->plan); i++)
-        if (!CHECK_OK(s->status[i], &s->err[i]))
-            return false;
-    return true;
+    return perform(s) && rank_threads_are_well(&s->plan, &s->ranks);
 }
 
 static const char *scratch_dir(void)
@@ -230,8 +174,8 @@ static void check_refused(const show *like, const char *needle)
     s.options.checkpoint_dir = scratch_dir();
     s.options.is_resumed = true;
     if (perform(&s)) {
-        CHECK_INT(s.status[0], FR_INPUT);
-        CHECK_HAS(s.err[0].text, needle);
+        CHECK_INT(s.ranks.status[0], FR_INPUT);
+        CHECK_HAS(s.ranks.err[0].text, needle);
     }
     show_release(&s);
 }
@@ -311,11 +255,11 @@ static int64_t resume_to(int64_t n_steps, const char *data, const char *needle)
     s.options.n_steps = n_steps;
     s.options.on_note = note;
     (void)snprintf(s.job.data, sizeof s.job.data, "%s", data);
-    if (perform(&s) && s.status[0] == FR_OK)
+    if (perform(&s) && s.ranks.status[0] == FR_OK)
         from = s.result.resumed_from_step;
     else
-        CHECK_INT(s.status[0], FR_INPUT);
-    CHECK_HAS(from < 0 ? s.err[0].text : told, needle);
+        CHECK_INT(s.ranks.status[0], FR_INPUT);
+    CHECK_HAS(from < 0 ? s.ranks.err[0].text : told, needle);
     show_release(&s);
     return from;
 }
@@ -413,8 +357,9 @@ static void test_fresh_run_into_old_checkpoints(void)
     s.plan.dp = 2;
     s.options.checkpoint_dir = scratch_dir();
     if (perform(&s)) {
-        CHECK_INT(s.status[0], FR_INPUT);
-        CHECK_HAS(s.err[0].text, "there is a checkpoint of step 12 in it");
+        CHECK_INT(s.ranks.status[0], FR_INPUT);
+        CHECK_HAS(s.ranks.err[0].text,
+                  "there is a checkpoint of step 12 in it");
     }
     show_release(&s);
     CHECK_INT(resume_to(14, "", ""), 12);
@@ -433,8 +378,8 @@ static void test_directory_that_cannot_be_written(void)
     show_init(&s);
     s.options.checkpoint_dir = path;
     if (perform(&s)) {
-        CHECK(s.status[0] != FR_OK);
-        CHECK_HAS(s.err[0].text, path);
+        CHECK(s.ranks.status[0] != FR_OK);
+        CHECK_HAS(s.ranks.err[0].text, path);
         CHECK(s.result.loss == NULL);
     }
     show_release(&s);
@@ -487,9 +432,9 @@ static void test_failing_rank(void)
     s.failing_rank = 2;
     if (perform(&s)) {
         for (int i = 0; i < 4; i++)
-            CHECK_INT(s.status[i], FR_IO);
-        CHECK_HAS(s.err[2].text, "/nowhere/text");
-        CHECK_HAS(s.err[0].text, "rank 2: /nowhere/text");
+            CHECK_INT(s.ranks.status[i], FR_IO);
+        CHECK_HAS(s.ranks.err[2].text, "/nowhere/text");
+        CHECK_HAS(s.ranks.err[0].text, "rank 2: /nowhere/text");
     }
     show_release(&s);
 }
@@ -499,8 +444,8 @@ static void test_timeline(void)
 {
     static const int32_t nodes[] = {0, 0, 1, 1};
     show s;
-    int64_t end[MAX_RANKS][FR_LANE_N] = {{0}};
-    size_t n_of_rank[MAX_RANKS] = {0};
+    int64_t end[RANK_THREADS_MAX][FR_LANE_N] = {{0}};
+    size_t n_of_rank[RANK_THREADS_MAX] = {0};
 
     show_init(&s);
     s.plan.dp = 2;
@@ -528,38 +473,34 @@ static void test_timeline(void)
 }
 
 /* A rank that never comes: the others say whom they waited for. */
-static void *wait_for_nobody(void *context)
+static void wait_for_nobody(fr_loopback *hub)
 {
-    show *s = context;
     fr_transport *transport = NULL;
     fr_err err = {0};
     unsigned char *all = NULL;
     uint64_t first[3];
     int64_t word = 1;
 
-    if (!CHECK_OK(
-            fr_transport_loopback_create(s->hub, 0, 0.3, &transport, &err),
-            &err))
-        return NULL;
+    if (!CHECK_OK(fr_transport_loopback_create(hub, 0, 0.3, &transport, &err),
+                  &err))
+        return;
     CHECK_FAILS(
         fr_transport_gather(transport, &word, sizeof word, &all, first, &err),
         FR_FAILURE, &err);
     CHECK_HAS(err.text, "rank 0:");
     CHECK_HAS(err.text, "for rank 1");
     fr_transport_destroy(transport);
-    return NULL;
 }
 
 static void test_time_limit(void)
 {
-    show s;
+    fr_loopback *hub = NULL;
     fr_err err = {0};
 
-    show_init(&s);
-    if (!CHECK_OK(fr_loopback_create(2, NULL, &s.hub, &err), &err))
+    if (!CHECK_OK(fr_loopback_create(2, NULL, &hub, &err), &err))
         return;
-    wait_for_nobody(&s);
-    fr_loopback_destroy(s.hub);
+    wait_for_nobody(hub);
+    fr_loopback_destroy(hub);
 }
 
 CHECK_MAIN({"resume", test_resume},
