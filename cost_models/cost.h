@@ -67,6 +67,8 @@ FR_CHECKED fr_status fr_cost_model_create(const fr_profile *profile,
                                           const fr_cluster *cluster,
                                           fr_cost_model **out, fr_err *err);
 void fr_cost_model_destroy(fr_cost_model *model);
+/* As it was created with; NULL: none. */
+const fr_profile *fr_cost_profile(const fr_cost_model *model);
 
 /* Of the cluster's GPUs; the model's. */
 const struct fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model);

@@ -201,6 +201,11 @@ fr_status fr_cost_model_create(const fr_profile *profile,
     return FR_OK;
 }
 
+const fr_profile *fr_cost_profile(const fr_cost_model *model)
+{
+    return model->profile;
+}
+
 void fr_cost_model_destroy(fr_cost_model *model)
 {
     if (model == NULL)

@@ -92,8 +92,7 @@ typedef struct fr_node_type {
     double pcie_uplink_Bps;  /* of one PCIe switch to its socket */
     uint64_t host_memory_bytes;
     double host_memory_Bps; /* that all sockets' channels have; 0: unknown */
-    double storage_read_Bps, storage_write_Bps; /* 0: unknown */
-    double storage_latency_s;                   /* of reading a sample */
+    double storage_read_Bps, storage_write_Bps, storage_latency_s; /* 0: - */
     double price_usd_per_h, spot_usd_per_h;     /* of the node, 0: unknown */
     double power_w;                             /* without its devices */
 } fr_node_type;

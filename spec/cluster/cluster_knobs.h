@@ -13,6 +13,13 @@
 FR_CHECKED fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
                                      fr_err *err);
 
+/* A copy without the nodes that are slow as a whole or in a device; slow links
+ * stay.  *n_dropped 0: there are none, nothing else is left, or the fabric is
+ * drawn node by node; then *out is untouched. */
+FR_CHECKED fr_status fr_cluster_drop_slow(const fr_cluster *cluster,
+                                          fr_cluster *out, int64_t *n_dropped,
+                                          fr_err *err);
+
 /* A new value, or (is_factor) a multiple of what there is. */
 typedef struct fr_knob_value {
     double value;

@@ -19,7 +19,8 @@ const char *fr_baseline_name(fr_baseline baseline)
     static const char *const names[FR_BASELINE_N] = {
         [FR_BASELINE_DEVICE] = "one device",
         [FR_BASELINE_NODE] = "one node",
-        [FR_BASELINE_RUNTIME] = "forerun runs"};
+        [FR_BASELINE_RUNTIME] = "forerun runs",
+        [FR_BASELINE_HEALTHY] = "no slow node"};
     return names[baseline];
 }
 

@@ -48,6 +48,7 @@ typedef enum fr_baseline {
     FR_BASELINE_DEVICE, /* one rank; CPUs: one process */
     FR_BASELINE_NODE,
     FR_BASELINE_RUNTIME,
+    FR_BASELINE_HEALTHY, /* where nodes are slow: without them */
     FR_BASELINE_N
 } fr_baseline;
 

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/units.h"
+#include "spec/cluster/cluster_knobs.h"
 #include "tuner/study/advice.h"
 
 #include <math.h>
@@ -275,6 +276,35 @@ static fr_status find_runnable(const fr_tune_options *options,
     return search_baseline(options, &space, goal, costs, out, &is_empty, err);
 }
 
+/* Nodes that are slow, dropped: what the others do alone. */
+static fr_status find_healthy(const fr_tune_options *options,
+                              fr_plan_space_request space, const fr_goal *goal,
+                              const fr_cost_model *costs,
+                              fr_tuning_baseline *out, fr_err *err)
+{
+    fr_cluster cluster;
+    fr_cost_model *healthy = NULL;
+    int64_t n_dropped;
+    bool is_empty = true;
+    FR_TRY(fr_cluster_drop_slow(space.cluster, &cluster, &n_dropped, err));
+    if (n_dropped == 0)
+        return FR_OK;
+    fr_status status =
+        fr_cost_model_create(fr_cost_profile(costs), &cluster, &healthy, err);
+    space.cluster = &cluster;
+    if (status == FR_OK && space.world <= fr_cluster_slots(&cluster))
+        status = search_baseline(options, &space, goal, healthy, out, &is_empty,
+                                 err);
+    /* Pins that only all nodes together can obey ask for the slow ones. */
+    if (is_empty) {
+        free(out->tuned.plan);
+        *out = (fr_tuning_baseline){0};
+    }
+    fr_cost_model_destroy(healthy);
+    fr_cluster_release(&cluster);
+    return status;
+}
+
 fr_status fr_tune_baselines(const fr_tune_options *options,
                             const fr_plan_space_request *space,
                             const fr_goal *goal, const fr_cost_model *costs,
@@ -293,6 +323,8 @@ fr_status fr_tune_baselines(const fr_tune_options *options,
             FR_TRY(find(options, of[i], goal, costs, b, err));
     }
     FR_TRY(find_runnable(options, *space, goal, costs, t, err));
+    FR_TRY(find_healthy(options, *space, goal, costs,
+                        &t->baselines[FR_BASELINE_HEALTHY], err));
     fr_advise(space, goal, t);
     return FR_OK;
 }

@@ -33,6 +33,15 @@ static void weigh(const fr_plan_space_request *space, const fr_goal *goal,
         b->is_tie = fr_is_tie(goal, &scale, &t->best, b);
         fr_tune_why(&t->best.prediction, &b->prediction, b->why, sizeof b->why);
     }
+    fr_tuned *healthy = &t->baselines[FR_BASELINE_HEALTHY].tuned;
+    const double less = 1 - healthy->value / t->best.value;
+    healthy->is_tie &= less <= 0;
+    /* Of the same value: the best has no slow node either. */
+    if (healthy->plan != NULL && healthy->value < HUGE_VAL && less != 0)
+        snprintf(healthy->why, sizeof healthy->why,
+                 less > 0 ? "better by %.1f %%: drop the slow nodes"
+                          : "worse by %.1f %%: keep the slow nodes",
+                 100 * fabs(less));
 }
 
 /* "do not distribute: ..." where a baseline is as good; false: it is not. */
