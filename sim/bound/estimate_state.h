@@ -18,16 +18,13 @@
 typedef struct est_gathers {
     int64_t n_least; /* of what is gathered least of the rank's; 0: unknown */
     int64_t n;       /* of all layers */
-    /* Of these, of the weights of a use after that of another layer, forward
-     * and backward. */
-    int64_t n_after_forward, n_after_backward;
+    int64_t n_after_forward, n_after_backward; /* that of another layer */
 } est_gathers;
 
 /* Passes of one micro-batch over the layers of a virtual stage. */
 typedef struct est_pass_times {
     int64_t forward_ps, backward_ps, weights_ps;
-    int64_t early_ps; /* of the backward, before its gradient is there: the
-                         last layer's forward again */
+    int64_t early_ps; /* of the backward: the last layer's forward again */
     int32_t n_layers;
 } est_pass_times;
 
