@@ -114,12 +114,6 @@ REFUSAL(has_other_rope_scaling)
 
 /* ---- precision and memory ------------------------------------------------ */
 
-REFUSAL(is_unfused)
-{
-    UNUSED_BUT(plan);
-    return !plan->is_flash;
-}
-
 REFUSAL(is_unknown_to_cpus)
 {
     UNUSED_BUT(plan);
@@ -223,8 +217,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(ZERO), predicts_later_gathered},
     {"rotary frequencies rescaled otherwise than linear, llama3, yarn, dynamic",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
-    {"attention that keeps its probabilities, on GPUs",
-     "choose flash attention", GPU, BIT(FLASH_ATTENTION), is_unfused},
     {"attention heads of more than 256 columns, on GPUs",
      "choose a model with narrower heads", GPU, 0, has_wide_heads},
     {"precisions other than f32 and bf16",

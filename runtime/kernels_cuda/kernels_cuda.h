@@ -3,9 +3,8 @@
  * shapes and operands; dtype, grad_dtype and the plan's precision say of what
  * width they are).  The functions only launch: they return before the work is
  * done, and a failure is one of launching, or FR_INPUT for what has no kernel
- * (attention that keeps its probabilities, dtypes other than F32, TF32 and
- * BF16, sparse or shared experts).  Sums are made in a fixed order, so a rerun
- * gives the same bits.
+ * (dtypes other than F32, TF32 and BF16).  Sums are made in a fixed order, so a
+ * rerun gives the same bits.
  *
  * Weights of 16 bits: OPT_STEP works on the float32 master copy behind the
  * moments in the operand `opt` (m[n], v[n] if there are two, master[n]) and

@@ -7,19 +7,10 @@
  */
 #include "runtime/kernels_cuda/product_cuda.h"
 
-/* Operands of `dtype`; TF32 is the plan's way to multiply float32. */
-static fr_dtype product_dtype(const fr_kernel_call *call)
-{
-    fr_dtype dtype = (fr_dtype)call->instr->dtype;
-    bool is_tf32 = dtype == FR_DTYPE_F32 && call->plan != NULL &&
-                   call->plan->precision == FR_DTYPE_TF32;
-    return is_tf32 ? FR_DTYPE_TF32 : dtype;
-}
-
 static fr_status start(const fr_cuda_launch *launch, fr_cuda_product *product,
                        fr_err *err)
 {
-    fr_dtype dtype = product_dtype(&launch->call);
+    fr_dtype dtype = fr_cuda_product_dtype(&launch->call);
     if (dtype != FR_DTYPE_F32 && dtype != FR_DTYPE_TF32 &&
         dtype != FR_DTYPE_BF16)
         return fr_fail(err, FR_INPUT, "products of %s have no CUDA kernel",

@@ -60,6 +60,14 @@ fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
     return FR_OK;
 }
 
+fr_dtype fr_cuda_product_dtype(const fr_kernel_call *call)
+{
+    fr_dtype dtype = (fr_dtype)call->instr->dtype;
+    bool is_tf32 = dtype == FR_DTYPE_F32 && call->plan != NULL &&
+                   call->plan->precision == FR_DTYPE_TF32;
+    return is_tf32 ? FR_DTYPE_TF32 : dtype;
+}
+
 void fr_cuda_products_destroy(fr_cuda_products *products)
 {
     if (products == NULL)
@@ -123,28 +131,49 @@ static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
     return status;
 }
 
+/* A matrix of our `cols` columns, which are the library's rows. */
 static cublasStatus_t set_layout(cublasLtMatrixLayout_t *out, fr_dtype dtype,
-                                 int64_t rows, int64_t cols)
+                                 const int64_t cols_rows[2], int64_t n_batch,
+                                 fr_cuda_matrix lies)
 {
-    return cublasLtMatrixLayoutCreate(out, type_of(dtype), (uint64_t)rows,
-                                      (uint64_t)cols, rows);
+    const int64_t cols = cols_rows[0], rows = cols_rows[1];
+    const int32_t n = (int32_t)n_batch;
+    cublasStatus_t status = cublasLtMatrixLayoutCreate(
+        out, type_of(dtype), (uint64_t)cols, (uint64_t)rows,
+        lies.stride > 0 ? lies.stride : cols);
+    if (status == CUBLAS_STATUS_SUCCESS && n > 0)
+        status = cublasLtMatrixLayoutSetAttribute(
+            *out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n);
+    if (status == CUBLAS_STATUS_SUCCESS && n > 0)
+        status = cublasLtMatrixLayoutSetAttribute(
+            *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &lies.step,
+            sizeof lies.step);
+    return status;
 }
 
 static fr_status describe(const fr_cuda_product *p, descriptors *d, fr_err *err)
 {
     cublasStatus_t status = set_product(p, d);
+    const int64_t a[] = {p->is_a_transposed ? p->m : p->k,
+                         p->is_a_transposed ? p->k : p->m};
+    const int64_t b[] = {p->is_b_transposed ? p->k : p->n,
+                         p->is_b_transposed ? p->n : p->k};
+    const int64_t c[] = {p->n, p->m};
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->a, p->dtype, p->is_b_transposed ? p->k : p->n,
-                            p->is_b_transposed ? p->n : p->k);
+        status = set_layout(&d->a, p->dtype, b, p->n_batch, p->b_lies);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->b, p->dtype, p->is_a_transposed ? p->m : p->k,
-                            p->is_a_transposed ? p->k : p->m);
+        status = set_layout(&d->b, p->dtype, a, p->n_batch, p->a_lies);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->c, p->out_dtype, p->n, p->m);
+        status = set_layout(&d->c, p->out_dtype, c, p->n_batch, p->c_lies);
     return check(status, "description", err);
 }
 
 /* ---- algorithms --------------------------------------------------------- */
+
+static bool lie_same(fr_cuda_matrix a, fr_cuda_matrix b)
+{
+    return a.stride == b.stride && a.step == b.step;
+}
 
 static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
 {
@@ -153,7 +182,9 @@ static bool is_same(const fr_cuda_product *a, const fr_cuda_product *b)
            a->is_b_transposed == b->is_b_transposed &&
            a->is_added == b->is_added && a->dtype == b->dtype &&
            a->out_dtype == b->out_dtype &&
-           (a->bias == NULL) == (b->bias == NULL);
+           (a->bias == NULL) == (b->bias == NULL) && a->n_batch == b->n_batch &&
+           lie_same(a->a_lies, b->a_lies) && lie_same(a->b_lies, b->b_lies) &&
+           lie_same(a->c_lies, b->c_lies);
 }
 
 /* Bytes that all operands are aligned to; 256 is all that algorithms want. */

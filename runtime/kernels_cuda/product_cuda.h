@@ -4,12 +4,19 @@
  *
  * Everything is row-major: c[m,n] = alpha op(a)[m,k] op(b)[k,n] (+ c) (+ bias
  * [n] in every row).  TF32: operands are float32 of which the product reads
- * 10 bits of mantissa.  Sums are float32.
+ * 10 bits of mantissa.  Sums are float32.  A product may be one of a batch of
+ * the same shape, whose operands are as far from each other as the steps say.
  */
 #ifndef FR_RUNTIME_KERNELS_CUDA_PRODUCT_CUDA_H
 #define FR_RUNTIME_KERNELS_CUDA_PRODUCT_CUDA_H
 
 #include "runtime/kernels_cuda/kernels_cuda_state.h"
+
+/* How a matrix lies in memory, in elements; all 0: row after row, alone. */
+typedef struct fr_cuda_matrix {
+    int64_t stride; /* from row to row; 0: what a row has */
+    int64_t step;   /* to the next product's */
+} fr_cuda_matrix;
 
 typedef struct fr_cuda_product {
     int64_t m, n, k;
@@ -21,7 +28,13 @@ typedef struct fr_cuda_product {
     float alpha;
     const void *a, *b, *bias; /* bias: NULL, none */
     void *c;
+    int64_t n_batch; /* 0: one product */
+    fr_cuda_matrix a_lies, b_lies, c_lies;
 } fr_cuda_product;
+
+/* Of what width an instruction's operands are multiplied: TF32 is the plan's
+ * way to multiply float32. */
+fr_dtype fr_cuda_product_dtype(const fr_kernel_call *call);
 
 /* FR_FAILURE with the library's reason. */
 FR_CHECKED fr_status fr_cuda_products_create(fr_cuda_products **out,

@@ -169,9 +169,10 @@ static fr_status price_hop(est_plan *x, const est_layout *layout, int32_t s,
 
 /* Its layers keep less under full recompute, also where they are not made
  * again, than without: what they keep at least is their input. */
-static bool is_plain_attention(const fr_plan *plan)
+static bool is_plain_attention(const est_plan *x)
 {
-    return plan->precision == FR_DTYPE_F32 && !plan->is_flash;
+    return !x->plan->is_flash && (x->plan->precision == FR_DTYPE_F32 ||
+                                  est_is_executable(x->e, x->plan));
 }
 
 /* What the layers of a rank are. */
@@ -182,7 +183,7 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
     FR_TRY(est_layers_find(x->e, x->plan, stage->place, &stage->layers, err));
     stage->plain = stage->layers;
     if (x->plan->recompute != FR_RECOMPUTE_FULL ||
-        x->plan->recompute_layers == 0 || is_plain_attention(x->plan))
+        x->plan->recompute_layers == 0 || is_plain_attention(x))
         return FR_OK;
     fr_plan plain = *x->plan;
     plain.recompute = FR_RECOMPUTE_NONE;

@@ -195,15 +195,17 @@ static void test_refused(void)
     fr_err err = {0};
     df_case at = {.instr = {.op = FR_OP_ATTN_FWD,
                             .dtype = FR_DTYPE_BF16,
-                            .flags = FR_INSTR_SAVE_PROBS,
-                            .dim = {1, 3, 1, 1, 8}}};
-    CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
-    at.instr.flags = 0;
-    at.instr.dim[4] = 257;
+                            .dim = {1, 3, 1, 1, 257}}};
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
     at.instr.dim[4] = 8;
     at.instr.dtype = FR_DTYPE_F16;
     CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
+    at.instr.flags = FR_INSTR_SAVE_PROBS;
+    CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
+    at.instr.dtype = FR_DTYPE_F32;
+    at.instr.dim[1] = 10 * 1000 * 1000; /* one row has no room */
+    CHECK_FAILS(df_launch(&at, df_call(&at), &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "choose flash attention");
 }
 
 DF_MAIN({"causal", test_causal}, {"whole", test_whole},

@@ -1,8 +1,9 @@
 /*
  * test_cuda_shares.c: attention of which not all is seen or kept: windows,
  * dropped probabilities, heads of two sizes, shares of sequences (context
- * parallel), against the CPU's kernels; and what goes with shares: positions,
- * packed heads, the first rows of sequences, images.
+ * parallel), against the CPU's kernels, fused and with probabilities that are
+ * kept; and what goes with shares: positions, packed heads, the first rows of
+ * sequences, images.
  */
 #include "tests/gpu/device_fixture.h"
 
@@ -22,7 +23,7 @@ static const fr_job drop_job = {
     .global_batch = 4, .seq = 64, .seed = 2385, .dropout = 0.3};
 
 /* Places of the operands of a case. */
-enum { D_O, QKV, O, KEPT, DQKV, KEYS, DKEYS, N_PLACES };
+enum { D_O, QKV, O, KEPT, DQKV, KEYS, DKEYS, HOST_KEPT, N_PLACES };
 
 /* Elements of queries, of keys and values in the first operand. */
 static int64_t query_elements(const fr_attention_dims *d)
@@ -47,16 +48,21 @@ static df_case attention_case(fr_instr instr, fr_dtype precision)
     int64_t n_qkv = query_elements(d) + (is_other ? 0 : keys);
     int64_t n_o = d->batch * d->seq * d->q_heads * value_columns(d);
     df_width other = is_other ? DF_T : DF_NONE;
+    const bool is_kept = instr.flags & FR_INSTR_SAVE_PROBS;
+    const int64_t n_lse = d->batch * d->seq * d->q_heads;
+    const int64_t n_kept =
+        is_kept ? n_lse * (d->key_rows > 0 ? d->key_rows : d->seq) : n_lse;
     plan[precision] = (fr_plan){.tp = 1, .precision = precision};
     return (df_case){
         .instr = instr,
         .operand = {{DF_T, n_o, 1.3, 'r', 0},
                     {DF_T, n_qkv, 2.3, 'r', 0},
                     {DF_T, n_o, 1, 'w', 0},
-                    {DF_F32, d->batch * d->seq * d->q_heads, 1, 'w', 0},
+                    {is_kept ? DF_T : DF_F32, n_kept, 1, 'w', 0},
                     {DF_T, n_qkv, 1, 'w', 0},
                     {other, keys, 2.3, 'r', 0},
-                    {other, keys, 1, 'w', 0}},
+                    {other, keys, 1, 'w', 0},
+                    {is_kept ? DF_F32 : DF_NONE, n_kept, 1, 'r', 0}},
         .plan = &plan[precision],
         .model = &heads_model,
         .job = &drop_job,
@@ -79,6 +85,10 @@ static fr_kernel_call place_operands(const df_case *at, const df_memory *memory,
         if (places[i] >= 0)
             call.ptr[i] =
                 is_device ? memory[places[i]].device : memory[places[i]].host;
+    /* Both sides keep probabilities in an order of their own. */
+    if (at->instr.flags & FR_INSTR_SAVE_PROBS && !is_device)
+        call.ptr[is_forward ? FR_ATTN_FWD_KEPT : FR_ATTN_BWD_KEPT] =
+            memory[HOST_KEPT].host;
     return call;
 }
 
@@ -86,6 +96,40 @@ static void run_and_compare(df_case *at, df_memory *memory, int place)
 {
     df_fetch(&memory[place]);
     df_compare(at, place, &memory[place]);
+}
+
+static void compare_lse(df_case *at, df_memory *memory)
+{
+    float *lse = memory[KEPT].host;
+    for (int64_t i = 0; i < at->operand[KEPT].n; i++)
+        if (lse[i] == -INFINITY) { /* on both sides: merged, it is finite */
+            df_fetch(&memory[KEPT]);
+            CHECK(((float *)memory[KEPT].copy)[i] == -INFINITY);
+            lse[i] = ((float *)memory[KEPT].copy)[i] = 1.5F;
+            cudaMemcpyAsync(memory[KEPT].device, memory[KEPT].copy,
+                            memory[KEPT].n_bytes, cudaMemcpyHostToDevice, NULL);
+        }
+    run_and_compare(at, memory, KEPT);
+}
+
+/* What the device has kept is what its backward begins with; rows of them add
+ * up to one. */
+static void take_probabilities(const df_case *at, df_memory *memory)
+{
+    const fr_attention_dims *d = &at->instr.attention;
+    const int64_t n_keys = d->key_rows > 0 ? d->key_rows : d->seq;
+    float *kept = memory[KEPT].host;
+    df_fetch(&memory[KEPT]);
+    for (int64_t i = 0; i < at->operand[KEPT].n; i += n_keys) {
+        double sum = 0;
+        for (int64_t j = i; j < i + n_keys; j++)
+            sum += kept[j] = (float)df_got(at, KEPT, &memory[KEPT], j);
+        if (!(fabs(sum - 1) < (df_is_narrow(at, KEPT) ? 4e-3 : 1e-5))) {
+            check_that(false, __FILE__, __LINE__, "probabilities add up to %g",
+                       sum);
+            return;
+        }
+    }
 }
 
 /* Both passes on both sides; backward reads what the oracle's forward left. */
@@ -97,27 +141,25 @@ static void check_attention(const df_case *given, fr_dtype precision)
     at.instr.op = FR_OP_ATTN_FWD;
     at.instr.dtype = (uint8_t)fr_dtype_storage(precision);
     at.instr.grad_dtype = FR_DTYPE_F32;
-    at.tolerance = is_tf32 ? 2e-3 : 3e-6;
+    /* Of probabilities that are kept 10 bits of mantissa are read too. */
+    const bool is_kept = at.instr.flags & FR_INSTR_SAVE_PROBS;
+    at.tolerance = !is_tf32 ? 3e-6 : is_kept ? 3e-3 : 2e-3;
     at.narrow = 6e-3;
     df_create(&at, memory);
     df_launch_twice(&at, memory, place_operands(&at, memory, true));
     df_run_host(place_operands(&at, memory, false));
     run_and_compare(&at, memory, O);
-    float *lse = memory[KEPT].host;
-    for (int64_t i = 0; i < at.operand[KEPT].n; i++)
-        if (lse[i] == -INFINITY) { /* on both sides: merged, it is finite */
-            df_fetch(&memory[KEPT]);
-            CHECK(((float *)memory[KEPT].copy)[i] == -INFINITY);
-            lse[i] = ((float *)memory[KEPT].copy)[i] = 1.5F;
-            cudaMemcpyAsync(memory[KEPT].device, memory[KEPT].copy,
-                            memory[KEPT].n_bytes, cudaMemcpyHostToDevice, NULL);
-        }
-    run_and_compare(&at, memory, KEPT);
+    if (at.instr.flags & FR_INSTR_SAVE_PROBS)
+        take_probabilities(&at, memory);
+    else
+        compare_lse(&at, memory);
     for (int64_t i = 0; df_is_narrow(&at, O) && i < at.operand[O].n; i++)
         ((float *)memory[O].host)[i] =
             df_wide(df_narrow(((float *)memory[O].host)[i]));
     df_to_device(&at, O, &memory[O]);
     df_to_device(&at, KEPT, &memory[KEPT]);
+    if (at.instr.flags & FR_INSTR_SAVE_PROBS)
+        df_to_device(&at, HOST_KEPT, &memory[HOST_KEPT]);
     at.instr.op = FR_OP_ATTN_BWD;
     at.tolerance = is_tf32 ? 3e-3 : 1e-5;
     at.narrow = 1.6e-2;
@@ -129,8 +171,8 @@ static void check_attention(const df_case *given, fr_dtype precision)
     df_destroy(&at, memory);
 }
 
-static void check_model(const fr_model *model, fr_instr instr,
-                        fr_sequence_share share, double dropout)
+static void check_way(const fr_model *model, fr_instr instr,
+                      fr_sequence_share share, double dropout)
 {
     static const fr_dtype all[] = {FR_DTYPE_F32, FR_DTYPE_TF32, FR_DTYPE_BF16};
     for (int i = 0; i < 3; i++) {
@@ -143,6 +185,16 @@ static void check_model(const fr_model *model, fr_instr instr,
     }
 }
 
+/* Fused and, but in a ring, with probabilities that are kept. */
+static void check_model(const fr_model *model, fr_instr instr,
+                        fr_sequence_share share, double dropout)
+{
+    check_way(model, instr, share, dropout);
+    instr.flags |= FR_INSTR_SAVE_PROBS;
+    if (instr.peer == 0)
+        check_way(model, instr, share, dropout);
+}
+
 static void check_precisions(fr_instr instr, fr_sequence_share share,
                              double dropout)
 {
@@ -150,6 +202,22 @@ static void check_precisions(fr_instr instr, fr_sequence_share share,
 }
 
 static const fr_sequence_share alone = {0, 1};
+
+/* batch, sequence, q heads, kv heads, head size: all pairs, or causal; the last
+ * two go in pieces. */
+static void test_kept(void)
+{
+    static const fr_attention_dims shapes[] = {{1, 5, 1, 1, 7, .window = 0},
+                                               {2, 33, 6, 2, 6, .window = 0},
+                                               {1, 131, 3, 1, 64, .window = 0},
+                                               {1, 97, 4, 4, 72, .window = 0}};
+    for (int i = 0; i < 8; i++)
+        check_way(&heads_model,
+                  (fr_instr){.attention = shapes[i / 2],
+                             .flags = FR_INSTR_SAVE_PROBS |
+                                      (i % 2 == 0 ? FR_INSTR_NONCAUSAL : 0)},
+                  alone, 0);
+}
 
 /* batch, sequence, q heads, kv heads, head size, value size, keys, window */
 static void test_windows(void)
@@ -433,9 +501,10 @@ static void test_images(void)
         check_images((fr_sequence_share){rank, 3}, 6);
 }
 
-DF_MAIN({"windows", test_windows}, {"two sizes", test_two_sizes},
-        {"dropped", test_dropped}, {"gathered", test_gathered},
-        {"ring", test_ring}, {"exchanged", test_exchanged},
-        {"drop add", test_drop_add}, {"positions", test_positions},
-        {"latent", test_latent}, {"heads", test_heads},
-        {"first rows", test_first_rows}, {"images", test_images})
+DF_MAIN({"kept", test_kept}, {"windows", test_windows},
+        {"two sizes", test_two_sizes}, {"dropped", test_dropped},
+        {"gathered", test_gathered}, {"ring", test_ring},
+        {"exchanged", test_exchanged}, {"drop add", test_drop_add},
+        {"positions", test_positions}, {"latent", test_latent},
+        {"heads", test_heads}, {"first rows", test_first_rows},
+        {"images", test_images})

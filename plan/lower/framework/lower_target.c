@@ -26,16 +26,17 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
                            .is_f32 = plan->precision == FR_DTYPE_F32,
                            .is_low = fr_dtype_bytes(plan->precision) < 2 &&
                                      !lower_has_row_scales(plan)};
-    bool is_cpu = target.is_f32 && !plan->is_flash;
-    /* The CPU runtime's fused kernel computes probabilities again itself. */
-    if (plan->is_flash || (is_cpu && plan->recompute != FR_RECOMPUTE_NONE))
+    bool is_ours = !plan->is_flash &&
+                   (target.is_f32 || target.kernels == LOWER_KERNELS_RUN);
+    /* The runtime's fused kernels compute probabilities again themselves. */
+    if (plan->is_flash || (is_ours && plan->recompute != FR_RECOMPUTE_NONE))
         target.attention = LOWER_ATTENTION_FUSED;
     else
         target.attention =
-            is_cpu ? LOWER_ATTENTION_ROWS : LOWER_ATTENTION_APART;
+            is_ours ? LOWER_ATTENTION_ROWS : LOWER_ATTENTION_APART;
     target.is_core_recomputed =
         plan->recompute == FR_RECOMPUTE_SELECTIVE &&
-        plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION && !is_cpu;
+        plan->recompute_parts & FR_RECOMPUTE_PART_ATTENTION && !is_ours;
     /*
      * Fused kernels around unfused attention are Megatron-LM's own: its product
      * of queries and keys takes an operand of the size of the scores that it

@@ -23,7 +23,7 @@ typedef enum lower_kernels {
 /* The core of attention. */
 typedef enum lower_attention {
     LOWER_ATTENTION_FUSED, /* keeps a log-sum-exp for each row */
-    LOWER_ATTENTION_ROWS,  /* the CPU runtime's: keeps its probabilities */
+    LOWER_ATTENTION_ROWS,  /* the runtime's own: keeps its probabilities */
     LOWER_ATTENTION_APART  /* products and a softmax that write scores too */
 } lower_attention;
 

@@ -383,10 +383,6 @@ static fr_status check(const fr_instr *instr, fr_err *err)
     const fr_attention_dims *dim = &instr->attention;
     const int64_t most =
         dim->head_dim > dim->v_dim ? dim->head_dim : dim->v_dim;
-    if (instr->flags & FR_INSTR_SAVE_PROBS)
-        return fr_fail(err, FR_INPUT,
-                       "attention that keeps its probabilities has no CUDA "
-                       "kernel: choose fused attention");
     if (most > 256)
         return fr_fail(err, FR_INPUT,
                        "attention heads of %lld have no CUDA kernel, 256 is "
@@ -450,6 +446,8 @@ static void run_forward(const fr_cuda_launch *launch, const S &shape)
 
 extern "C" fr_status fr_cuda_attn_fwd(const fr_cuda_launch *launch, fr_err *err)
 {
+    if (launch->call.instr->flags & FR_INSTR_SAVE_PROBS)
+        return attention_kept(launch, err);
     return with_shape(
         launch,
         [&](auto t, const auto &shape) {
@@ -495,6 +493,8 @@ extern "C" fr_status fr_cuda_attn_bwd(const fr_cuda_launch *launch, fr_err *err)
         (uint64_t)(instr->attention.batch * instr->attention.seq *
                    instr->attention.q_heads);
     void *delta = nullptr;
+    if (instr->flags & FR_INSTR_SAVE_PROBS)
+        return attention_kept(launch, err);
     FR_TRY(take_workspace(launch, n * sizeof(float), &delta, err));
     return with_shape(
         launch,

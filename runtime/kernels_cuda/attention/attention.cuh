@@ -230,4 +230,10 @@ FR_ATTENTION_MMA(float, true)
 FR_ATTENTION_MMA(float, false)
 #undef FR_ATTENTION_MMA
 
+/* ---- by products --------------------------------------------------------- */
+
+/* attention_kept.cu: ATTN_FWD or ATTN_BWD with SAVE_PROBS.  FR_INPUT for what
+ * has no room or no kernel. */
+FR_CHECKED fr_status attention_kept(const fr_cuda_launch *launch, fr_err *err);
+
 #endif

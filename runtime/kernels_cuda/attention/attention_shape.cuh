@@ -1,7 +1,7 @@
 /*
  * attention_shape.cuh: what the kernels of an attention instruction are told:
  * which rows its operands have, where its keys begin, what is dropped.  For
- * attention.cu only.
+ * attention.cu and attention_kept.cu only.
  */
 #ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH
 #define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH

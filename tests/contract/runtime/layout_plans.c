@@ -95,7 +95,8 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
         plan.layer_split[plan.n_split++] = row->split[i];
     for (int i = 0; i < plan.dp && row->shares[i] > 0; i++)
         plan.batch_shares[plan.n_shares++] = row->shares[i];
-    plan.is_flash = row->is_flash || row->is_bf16 || target == LAYOUT_GPU;
+    plan.is_flash = row->is_flash || (!row->is_unfused &&
+                                      (row->is_bf16 || target == LAYOUT_GPU));
     if (row->is_bf16 || target == LAYOUT_GPU)
         plan.kernels = FR_KERNELS_OWN;
     if (row->is_bf16)
@@ -143,18 +144,11 @@ bool layout_is_refused(const layout_row *row, layout_target target)
     if (reason != NULL && status != FR_OK)
         check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
                    "%s is refused for another reason: %s", row->name, err.text);
-    /* Fused attention is the only difference between the two plans; a ring has
-     * no other. */
-    plan = layout_plan(row, LAYOUT_CPU);
+    /* Where attention may be fused, it may be not; a ring has to be. */
     plan.is_flash = false;
     const bool is_ring = plan.cp > 1 && plan.cp_kind == FR_CP_RING;
-    if (target == LAYOUT_GPU && reason == NULL && !row->is_flash && !is_ring)
-        check_that(fr_plan_check_executable_gpu(&plan, &model, &job, &err) ==
-                           FR_INPUT &&
-                       strstr(err.text,
-                              "attention that keeps its probabilities") != NULL,
-                   __FILE__, __LINE__, "%s, not fused: %s", row->name,
-                   err.text);
+    if (target == LAYOUT_GPU && reason == NULL && !is_ring)
+        CHECK_OK(fr_plan_check_executable_gpu(&plan, &model, &job, &err), &err);
     fr_model_release(&model);
     return status != FR_OK;
 }

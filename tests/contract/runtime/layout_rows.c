@@ -463,6 +463,7 @@ const layout_row layout_rows[] = {
 #include "tests/contract/runtime/layout_precision.inc"
 #include "tests/contract/runtime/layout_servers.inc"
 #include "tests/contract/runtime/layout_shares.inc"
+#include "tests/contract/runtime/layout_unfused.inc"
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;

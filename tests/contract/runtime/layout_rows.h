@@ -47,7 +47,7 @@ typedef struct layout_row {
     int32_t etp;                     /* 0: tp */
     bool is_ep_overlap;
     fr_cp_kind cp_kind;
-    bool is_flash; /* of GPUs all */
+    bool is_flash, is_unfused; /* neither: fused in 16 bits and on GPUs */
     int64_t micro_batch;
     int32_t zero, zero_group;
     fr_recompute recompute;

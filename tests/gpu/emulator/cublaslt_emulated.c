@@ -25,6 +25,8 @@ struct emulated_product {
 struct emulated_matrix {
     cudaDataType_t type;
     int64_t rows, cols, ld;
+    int64_t step; /* to the next matrix of a batch */
+    int32_t n_batch;
 };
 struct emulated_preference {
     size_t workspace_bytes;
@@ -147,9 +149,19 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out,
         return CUBLAS_STATUS_INVALID_VALUE;
     *out = malloc(sizeof **out);
     if (*out)
-        **out =
-            (struct emulated_matrix){type, (int64_t)rows, (int64_t)cols, ld};
+        **out = (struct emulated_matrix){
+            type, (int64_t)rows, (int64_t)cols, ld, 0, 1};
     return made(*out);
+}
+
+cublasStatus_t
+cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                 cublasLtMatrixLayoutAttribute_t attribute,
+                                 const void *value, size_t n_bytes)
+{
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+        return take(&layout->n_batch, sizeof layout->n_batch, value, n_bytes);
+    return take(&layout->step, sizeof layout->step, value, n_bytes);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
@@ -196,7 +208,8 @@ static bool do_fit(const struct emulated_product *p,
     int64_t k_b = p->op_b == CUBLAS_OP_T ? b->cols : b->rows;
     int64_t n = p->op_b == CUBLAS_OP_T ? b->rows : b->cols;
 
-    return m == d->rows && n == d->cols && k == k_b && a->type == b->type;
+    return m == d->rows && n == d->cols && k == k_b && a->type == b->type &&
+           a->n_batch == d->n_batch && b->n_batch == d->n_batch;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
@@ -274,6 +287,31 @@ static double inner(const operands *o, int64_t i, int64_t j)
     return sum;
 }
 
+/* One product; `o` and the other operands are those of the i-th of a batch. */
+static void multiply(const operands *o, const float scales[2], const void *c,
+                     void *d, const struct emulated_matrix *layout)
+{
+    for (int64_t j = 0; j < layout->cols; j++)
+        for (int64_t i = 0; i < layout->rows; i++) {
+            int64_t at = i + j * layout->ld;
+            double sum = (double)scales[0] * inner(o, i, j);
+            if (scales[1] != 0)
+                sum +=
+                    (double)scales[1] * (double)get(c, at, layout->type, false);
+            if (o->desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
+                sum += (double)get(o->desc->bias, i, layout->type, false);
+            put(d, at, layout->type, (float)sum);
+        }
+}
+
+/* The i-th matrix of a batch. */
+static const void *of_batch(const void *at, const struct emulated_matrix *m,
+                            int32_t i)
+{
+    return (const char *)at +
+           (m->type == CUDA_R_16BF ? 2 : 4) * (int64_t)i * m->step;
+}
+
 cublasStatus_t cublasLtMatmul(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
     const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
@@ -282,13 +320,8 @@ cublasStatus_t cublasLtMatmul(
     const cublasLtMatmulAlgo_t *algorithm, void *workspace,
     size_t workspace_bytes, cudaStream_t stream)
 {
-    const float scale = *(const float *)alpha, added = *(const float *)beta;
+    const float scales[] = {*(const float *)alpha, *(const float *)beta};
     emulated_algorithm *how = &emulated_algorithms[algorithm->data[0]];
-    operands o = {
-        desc,     a_layout,
-        b_layout, a,
-        b,        desc->op_a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols};
-
     (void)workspace;
     (void)workspace_bytes;
     (void)stream;
@@ -297,16 +330,16 @@ cublasStatus_t cublasLtMatmul(
     handle->n_started++;
     how->n_runs++;
     now_ms += how->ms;
-    for (int64_t j = 0; j < d_layout->cols; j++)
-        for (int64_t i = 0; i < d_layout->rows; i++) {
-            int64_t at = i + j * d_layout->ld;
-            double sum = (double)scale * inner(&o, i, j);
-            if (added != 0)
-                sum +=
-                    (double)added * (double)get(c, at, c_layout->type, false);
-            if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
-                sum += (double)get(desc->bias, i, d_layout->type, false);
-            put(d, at, d_layout->type, (float)sum);
-        }
+    for (int32_t i = 0; i < d_layout->n_batch; i++) {
+        const operands o = {desc,
+                            a_layout,
+                            b_layout,
+                            of_batch(a, a_layout, i),
+                            of_batch(b, b_layout, i),
+                            desc->op_a == CUBLAS_OP_T ? a_layout->rows
+                                                      : a_layout->cols};
+        multiply(&o, scales, of_batch(c, c_layout, i),
+                 (void *)of_batch(d, d_layout, i), d_layout);
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
