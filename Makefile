@@ -157,6 +157,7 @@ BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
     bench/bench_%,$(wildcard bench/*.c)))
 TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(TEST_SRC),$(wildcard \
     tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c \
+    tests/contract/*/*/*.c \
     tests/record/random_plans.c tests/record/export_plans.c)))
 
 # ---- flags ------------------------------------------------------------------

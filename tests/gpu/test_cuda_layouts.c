@@ -6,7 +6,7 @@
  * such names run.
  */
 #include "tests/check.h"
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/gpu/cuda_show.h"
 
 /* Emulated kernels take their time: two steps of some layouts. */

@@ -12,8 +12,7 @@
  *
  * KEPT is probs[batch, n_q, n_queries, n_keys], rows and columns in the order
  * of memory (fr_sequence_rows); a mask is drawn again in backward.  Bytes moved
- * per probability of w bytes: 2 w forward, 3 w backward, w more where some are
- * dropped.
+ * per probability of w: 2 w forward, 3 w backward, w more where some drop.
  */
 #include "runtime/kernels_cuda/attention/attention_shape.cuh"
 

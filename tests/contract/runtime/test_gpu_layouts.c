@@ -7,7 +7,7 @@
  */
 #include "tests/check.h"
 #include "tests/contract/runtime/gradient_file.h"
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/unit/runtime/gpu_show.h"
 
 #include <stdlib.h>

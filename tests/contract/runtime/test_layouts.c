@@ -14,7 +14,7 @@
 #include "runtime/run/run.h"
 #include "tests/check.h"
 #include "tests/contract/runtime/gradient_file.h"
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 
 #include <stdlib.h>
 #include <unistd.h>

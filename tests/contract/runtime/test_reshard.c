@@ -13,7 +13,7 @@
 #include "runtime/comm/transport.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* layout_models.c: the tiny models that layouts are tried with. */
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 
 #include <string.h>
 

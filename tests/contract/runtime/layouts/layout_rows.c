@@ -1,5 +1,5 @@
 /* layout_rows.c: the layouts; layout_plans.c makes plans of them. */
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 
 #define GPIPE FR_SCHEDULE_GPIPE
 #define F1B FR_SCHEDULE_1F1B
@@ -456,14 +456,17 @@ const layout_row layout_rows[] = {
      .optimizer = SGD,
      .schedule = F1B,
      .offload_frac = 0.5},
-#include "tests/contract/runtime/layout_experts.inc"
-#include "tests/contract/runtime/layout_families.inc"
-#include "tests/contract/runtime/layout_later.inc"
-#include "tests/contract/runtime/layout_offload.inc"
-#include "tests/contract/runtime/layout_precision.inc"
-#include "tests/contract/runtime/layout_servers.inc"
-#include "tests/contract/runtime/layout_shares.inc"
-#include "tests/contract/runtime/layout_unfused.inc"
+#include "tests/contract/runtime/layouts/layout_dense.inc"
+#include "tests/contract/runtime/layouts/layout_encoders.inc"
+#include "tests/contract/runtime/layouts/layout_experts.inc"
+#include "tests/contract/runtime/layouts/layout_latent.inc"
+#include "tests/contract/runtime/layouts/layout_later.inc"
+#include "tests/contract/runtime/layouts/layout_mixtures.inc"
+#include "tests/contract/runtime/layouts/layout_offload.inc"
+#include "tests/contract/runtime/layouts/layout_precision.inc"
+#include "tests/contract/runtime/layouts/layout_servers.inc"
+#include "tests/contract/runtime/layouts/layout_shares.inc"
+#include "tests/contract/runtime/layouts/layout_unfused.inc"
 };
 
 const int layout_rows_n = sizeof layout_rows / sizeof *layout_rows;

@@ -1,6 +1,6 @@
 /* layout_plans.c: the model, the job and the plan of each layout. */
 #include "tests/check.h"
-#include "tests/contract/runtime/layout_rows.h"
+#include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/contract/runtime/rounding.h"
 
 #include <stdlib.h>
