@@ -23,22 +23,23 @@ for i in $(seq "${ROUNDS:-3}"); do
     [ $has_peer = no ] || /usr/bin/python3 bench/images/pytorch_resnet.py "$batch" 224 2 4 \
         >"$dir/round.$i.torch"
 done
-/usr/bin/python3 - "$dir" "$build/bench-images.json" <<'END'
+/usr/bin/python3 - "$dir" "$build/bench-images.json" "$batch" <<'END'
 import glob
 import json
 import statistics
 import sys
 
 
-def read(pattern, key):
-    found = [json.load(open(path))[key]
+def read(pattern, get):
+    found = [get(json.load(open(path)))
              for path in sorted(glob.glob(sys.argv[1] + pattern))]
     return statistics.median(found) if found else None
 
 
-ours = read("/round.*.run", "samples_per_s")
-first = read("/round.*.torch", "channels_first")
-last = read("/round.*.torch", "channels_last")
+ours = read("/round.*.run",
+            lambda run: int(sys.argv[3]) / run["step_s"]["median"])
+first = read("/round.*.torch", lambda peer: peer["channels_first"])
+last = read("/round.*.torch", lambda peer: peer["channels_last"])
 row = {"schema": "forerun.bench-images/1", "images_per_s": ours,
        "pytorch_channels_first": first, "pytorch_channels_last": last}
 print("ResNet-50, fp32, SGD, 2 threads, medians")
