@@ -141,7 +141,8 @@ static void check_attention(const df_case *given, fr_dtype precision)
     at.instr.op = FR_OP_ATTN_FWD;
     at.instr.dtype = (uint8_t)fr_dtype_storage(precision);
     at.instr.grad_dtype = FR_DTYPE_F32;
-    /* Of probabilities that are kept 10 bits of mantissa are read too. */
+    /* tf32 keeps 10 bits of a mantissa: each operand is off by up to 2^-10, and
+     * of probabilities that are kept those are read with as many bits too. */
     const bool is_kept = at.instr.flags & FR_INSTR_SAVE_PROBS;
     at.tolerance = !is_tf32 ? 3e-6 : is_kept ? 3e-3 : 2e-3;
     at.narrow = 6e-3;
