@@ -148,13 +148,15 @@ TEST_LIB := $(if $(SHARED),$(BUILD)/libforerun.so,$(LIB))
 
 TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
-BENCH_SRC := $(wildcard bench/bench_*.c bench/fit/bench_*.c bench/checkpoint/bench_*.c)
+BENCH_SRC := $(wildcard bench/bench_*.c bench/fidelity/bench_*.c \
+    bench/fit/bench_*.c bench/checkpoint/bench_*.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN  := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # What several programs of one folder share.
 BENCH_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out \
-    bench/bench_%,$(wildcard bench/*.c)))
+    bench/bench_% bench/fidelity/bench_%,$(wildcard bench/*.c \
+    bench/fidelity/*.c)))
 TEST_AIDS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(TEST_SRC),$(wildcard \
     tests/unit/*.c tests/unit/*/*.c tests/contract/*/*.c \
     tests/contract/*/*/*.c \
@@ -447,7 +449,7 @@ demo:
 demo-now: bench-programs
 	@$(call run_script,bench/demo.sh)
 fidelity: bench-programs
-	@$(call run_script,bench/fidelity.sh)
+	@$(call run_script,bench/fidelity/fidelity.sh)
 regret: bench-programs
 	@$(call run_script,bench/regret.sh)
 bench-runtime: bench-programs

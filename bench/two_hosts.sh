@@ -68,9 +68,8 @@ run_on_first() {
     export OMPI_MCA_btl=tcp,self OMPI_MCA_pml=ob1
     export OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
     export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
-    export FORERUN_HOSTNAME="$first"
     exec ip netns exec "$first" unshare -u \
-        sh -c 'hostname "$FORERUN_HOSTNAME"; exec "$@"' sh "$@"
+        sh -c 'hostname "$1"; shift; exec "$@"' sh "$first" "$@"
 }
 
 [ $# -ge 2 ] || usage

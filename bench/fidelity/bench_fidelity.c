@@ -1,10 +1,11 @@
 /*
  * bench_fidelity.c: predicted beside measured for a list of plans.  Prints a
  * table, writes build/fidelity.json (keys: docs/validation.md); called by
- * bench/fidelity.sh, which made the profiles.
+ * bench/fidelity/fidelity.sh, which made the profiles.
  *
  *   bench_fidelity CASES FORERUN DIR SHM_PROFILE [NET_PROFILE HOSTS_DIR] OUT
  */
+#include "bench/fidelity/learned.h"
 #include "bench/rounds.h"
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
@@ -20,6 +21,7 @@
 typedef struct fidelity_scores {
     double mape, worst_ape, concordance, memory_mape;
     size_t n_pairs, n_scored;
+    fr_learned_scores learned;
 } fidelity_scores;
 
 static double rel_err(double predicted, double measured)
@@ -48,7 +50,8 @@ static void count_pairs(const fr_contender *list, size_t n, size_t *n_right,
     }
 }
 
-static fidelity_scores score(const fr_contender *list, size_t n)
+static fr_status score(const fr_contender *list, size_t n, fidelity_scores *out,
+                       fr_err *err)
 {
     fidelity_scores s = {0};
     for (size_t i = 0; i < n; i++) {
@@ -66,7 +69,8 @@ static fidelity_scores score(const fr_contender *list, size_t n)
     size_t n_right;
     count_pairs(list, n, &n_right, &s.n_pairs);
     s.concordance = s.n_pairs ? (double)n_right / (double)s.n_pairs : 1.0;
-    return s;
+    *out = s;
+    return fr_learned_score(list, n, &out->learned, err);
 }
 
 static double round_spread(const fr_contender *c)
@@ -97,6 +101,12 @@ static void print_table(const fr_contender *list, size_t n,
            "%.1f %% of %zu pairs ranked right; memory MAPE %.1f %%\n",
            s->n_scored, rounds->n_rounds, 100 * s->mape, 100 * s->worst_ape,
            100 * s->concordance, s->n_pairs, 100 * s->memory_mape);
+    printf("once %d of them are known: the others MAPE %.1f %%, worst %.1f %% "
+           "in the middle of %d draws, 90 %% intervals of +- %.1f %% hold "
+           "%.1f %%\n",
+           FR_LEARNED_KNOWN, 100 * s->learned.mape, 100 * s->learned.worst,
+           FR_LEARNED_DRAWS, 100 * s->learned.half_width_median,
+           100 * s->learned.coverage_90);
     printf("sentinel spread %.1f %%, %d runs repeated\n",
            100 * rounds->sentinel_spread, rounds->n_repeated);
 }
@@ -115,6 +125,14 @@ static fr_status write_json(const char *path, const fr_contender *list,
     fr_json_put_double(&w, "worst_ape", s->worst_ape);
     fr_json_put_double(&w, "concordance", s->concordance);
     fr_json_put_double(&w, "memory_mape", s->memory_mape);
+    fr_json_open_object(&w, "learned");
+    fr_json_put_i64(&w, "known", FR_LEARNED_KNOWN);
+    fr_json_put_i64(&w, "draws", FR_LEARNED_DRAWS);
+    fr_json_put_double(&w, "mape", s->learned.mape);
+    fr_json_put_double(&w, "worst_ape_median", s->learned.worst);
+    fr_json_put_double(&w, "coverage_90", s->learned.coverage_90);
+    fr_json_put_double(&w, "half_width_median", s->learned.half_width_median);
+    fr_json_end_object(&w);
     fr_json_put_i64(&w, "rounds", rounds->n_rounds);
     fr_json_put_i64(&w, "repeated", rounds->n_repeated);
     fr_json_put_double(&w, "sentinel_spread", rounds->sentinel_spread);
@@ -160,8 +178,10 @@ static fr_status fidelity(const char *cases, fr_rounds *rounds, const char *out,
         status = fr_contender_predict(rounds, &list[i], err);
     if (status == FR_OK)
         status = fr_rounds_measure(rounds, list, n, err);
+    fidelity_scores s;
+    if (status == FR_OK)
+        status = score(list, n, &s, err);
     if (status == FR_OK) {
-        fidelity_scores s = score(list, n);
         print_table(list, n, &s, rounds);
         status = write_json(out, list, n, &s, rounds, err);
     }
