@@ -18,7 +18,11 @@ typedef struct comm_curve {
     double *bytes, *seconds, *cpu_frac, *rel_err; /* [n], ascending bytes */
     fr_curve *curve;
     fr_line line; /* alpha and beta */
+    fr_line end;  /* the same of the largest sizes alone */
 } comm_curve;
+
+/* Sizes that say what the largest ones take: down to the last one over it. */
+static const double end_ratio = 8;
 
 struct fr_comm_fits {
     comm_curve *at;
@@ -105,6 +109,22 @@ static void insert_point(comm_curve *curve, const fr_comm_point *point)
     curve->n++;
 }
 
+static void fit_lines(comm_curve *curve)
+{
+    const size_t n = curve->n;
+    size_t first = 0;
+    if (n < 2 || fr_fit_alpha_beta(curve->bytes, curve->seconds, n,
+                                   &curve->line, NULL) != FR_OK)
+        curve->line.b = curve->seconds[n - 1] / curve->bytes[n - 1];
+    while (curve->bytes[first] * end_ratio < curve->bytes[n - 1])
+        first++;
+    if (n - first < 2 ||
+        fr_fit_alpha_beta(curve->bytes + first, curve->seconds + first,
+                          n - first, &curve->end, NULL) != FR_OK ||
+        curve->end.b <= 0)
+        curve->end = curve->line;
+}
+
 static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
                             fr_err *err)
 {
@@ -133,13 +153,9 @@ static fr_status fill_curve(comm_curve *curve, const fr_profile *profile,
         status =
             fr_curve_create(curve->bytes, smooth, curve->n, &curve->curve, err);
     free(smooth);
-    FR_TRY(status);
-    if (curve->n < 2 ||
-        fr_fit_alpha_beta(curve->bytes, curve->seconds, curve->n, &curve->line,
-                          NULL) != FR_OK)
-        curve->line.b =
-            curve->seconds[curve->n - 1] / curve->bytes[curve->n - 1];
-    return FR_OK;
+    if (status == FR_OK)
+        fit_lines(curve);
+    return status;
 }
 
 fr_status fr_comm_fits_create(const fr_profile *profile, fr_comm_fits **out,
@@ -270,19 +286,6 @@ static double group_factor(const fr_comm_fits *fits, const comm_curve *curve,
     return there > 0.0 && here > 0.0 ? here / there : 1.0;
 }
 
-/* Seconds per byte at the end, from points that are not too close. */
-static double last_slope(const comm_curve *curve)
-{
-    size_t last = curve->n - 1;
-
-    for (size_t i = last; i-- > 0;)
-        if (curve->bytes[i] * 2.0 <= curve->bytes[last] &&
-            curve->seconds[i] < curve->seconds[last])
-            return (curve->seconds[last] - curve->seconds[i]) /
-                   (curve->bytes[last] - curve->bytes[i]);
-    return curve->line.b;
-}
-
 bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
                       fr_comm_answer *out)
 {
@@ -309,8 +312,8 @@ bool fr_comm_fits_ask(const fr_comm_fits *fits, const fr_comm_query *query,
     if (bytes < curve->bytes[0])
         out->seconds = curve->seconds[0];
     if (bytes > curve->bytes[curve->n - 1])
-        out->seconds = curve->seconds[curve->n - 1] +
-                       last_slope(curve) * (bytes - curve->bytes[curve->n - 1]);
+        out->seconds = fmax(curve->seconds[curve->n - 1],
+                            curve->end.a + curve->end.b * bytes);
     out->seconds *= factor;
     out->latency_s = fmin(curve->seconds[0] * factor, out->seconds);
     out->cpu_frac = curve->cpu_frac[nearest];
