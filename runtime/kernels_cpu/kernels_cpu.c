@@ -62,7 +62,8 @@ uint64_t fr_kernels_cpu_scratch_bytes(const fr_instr *instr)
 {
     if (instr->op == FR_OP_BATCH_NORM_FWD || instr->op == FR_OP_BATCH_NORM_BWD)
         return fr_batch_norm_scratch_bytes(instr);
-    if (!fr_narrow_is_met(instr))
+    /* Collectives have no kernel: the engine sums in pieces of its own. */
+    if (fr_kernels_cpu[instr->op] == NULL || !fr_narrow_is_met(instr))
         return 0;
     if (!is_typed((fr_op)instr->op))
         return fr_narrow_scratch_bytes(instr);

@@ -213,6 +213,17 @@ static void test_mask(void)
     free(all);
 }
 
-CHECK_MAIN({"rows", test_rows}, {"products", test_products},
-           {"attention", test_attention}, {"philox", test_philox},
-           {"mask", test_mask})
+/* What is no kernel wants no room, however large its operands are. */
+static void test_collectives(void)
+{
+    const fr_instr sum = {
+        .op = FR_OP_ALL_REDUCE,
+        .dtype = FR_DTYPE_BF16,
+        .comm = {.n = 1 << 20},
+        .ref = {{.space = FR_SPACE_TEMP}, {.space = FR_SPACE_TEMP}}};
+    CHECK_INT(fr_kernels_cpu_scratch_bytes(&sum), 0);
+}
+
+CHECK_MAIN({"collectives", test_collectives}, {"rows", test_rows},
+           {"products", test_products}, {"attention", test_attention},
+           {"philox", test_philox}, {"mask", test_mask})
