@@ -325,6 +325,5 @@ fr_status fr_tune_baselines(const fr_tune_options *options,
     FR_TRY(find_runnable(options, *space, goal, costs, t, err));
     FR_TRY(find_healthy(options, *space, goal, costs,
                         &t->baselines[FR_BASELINE_HEALTHY], err));
-    fr_advise(space, goal, t);
-    return FR_OK;
+    return fr_advise(space, goal, t, err);
 }

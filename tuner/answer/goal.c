@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "tuner/answer/goal_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,12 +35,12 @@ static double known(double rate, double amount)
 
 static double usd_of(const fr_goal_point *at)
 {
-    return known(at->way->usd_per_h, at->run.outlook.usd);
+    return known(at->usd_per_h, at->run.outlook.usd);
 }
 
 static double kwh_of(const fr_goal_point *at)
 {
-    return known(at->way->kw, at->run.outlook.kwh);
+    return known(at->kw, at->run.outlook.kwh);
 }
 
 /* Of equally many devices the faster run is better, by less than a device. */
@@ -162,128 +163,7 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
     return FR_OK;
 }
 
-/* ---- a run --------------------------------------------------------------- */
-
-/* Nodes from the first on that have room for the ranks. */
-static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
-{
-    int64_t n_ranks = fr_plan_world(plan), n_fit = 0;
-    int64_t n_nodes = fr_cluster_n_nodes(cluster), node = 0;
-    while (node < n_nodes && n_fit < n_ranks)
-        n_fit += fr_cluster_node_slots(cluster, node++, plan->n_threads);
-    return node;
-}
-
-/* Devices of the nodes that the plan leaves idle draw what the file says, else
- * as much as the others. */
-static double power_w(const fr_plan *plan, const fr_cluster *cluster,
-                      int64_t n_nodes)
-{
-    const fr_device_type *device = fr_cluster_device(cluster, 0);
-    double n_slots = 0;
-    if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
-        return fr_cluster_power_w(cluster, n_nodes, 1);
-    for (int64_t node = 0; node < n_nodes; node++)
-        n_slots += (double)fr_cluster_node_slots(cluster, node, 1);
-    return fr_cluster_power_w(cluster, n_nodes,
-                              fmin(1, (double)fr_plan_world(plan) / n_slots));
-}
-
-static fr_run_way undisturbed(const fr_goal *goal, const fr_cluster *cluster,
-                              int64_t n_nodes, double busy_w)
-{
-    return (fr_run_way){
-        .stretch = {.seconds = 1},
-        .conditions.n_spares = -1,
-        .usd_per_h = fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot),
-        .kw = busy_w / 1000,
-        .spot_frac = goal->is_spot ? 1 : 0};
-}
-
-fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
-                               const fr_goal_subject *subject)
-{
-    const fr_job *job = subject->job;
-    const fr_cluster *cluster = subject->cluster;
-    double batch = (double)job->global_batch * (double)job->seq;
-    double least =
-        goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
-    double more =
-        goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
-    int64_t n_nodes = nodes_of(plan, cluster);
-    const double busy_w = power_w(plan, cluster, n_nodes);
-    fr_run_hazards hazards = goal->hazards;
-    fr_goal_scale scale = {.tokens = least * more,
-                           .n_steps = least * more / batch,
-                           .n_nodes = n_nodes,
-                           .n_devices = fr_plan_world(plan),
-                           .n_ways = 1};
-    hazards.is_spot = goal->is_spot;
-    if (goal->is_disturbed) {
-        const fr_run_site site = {
-            .hazards = &hazards,
-            .choices = &goal->choices,
-            .cluster = cluster,
-            .n_nodes = n_nodes,
-            .n_devices = scale.n_devices,
-            .state_bytes = fr_checkpoint_bytes(subject->model, job, plan),
-            .busy_w = busy_w};
-        scale.n_ways = fr_run_ways_list(&site, scale.ways);
-    } else {
-        scale.ways[0] = undisturbed(goal, cluster, n_nodes, busy_w);
-    }
-    return scale;
-}
-
-/* The stretch, of a fixed interval that of the step. */
-static fr_run_stretch stretch_at(const fr_run_way *way, double step_s)
-{
-    fr_run_conditions conditions = way->conditions;
-    if (conditions.every_steps == 0)
-        return way->stretch;
-    conditions.step_s = step_s;
-    return fr_run_expected_stretch(&conditions);
-}
-
-static fr_goal_run run_by(const fr_goal_scale *scale, const fr_run_way *way,
-                          double step_s)
-{
-    /* Of the normal distribution: many interruptions add up. */
-    const double quantile_95 = 1.6448536269514722;
-    const fr_run_stretch stretch = stretch_at(way, step_s);
-    const double steps_s = scale->n_steps * step_s;
-    const double seconds = stretch.per_step_s > 0
-                               ? scale->n_steps * stretch.per_step_s
-                               : steps_s * stretch.seconds;
-    const double hours = seconds / 3600;
-    const double interruptions = steps_s * stretch.interruptions;
-    const double deviation_s = sqrt(stretch.variance_s2_per_s * seconds);
-    /* With fewer, 19 of 20 runs meet none. */
-    const bool is_met = interruptions > -log(0.95);
-    const fr_run_outlook outlook = {
-        .seconds = seconds,
-        .seconds_p95 = seconds + (is_met ? quantile_95 * deviation_s : 0),
-        .usd = way->usd_per_h * hours,
-        .kwh = way->kw * hours,
-        .useful_frac = 1 / stretch.seconds,
-        .interruptions = interruptions,
-        .checkpoint_kind = fr_name_of(&fr_checkpoint_kind_names, way->kind),
-        .checkpoint_every_s = stretch.cycle_s,
-        .n_spares = way->conditions.n_spares,
-        .spot_frac = way->spot_frac};
-    return (fr_goal_run){.n_steps = scale->n_steps,
-                         .tokens = scale->tokens,
-                         .outlook = outlook,
-                         .n_nodes = scale->n_nodes,
-                         .n_devices = scale->n_devices};
-}
-
-fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
-                           const fr_plan *plan, const fr_goal_subject *subject)
-{
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
-    return fr_goal_run_at(goal, &scale, step_s);
-}
+/* ---- the job ------------------------------------------------------------- */
 
 fr_job fr_goal_job(const fr_model *model, const fr_job *job)
 {
@@ -379,11 +259,16 @@ bool fr_goal_weighs_devices(const fr_goal *goal)
 /* ---- values -------------------------------------------------------------- */
 
 static fr_goal_point point_by(const fr_goal *goal, const fr_goal_scale *scale,
-                              int i_way, double step_s, double taken_frac)
+                              const fr_run_way *way, double step_s,
+                              double taken_frac)
 {
-    const fr_run_way *way = &scale->ways[i_way];
-    return (fr_goal_point){goal,   scale,     way, run_by(scale, way, step_s),
-                           step_s, taken_frac};
+    return (fr_goal_point){goal,
+                           scale,
+                           way->usd_per_h,
+                           way->kw,
+                           fr_goal_run_by(scale, way, step_s),
+                           step_s,
+                           taken_frac};
 }
 
 /* HUGE_VAL: a limit is broken. */
@@ -421,26 +306,63 @@ static bool is_better(const fr_goal_point *a, const fr_goal_point *b)
 static fr_goal_point point_at(const fr_goal *goal, const fr_goal_scale *scale,
                               double step_s, double taken_frac)
 {
-    fr_goal_point best = point_by(goal, scale, 0, step_s, taken_frac);
-    for (int i = 1; i < scale->n_ways; i++) {
+    const fr_run_way *ways = scale->ways.items;
+    fr_goal_point best = point_by(goal, scale, &ways[0], step_s, taken_frac);
+    for (size_t i = 1; i < scale->ways.n; i++) {
         const fr_goal_point other =
-            point_by(goal, scale, i, step_s, taken_frac);
+            point_by(goal, scale, &ways[i], step_s, taken_frac);
         if (is_better(&other, &best))
             best = other;
     }
     return best;
 }
 
-fr_goal_run fr_goal_run_at(const fr_goal *goal, const fr_goal_scale *scale,
-                           double step_s)
+typedef struct choice {
+    fr_goal_point best; /* with the goal, the scale, step and memory of all */
+    bool has_best;
+} choice;
+
+static void choose(void *context, const fr_run_way *way)
 {
-    return point_at(goal, scale, step_s, 0).run;
+    choice *c = context;
+    const fr_goal_point *at = &c->best;
+    const fr_goal_point other =
+        point_by(at->goal, at->scale, way, at->step_s, at->taken_frac);
+    if (!c->has_best || is_better(&other, &c->best))
+        c->best = other;
+    c->has_best = true;
+}
+
+/* The same of one step, for which no list is made. */
+static fr_goal_point point_of(const fr_goal *goal, const fr_plan *plan,
+                              const fr_goal_subject *subject,
+                              const fr_goal_scale *scale, double step_s,
+                              double taken_frac)
+{
+    choice c = {.best = {.goal = goal,
+                         .scale = scale,
+                         .step_s = step_s,
+                         .taken_frac = taken_frac}};
+    fr_goal_ways_visit(goal, plan, subject, scale, choose, &c);
+    return c.best;
+}
+
+fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
+                           const fr_plan *plan, const fr_goal_subject *subject)
+{
+    const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
+    return point_of(goal, plan, subject, &scale, step_s, 0).run;
+}
+
+static bool is_step_alone(const fr_goal *goal)
+{
+    return goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal);
 }
 
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
                   double step_s, double taken_frac)
 {
-    if (goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal))
+    if (is_step_alone(goal))
         return step_s;
     const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
     return value_of(&at);
@@ -463,12 +385,13 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
         return HUGE_VAL;
     if (goal->kind == FR_GOAL_STEP)
         return value;
-    for (int i = 0; i < scale->n_ways; i++) {
-        const fr_goal_point at_0 = point_by(goal, scale, i, 0, 0);
-        const fr_goal_point at_1 = point_by(goal, scale, i, 1, 0);
+    for (size_t i = 0; i < scale->ways.n; i++) {
+        const fr_run_way *way = &scale->ways.items[i];
+        const fr_goal_point at_0 = point_by(goal, scale, way, 0, 0);
+        const fr_goal_point at_1 = point_by(goal, scale, way, 1, 0);
         const double value_0 = rows[goal->kind].value(&at_0);
         const double value_1 = rows[goal->kind].value(&at_1);
-        if (scale->ways[i].conditions.every_steps > 0 || !(value_1 > value_0))
+        if (way->conditions.every_steps > 0 || !(value_1 > value_0))
             return HUGE_VAL;
         longest_s = fmax(longest_s, (value - value_0) / (value_1 - value_0));
     }
@@ -484,11 +407,15 @@ double fr_goal_taken_frac(const fr_prediction *prediction)
 double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                      const fr_plan *plan, const fr_goal_subject *subject)
 {
-    fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
     if (!prediction->memory.fits || !(prediction->step_s > 0))
         return HUGE_VAL;
-    return fr_goal_at(goal, &scale, prediction->step_s,
-                      fr_goal_taken_frac(prediction));
+    if (is_step_alone(goal))
+        return prediction->step_s;
+    const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
+    const fr_goal_point at =
+        point_of(goal, plan, subject, &scale, prediction->step_s,
+                 fr_goal_taken_frac(prediction));
+    return value_of(&at);
 }
 
 /* The one that is exceeded most. */
@@ -509,9 +436,10 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
 {
     char is[FR_FORMAT_MAX] = "not known", most[FR_FORMAT_MAX];
     limit limits[N_LIMITS];
-    const fr_goal_scale scale = fr_goal_scale_of(goal, plan, subject);
-    const fr_goal_point at = point_at(goal, &scale, prediction->step_s,
-                                      fr_goal_taken_frac(prediction));
+    const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
+    const fr_goal_point at =
+        point_of(goal, plan, subject, &scale, prediction->step_s,
+                 fr_goal_taken_frac(prediction));
     list_limits(&at, limits);
     const limit *broken = find_broken(limits);
     buf[0] = '\0';

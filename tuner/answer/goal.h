@@ -84,15 +84,15 @@ typedef struct fr_goal_run {
 typedef struct fr_goal_scale {
     double n_steps, tokens;
     int64_t n_nodes, n_devices;
-    fr_run_way ways[FR_RUN_WAYS]; /* to choose from */
-    int n_ways;
+    int32_t n_threads;
+    fr_run_way_list ways; /* to choose from, one at least */
 } fr_goal_scale;
 
 /* What the value of a plan is made of. */
 typedef struct fr_goal_point {
     const fr_goal *goal;
     const fr_goal_scale *scale;
-    const fr_run_way *way;
+    double usd_per_h, kw; /* of the way that it goes */
     fr_goal_run run;
     double step_s, taken_frac;
 } fr_goal_point;
@@ -131,13 +131,12 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job);
 /* Of the memory of the rank with the least headroom. */
 double fr_goal_taken_frac(const fr_prediction *prediction);
 
-fr_goal_scale fr_goal_scale_of(const fr_goal *goal, const fr_plan *plan,
-                               const fr_goal_subject *subject);
-
-/* The way that is best for the goal; where each breaks a limit, the one that
- * exceeds it least. */
-fr_goal_run fr_goal_run_at(const fr_goal *goal, const fr_goal_scale *scale,
-                           double step_s);
+/* For many steps; fr_goal_scale_release() frees, and makes it all 0. */
+FR_CHECKED fr_status fr_goal_scale_make(const fr_goal *goal,
+                                        const fr_plan *plan,
+                                        const fr_goal_subject *subject,
+                                        fr_goal_scale *out, fr_err *err);
+void fr_goal_scale_release(fr_goal_scale *scale);
 
 /*
  * The value at so many seconds a step and such a share of the memory taken;
@@ -158,7 +157,9 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
 
 /*
  * `plan` occupies the first nodes of the cluster, as fr_cluster_place() puts
- * it (all of them where it has no room); whole nodes are paid for.
+ * it (all of them where it has no room); whole nodes are paid for.  It goes the
+ * way that is best for the goal; where each breaks a limit, the one that
+ * exceeds it least.
  */
 fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
                            const fr_plan *plan, const fr_goal_subject *subject);

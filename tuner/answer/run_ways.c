@@ -31,72 +31,110 @@ static fr_run_way make_way(const fr_run_site *site, fr_run_hazards hazards,
     return way;
 }
 
-/* No dearer, no slower, no less sure, whatever the goal. */
+/* ---- all of them --------------------------------------------------------- */
+
+typedef struct visitor {
+    const fr_run_site *site;
+    fr_run_way_fn visit;
+    void *context;
+} visitor;
+
+static void show(const visitor *to, const fr_run_hazards *hazards,
+                 double spot_frac)
+{
+    const fr_run_way way = make_way(to->site, *hazards, spot_frac);
+    to->visit(to->context, &way);
+}
+
+/* Every share of spot nodes that is no share twice. */
+static void show_shares(const visitor *to, const fr_run_hazards *hazards)
+{
+    const double n_nodes = (double)to->site->n_nodes;
+    double last = -1;
+    if (!to->site->choices->is_spot_free) {
+        show(to, hazards, hazards->is_spot ? 1 : 0);
+        return;
+    }
+    for (int i = 0; i < SPOT_SHARES; i++) {
+        const double share = (double)i / (SPOT_SHARES - 1);
+        const double frac = round(share * n_nodes) / n_nodes;
+        if (frac <= last)
+            continue;
+        show(to, hazards, last = frac);
+    }
+}
+
+static void show_spares(const visitor *to, fr_run_hazards hazards)
+{
+    const fr_run_choices *choices = to->site->choices;
+    if (choices->n_spares == 0)
+        show_shares(to, &hazards);
+    for (int i = 0; i < choices->n_spares; i++) {
+        hazards.n_spares = choices->spares[i];
+        show_shares(to, &hazards);
+    }
+}
+
+void fr_run_ways_visit(const fr_run_site *site, fr_run_way_fn visit,
+                       void *context)
+{
+    const visitor to = {site, visit, context};
+    const bool is_free = site->choices->is_kind_free;
+    /* A copy on another node needs one. */
+    const int n_kinds = !is_free            ? 1
+                        : site->n_nodes > 1 ? FR_CHECKPOINT_KIND_N
+                                            : FR_CHECKPOINT_MEMORY;
+    for (int kind = 0; kind < n_kinds; kind++) {
+        fr_run_hazards hazards = *site->hazards;
+        if (is_free)
+            hazards.checkpoint_kind = (fr_checkpoint_kind)kind;
+        show_spares(&to, hazards);
+    }
+}
+
+/* ---- the good ones ------------------------------------------------------- */
+
+typedef struct listing {
+    fr_run_way_list *list;
+    fr_status status;
+} listing;
+
+/*
+ * No dearer, no slower, no less sure, whatever the goal.  What a run takes is a
+ * product of one of these, so that rounding keeps the order.
+ */
 static bool is_no_worse(const fr_run_way *a, const fr_run_way *b)
 {
     const fr_run_stretch *x = &a->stretch, *y = &b->stretch;
     return a->conditions.every_steps == 0 &&
            a->usd_per_h * x->seconds <= b->usd_per_h * y->seconds &&
            a->kw * x->seconds <= b->kw * y->seconds &&
-           x->seconds <= y->seconds &&
+           x->seconds <= y->seconds && x->interruptions <= y->interruptions &&
            x->variance_s2_per_s * x->seconds <=
                y->variance_s2_per_s * y->seconds;
 }
 
-static int add_way(const fr_run_way *way, fr_run_way *out, int n)
+static void add_way(void *context, const fr_run_way *way)
 {
-    int n_kept = 0;
-    for (int i = 0; i < n; i++)
-        if (is_no_worse(&out[i], way))
-            return n;
-    for (int i = 0; i < n; i++)
-        if (!is_no_worse(way, &out[i]))
-            out[n_kept++] = out[i];
-    if (n_kept < FR_RUN_WAYS)
-        out[n_kept++] = *way;
-    return n_kept;
+    listing *l = context;
+    fr_run_way_list *list = l->list;
+    size_t n_kept = 0;
+    for (size_t i = 0; i < list->n; i++)
+        if (is_no_worse(&list->items[i], way))
+            return;
+    for (size_t i = 0; i < list->n; i++)
+        if (!is_no_worse(way, &list->items[i]))
+            list->items[n_kept++] = list->items[i];
+    list->n = n_kept;
+    if (l->status == FR_OK)
+        l->status = fr_vec_push(list, *way);
 }
 
-/* Every share of spot nodes that is no share twice. */
-static int add_shares(const fr_run_site *site, const fr_run_hazards *hazards,
-                      fr_run_way *out, int n)
+fr_status fr_run_ways_list(const fr_run_site *site, fr_run_way_list *out,
+                           fr_err *err)
 {
-    const double all = hazards->is_spot ? 1 : 0;
-    double last = -1;
-    if (!site->choices->is_spot_free) {
-        const fr_run_way way = make_way(site, *hazards, all);
-        return add_way(&way, out, n);
-    }
-    for (int i = 0; i < SPOT_SHARES; i++) {
-        const double share = (double)i / (SPOT_SHARES - 1);
-        const double frac =
-            round(share * (double)site->n_nodes) / (double)site->n_nodes;
-        if (frac <= last)
-            continue;
-        const fr_run_way way = make_way(site, *hazards, last = frac);
-        n = add_way(&way, out, n);
-    }
-    return n;
-}
-
-int fr_run_ways_list(const fr_run_site *site, fr_run_way *out)
-{
-    const fr_run_choices *choices = site->choices;
-    /* A copy on another node needs one. */
-    const int n_kinds = !choices->is_kind_free ? 1
-                        : site->n_nodes > 1    ? FR_CHECKPOINT_KIND_N
-                                               : FR_CHECKPOINT_MEMORY;
-    int n = 0;
-    for (int kind = 0; kind < n_kinds; kind++) {
-        fr_run_hazards hazards = *site->hazards;
-        if (choices->is_kind_free)
-            hazards.checkpoint_kind = (fr_checkpoint_kind)kind;
-        if (choices->n_spares == 0)
-            n = add_shares(site, &hazards, out, n);
-        for (int i = 0; i < choices->n_spares; i++) {
-            hazards.n_spares = choices->spares[i];
-            n = add_shares(site, &hazards, out, n);
-        }
-    }
-    return n;
+    listing l = {out, FR_OK};
+    out->n = 0;
+    fr_run_ways_visit(site, add_way, &l);
+    return l.status == FR_OK ? FR_OK : fr_fail_no_memory(err);
 }

@@ -6,10 +6,11 @@
 #ifndef FR_TUNER_ANSWER_RUN_WAYS_H
 #define FR_TUNER_ANSWER_RUN_WAYS_H
 
+#include "core/base/vec.h"
 #include "sim/run/checkpoint_interval.h"
 #include "sim/run/run_hazards.h"
 
-enum { FR_RUN_SPARES = 16, FR_RUN_WAYS = 16 };
+enum { FR_RUN_SPARES = 16 };
 
 /* What there is to choose from; all 0: nothing, it is as the hazards say. */
 typedef struct fr_run_choices {
@@ -28,6 +29,8 @@ typedef struct fr_run_way {
     fr_checkpoint_kind kind;
 } fr_run_way;
 
+typedef fr_vec(fr_run_way) fr_run_way_list;
+
 /* Of what a way is made. */
 typedef struct fr_run_site {
     const fr_run_hazards *hazards; /* as a user says them */
@@ -40,8 +43,15 @@ typedef struct fr_run_site {
 
 /*
  * Those of which none is better in all: dollars, energy, time and how sure it
- * is; out[FR_RUN_WAYS].  Returns how many, one at least.
+ * is; where they save every so many steps, all.  One at least.
  */
-int fr_run_ways_list(const fr_run_site *site, fr_run_way *out);
+FR_CHECKED fr_status fr_run_ways_list(const fr_run_site *site,
+                                      fr_run_way_list *out, fr_err *err);
+
+/* Shows all of them, one after the other, to be looked at once; the best by any
+ * goal is one of the list, to the last bit. */
+typedef void (*fr_run_way_fn)(void *context, const fr_run_way *way);
+void fr_run_ways_visit(const fr_run_site *site, fr_run_way_fn visit,
+                       void *context);
 
 #endif

@@ -26,11 +26,9 @@ typedef struct worker {
     fr_decision_lists *lists;
     fr_bound_keep by_bound, by_estimate, nearest;
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
-    fr_goal_scale scale;   /* of so many ranks and threads of each */
+    fr_goal_scale scale;   /* of the last plan's ranks and threads */
     fr_bound_layers needs; /* of the layers at hand */
-    int64_t scale_ranks;
-    int32_t scale_threads;
-    size_t i_failed; /* LAYERS at which it failed; SIZE_MAX: none */
+    size_t i_failed;       /* LAYERS at which it failed; SIZE_MAX: none */
     fr_err err;
 } worker;
 
@@ -62,7 +60,7 @@ typedef struct run {
 typedef struct descent {
     const fr_plan_space_choice *layers, *pipeline;
     const fr_decision_list *gradients;
-    fr_goal_scale scale;
+    const fr_goal_scale *scale;   /* the worker's */
     double limit_s;               /* about the step of the limit */
     double least;                 /* the lowest bound so far */
     const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
@@ -78,17 +76,19 @@ typedef struct descent {
  * All plans of one choice of LAYERS have as many ranks: their value grows with
  * the step, and with the share of the memory that is taken.
  */
-static void set_scale(const run *r, worker *w, const fr_plan *plan, descent *d)
+static fr_status set_scale(const run *r, worker *w, const fr_plan *plan,
+                           descent *d, fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
-    int64_t n_ranks = fr_plan_world(plan);
-    if (n_ranks != w->scale_ranks || plan->n_threads != w->scale_threads) {
-        w->scale = fr_goal_scale_of(&walk->goal, plan, &walk->subject);
-        w->scale_ranks = n_ranks;
-        w->scale_threads = plan->n_threads;
+    if (fr_plan_world(plan) != w->scale.n_devices ||
+        plan->n_threads != w->scale.n_threads) {
+        fr_goal_scale_release(&w->scale);
+        FR_TRY(fr_goal_scale_make(&walk->goal, plan, &walk->subject, &w->scale,
+                                  err));
     }
-    d->scale = w->scale;
-    d->limit_s = fr_goal_step_for(&walk->goal, &w->scale, r->limit);
+    d->scale = &w->scale;
+    d->limit_s = fr_goal_step_for(&walk->goal, d->scale, r->limit);
+    return FR_OK;
 }
 
 static double value_at(const run *r, const descent *d, double step_s,
@@ -100,7 +100,7 @@ static double value_at(const run *r, const descent *d, double step_s,
     double taken_frac = is_known ? (double)estimate->least_bytes /
                                        (double)estimate->capacity_bytes
                                  : 0;
-    return fr_goal_at(&r->walk->goal, &d->scale, step_s, taken_frac);
+    return fr_goal_at(&r->walk->goal, d->scale, step_s, taken_frac);
 }
 
 /* Is all of such a bound passed over? */
@@ -371,7 +371,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
         w->n_pruned += n;
         return FR_OK;
     }
-    set_scale(r, w, &plan, &d);
+    FR_TRY(set_scale(r, w, &plan, &d, err));
     bool is_over;
     FR_TRY(pass_over_layers(r, w, &plan, pipelines, n, &d, &is_over, err));
     if (!is_over)
@@ -409,20 +409,19 @@ static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
             (first == NULL || w->i_failed < first->i_failed))
             first = w;
     }
-    if (first == NULL)
-        return FR_OK;
-    return fr_fail(err, first->err.status, "%s", first->err.text);
+    return first == NULL
+               ? FR_OK
+               : fr_fail(err, first->err.status, "%s", first->err.text);
 }
 
 /* The highest of the estimates that are kept of all workers'. */
 static fr_status lower_limit(run *r, fr_err *err)
 {
-    const fr_bound_walk *walk = r->walk;
     fr_bound_keep all = {0};
     FR_TRY(fr_bound_keep_init(&all, FR_WALK_SEEDS,
                               fr_bounded_has_lower_estimate, err));
-    for (int i = 0; i < walk->n_workers; i++)
-        fr_bound_keep_merge(&all, &walk->workers[i].by_estimate);
+    for (int i = 0; i < r->walk->n_workers; i++)
+        fr_bound_keep_merge(&all, &r->walk->workers[i].by_estimate);
     if (all.n == all.n_max)
         r->limit = fmin(r->limit, all.at[0].estimate);
     fr_bound_keep_release(&all);
@@ -583,6 +582,7 @@ void fr_bound_walk_destroy(fr_bound_walk *walk)
         fr_balance_lend(walk->in.request->balance, i, NULL);
         fr_estimator_destroy(w->estimator);
         fr_decision_lists_destroy(w->lists);
+        fr_goal_scale_release(&w->scale);
         fr_bound_layers_release(&w->needs);
         fr_bound_keep_release(&w->by_bound);
         fr_bound_keep_release(&w->by_estimate);

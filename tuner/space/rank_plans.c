@@ -20,6 +20,7 @@ typedef struct ranked {
 typedef struct ranking {
     const fr_goal *goal;
     const fr_trial_list *trials;
+    fr_goal_scale scale; /* of the first, where there is one */
     ranked *order; /* [n], best first: those that fit and break no limit */
     size_t n;
 } ranking;
@@ -71,13 +72,15 @@ static const fr_trial *at(const ranking *of, size_t k)
     return &of->trials->items[of->order[k].i];
 }
 
-static fr_goal_scale scale_of(const fr_goal *goal, const fr_trial *trial,
-                              const fr_plan *plan)
+static fr_status make_scale(const fr_goal *goal, const fr_trial *trial,
+                            fr_goal_scale *out, fr_err *err)
 {
+    fr_plan plan;
     const fr_plan_space_request *request = trial->request;
     fr_job job = fr_goal_job(request->model, request->job);
     const fr_goal_subject subject = {request->model, &job, request->cluster};
-    return fr_goal_scale_of(goal, plan, &subject);
+    fr_trial_plan(trial, &plan);
+    return fr_goal_scale_make(goal, &plan, &subject, out, err);
 }
 
 static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
@@ -90,18 +93,20 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
         return fr_fail_no_memory(err);
     fr_trial_plan(trial, tuned.plan);
     fr_plan_describe(tuned.plan, tuned.name, sizeof tuned.name);
-    fr_goal_scale scale = scale_of(goal, trial, tuned.plan);
+    const fr_plan_space_request *request = trial->request;
+    fr_job job = fr_goal_job(request->model, request->job);
+    const fr_goal_subject subject = {request->model, &job, request->cluster};
+    const fr_goal_run run = fr_goal_run_of(
+        goal, trial->evaluation.prediction.step_s, tuned.plan, &subject);
     tuned.prediction = trial->evaluation.prediction;
-    tuned.global_batch = trial->request->job->global_batch;
-    tuned.n_ranks = scale.n_devices;
-    tuned.n_nodes = scale.n_nodes;
+    tuned.global_batch = request->job->global_batch;
+    tuned.n_ranks = run.n_devices;
+    tuned.n_nodes = run.n_nodes;
     tuned.value = trial->value;
-    tuned.run_by =
-        fr_target_executors(fr_is_gpu_space(trial->request), tuned.plan,
-                            trial->request->model, trial->request->job);
+    tuned.run_by = fr_target_executors(fr_is_gpu_space(request), tuned.plan,
+                                       request->model, request->job);
     if (goal->kind != FR_GOAL_STEP || goal->tokens > 0)
-        tuned.run =
-            fr_goal_run_at(goal, &scale, tuned.prediction.step_s).outlook;
+        tuned.run = run.outlook;
     *out = tuned;
     return FR_OK;
 }
@@ -122,9 +127,8 @@ static fr_status add_loser(const ranking *of, size_t k, const fr_tuning *tuning,
 {
     fr_tuned tuned;
     const fr_tuned *best = &tuning->best;
-    fr_goal_scale scale = scale_of(of->goal, at(of, 0), best->plan);
     FR_TRY(make_tuned(of->goal, at(of, k), &tuned, err));
-    tuned.is_tie = fr_is_tie(of->goal, &scale, best, &tuned);
+    tuned.is_tie = fr_is_tie(of->goal, &of->scale, best, &tuned);
     fr_tune_why(&best->prediction, &tuned.prediction, tuned.why,
                 sizeof tuned.why);
     return fr_tuned_list_add(list, tuned, err);
@@ -145,14 +149,13 @@ static bool has_layout(const fr_tuned_list *list, const fr_plan *plan)
 static bool has_twin(const ranking *of, const fr_tuning *t, const fr_plan *plan,
                      double value)
 {
-    const fr_goal_scale scale = scale_of(of->goal, at(of, 0), t->best.plan);
     const fr_tuned one = {.value = value};
     for (size_t i = 0; i <= t->alternatives.n; i++) {
         const fr_tuned *listed = i == 0 ? &t->best : &t->alternatives.at[i - 1];
         fr_plan like = *plan;
         like.bucket_bytes = listed->plan->bucket_bytes;
         if (fr_plan_is_same(&like, listed->plan) &&
-            fr_is_tie(of->goal, &scale, listed, &one))
+            fr_is_tie(of->goal, &of->scale, listed, &one))
             return true;
     }
     return false;
@@ -196,11 +199,10 @@ static void note_fewest(const ranking *of, size_t k, fr_tuning *t)
  * of the fewest ranks. */
 static fr_status find_ties(const ranking *of, fr_tuning *t, fr_err *err)
 {
-    const fr_goal_scale scale = scale_of(of->goal, at(of, 0), t->best.plan);
     size_t found = 0;
     for (size_t k = 1; k < of->n; k++) {
         fr_tuned one = {.value = at(of, k)->value};
-        if (!fr_is_tie(of->goal, &scale, &t->best, &one))
+        if (!fr_is_tie(of->goal, &of->scale, &t->best, &one))
             break;
         note_fewest(of, k, t);
         if (fr_robustness_compare(&at(of, k)->evaluation.prediction,
@@ -300,6 +302,8 @@ fr_status fr_rank_plans(const fr_goal *goal, const fr_trial_list *trials,
         status = fill_nearest(goal, trials, tuning, err);
         goto out_order;
     }
+    FR_TRY_GOTO(status, make_scale(goal, at(&of, 0), &of.scale, err),
+                out_order);
     FR_TRY_GOTO(status, make_tuned(goal, at(&of, 0), &tuning->best, err),
                 out_order);
     FR_TRY_GOTO(status, fill_lists(&of, (size_t)n_alternatives, tuning, err),
@@ -308,6 +312,7 @@ fr_status fr_rank_plans(const fr_goal *goal, const fr_trial_list *trials,
     FR_TRY_GOTO(status, find_ties(&of, tuning, err), out_order);
     certify(tuning);
 out_order:
+    fr_goal_scale_release(&of.scale);
     free(of.order);
     return status;
 }

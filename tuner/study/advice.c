@@ -19,13 +19,14 @@ static const char *name_of(const fr_plan_space_request *space,
     return fr_baseline_name(baseline);
 }
 
-static void weigh(const fr_plan_space_request *space, const fr_goal *goal,
-                  fr_tuning *t)
+static fr_status weigh(const fr_plan_space_request *space, const fr_goal *goal,
+                       fr_tuning *t, fr_err *err)
 {
     fr_job job = fr_goal_job(space->model, space->job);
     job.global_batch = t->best.global_batch;
     const fr_goal_subject subject = {space->model, &job, space->cluster};
-    fr_goal_scale scale = fr_goal_scale_of(goal, t->best.plan, &subject);
+    fr_goal_scale scale;
+    FR_TRY(fr_goal_scale_make(goal, t->best.plan, &subject, &scale, err));
     for (int i = 0; i < FR_BASELINE_N; i++) {
         fr_tuned *b = &t->baselines[i].tuned;
         if (b->plan == NULL)
@@ -42,6 +43,8 @@ static void weigh(const fr_plan_space_request *space, const fr_goal *goal,
                  less > 0 ? "better by %.1f %%: drop the slow nodes"
                           : "worse by %.1f %%: keep the slow nodes",
                  100 * fabs(less));
+    fr_goal_scale_release(&scale);
+    return FR_OK;
 }
 
 /* "do not distribute: ..." where a baseline is as good; false: it is not. */
@@ -114,21 +117,22 @@ static void advise_all(const fr_plan_space_request *space, fr_tuning *t)
     t->advice[n - 1] = '\0';
 }
 
-void fr_advise(const fr_plan_space_request *space, const fr_goal *goal,
-               fr_tuning *t)
+fr_status fr_advise(const fr_plan_space_request *space, const fr_goal *goal,
+                    fr_tuning *t, fr_err *err)
 {
     t->n_slots = fr_cluster_slots(space->cluster);
     if (t->best.plan == NULL)
-        return;
+        return FR_OK;
     t->advised_ranks = t->best.n_ranks;
-    weigh(space, goal, t);
+    FR_TRY(weigh(space, goal, t, err));
     if (t->n_slots == 1)
-        return;
+        return FR_OK;
     if (advise_baseline(space, FR_BASELINE_DEVICE, t))
-        return;
+        return FR_OK;
     if (fr_cluster_n_nodes(space->cluster) > 1 &&
         advise_baseline(space, FR_BASELINE_NODE, t))
-        return;
+        return FR_OK;
     if (!advise_fewer(space, t))
         advise_all(space, t);
+    return FR_OK;
 }

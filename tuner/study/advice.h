@@ -9,7 +9,8 @@
  * n_slots, advised_ranks and advice: fewer devices where they are as good as
  * far as the model can tell.
  */
-void fr_advise(const fr_plan_space_request *space, const fr_goal *goal,
-               fr_tuning *tuning);
+FR_CHECKED fr_status fr_advise(const fr_plan_space_request *space,
+                               const fr_goal *goal, fr_tuning *tuning,
+                               fr_err *err);
 
 #endif

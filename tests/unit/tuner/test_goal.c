@@ -192,6 +192,7 @@ static void test_bound(void)
 {
     fixture f;
     uint64_t state = 88172645463325252u;
+    fr_err err;
     setup(&f, price);
     const fr_goal_subject subject = subject_of(&f);
     for (int i = 0; i < 20000; i++) {
@@ -221,8 +222,15 @@ static void test_bound(void)
         f.plan.dp = 1 + i % 12;
         f.prediction.step_s = 0.2 + 2 * random[5];
         double shorter_s = f.prediction.step_s * random[0];
-        fr_goal_scale scale = fr_goal_scale_of(&f.goal, &f.plan, &subject);
+        fr_goal_scale scale;
+        if (!CHECK_OK(
+                fr_goal_scale_make(&f.goal, &f.plan, &subject, &scale, &err),
+                &err))
+            return;
         CHECK(fr_goal_at(&f.goal, &scale, shorter_s, 0) <= value(&f));
+        CHECK(fr_goal_at(&f.goal, &scale, f.prediction.step_s, 0.75) ==
+              value(&f));
+        fr_goal_scale_release(&scale);
     }
     fr_cluster_release(&f.cluster);
 }
@@ -350,6 +358,47 @@ static void test_ways(void)
     fr_cluster_release(&f.cluster);
 }
 
+/* However many ways there are, the best of them is taken: at a fixed interval,
+ * where no way is better than another whatever the step, there are hundreds. */
+static void test_every_way(void)
+{
+    fixture f;
+    fr_err err;
+    fr_goal_scale scale;
+    setup(&f, price);
+    const fr_goal_subject subject = subject_of(&f);
+    f.goal = (fr_goal){.kind = FR_GOAL_TIME,
+                       .tokens = 5e10,
+                       .is_spot = true,
+                       .is_disturbed = true,
+                       .hazards = {.device_mtbf_s = 6 * 3000,
+                                   .restart_s = 300,
+                                   .repair_s = 9000,
+                                   .spot_every_s = 2e5,
+                                   .every_steps = 137},
+                       .choices = {.is_kind_free = true,
+                                   .is_spot_free = true,
+                                   .n_spares = FR_RUN_SPARES}};
+    for (int i = 0; i < FR_RUN_SPARES; i++)
+        f.goal.choices.spares[i] = i;
+    if (!CHECK_OK(fr_goal_scale_make(&f.goal, &f.plan, &subject, &scale, &err),
+                  &err))
+        return;
+    /* Of two nodes none, one or both are spot ones. */
+    CHECK_INT((int64_t)scale.ways.n, FR_CHECKPOINT_KIND_N * 3 * FR_RUN_SPARES);
+    fr_goal one = f.goal;
+    one.choices = (fr_run_choices){0};
+    one.is_spot = false;
+    one.hazards.checkpoint_kind = FR_CHECKPOINT_MEMORY;
+    one.hazards.n_spares = FR_RUN_SPARES - 1;
+    const double least = fr_goal_value(&one, &f.prediction, &f.plan, &subject);
+    CHECK_NEAR(value(&f), least, 1e-12);
+    CHECK_NEAR(fr_goal_at(&f.goal, &scale, f.prediction.step_s, 0), least,
+               1e-12);
+    fr_goal_scale_release(&scale);
+    fr_cluster_release(&f.cluster);
+}
+
 static void test_lr_rule(void)
 {
     fr_job job;
@@ -365,4 +414,4 @@ CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
            {"constraints", test_constraints}, {"bound", test_bound},
            {"no_price", test_no_price}, {"table", test_table},
            {"lr_rule", test_lr_rule}, {"failures", test_failures},
-           {"ways", test_ways})
+           {"ways", test_ways}, {"every_way", test_every_way})

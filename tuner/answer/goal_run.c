@@ -1,0 +1,162 @@
+/* goal_run.c: see goal_run.h. */
+#include "tuner/answer/goal_run.h"
+
+#include <math.h>
+
+/* Nodes from the first on that have room for the ranks. */
+static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
+{
+    int64_t n_ranks = fr_plan_world(plan), n_fit = 0;
+    int64_t n_nodes = fr_cluster_n_nodes(cluster), node = 0;
+    while (node < n_nodes && n_fit < n_ranks)
+        n_fit += fr_cluster_node_slots(cluster, node++, plan->n_threads);
+    return node;
+}
+
+/* Devices of the nodes that the plan leaves idle draw what the file says, else
+ * as much as the others. */
+static double power_w(const fr_plan *plan, const fr_cluster *cluster,
+                      int64_t n_nodes)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    double n_slots = 0;
+    if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
+        return fr_cluster_power_w(cluster, n_nodes, 1);
+    for (int64_t node = 0; node < n_nodes; node++)
+        n_slots += (double)fr_cluster_node_slots(cluster, node, 1);
+    return fr_cluster_power_w(cluster, n_nodes,
+                              fmin(1, (double)fr_plan_world(plan) / n_slots));
+}
+
+static fr_run_way undisturbed(const fr_goal *goal, const fr_plan *plan,
+                              const fr_goal_subject *subject,
+                              const fr_goal_scale *scale)
+{
+    const fr_cluster *cluster = subject->cluster;
+    const int64_t n_nodes = scale->n_nodes;
+    return (fr_run_way){
+        .stretch = {.seconds = 1},
+        .conditions.n_spares = -1,
+        .usd_per_h = fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot),
+        .kw = power_w(plan, cluster, n_nodes) / 1000,
+        .spot_frac = goal->is_spot ? 1 : 0};
+}
+
+fr_goal_scale fr_goal_scale_bare(const fr_goal *goal, const fr_plan *plan,
+                                 const fr_goal_subject *subject)
+{
+    const fr_job *job = subject->job;
+    double batch = (double)job->global_batch * (double)job->seq;
+    double least =
+        goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
+    double more =
+        goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
+    return (fr_goal_scale){.tokens = least * more,
+                           .n_steps = least * more / batch,
+                           .n_nodes = nodes_of(plan, subject->cluster),
+                           .n_devices = fr_plan_world(plan),
+                           .n_threads = plan->n_threads};
+}
+
+/* Of a run that is disturbed; it borrows the hazards. */
+static fr_run_site site_of(const fr_goal *goal, const fr_plan *plan,
+                           const fr_goal_subject *subject,
+                           const fr_goal_scale *scale, fr_run_hazards *hazards)
+{
+    *hazards = goal->hazards;
+    hazards->is_spot = goal->is_spot;
+    return (fr_run_site){
+        .hazards = hazards,
+        .choices = &goal->choices,
+        .cluster = subject->cluster,
+        .n_nodes = scale->n_nodes,
+        .n_devices = scale->n_devices,
+        .state_bytes = fr_checkpoint_bytes(subject->model, subject->job, plan),
+        .busy_w = power_w(plan, subject->cluster, scale->n_nodes)};
+}
+
+fr_status fr_goal_scale_make(const fr_goal *goal, const fr_plan *plan,
+                             const fr_goal_subject *subject, fr_goal_scale *out,
+                             fr_err *err)
+{
+    fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
+    fr_run_hazards hazards;
+    if (goal->is_disturbed) {
+        const fr_run_site site = site_of(goal, plan, subject, &scale, &hazards);
+        const fr_status status = fr_run_ways_list(&site, &scale.ways, err);
+        if (status != FR_OK) {
+            fr_goal_scale_release(&scale);
+            return status;
+        }
+    } else {
+        FR_TRY_PUSH(&scale.ways, undisturbed(goal, plan, subject, &scale), err);
+    }
+    *out = scale;
+    return FR_OK;
+}
+
+void fr_goal_scale_release(fr_goal_scale *scale)
+{
+    fr_vec_release(&scale->ways);
+    *scale = (fr_goal_scale){0};
+}
+
+void fr_goal_ways_visit(const fr_goal *goal, const fr_plan *plan,
+                        const fr_goal_subject *subject,
+                        const fr_goal_scale *scale, fr_run_way_fn visit,
+                        void *context)
+{
+    fr_run_hazards hazards;
+    if (goal->is_disturbed) {
+        const fr_run_site site = site_of(goal, plan, subject, scale, &hazards);
+        fr_run_ways_visit(&site, visit, context);
+    } else {
+        const fr_run_way way = undisturbed(goal, plan, subject, scale);
+        visit(context, &way);
+    }
+}
+
+/* The stretch, of a fixed interval that of the step. */
+static fr_run_stretch stretch_at(const fr_run_way *way, double step_s)
+{
+    fr_run_conditions conditions = way->conditions;
+    if (conditions.every_steps == 0)
+        return way->stretch;
+    conditions.step_s = step_s;
+    return fr_run_expected_stretch(&conditions);
+}
+
+fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
+                           double step_s)
+{
+    /* Of the normal distribution: many interruptions add up. */
+    const double quantile_95 = 1.6448536269514722;
+    const fr_run_stretch stretch = stretch_at(way, step_s);
+    const double steps_s = scale->n_steps * step_s;
+    /* Seconds of steps, or steps, and what each takes: whose products the list
+     * of ways is cut by. */
+    const bool is_fixed = stretch.per_step_s > 0;
+    const double n = is_fixed ? scale->n_steps : steps_s;
+    const double each_s = is_fixed ? stretch.per_step_s : stretch.seconds;
+    const double seconds = each_s * n;
+    const double interruptions = steps_s * stretch.interruptions;
+    const double deviation_s = sqrt(stretch.variance_s2_per_s * each_s * n);
+    /* With fewer, 19 of 20 runs meet none. */
+    const bool is_met = interruptions > -log(0.95);
+    const fr_run_outlook outlook = {
+        .seconds = seconds,
+        .seconds_p95 = seconds + (is_met ? quantile_95 * deviation_s : 0),
+        .usd = way->usd_per_h * each_s * n / 3600,
+        .kwh = way->kw * each_s * n / 3600,
+        .useful_frac = 1 / stretch.seconds,
+        .interruptions = interruptions,
+        .checkpoint_kind = fr_name_of(&fr_checkpoint_kind_names, way->kind),
+        .checkpoint_every_s = stretch.cycle_s,
+        .n_spares = way->conditions.n_spares,
+        .spot_frac = way->spot_frac};
+    return (fr_goal_run){.n_steps = scale->n_steps,
+                         .tokens = scale->tokens,
+                         .outlook = outlook,
+                         .n_nodes = scale->n_nodes,
+                         .n_devices = scale->n_devices};
+}
