@@ -4,6 +4,7 @@
  * are compared with those of one rank.
  */
 #include "plan/decide/grid.h"
+#include "tests/contract/plan/layer_models.h"
 #include "tests/contract/plan/program_runner.h"
 
 enum { N_STEPS = 3, MAX_IDS = 16 + 16 * 8 };
@@ -17,9 +18,7 @@ typedef struct outcome {
 
 static fr_model tiny_model(bool is_llama)
 {
-    fr_model model;
-    fr_model_init(&model);
-    model.kind = FR_MODEL_DECODER;
+    fr_model model = is_llama ? layer_model_llama() : layer_model_gpt();
     model.n_layers = 4;
     model.hidden = 24;
     model.n_heads = 4;
@@ -28,16 +27,6 @@ static fr_model tiny_model(bool is_llama)
     model.ffn_hidden = is_llama ? 44 : 96;
     model.vocab = 71;
     model.max_seq = 20;
-    model.is_gated_mlp = is_llama;
-    model.activation = is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
-    model.is_rms_norm = is_llama;
-    model.is_rope = is_llama;
-    model.is_tied = !is_llama;
-    model.has_qkv_bias = !is_llama;
-    model.has_out_bias = !is_llama;
-    model.has_mlp_bias = !is_llama;
-    model.norm_eps = 1e-5;
-    model.rope_theta = 1e4;
     return model;
 }
 

@@ -7,15 +7,14 @@
 #include "plan/collective/collective.h"
 #include "plan/lower/step/lower.h"
 #include "tests/check.h"
+#include "tests/contract/plan/layer_models.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 static fr_model tiny_model(bool is_llama)
 {
-    fr_model model;
-    fr_model_init(&model);
-    model.kind = FR_MODEL_DECODER;
+    fr_model model = is_llama ? layer_model_llama() : layer_model_gpt();
     model.n_layers = 9;
     model.hidden = 96;
     model.n_heads = 8;
@@ -24,16 +23,6 @@ static fr_model tiny_model(bool is_llama)
     model.ffn_hidden = is_llama ? 248 : 384;
     model.vocab = 613;
     model.max_seq = 40;
-    model.is_gated_mlp = is_llama;
-    model.activation = is_llama ? FR_ACTIVATION_SILU : FR_ACTIVATION_GELU_TANH;
-    model.is_rms_norm = is_llama;
-    model.is_rope = is_llama;
-    model.is_tied = !is_llama;
-    model.has_qkv_bias = !is_llama;
-    model.has_out_bias = !is_llama;
-    model.has_mlp_bias = !is_llama;
-    model.norm_eps = 1e-5;
-    model.rope_theta = 1e4;
     return model;
 }
 
