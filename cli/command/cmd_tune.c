@@ -16,6 +16,7 @@
 #include "report/setup_report.h"
 #include "report/tuning_report.h"
 #include "tuner/answer/tune.h"
+#include "tuner/study/elastic_speeds.h"
 
 #include <math.h>
 
@@ -260,6 +261,7 @@ FR_COMMAND_FUNCTION(tune)
     int version;
     fr_inputs inputs = {0};
     fr_plan_choice choice = {0};
+    fr_elastic_table elastic = {0};
     fr_tuning tuning;
     today now;
     fr_plan_words words;
@@ -294,6 +296,11 @@ FR_COMMAND_FUNCTION(tune)
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     options.budget_s = budget_s;
     options.space.target_version = version;
+    if (goal.choices.n_least_nodes > 0)
+        FR_TRY_GOTO(status,
+                    fr_elastic_table_make(&options.space, inputs.costs,
+                                          &elastic, &goal, err),
+                    out_inputs);
     status = fr_tune(&options, inputs.costs, &tuning, err);
     if (status == FR_INPUT && !fr_cli_has(cli, FR_OPT_FOR) &&
         options.space.target != NULL)
@@ -311,6 +318,7 @@ FR_COMMAND_FUNCTION(tune)
     status = deliver(cli, &inputs, &choice, &now, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);
+    fr_elastic_table_release(&elastic);
     fr_plan_choice_release(&choice);
     fr_inputs_release(&inputs);
     return status;

@@ -51,7 +51,7 @@
       "with --spares: until a node that failed is back (24h)")                 \
     X(LEAST_NODES, "least-nodes", 0, COUNT, "N", RUN, 0, 1, 1000000,           \
       "with --spares: with fewer nodes the run goes on, replanned, down to "   \
-      "so many; default: it waits")                                            \
+      "so many; default: it waits; tune takes a list")                         \
     X(BACKUP_WORKERS, "backup-workers", 0, COUNT, "N", RUN, 0, 0, 1000000,     \
       "a step goes on without the last N data-parallel replicas, whose "       \
       "gradients are dropped (0)")                                             \

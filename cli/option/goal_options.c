@@ -30,6 +30,21 @@ double fr_cli_fit_confidence(const fr_cli *cli)
                : usual_confidence;
 }
 
+static fr_status read_least_nodes(const fr_cli *cli, fr_run_choices *out,
+                                  fr_err *err)
+{
+    const fr_option_value *least = &cli->option[FR_OPT_LEAST_NODES];
+    if (!fr_cli_has(cli, FR_OPT_SPARES))
+        return fr_fail(err, FR_USAGE,
+                       "--least-nodes goes with --spares: without it a spare "
+                       "node is always there");
+    out->n_least_nodes = least->n_list > 0 ? least->n_list : 1;
+    out->least_nodes[0] = least->count;
+    for (int i = 0; i < least->n_list; i++)
+        out->least_nodes[i] = least->list[i];
+    return FR_OK;
+}
+
 /* What a search may choose of a run: what no option pins, and lists. */
 static fr_status read_choices(const fr_cli *cli, fr_run_choices *out,
                               fr_err *err)
@@ -53,6 +68,8 @@ static fr_status read_choices(const fr_cli *cli, fr_run_choices *out,
     out->n_spares = spares->n_list;
     for (int i = 0; i < spares->n_list; i++)
         out->spares[i] = spares->list[i];
+    if (fr_cli_has(cli, FR_OPT_LEAST_NODES))
+        FR_TRY(read_least_nodes(cli, out, err));
     return FR_OK;
 }
 

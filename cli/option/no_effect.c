@@ -107,7 +107,7 @@ static bool is_cpu(const setting *at)
     return !is_gpu(at);
 }
 
-enum { MOST_OPTIONS = 12 };
+enum { MOST_OPTIONS = 13 };
 
 static const struct {
     bool (*is_so)(const setting *at);
@@ -130,7 +130,7 @@ static const struct {
      "no run is told without --tokens, a goal or a limit of a whole run",
      {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
       FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,
-      FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR,
+      FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR, FR_OPT_LEAST_NODES,
       FR_OPT_CHECKPOINT_EVERY}},
     {has_no_spares,
      "a spare node is always there without --spares",

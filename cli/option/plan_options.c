@@ -218,7 +218,8 @@ fr_status fr_cli_apply_ranges(const fr_cli *cli,
     memset(out, 0, FR_SPACE_AXIS_N * sizeof *out);
     for (int o = 0; o < FR_OPT_N; o++) {
         const fr_option_value *v = &cli->option[o];
-        if (v->n_list == 0 || o == FR_OPT_SPARES) /* a choice of the run */
+        /* The others are choices of the run. */
+        if (v->n_list == 0 || o == FR_OPT_SPARES || o == FR_OPT_LEAST_NODES)
             continue;
         int axis = find_axis((fr_option)o);
         if (axis < 0)

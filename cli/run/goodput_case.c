@@ -221,9 +221,6 @@ static fr_status make_spot(const making *m, fr_err *err)
     return FR_OK;
 }
 
-/* A new plan is found in less than that (docs/tuner.md). */
-static const double replan_s = 1;
-
 static fr_status make_elastic(const making *m, fr_err *err)
 {
     const int64_t least = m->cli->option[FR_OPT_LEAST_NODES].count;
@@ -234,11 +231,19 @@ static fr_status make_elastic(const making *m, fr_err *err)
         return fr_fail(err, FR_USAGE,
                        "--least-nodes %lld: the run has %lld; give fewer",
                        (long long)least, (long long)setup->n_nodes);
-    const fr_elastic_request request = {m->file, setup->step_s, setup->n_nodes,
-                                        least};
-    FR_TRY(fr_goodput_speeds(m->inputs, &request, &m->out->speeds, err));
-    m->out->conditions.elastic =
-        (fr_run_elastic){m->out->speeds.items, m->out->speeds.n, replan_s};
+    const fr_plan_file *file = m->file;
+    const fr_elastic_subject subject = {&file->model, &file->job,
+                                        &m->inputs->cluster, m->inputs->costs,
+                                        &file->plan};
+    const fr_elastic_request request = {setup->n_devices, setup->n_nodes, least,
+                                        setup->step_s};
+    fr_node_steps known = {0};
+    fr_status status =
+        fr_elastic_speeds(&subject, &request, &known, &m->out->speeds, err);
+    fr_vec_release(&known);
+    FR_TRY(status);
+    FR_TRY(fr_elastic_check(&m->out->speeds, least, err));
+    m->out->conditions.elastic = fr_elastic_of(&m->out->speeds);
     setup->least_nodes = least;
     setup->speed_without_one = m->out->speeds.items[0];
     return FR_OK;

@@ -6,11 +6,11 @@
 #define FR_CLI_RUN_GOODPUT_CASE_H
 
 #include "cli/inputs.h"
-#include "cli/run/goodput_elastic.h"
 #include "interop/trace/spot_trace.h"
 #include "report/run/goodput_report.h"
 #include "sim/run/run_hazards.h"
 #include "sim/run/run_replicas.h"
+#include "tuner/study/elastic_speeds.h"
 
 typedef struct fr_goodput_case {
     fr_run_conditions conditions;

@@ -65,6 +65,10 @@ void fr_run_way_text(const char *label, const fr_run_length *run,
         fr_buffer_printf(out, "; %lld spare node%s",
                          (long long)outlook->n_spares,
                          outlook->n_spares == 1 ? "" : "s");
+    if (outlook->least_nodes > 0)
+        fr_buffer_printf(out, "; goes on with as few as %lld of %lld nodes",
+                         (long long)outlook->least_nodes,
+                         (long long)run->n_nodes);
     if (outlook->spot_frac == 1)
         fr_buffer_puts(out, "; all nodes spot");
     else if (outlook->spot_frac > 0)
@@ -128,6 +132,7 @@ static const fr_field outlook_fields[] = {
     FR_FIELD(fr_run_outlook, checkpoint_every_s),
     {"spares", FR_MEMBER(fr_run_outlook, n_spares)},
     FR_FIELD(fr_run_outlook, spot_frac),
+    FR_FIELD(fr_run_outlook, least_nodes),
 };
 
 static const fr_field run_fields[] = {

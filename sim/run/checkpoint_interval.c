@@ -110,9 +110,7 @@ fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
     const double down_frac = down_s / (1 + down_s);
     const fr_spare_waits waits = fr_spare_waits_expected(c, 1 - down_frac);
     const double there_frac = 1 - waits.waiting_frac;
-    const double cycle_s = expected_cycle_s(c, steps_s) / there_frac;
-    /* Each as long as an exponential time, as they come. */
-    const double waits_s2_per_s = 2 * waits.waiting_frac * waits.mean_s;
+    const double cycle_s = expected_cycle_s(c, steps_s) / waits.steps_frac;
     return (fr_run_stretch){
         .seconds = cycle_s / steps_s,
         .per_step_s = n_steps > 0 ? cycle_s / n_steps : 0,
@@ -120,8 +118,8 @@ fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
         .interruptions = cycle_s / steps_s * all.per_s * there_frac,
         .variance_s2_per_s =
             squares_per_s(c, steps_s + c->blocked_s) * there_frac +
-            waits_s2_per_s,
-        .waiting_frac = 1 - (1 - down_frac) * there_frac};
+            waits.variance_s2_per_s,
+        .waiting_frac = 1 - (1 - down_frac) * waits.steps_frac};
 }
 
 double fr_run_expected_goodput(const fr_run_conditions *c)

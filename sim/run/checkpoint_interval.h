@@ -35,7 +35,7 @@ typedef struct fr_run_stretch {
     double waiting_frac;      /* of the time: nodes stand still */
 } fr_run_stretch;
 
-/* A recorded presence and nodes to do without are left out: none of either. */
+/* A recorded presence is left out: as if there were none. */
 fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *conditions);
 
 /* Expected share of useful steps of a run without end, stragglers and input

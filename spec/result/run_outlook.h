@@ -18,6 +18,7 @@ typedef struct fr_run_outlook {
     double checkpoint_every_s; /* of steps; 0: nothing interrupts it */
     int64_t n_spares;          /* nodes that stand ready; -1: always one */
     double spot_frac;          /* of the nodes; the others are on demand */
+    int64_t least_nodes;       /* with which it goes on; 0: all of them */
 } fr_run_outlook;
 
 typedef struct fr_run_counts {

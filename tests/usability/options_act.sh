@@ -102,6 +102,7 @@ for option in --restart --storage-write --storage-read --spot-every \
 done
 acts tune --on-demand "${weeks[@]}" --spot --spot-every 2h --spot-wait 9h -- --on-demand
 acts tune --repair "${weeks[@]}" --mtbf 1000h --spares 0 -- --repair 77h
+acts tune --least-nodes "${weeks[@]:0:8}" --tokens 100B --goal time --mtbf 100h --spares 0 -- --least-nodes 1
 acts sweep --repair llama-3-8b p5.48xlarge:2 --vary nodes=2 --fixed --zero 3 \
     --tokens 100B --goal cost --csv --mtbf 1000h --spares 0 -- --repair 77h
 points=(gpt2-124m p5.48xlarge:1 --vary nodes=1,2 --fixed --zero 1

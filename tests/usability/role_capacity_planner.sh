@@ -53,6 +53,32 @@ ends_with 0
 says '[0-9.]+ years'
 never_says '[0-9]e[+][0-9]'
 
+# A run that may shrink: what tune counts in closed form is what goodput lives
+# through, and each is chosen where it is better.
+may_shrink=(--tokens 1T --mtbf 500h --repair 20h)
+for way in "--spares 0" "--spares 0 --least-nodes 7" \
+    "--spares 0 --least-nodes 4" "--spares 1 --least-nodes 4"; do
+    ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 \
+        --ranks 64 --goal time "${may_shrink[@]}" $way \
+        --checkpoint-kind memory --top 1 -q -o plan.json --json
+    ends_with 0
+    tuned_s=$(value seconds) tuned_p95_s=$(value seconds_p95)
+    tuned_usd=$(value usd) tuned_kwh=$(value kwh)
+    ask forerun goodput plan.json p5.48xlarge:8 "${may_shrink[@]}" $way \
+        --checkpoint-kind memory -q --json
+    ends_with 0
+    mean_s=$(awk "BEGIN { print 86400 * $(value mean) }")
+    holds "$tuned_s / $mean_s > 0.99 && $tuned_s / $mean_s < 1.01"
+    holds "$tuned_usd / $(value usd) > 0.99 && $tuned_usd / $(value usd) < 1.01"
+    holds "$tuned_kwh / $(value kwh) > 0.97 && $tuned_kwh / $(value kwh) < 1.03"
+    p95_s=$(awk "BEGIN { print 86400 * $(value p95) }")
+    holds "$tuned_p95_s / $p95_s > 0.96 && $tuned_p95_s / $p95_s < 1.09"
+done
+ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 \
+    --ranks 64 --goal time "${may_shrink[@]}" --spares 0 --least-nodes 8,6 -q
+ends_with 0
+says 'goes on with as few as 6'
+
 # The best plan under a deadline says how long the run is, and what it takes.
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \
     --tokens 1T --goal deadline --deadline '60 days' --min-headroom 5% \

@@ -153,7 +153,8 @@ fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
         .checkpoint_kind = fr_name_of(&fr_checkpoint_kind_names, way->kind),
         .checkpoint_every_s = stretch.cycle_s,
         .n_spares = way->conditions.n_spares,
-        .spot_frac = way->spot_frac};
+        .spot_frac = way->spot_frac,
+        .least_nodes = way->least_nodes};
     return (fr_goal_run){.n_steps = scale->n_steps,
                          .tokens = scale->tokens,
                          .outlook = outlook,

@@ -6,8 +6,24 @@
 /* Quarters of the nodes that are spot ones. */
 enum { SPOT_SHARES = 5 };
 
+/* Down to so many nodes: the first of the speeds that are known. */
+static fr_run_elastic elastic_at(const fr_run_site *site, int64_t least_nodes)
+{
+    const fr_run_choices *choices = site->choices;
+    fr_run_elastic found = {0};
+    for (int i = 0; i < choices->n_elastic; i++)
+        if (choices->elastic[i].n_devices == site->n_devices)
+            found = choices->elastic[i].elastic;
+    const int64_t n = site->n_nodes - least_nodes;
+    if (n < (int64_t)found.n)
+        found.n = n > 0 ? (size_t)n : 0;
+    while (found.n > 0 && !(found.speed_frac[found.n - 1] > 0))
+        found.n--;
+    return found.n > 0 ? found : (fr_run_elastic){0};
+}
+
 static fr_run_way make_way(const fr_run_site *site, fr_run_hazards hazards,
-                           double spot_frac)
+                           double spot_frac, int64_t least_nodes)
 {
     const fr_cluster *cluster = site->cluster;
     const int64_t n = site->n_nodes;
@@ -19,6 +35,10 @@ static fr_run_way make_way(const fr_run_site *site, fr_run_hazards hazards,
     way.conditions =
         fr_run_meet(&hazards, cluster, n, site->n_devices, site->state_bytes)
             .conditions;
+    if (hazards.n_spares >= 0)
+        way.conditions.elastic = elastic_at(site, least_nodes);
+    if (way.conditions.elastic.n > 0)
+        way.least_nodes = n - (int64_t)way.conditions.elastic.n;
     way.stretch = fr_run_expected_stretch(&way.conditions);
     /* Spares are paid, and idle. */
     const double waits = way.stretch.waiting_frac;
@@ -42,8 +62,17 @@ typedef struct visitor {
 static void show(const visitor *to, const fr_run_hazards *hazards,
                  double spot_frac)
 {
-    const fr_run_way way = make_way(to->site, *hazards, spot_frac);
-    to->visit(to->context, &way);
+    const fr_run_choices *choices = to->site->choices;
+    int64_t last = -1;
+    for (int i = 0; i < choices->n_least_nodes || i < 1; i++) {
+        const int64_t least = choices->n_least_nodes > 0
+                                  ? choices->least_nodes[i]
+                                  : to->site->n_nodes;
+        const fr_run_way way = make_way(to->site, *hazards, spot_frac, least);
+        if (way.least_nodes != last)
+            to->visit(to->context, &way);
+        last = way.least_nodes;
+    }
 }
 
 /* Every share of spot nodes that is no share twice. */

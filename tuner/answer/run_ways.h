@@ -12,12 +12,24 @@
 
 enum { FR_RUN_SPARES = 16 };
 
+/* How fast a run of so many devices is with nodes missing, borrowed. */
+typedef struct fr_node_elastic {
+    int64_t n_devices;
+    fr_run_elastic elastic; /* down to as few as anything asks for */
+} fr_node_elastic;
+
 /* What there is to choose from; all 0: nothing, it is as the hazards say. */
 typedef struct fr_run_choices {
     bool is_kind_free; /* of checkpoints */
     bool is_spot_free; /* any quarter of the nodes may be on demand */
     int n_spares;
     int64_t spares[FR_RUN_SPARES];
+    int n_least_nodes; /* with which a run goes on; as many as it has, or more:
+                          it waits */
+    int64_t least_nodes[FR_RUN_SPARES];
+    const fr_node_elastic *elastic; /* [n_elastic], borrowed; of other numbers
+                                       of devices none can be missing */
+    int n_elastic;
 } fr_run_choices;
 
 typedef struct fr_run_way {
@@ -26,6 +38,7 @@ typedef struct fr_run_way {
     double usd_per_h;       /* of all nodes; 0: not known */
     double kw;              /* the same, while they train and wait */
     double spot_frac;       /* of the nodes */
+    int64_t least_nodes;    /* 0: all of them */
     fr_checkpoint_kind kind;
 } fr_run_way;
 

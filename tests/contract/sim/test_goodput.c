@@ -315,6 +315,43 @@ static void test_stretch_with_spares(void)
     }
 }
 
+/* The same of runs that go on with fewer nodes, down to one that waits after
+ * all: seldom or often, with spares before that or none. */
+static void test_stretch_elastic(void)
+{
+    static const double speed_frac[] = {0.87, 0.71, 0.71, 0.32};
+    for (int i = 0; i < 6; i++) {
+        fr_run_conditions c = {.step_s = 7.3,
+                               .blocked_s = 41,
+                               .drain_s = i % 2 == 0 ? 0 : 77,
+                               .failures_per_s = 1.0 / 31000,
+                               .restart_s = 300,
+                               .node_frac = 0.78,
+                               .n_spares = i % 3,
+                               .repair_s = i < 3 ? 47000 : 9100,
+                               .every_steps = 210,
+                               .elastic = {speed_frac, i < 3 ? 4 : 2, 60}};
+        const fr_run_request request = {
+            .work_s = 200 * 86400, .n_runs = 1000, .seed = 17};
+        fr_goodput found;
+        fr_err err;
+        const fr_run_stretch stretch = fr_run_expected_stretch(&c);
+        if (!CHECK_OK(fr_run_replicas(&c, &request, &found, &err), &err))
+            return;
+        const double deviation_days =
+            sqrt(stretch.variance_s2_per_s * 200 * stretch.seconds / 86400);
+        CHECK_NEAR(found.finish_days_mean, 200 * stretch.seconds, 0.004);
+        CHECK_NEAR(found.finish_days.p95,
+                   200 * stretch.seconds + 1.645 * deviation_days, 0.02);
+        CHECK_WITHIN(found.waterfall[FR_RUN_RESTART] +
+                         found.waterfall[FR_RUN_REPLAN] +
+                         found.waterfall[FR_RUN_IDLE],
+                     stretch.waiting_frac, 0.012);
+        CHECK_NEAR(found.interruptions, 200 * 86400 * stretch.interruptions,
+                   0.05);
+    }
+}
+
 /* Mean, 95th percentile, waits and interruptions of long runs at the best
  * interval, in closed form and as they are met. */
 static void test_stretch(void)
@@ -420,5 +457,6 @@ static void test_presence(void)
 
 CHECK_MAIN({"against steps", test_against_steps}, {"stretch", test_stretch},
            {"stretch with spares", test_stretch_with_spares},
-           {"elastic", test_elastic}, {"closed form", test_closed_form},
-           {"requests", test_requests}, {"presence", test_presence})
+           {"elastic", test_elastic}, {"stretch elastic", test_stretch_elastic},
+           {"closed form", test_closed_form}, {"requests", test_requests},
+           {"presence", test_presence})

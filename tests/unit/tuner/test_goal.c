@@ -186,6 +186,11 @@ static void test_constraints(void)
     fr_cluster_release(&f.cluster);
 }
 
+/* Runs of 6 and of 8 devices without one of their two nodes. */
+static const double half[] = {0.4871};
+static const fr_node_elastic without_one[] = {{6, {half, 1, 1}},
+                                              {8, {half, 1, 1}}};
+
 /* Whatever the goal and its constraints: the bound at a shorter step is never
  * above the value. */
 static void test_bound(void)
@@ -218,7 +223,11 @@ static void test_bound(void)
                            .choices = {.is_kind_free = i % 6 < 3,
                                        .is_spot_free = i % 10 < 4,
                                        .n_spares = i % 3,
-                                       .spares = {0, i % 5}}};
+                                       .spares = {0, i % 5},
+                                       .n_least_nodes = i % 4 == 3,
+                                       .least_nodes = {1},
+                                       .elastic = without_one,
+                                       .n_elastic = 2}};
         f.plan.dp = 1 + i % 12;
         f.prediction.step_s = 0.2 + 2 * random[5];
         double shorter_s = f.prediction.step_s * random[0];
@@ -399,6 +408,52 @@ static void test_every_way(void)
     fr_cluster_release(&f.cluster);
 }
 
+/* Going on with fewer nodes is a way: of those that are free the one that the
+ * goal asks for, and only where it is known how fast fewer nodes are. */
+static void test_least_nodes(void)
+{
+    fixture f;
+    setup(&f, price);
+    f.goal.tokens = 5e10;
+    f.goal.kind = FR_GOAL_TIME;
+    f.goal.is_disturbed = true;
+    f.goal.hazards = fr_run_hazards_none();
+    f.goal.hazards.device_mtbf_s = 6 * 30000;
+    f.goal.hazards.restart_s = 300;
+    f.goal.hazards.n_spares = 0;
+    /* As often away as there: half of the time one node, or both. */
+    f.goal.hazards.repair_s = 30000 / 0.78;
+    const fr_run_outlook waits = run_at(&f, 1.37).outlook;
+    CHECK_INT(waits.least_nodes, 0);
+    f.goal.choices = (fr_run_choices){.n_least_nodes = 2,
+                                      .least_nodes = {2, 1},
+                                      .elastic = without_one,
+                                      .n_elastic = 2};
+    const fr_run_outlook shrinks = run_at(&f, 1.37).outlook;
+    CHECK_INT(shrinks.least_nodes, 1);
+    /* Erlang's loss formula at a load of about 1: with one server it waits half
+     * of the time, with two a fifth, and two fifths are at half the rate. */
+    CHECK_NEAR(shrinks.seconds / waits.seconds, 0.5 / (0.4 + 0.4 * half[0]),
+               0.02);
+    f.goal.choices.n_least_nodes = 1; /* two: it has no more */
+    CHECK_NEAR(run_at(&f, 1.37).outlook.seconds, waits.seconds, 0);
+    /* A spare that costs half as much again, or half of the speed while one is
+     * away: each best for something. */
+    f.goal.choices.least_nodes[0] = 1;
+    f.goal.choices.n_spares = 2;
+    f.goal.choices.spares[1] = 1;
+    f.goal.hazards.repair_s = 30000 / 0.78 / 9;
+    CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 1);
+    CHECK_INT(run_at(&f, 1.37).outlook.least_nodes, 1);
+    f.goal.kind = FR_GOAL_COST;
+    CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 0);
+    CHECK_INT(run_at(&f, 1.37).outlook.least_nodes, 1);
+    /* Of so many devices nobody knows it. */
+    f.plan.dp = 7;
+    CHECK_INT(run_at(&f, 1.37).outlook.least_nodes, 0);
+    fr_cluster_release(&f.cluster);
+}
+
 static void test_lr_rule(void)
 {
     fr_job job;
@@ -414,4 +469,5 @@ CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
            {"constraints", test_constraints}, {"bound", test_bound},
            {"no_price", test_no_price}, {"table", test_table},
            {"lr_rule", test_lr_rule}, {"failures", test_failures},
-           {"ways", test_ways}, {"every_way", test_every_way})
+           {"ways", test_ways}, {"every_way", test_every_way},
+           {"least_nodes", test_least_nodes})
