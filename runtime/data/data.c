@@ -20,6 +20,7 @@
 typedef struct reader {
     unsigned char *window; /* the bytes of a sample */
     int32_t *tokens;       /* seq + 1 of it */
+    float *image;          /* one that is to be unfolded */
     double due_s;          /* when a slow one may read again */
 } reader;
 
@@ -29,6 +30,7 @@ struct fr_data {
     int64_t seq, vocab, global_batch;
     fr_token_set set;
     fr_image_set images;   /* no files: of tokens */
+    int64_t patch_size;    /* 0: images are not unfolded */
     pthread_mutex_t lock;  /* of `set`, which opens files as they are read */
     fr_prefetch *prefetch; /* NULL: synthetic */
     reader readers[2];     /* of who asks, of the thread that reads ahead */
@@ -175,6 +177,40 @@ static uint64_t image_of(const fr_data *data, int64_t i_step, int64_t i)
                                (uint64_t)i);
 }
 
+/* Numbers of a sample in a request for a share of it. */
+static uint64_t sample_numbers(const fr_data *data, fr_sequence_share share)
+{
+    const int64_t patch = data->patch_size;
+
+    return patch == 0 ? fr_image_set_bytes(&data->images)
+                      : (uint64_t)(fr_sequence_share_len(share, data->seq) *
+                                   data->images.n_channels * patch * patch);
+}
+
+/* Patches in the order of their rows, each channel by channel, as the weights
+ * of a convolution over them lie. */
+static void unfold(const fr_data *data, const float *image,
+                   fr_sequence_share share, float *out)
+{
+    const fr_image_set *set = &data->images;
+    const int64_t patch = data->patch_size, n_across = set->size / patch;
+    const int64_t n_numbers = set->n_channels * patch * patch;
+    const int64_t len = fr_sequence_share_len(share, data->seq);
+
+    for (int64_t t = 0; t < len; t++) {
+        const int64_t i = fr_sequence_position(share, len, t) - 1;
+        const int64_t row = i / n_across * patch, col = i % n_across * patch;
+        if (i < 0)
+            memset(out, 0, (size_t)n_numbers * sizeof *out);
+        for (int64_t k = 0; k < n_numbers && i >= 0; k++) {
+            const int64_t y = row + k / patch % patch, x = col + k % patch;
+            out[k] = image[(y * set->size + x) * set->n_channels +
+                           k / (patch * patch)];
+        }
+        out += n_numbers;
+    }
+}
+
 /* The numbers of a request are float32 here. */
 static fr_status load_images(void *context, bool is_ahead,
                              const fr_batch_request *request, int32_t *numbers,
@@ -183,13 +219,16 @@ static fr_status load_images(void *context, bool is_ahead,
     fr_data *data = context;
     reader *by = &data->readers[is_ahead];
     float *out = (float *)(void *)numbers;
-    const uint64_t n = fr_image_set_bytes(&data->images);
+    const uint64_t n = sample_numbers(data, request->share);
 
     for (int64_t i = 0; i < request->n; i++) {
-        hold_up(data, by, request->i_step, n);
+        float *sample = out + (uint64_t)i * n;
+        hold_up(data, by, request->i_step, fr_image_set_bytes(&data->images));
         FR_TRY(fr_image_set_read(
             &data->images, image_of(data, request->i_step, request->first + i),
-            by->window, out + (uint64_t)i * n, err));
+            by->window, data->patch_size > 0 ? by->image : sample, err));
+        if (data->patch_size > 0)
+            unfold(data, by->image, request->share, sample);
     }
     return FR_OK;
 }
@@ -200,14 +239,15 @@ bool fr_data_has_images(const fr_data *data)
 }
 
 fr_status fr_data_load_images(fr_data *data, int64_t i_step, int64_t first,
-                              int64_t n, float *out, fr_err *err)
+                              int64_t n, fr_sequence_share share, float *out,
+                              fr_err *err)
 {
-    const fr_batch_request request = {
-        .i_step = i_step,
-        .first = first,
-        .n = n,
-        .share = {0, 1},
-        .n_values = (size_t)n * fr_image_set_bytes(&data->images)};
+    const fr_batch_request request = {.i_step = i_step,
+                                      .first = first,
+                                      .n = n,
+                                      .share = share,
+                                      .n_values = (size_t)n *
+                                                  sample_numbers(data, share)};
 
     return fr_prefetch_get(data->prefetch, &request, (int32_t *)(void *)out,
                            err);
@@ -277,9 +317,13 @@ static fr_status begin_images(fr_data *data, const char *path,
                               const fr_model *model, fr_err *err)
 {
     FR_TRY(fr_image_set_open(&data->images, path, model, err));
-    for (int i = 0; i < 2; i++)
-        FR_TRY_CALLOC(data->readers[i].window,
-                      fr_image_set_bytes(&data->images), err);
+    data->patch_size = model->patch_size;
+    for (int i = 0; i < 2; i++) {
+        const size_t n = fr_image_set_bytes(&data->images);
+        FR_TRY_CALLOC(data->readers[i].window, n, err);
+        if (data->patch_size > 0)
+            FR_TRY_CALLOC(data->readers[i].image, n, err);
+    }
     return fr_prefetch_create(load_images, data, &data->prefetch, err);
 }
 
@@ -304,6 +348,7 @@ void fr_data_close(fr_data *data)
     for (int i = 0; i < 2; i++) {
         free(data->readers[i].window);
         free(data->readers[i].tokens);
+        free(data->readers[i].image);
     }
     free(data);
 }

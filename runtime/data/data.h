@@ -50,11 +50,17 @@ FR_CHECKED fr_status fr_data_open_images(const fr_job *job,
                                          const fr_model *model, fr_data **out,
                                          fr_err *err);
 bool fr_data_has_images(const fr_data *data); /* NULL: no */
-/* Samples [first, first + n) of step i_step: [sample][row][column][channel];
- * their labels. */
+/*
+ * Samples [first, first + n) of step i_step: [sample][row][column][channel].
+ * A model that takes patches gets the share's part of each sequence of them,
+ * [sample][patch][channel][row][column], the first patch of a sequence 0; for
+ * others the share is of 1.
+ */
 FR_CHECKED fr_status fr_data_load_images(fr_data *data, int64_t i_step,
-                                         int64_t first, int64_t n, float *out,
+                                         int64_t first, int64_t n,
+                                         fr_sequence_share share, float *out,
                                          fr_err *err);
+/* Their labels. */
 FR_CHECKED fr_status fr_data_load_labels(const fr_data *data, int64_t i_step,
                                          int64_t first, int64_t n, int32_t *out,
                                          fr_err *err);

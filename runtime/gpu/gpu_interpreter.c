@@ -30,39 +30,39 @@ static void set_step(fr_gpu_interpreter *it, int64_t i_step)
         it->pinned->marks[lane].word = it->pinned->marks[lane].call = 0;
 }
 
-static fr_status load_tokens(fr_gpu_interpreter *it, int64_t i_step,
-                             unsigned char *out, fr_err *err)
+static fr_status load_input(fr_gpu_interpreter *it, int64_t i_step,
+                            unsigned char *out, fr_err *err)
 {
     fr_instr_walk at = {.program = it->rank.program,
                         .rank_program = it->rank.rank_program};
 
     while (fr_instr_walk_next(&at)) {
-        if (at.instr->op != FR_OP_LOAD_TOKENS)
+        const uint64_t n_bytes = fr_gpu_input_room(it, at.instr);
+        if (n_bytes == 0)
             continue;
-        FR_TRY(fr_rank_load_tokens(&it->rank, at.call, at.instr, i_step, out,
-                                   err));
-        out += fr_gpu_tokens_bytes(at.instr);
+        FR_TRY(fr_rank_load(&it->rank, at.call, at.instr, i_step, out, err));
+        out += n_bytes;
     }
     return FR_OK;
 }
 
-static fr_status give_tokens(fr_gpu_interpreter *it, fr_err *err)
+static fr_status give_input(fr_gpu_interpreter *it, fr_err *err)
 {
     if (it->i_ahead != it->i_step)
-        return load_tokens(it, it->i_step, it->tokens, err);
-    memcpy(it->tokens, it->tokens_ahead, it->tokens_bytes);
+        return load_input(it, it->i_step, it->input, err);
+    memcpy(it->input, it->input_ahead, it->input_bytes);
     return FR_OK;
 }
 
-/* Loads the tokens of the next step while the device works.  A failure is
- * ignored here and shows when the tokens are needed. */
+/* Loads what the next step reads while the device works.  A failure is
+ * ignored here and shows when it is needed. */
 static void load_ahead(fr_gpu_interpreter *it)
 {
     fr_err ignored;
 
     it->i_ahead = -1;
-    if (it->tokens_bytes > 0 &&
-        load_tokens(it, it->i_step + 1, it->tokens_ahead, &ignored) == FR_OK)
+    if (it->input_bytes > 0 &&
+        load_input(it, it->i_step + 1, it->input_ahead, &ignored) == FR_OK)
         it->i_ahead = it->i_step + 1;
 }
 
@@ -148,7 +148,7 @@ static fr_status record_spans(fr_gpu_interpreter *it, fr_err *err)
 
 static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
 {
-    FR_TRY(give_tokens(it, err));
+    FR_TRY(give_input(it, err));
     int64_t begin_ns = fr_clock_ns();
     FR_TRY(launch(it, err));
     load_ahead(it);

@@ -18,8 +18,7 @@ static void count_instr(fr_gpu_interpreter *it, const fr_instr *instr,
     }
     if (fr_instr_communicates(instr))
         it->lanes[lane].n_comms++;
-    if (instr->op == FR_OP_LOAD_TOKENS)
-        it->tokens_bytes += fr_gpu_tokens_bytes(instr);
+    it->input_bytes += fr_gpu_input_room(it, instr);
 }
 
 static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
@@ -27,7 +26,7 @@ static void lay_out_call(fr_gpu_interpreter *it, uint32_t i_call)
     const fr_segment *segment = fr_rank_segment(&it->rank, i_call);
 
     it->calls[i_call].first_instr = it->n_instrs;
-    it->calls[i_call].tokens_bytes = it->tokens_bytes;
+    it->calls[i_call].input_bytes = it->input_bytes;
     it->calls[i_call].i_host = it->n_host_steps;
     for (uint32_t i = 0; i < segment->n_instrs; i++)
         count_instr(it, &it->rank.program->instrs[segment->first_instr + i],
@@ -143,7 +142,7 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
 {
     const fr_gpu_driver *driver = it->driver;
     uint64_t host_bytes = it->rank.rank_program->host_bytes;
-    void *pinned = NULL, *step = NULL, *tokens = NULL, *store = NULL;
+    void *pinned = NULL, *step = NULL, *input = NULL, *store = NULL;
     void *host_steps = NULL;
 
     FR_TRY(driver->alloc_host(it->gpu, sizeof *it->pinned, &pinned, err));
@@ -151,10 +150,10 @@ static fr_status create_memory(fr_gpu_interpreter *it, fr_err *err)
     memset(pinned, 0, sizeof *it->pinned);
     FR_TRY(driver->alloc(it->gpu, sizeof *it->device_step, &step, err));
     it->device_step = step;
-    FR_TRY(driver->alloc_host(it->gpu, it->tokens_bytes + 1, &tokens, err));
-    it->tokens = tokens;
-    it->tokens_ahead = malloc(it->tokens_bytes + 1);
-    if (it->tokens_ahead == NULL)
+    FR_TRY(driver->alloc_host(it->gpu, it->input_bytes + 1, &input, err));
+    it->input = input;
+    it->input_ahead = malloc(it->input_bytes + 1);
+    if (it->input_ahead == NULL)
         return fr_fail_no_memory(err);
     FR_TRY(driver->alloc_host(it->gpu, host_bytes + 1, &store, err));
     it->host = store;
@@ -248,11 +247,11 @@ void fr_gpu_interpreter_destroy(fr_gpu_interpreter *it)
         if (it->lanes[lane].kernels != NULL && !it->is_abandoned)
             it->place.system->kernels_destroy(it->lanes[lane].kernels);
     driver->free_host(it->gpu, it->pinned);
-    driver->free_host(it->gpu, it->tokens);
+    driver->free_host(it->gpu, it->input);
     driver->free_host(it->gpu, it->host);
     driver->free_host(it->gpu, it->host_steps);
     driver->free(it->gpu, it->device_step);
-    free(it->tokens_ahead);
+    free(it->input_ahead);
     free(it->gradients);
     free((void *)it->trace);
     free(it->spans);

@@ -203,7 +203,7 @@ static fr_status communicate(fr_gpu_interpreter *it, fr_lane lane,
 
 static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
                               const fr_instr *instr, void *const *ptr,
-                              uint64_t *tokens_bytes, fr_err *err)
+                              uint64_t *input_bytes, fr_err *err)
 {
     uint64_t n_bytes = (uint64_t)instr->copy.n_bytes;
     const void *from;
@@ -216,16 +216,15 @@ static fr_status input_output(fr_gpu_interpreter *it, fr_gpu_stream stream,
             ptr[is_out ? FR_HOST_COPY_BUFFER : FR_HOST_COPY_HOST], n_bytes,
             err);
     }
-    n_bytes = fr_gpu_tokens_bytes(instr);
-    from = it->tokens + *tokens_bytes;
-    *tokens_bytes += n_bytes;
-    return it->driver->copy(it->gpu, stream, ptr[FR_LOAD_TOKENS_TOKENS], from,
-                            n_bytes, err);
+    n_bytes = fr_rank_input_bytes(&it->rank, instr);
+    from = it->input + *input_bytes;
+    *input_bytes += fr_gpu_input_room(it, instr);
+    return it->driver->copy(it->gpu, stream, ptr[0], from, n_bytes, err);
 }
 
 static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
                                uint32_t i_call, uint32_t i_instr,
-                               uint64_t *tokens_bytes, fr_err *err)
+                               uint64_t *input_bytes, fr_err *err)
 {
     const fr_instr *instr = &it->rank.program->instrs[i_instr];
     fr_gpu_stream stream = it->lanes[lane].stream;
@@ -234,8 +233,9 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
     resolve(it, i_call, instr, ptr);
     if (fr_instr_communicates(instr))
         return communicate(it, lane, i_instr, ptr, err);
-    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO)
-        return input_output(it, stream, instr, ptr, tokens_bytes, err);
+    if (fr_op_class_of((fr_op)instr->op) == FR_OP_CLASS_IO ||
+        fr_rank_input_bytes(&it->rank, instr) > 0)
+        return input_output(it, stream, instr, ptr, input_bytes, err);
     if (it->is_noted && instr->op == FR_OP_OPT_STEP)
         FR_TRY(note_gradients(it, &it->lanes[lane], i_call, instr, ptr, err));
     if (fr_gpu_is_on_host(instr))
@@ -251,7 +251,7 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     const fr_gpu_driver *driver = it->driver;
     fr_lane lane = (fr_lane)segment->lane;
     fr_gpu_stream stream = it->lanes[lane].stream;
-    uint64_t tokens_bytes = call->tokens_bytes;
+    uint64_t input_bytes = call->input_bytes;
 
     /* The mark stands before the wait, so that of two lanes that hang the
      * earlier call is named. */
@@ -268,7 +268,7 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
         if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[0], stream, err));
         FR_TRY(enqueue_instr(it, lane, i_call, segment->first_instr + i,
-                             &tokens_bytes, err));
+                             &input_bytes, err));
         if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[1], stream, err));
     }

@@ -14,8 +14,8 @@ typedef struct fr_gpu_call {
     fr_gpu_event *done;           /* NULL: no other lane waits for it */
     uint32_t first_instr;         /* number of its first instruction in a step:
                                      index of the trace's events */
-    uint64_t tokens_bytes;        /* LOAD_TOKENS: its place among the tokens */
-    uint32_t i_host;              /* the same of its step on the host */
+    uint64_t input_bytes; /* where in the input that of its instructions is */
+    uint32_t i_host;      /* the same of its step on the host */
 } fr_gpu_call;
 
 /* A step of the optimizer on the host; page-locked. */
@@ -72,10 +72,10 @@ struct fr_gpu_interpreter {
     uint32_t *waits;
     fr_gpu_pinned *pinned;
     fr_cuda_step *device_step;
-    unsigned char *tokens;       /* page-locked: of the step that runs */
-    unsigned char *tokens_ahead; /* of the next one, ordinary memory */
-    uint64_t tokens_bytes;
-    int64_t i_ahead;              /* step of tokens_ahead, -1: none */
+    unsigned char *input;       /* page-locked: of the step that runs */
+    unsigned char *input_ahead; /* of the next one, ordinary memory */
+    uint64_t input_bytes;
+    int64_t i_ahead;              /* step of input_ahead, -1: none */
     unsigned char *host;          /* page-locked: the program's host blocks */
     fr_gpu_host_step *host_steps; /* [n_host_steps] */
     uint32_t n_host_steps;
@@ -95,14 +95,11 @@ struct fr_gpu_interpreter {
     unsigned char *gradients; /* for on_gradients */
 };
 
-/* Bytes of the tokens, targets and later tokens that a LOAD_TOKENS brings. */
-static inline uint64_t fr_gpu_tokens_bytes(const fr_instr *instr)
+/* What an instruction has from data, in the host's memory: aligned for all. */
+static inline uint64_t fr_gpu_input_room(const fr_gpu_interpreter *it,
+                                         const fr_instr *instr)
 {
-    const bool has_later =
-        instr->ref[FR_LOAD_TOKENS_LATER].space != FR_SPACE_NONE;
-    return (has_later ? 3 : 2) *
-           (uint64_t)(instr->tokens.batch * instr->tokens.seq) *
-           sizeof(int32_t);
+    return (fr_rank_input_bytes(&it->rank, instr) + 15) / 16 * 16;
 }
 
 /* Does the host carry it out, when its stream gets there? */

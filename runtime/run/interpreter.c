@@ -55,13 +55,9 @@ fr_status fr_interpreter_execute(fr_interpreter *it, uint32_t i_call,
     fr_interpreter_resolve(it, i_call, instr, kernel.ptr);
     if (it->options.watch.on_gradients != NULL && instr->op == FR_OP_OPT_STEP)
         FR_TRY(show_gradients(it, call, instr, kernel.ptr, err));
-    if (instr->op == FR_OP_LOAD_TOKENS)
-        return fr_rank_load_tokens(&it->rank, call, instr, it->i_step,
-                                   kernel.ptr[0], err);
-    if (fr_data_has_images(it->rank.data) &&
-        (instr->op == FR_OP_IMAGES || instr->op == FR_OP_LABELS))
-        return fr_rank_load_images(&it->rank, call, instr, it->i_step,
-                                   kernel.ptr[0], err);
+    if (fr_rank_input_bytes(&it->rank, instr) > 0)
+        return fr_rank_load(&it->rank, call, instr, it->i_step, kernel.ptr[0],
+                            err);
     if (fr_kernels_cpu[instr->op] == NULL)
         return fr_fail(err, FR_CHECK, "%s has no CPU kernel",
                        fr_op_name((fr_op)instr->op));

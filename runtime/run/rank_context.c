@@ -6,6 +6,7 @@
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"
 #include "runtime/data/labels.h"
+#include "runtime/kernels_cpu/kernels_simd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,19 +49,14 @@ fr_status fr_rank_data_open(const fr_program *program,
                             const char *path, fr_data **out, fr_err *err)
 {
     const fr_model *model = &program->model;
-    const bool is_list = model->kind == FR_MODEL_LAYERS;
     fr_job job = program->job;
 
     *out = NULL;
     if (!fr_text_copy(job.data, sizeof job.data, path))
         return fr_fail(err, FR_INPUT, "%.80s...: the path is too long", path);
-    if (model->n_channels > 0 && !is_list && path[0] != '\0')
-        return fr_fail(err, FR_INPUT,
-                       "images of a vit are made up, %s is not read; leave it "
-                       "out",
-                       path);
-    if (is_list && path[0] != '\0' &&
+    if (model->n_channels > 0 && path[0] != '\0' &&
         (has_op(program, rank_program, FR_OP_IMAGES) ||
+         has_op(program, rank_program, FR_OP_PATCHES) ||
          has_op(program, rank_program, FR_OP_LABELS)))
         return fr_data_open_images(&job, model, out, err);
     if (model->n_channels > 0 ||
@@ -171,9 +167,9 @@ static void mask(const fr_rank_context *rank, int64_t i_step, int64_t first,
     }
 }
 
-fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
-                              const fr_instr *instr, int64_t i_step,
-                              void *tokens, fr_err *err)
+static fr_status load_tokens(const fr_rank_context *rank, const fr_call *call,
+                             const fr_instr *instr, int64_t i_step,
+                             void *tokens, fr_err *err)
 {
     const int64_t first = first_sequence(rank, call);
 
@@ -195,17 +191,80 @@ fr_status fr_rank_load_tokens(const fr_rank_context *rank, const fr_call *call,
     return FR_OK;
 }
 
-fr_status fr_rank_load_images(const fr_rank_context *rank, const fr_call *call,
-                              const fr_instr *instr, int64_t i_step, void *out,
-                              fr_err *err)
+/* Patches in bfloat16 are rounded from float32. */
+static fr_status load_patches(const fr_rank_context *rank,
+                              const fr_instr *instr, int64_t i_step,
+                              int64_t first, void *out, fr_err *err)
+{
+    const fr_first_rows_dims *d = &instr->first_rows;
+    const bool is_rounded =
+        fr_instr_ref_dtype(instr, FR_PATCHES_OUT) == FR_DTYPE_BF16;
+    const int64_t n = d->rows * d->cols;
+    float *numbers = out;
+
+    if (is_rounded)
+        FR_TRY_CALLOC(numbers, (size_t)n, err);
+    fr_status status = fr_data_load_images(rank->data, i_step, first, d->batch,
+                                           share_of(rank), numbers, err);
+    if (is_rounded) {
+        if (status == FR_OK)
+            fr_floats_to_bf16(out, numbers, n);
+        free(numbers);
+    }
+    return status;
+}
+
+static fr_status load_labels(const fr_rank_context *rank, const fr_instr *instr,
+                             int64_t i_step, int64_t first, int32_t *tokens,
+                             fr_err *err)
+{
+    const int64_t n = instr->labels.n;
+    int32_t *labels = tokens + n;
+
+    memset(tokens, 0, (size_t)n * sizeof *tokens);
+    FR_TRY(fr_data_load_labels(rank->data, i_step, first, n, labels, err));
+    /* Who has the first token tells; a row without a target counts nothing. */
+    for (int64_t i = 0; share_of(rank).i > 0 && i < n; i++)
+        labels[i] = -1;
+    return FR_OK;
+}
+
+uint64_t fr_rank_input_bytes(const fr_rank_context *rank, const fr_instr *instr)
+{
+    switch ((fr_op)instr->op) {
+    case FR_OP_LOAD_TOKENS: {
+        const bool has_later =
+            instr->ref[FR_LOAD_TOKENS_LATER].space != FR_SPACE_NONE;
+        return (has_later ? 3 : 2) *
+               (uint64_t)(instr->tokens.batch * instr->tokens.seq) *
+               sizeof(int32_t);
+    }
+    case FR_OP_IMAGES:
+    case FR_OP_PATCHES:
+    case FR_OP_LABELS:
+        return fr_data_has_images(rank->data) ? fr_instr_ref_bytes(instr, 0, 1)
+                                              : 0;
+    default:
+        return 0;
+    }
+}
+
+fr_status fr_rank_load(const fr_rank_context *rank, const fr_call *call,
+                       const fr_instr *instr, int64_t i_step, void *out,
+                       fr_err *err)
 {
     const int64_t first = first_sequence(rank, call);
-    const int64_t n = instr->labels.n;
-    int32_t *tokens = out;
 
-    if (instr->op == FR_OP_IMAGES)
+    switch ((fr_op)instr->op) {
+    case FR_OP_IMAGES:
         return fr_data_load_images(rank->data, i_step, first,
-                                   instr->images.batch, out, err);
-    memset(tokens, 0, (size_t)n * sizeof *tokens);
-    return fr_data_load_labels(rank->data, i_step, first, n, tokens + n, err);
+                                   instr->images.batch,
+                                   (fr_sequence_share){0, 1}, out, err);
+    case FR_OP_PATCHES:
+        return load_patches(rank, instr, i_step, first, out, err);
+    case FR_OP_LABELS:
+        return load_labels(rank, instr, i_step, first, out, err);
+    default:
+        return load_tokens(rank, call, instr, i_step, out, err);
+    }
 }

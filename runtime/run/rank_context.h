@@ -40,16 +40,13 @@ fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
                                    const fr_call *call, const fr_instr *instr,
                                    int n_threads, int64_t i_step);
 
-/* Carries out a LOAD_TOKENS of a call.  FR_CHECK: there is no data. */
-FR_CHECKED fr_status fr_rank_load_tokens(const fr_rank_context *rank,
-                                         const fr_call *call,
-                                         const fr_instr *instr, int64_t i_step,
-                                         void *tokens, fr_err *err);
-
-/* Carries out an IMAGES or LABELS of a call from files. */
-FR_CHECKED fr_status fr_rank_load_images(const fr_rank_context *rank,
-                                         const fr_call *call,
-                                         const fr_instr *instr, int64_t i_step,
-                                         void *out, fr_err *err);
+/* Bytes that an instruction has from data; 0: a kernel carries it out. */
+uint64_t fr_rank_input_bytes(const fr_rank_context *rank,
+                             const fr_instr *instr);
+/* Carries out such an instruction of a call: tokens; images, their patches and
+ * labels of files.  FR_CHECK: there is no data. */
+FR_CHECKED fr_status fr_rank_load(const fr_rank_context *rank,
+                                  const fr_call *call, const fr_instr *instr,
+                                  int64_t i_step, void *out, fr_err *err);
 
 #endif

@@ -85,6 +85,13 @@ static fr_status open_as(const char *name, int64_t n_channels, int64_t n_labels,
     return fr_data_open_images(&job, &model, out, err);
 }
 
+static fr_status load(fr_data *data, int64_t i_step, int64_t first, int64_t n,
+                      float *out, fr_err *err)
+{
+    return fr_data_load_images(data, i_step, first, n,
+                               (fr_sequence_share){0, 1}, out, err);
+}
+
 static void expect_failure(const char *name, int64_t n_channels,
                            int64_t n_labels, const char *words)
 {
@@ -120,9 +127,9 @@ static void check_epochs(fr_data *data, bool is_usual, bool is_in_order)
     int order[2 * N_IMAGES], n_moved = 0, n_other = 0;
     fr_err err = {0};
     for (int64_t step = 0; step * BATCH < 2 * N_IMAGES; step++) {
-        CHECK_OK(fr_data_load_images(data, step, 0, BATCH, values, &err), &err);
+        CHECK_OK(load(data, step, 0, BATCH, values, &err), &err);
         CHECK_OK(fr_data_load_labels(data, step, 0, BATCH, labels, &err), &err);
-        CHECK_OK(fr_data_load_images(data, step, 2, 1, one, &err), &err);
+        CHECK_OK(load(data, step, 2, 1, one, &err), &err);
         CHECK(memcmp(one, values + 2 * BYTES, sizeof one) == 0);
         for (int i = 0; i < BATCH && step * BATCH + i < 2 * N_IMAGES; i++) {
             const int image = image_in(values + i * BYTES, is_usual);
@@ -238,8 +245,7 @@ static void test_shrinks(void)
     if (!CHECK_OK(open_as("shrinks", CHANNELS, 10, &data, &err), &err))
         return;
     CHECK(truncate(path("shrinks"), 1) == 0);
-    CHECK_FAILS(fr_data_load_images(data, 0, 0, BATCH, values, &err), FR_IO,
-                &err);
+    CHECK_FAILS(load(data, 0, 0, BATCH, values, &err), FR_IO, &err);
     fr_data_close(data);
 }
 
@@ -281,9 +287,7 @@ static void test_idx(void)
     if (!CHECK_OK(open_as("idx.json", 1, 10, &data, &err), &err))
         return;
     for (int i = 0; i < N_IMAGES; i++) {
-        CHECK_OK(
-            fr_data_load_images(data, i / BATCH, i % BATCH, 1, values, &err),
-            &err);
+        CHECK_OK(load(data, i / BATCH, i % BATCH, 1, values, &err), &err);
         CHECK_OK(
             fr_data_load_labels(data, i / BATCH, i % BATCH, 1, &label, &err),
             &err);
