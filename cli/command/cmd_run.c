@@ -32,7 +32,7 @@
 #define TRACED_STEPS 5 /* the parts are their mean, the trace their median */
 
 /* GPUs take no part in what makes computing slow or stand still. */
-static fr_status parse_faults(const fr_cli *cli, const fr_plan *plan,
+static fr_status parse_faults(const fr_cli *cli, const fr_plan_file *file,
                               fr_faults *out, fr_err *err)
 {
     const char *words = fr_cli_text(cli, FR_OPT_INJECT);
@@ -45,7 +45,10 @@ static fr_status parse_faults(const fr_cli *cli, const fr_plan *plan,
     if (fr_launch_number(FR_REACHED_ENV, -1, INT64_MAX, &reached))
         fr_faults_forget(out, reached);
     else
-        FR_TRY(fr_faults_check(out, fr_plan_world(plan), err));
+        FR_TRY(fr_faults_check(out, fr_plan_world(&file->plan),
+                               file->job.n_steps, err));
+    if (fr_faults_has(out, FR_FAULT_JOIN) && !fr_cli_has(cli, FR_OPT_ELASTIC))
+        return fr_fail(err, FR_USAGE, "--inject: join needs --elastic MIN:MAX");
     if (fr_cli_is_on_gpu(cli) && (fr_faults_has(out, FR_FAULT_SLOW) ||
                                   fr_faults_has(out, FR_FAULT_HANG)))
         return fr_fail(err, FR_USAGE,
@@ -54,11 +57,11 @@ static fr_status parse_faults(const fr_cli *cli, const fr_plan *plan,
     return FR_OK;
 }
 
-static fr_status check_faults(const fr_cli *cli, const fr_plan *plan,
+static fr_status check_faults(const fr_cli *cli, const fr_plan_file *file,
                               fr_err *err)
 {
     fr_faults faults = {0};
-    fr_status status = parse_faults(cli, plan, &faults, err);
+    fr_status status = parse_faults(cli, file, &faults, err);
 
     fr_vec_release(&faults);
     return status;
@@ -96,7 +99,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         return fr_fail(err, FR_USAGE,
                        "--replica-dir needs --replicate-every N");
     FR_TRY(fr_rebalance_check(cli, file, err));
-    FR_TRY(check_faults(cli, &file->plan, err));
+    FR_TRY(check_faults(cli, file, err));
     if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
          fr_cli_has(cli, FR_OPT_EVAL_BATCHES)) &&
         !fr_cli_has(cli, FR_OPT_EVAL_DATA))
@@ -165,8 +168,7 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     FR_TRY(fr_run_watch_open(&watch, cli, file, on->rank == 0, err));
     fr_timeline_init(&timeline);
     fr_status status;
-    FR_TRY_GOTO(status, parse_faults(cli, &file->plan, &faults, err),
-                out_program);
+    FR_TRY_GOTO(status, parse_faults(cli, file, &faults, err), out_program);
     FR_TRY_GOTO(status,
                 fr_lower(&file->model, &file->job, &file->plan, &on->placement,
                          &program, err),
@@ -341,7 +343,7 @@ static fr_status run_elastic(const fr_cli *cli, const fr_plan_file *file,
                              fr_err *err)
 {
     fr_faults faults = {0};
-    fr_status status = parse_faults(cli, &file->plan, &faults, err);
+    fr_status status = parse_faults(cli, file, &faults, err);
 
     if (status == FR_OK)
         status = fr_elastic_run(cli, file, &faults, err);

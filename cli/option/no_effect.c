@@ -57,8 +57,7 @@ static bool measures_nothing(const setting *at)
 
 static bool has_no_spares(const setting *at)
 {
-    return !fr_cli_has(at->cli, FR_OPT_SPARES) && !has_no_interruptions(at) &&
-           !fr_command_takes(at->cli->command, FR_OPT_VARY);
+    return !fr_cli_has(at->cli, FR_OPT_SPARES) && !has_no_interruptions(at);
 }
 
 static bool is_not_spot(const setting *at)
@@ -108,62 +107,116 @@ static bool is_cpu(const setting *at)
 }
 
 enum { MOST_OPTIONS = 13 };
+#define ANY_NODES "cluster,node"
 
 static const struct {
     bool (*is_so)(const setting *at);
     const char *why;
     fr_option options[MOST_OPTIONS]; /* FR_OPT_HELP (0) at the end */
+    const char *unless_varied; /* keys of --vary whose values may undo it */
 } reasons[] = {
     {is_for_training,
      "a prediction does not depend on it: it is for 'forerun run', and kept in "
      "the plan that -o writes",
      {FR_OPT_SEED, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_BASE_BATCH,
-      FR_OPT_WARMUP, FR_OPT_WEIGHT_DECAY, FR_OPT_DATA}},
+      FR_OPT_WARMUP, FR_OPT_WEIGHT_DECAY, FR_OPT_DATA},
+     NULL},
     {is_for_runs,
      "the answer is of one step: it is for 'forerun run', and kept in the plan "
      "that -o writes",
-     {FR_OPT_LR_RULE}},
+     {FR_OPT_LR_RULE},
+     NULL},
     {has_no_run,
      "no run is told without --tokens",
-     {FR_OPT_STEPS, FR_OPT_LR_RULE}},
+     {FR_OPT_STEPS, FR_OPT_LR_RULE},
+     NULL},
     {has_no_interruptions,
      "no run is told without --tokens, a goal or a limit of a whole run",
      {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
       FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,
       FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR, FR_OPT_LEAST_NODES,
-      FR_OPT_CHECKPOINT_EVERY}},
+      FR_OPT_CHECKPOINT_EVERY},
+     NULL},
     {has_no_spares,
      "a spare node is always there without --spares",
-     {FR_OPT_REPAIR}},
-    {measures_nothing, "nothing is timed without --measure", {FR_OPT_TIMEOUT}},
+     {FR_OPT_REPAIR},
+     "spares"},
+    {measures_nothing,
+     "nothing is timed without --measure",
+     {FR_OPT_TIMEOUT},
+     NULL},
     {is_not_spot,
      "no spot nodes without --spot",
-     {FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER}},
+     {FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER},
+     "spot"},
     {has_no_spot_rate,
      "how often spot nodes go is not known: --spot-every says it",
-     {FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER}},
+     {FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER},
+     ANY_NODES ",spot-every"},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE,
-      FR_OPT_EXPERT_CAPACITY, FR_OPT_EXPERT_PAD}},
+      FR_OPT_EXPERT_CAPACITY, FR_OPT_EXPERT_PAD},
+     "model"},
     {has_no_read_rate,
      "the nodes' <storage> has no read rate",
-     {FR_OPT_SAMPLE_BYTES}},
+     {FR_OPT_SAMPLE_BYTES},
+     ANY_NODES ",storage-read"},
     {has_no_loading,
      "nothing is decoded without --decode, nor has the nodes' <storage> a "
      "latency",
-     {FR_OPT_LOADERS}},
+     {FR_OPT_LOADERS},
+     ANY_NODES ",decode,storage-latency"},
     {is_not_cached,
      "the nodes' <storage> has no read rate or latency, or their hosts no "
      "memory",
-     {FR_OPT_DATASET_BYTES}},
-    {is_gpu, "GPUs compute, not threads of the host", {FR_OPT_THREADS}},
-    {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}},
+     {FR_OPT_DATASET_BYTES},
+     ANY_NODES ",storage-read,storage-latency"},
+    {is_gpu,
+     "GPUs compute, not threads of the host",
+     {FR_OPT_THREADS},
+     ANY_NODES},
+    {is_cpu, "there are no GPUs", {FR_OPT_CUDA_GRAPHS}, ANY_NODES},
     {is_cpu,
      "there is no NCCL between CPUs",
-     {FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS}},
-    {is_cpu, "on CPUs forerun itself trains", {FR_OPT_FRAMEWORK}},
+     {FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS},
+     ANY_NODES},
+    {is_cpu, "on CPUs forerun itself trains", {FR_OPT_FRAMEWORK}, ANY_NODES},
 };
+
+/* Is the word one of the list, whose words end with a comma? */
+static bool is_listed(const char *list, const char *word, size_t n_word)
+{
+    while (list != NULL && *list != '\0') {
+        const size_t n = strcspn(list, ",");
+        if (n == n_word && strncmp(list, word, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+/* Does a --vary, "KEY=A,B" or several with blanks between them, have one of
+ * these keys? */
+static bool varies(const fr_cli *cli, const char *keys)
+{
+    if (!fr_command_takes(cli->command, FR_OPT_VARY))
+        return false;
+    for (int i = 0; i < cli->n_repeats; i++)
+        for (const char *at = cli->repeats[i]; *at != '\0';) {
+            at += strspn(at, " ");
+            if (is_listed(keys, at, strcspn(at, "= ")))
+                return true;
+            at += strcspn(at, " ");
+        }
+    return false;
+}
+
+static bool holds(size_t i_reason, const setting *at)
+{
+    return reasons[i_reason].is_so(at) &&
+           !varies(at->cli, reasons[i_reason].unless_varied);
+}
 
 bool fr_has_no_effect(const fr_cli *cli, fr_option option,
                       const fr_model *model, const fr_cluster *cluster)
@@ -171,7 +224,7 @@ bool fr_has_no_effect(const fr_cli *cli, fr_option option,
     const setting at = {cli, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++)
         for (int k = 0; k < MOST_OPTIONS; k++)
-            if (reasons[i].options[k] == option && reasons[i].is_so(&at))
+            if (reasons[i].options[k] == option && holds(i, &at))
                 return true;
     return false;
 }
@@ -182,7 +235,7 @@ void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
     const setting at = {cli, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++) {
         char names[256] = "";
-        if (!reasons[i].is_so(&at))
+        if (!holds(i, &at))
             continue;
         for (const fr_option *o = reasons[i].options;
              o < reasons[i].options + MOST_OPTIONS && *o != FR_OPT_HELP; o++) {

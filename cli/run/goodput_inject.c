@@ -143,7 +143,8 @@ static fr_status check(const fr_cli *cli, const fr_plan_file *file,
     if (faults->n > MOST_FAULTS)
         return fr_fail(err, FR_USAGE, "--inject: %zu faults; give %d at most",
                        faults->n, MOST_FAULTS);
-    return fr_faults_check(faults, fr_plan_world(&file->plan), err);
+    return fr_faults_check(faults, fr_plan_world(&file->plan),
+                           file->job.n_steps, err);
 }
 
 static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)

@@ -416,7 +416,8 @@ static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
     return FR_OK;
 }
 
-/* Of what the cluster says; a multiple of nothing is none. */
+/* Of what the cluster says, where 0 is nothing said: then a multiple of it is
+ * none, and it cannot be asked for. */
 static fr_status turn_said(const char *what, double *member, fr_knob_value to,
                            fr_err *err)
 {
@@ -425,6 +426,9 @@ static fr_status turn_said(const char *what, double *member, fr_knob_value to,
                        "%s: the cluster says none that could be multiplied; "
                        "give a value",
                        what);
+    if (!(to.value > 0))
+        return fr_fail(err, FR_INPUT, "%s: %g; give more than 0", what,
+                       to.value);
     *member = turned(*member, to);
     return FR_OK;
 }
@@ -448,15 +452,16 @@ static fr_status turn_spot_every(fr_cluster *cluster, fr_knob_value to,
     double *per_h = &cluster->spot_interruption_per_h;
     double every_s = *per_h > 0 ? 3600 / *per_h : 0;
     FR_TRY(turn_said("spot-every", &every_s, to, err));
-    if (!(every_s > 0))
-        return fr_fail(err, FR_INPUT, "spot-every: give a time, such as 200h");
     *per_h = 3600 / every_s;
     return FR_OK;
 }
 
 static fr_status turn_jitter(fr_cluster *cluster, fr_knob_value to, fr_err *err)
 {
-    return turn_said("jitter", &cluster->jitter_compute_frac, to, err);
+    if (to.value < 0 || to.value > 0)
+        return turn_said("jitter", &cluster->jitter_compute_frac, to, err);
+    cluster->jitter_compute_frac = 0;
+    return FR_OK;
 }
 
 /* The first device is so many times slower. */

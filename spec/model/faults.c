@@ -24,6 +24,8 @@ static const fault_row kinds[FR_FAULT_N] = {
 };
 
 enum { WORD_BYTES = 128 };
+/* Beyond, the nanoseconds of a long kernel are no whole number any more. */
+static const double most_factor = 1e6;
 
 static fr_status fail_word(const char *word, const char *why, fr_err *err)
 {
@@ -104,8 +106,8 @@ static fr_status read_rank(const char *word, char *text, fr_fault *out,
         return fail_word(word, "it has no factor", err);
     if (factor != NULL &&
         (fr_parse_double(factor, &out->factor, NULL) != FR_OK ||
-         !(out->factor >= 1)))
-        return fail_word(word, "a factor is a number from 1", err);
+         !(out->factor >= 1 && out->factor <= most_factor)))
+        return fail_word(word, "a factor is a number from 1 to 1000000", err);
     if (factor == NULL && kinds[out->kind].has_factor)
         return fail_word(word, "it wants a factor, rank=1x2", err);
     return FR_OK;
@@ -161,10 +163,17 @@ bool fr_faults_has(const fr_faults *faults, fr_fault_kind kind)
     return false;
 }
 
-fr_status fr_faults_check(const fr_faults *faults, int64_t world, fr_err *err)
+fr_status fr_faults_check(const fr_faults *faults, int64_t world,
+                          int64_t n_steps, fr_err *err)
 {
     for (size_t i = 0; i < faults->n; i++) {
         const fr_fault *fault = &faults->items[i];
+        if (fault->first_step >= n_steps)
+            return fr_fail(err, FR_USAGE,
+                           "--inject: %s at step %lld never comes: the run has "
+                           "%lld, from 0",
+                           kinds[fault->kind].name,
+                           (long long)fault->first_step, (long long)n_steps);
         if (fault->rank >= world)
             return fr_fail(err, FR_USAGE,
                            "--inject: there is no rank %lld to %s; there are "

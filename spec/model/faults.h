@@ -52,8 +52,9 @@ int64_t fr_faults_count(const fr_faults *faults, fr_fault_kind kind,
 
 /* Is there one of the kind? */
 bool fr_faults_has(const fr_faults *faults, fr_fault_kind kind);
-/* FR_USAGE where a fault is of a rank that `world` ranks do not have. */
+/* FR_USAGE where a fault is of a rank that `world` ranks do not have, or of a
+ * step that a run of so many never comes to. */
 FR_CHECKED fr_status fr_faults_check(const fr_faults *faults, int64_t world,
-                                     fr_err *err);
+                                     int64_t n_steps, fr_err *err);
 
 #endif

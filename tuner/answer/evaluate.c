@@ -1,6 +1,7 @@
 /* evaluate.c: what does not fit is told before it is simulated. */
 #include "tuner/answer/evaluate.h"
 
+#include "core/base/text.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/ir/reuse.h"
@@ -91,7 +92,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
                         FR_PLAN_BITS_ALL, 0, plan, request->model, request->job,
                         &why) == FR_INPUT) {
         result.outcome = FR_OUTCOME_UNPLACEABLE;
-        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        fr_text_copy_cut(result.why, sizeof result.why, why.text);
         *out = result;
         return FR_OK;
     }
@@ -105,7 +106,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
                                         plan->n_threads, 0, node_of_rank, &why);
     if (status == FR_INFEASIBLE) {
         result.outcome = FR_OUTCOME_UNPLACEABLE;
-        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        fr_text_copy_cut(result.why, sizeof result.why, why.text);
         status = FR_OK;
         goto out_done;
     }
@@ -121,7 +122,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
                       &why);
     if (status == FR_INPUT) { /* more calls than can be written out */
         result.outcome = FR_OUTCOME_UNPLACEABLE;
-        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        fr_text_copy_cut(result.why, sizeof result.why, why.text);
         status = FR_OK;
         goto out_done;
     }
@@ -137,7 +138,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     if (status == FR_INFEASIBLE) { /* too long, in its time or in ours */
         memset(&result.prediction, 0, sizeof result.prediction);
         result.outcome = FR_OUTCOME_UNPLACEABLE;
-        snprintf(result.why, sizeof result.why, "%.119s", why.text);
+        fr_text_copy_cut(result.why, sizeof result.why, why.text);
         status = FR_OK;
     } else if (status != FR_OK) {
         fr_fail(err, status, "%s", why.text);

@@ -20,7 +20,7 @@ typedef struct fr_evaluation {
     uint64_t short_by_bytes;
     fr_prediction prediction; /* TOO_LARGE: memory only, step_s 0; of a slab
                                  that is too large alone its size only */
-    char why[120];            /* UNPLACEABLE */
+    char why[320];            /* UNPLACEABLE */
 } fr_evaluation;
 
 /*

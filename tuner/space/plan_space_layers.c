@@ -74,12 +74,23 @@ static void push_round_nodes(const fr_plan_space_request *request,
                 fr_push_new(slots_of(request, n * unit / 4), values);
 }
 
-void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
-                   fr_plan_space_values *values)
+/* Of the first nodes alone: what was asked for of more of them has no place. */
+static void drop_beyond(const fr_plan_space_request *request,
+                        fr_plan_space_values *values)
+{
+    const int64_t most = slots_of(request, nodes_of(request));
+    int n = 0;
+    for (int i = 0; i < values->n; i++)
+        if (values->at[i] <= most)
+            values->at[n++] = values->at[i];
+    values->n = n;
+}
+
+static void list_worlds(const fr_plan_space_request *request,
+                        fr_plan_space_values *values)
 {
     const uint64_t all = FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP);
     const fr_plan *base = &request->base;
-    (void)plan;
     bool is_one = (request->pins & all) == all &&
                   !fr_is_ranged(request, FR_SPACE_AXIS_TP) &&
                   !fr_is_ranged(request, FR_SPACE_AXIS_PP) &&
@@ -104,6 +115,15 @@ void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
             fr_push_new(divisors.at[i], values);
         }
     }
+}
+
+void fr_list_world(const fr_plan_space_request *request, const fr_plan *plan,
+                   fr_plan_space_values *values)
+{
+    (void)plan;
+    list_worlds(request, values);
+    if (request->most_nodes > 0)
+        drop_beyond(request, values);
 }
 
 void fr_set_world(const fr_plan_space_request *request, fr_plan *plan,

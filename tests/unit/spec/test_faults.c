@@ -43,8 +43,10 @@ static void test_slow_and_read(void)
         CHECK(read != NULL && read->rate_Bps == 20e6);
         CHECK(fr_faults_has(&faults, FR_FAULT_READ));
         CHECK(!fr_faults_has(&faults, FR_FAULT_KILL));
-        CHECK_OK(fr_faults_check(&faults, 2, &err), &err);
-        CHECK_FAILS(fr_faults_check(&faults, 1, &err), FR_USAGE, &err);
+        CHECK_OK(fr_faults_check(&faults, 2, 51, &err), &err);
+        CHECK_FAILS(fr_faults_check(&faults, 1, 51, &err), FR_USAGE, &err);
+        CHECK_FAILS(fr_faults_check(&faults, 2, 50, &err), FR_USAGE, &err);
+        CHECK_HAS(err.text, "hang at step 50 never comes");
     }
     fr_vec_release(&faults);
 }
@@ -54,6 +56,7 @@ static void test_refusals(void)
     static const char *const bad[] = {
         "",
         "kill",
+        "slow:rank=1x1e308@2",
         "kill:rank=2",
         "kill:2@3",
         "kill:rank=-1@3",

@@ -231,6 +231,8 @@ static void test_knobs(void)
     CHECK_NEAR(c.spot_interruption_per_h, 1 / 100.0, 1e-12);
     CHECK_OK(turn(&c, "jitter", "0.03", &err), &err);
     CHECK_NEAR(c.jitter_compute_frac, 0.03, 0);
+    CHECK_OK(turn(&c, "jitter", "0", &err), &err);
+    CHECK_NEAR(c.jitter_compute_frac, 0, 0);
     CHECK_INT(turn(&c, "slow", "0.9", &err), FR_INPUT);
     CHECK_OK(turn(&c, "slow", "1.25", &err), &err);
     CHECK_NEAR(c.slow[c.n_slow - 1].compute_frac, 0.8, 1e-12);
@@ -304,6 +306,10 @@ static void test_knobs_that_cannot(void)
         {"dgx-h100:2", "gpu", "h1000", FR_INPUT},
         {"dgx-h100:2", "node", "dgx-z", FR_INPUT},
         {"dgx-h100:2", "oversubscription", "0.5", FR_INPUT},
+        {"dgx-h100:2", "mtbf", "0h", FR_INPUT},
+        {"dgx-h100:2", "restart", "0s", FR_INPUT},
+        {"dgx-h100:2", "spot-every", "0h", FR_INPUT},
+        {"dgx-h100:2", "jitter", "-0.1", FR_INPUT},
         {"torus-64", "nodes", "8", FR_INPUT},
         {"mixed-a100-v100", "nodes", "8", FR_INPUT},
         {"this-machine", "gpu", "h100", FR_INPUT},

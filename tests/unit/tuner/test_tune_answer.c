@@ -215,6 +215,24 @@ static void test_do_not_distribute(void)
     teardown(&f);
 }
 
+/* Six replicas have no place on one node of two: it has a plan of its own. */
+static void test_pinned_beyond_a_node(void)
+{
+    fixture f;
+    if (!setup(&f, boxes))
+        return;
+    f.options.space.base.dp = 6;
+    f.options.space.base.tp = f.options.space.base.pp = 1;
+    f.options.space.pins |= FR_PIN(DP) | FR_PIN(TP) | FR_PIN(PP);
+    if (tune(&f)) {
+        const fr_tuned *node = &f.t.baselines[FR_BASELINE_NODE].tuned;
+        CHECK_INT(f.t.best.n_ranks, 6);
+        CHECK_INT(node->n_nodes, 1);
+        CHECK(node->n_ranks <= 2);
+    }
+    teardown(&f);
+}
+
 /* Two nodes of three are no divisor of the cluster. */
 static void test_any_nodes(void)
 {
@@ -292,5 +310,6 @@ static void test_choose(void)
 CHECK_MAIN({"ties", test_ties}, {"robustness", test_robustness},
            {"baselines", test_baselines},
            {"do_not_distribute", test_do_not_distribute},
+           {"pinned_beyond_a_node", test_pinned_beyond_a_node},
            {"any_nodes", test_any_nodes}, {"batches", test_batches},
            {"choose", test_choose})
