@@ -28,10 +28,7 @@ fr_server_ask fr_server_ask_of(const fr_instr *instr)
 fr_status fr_servers_of(const fr_instr *instr, int64_t n_group, int64_t n_nodes,
                         fr_servers *out, fr_err *err)
 {
-    fr_servers servers = {.place = (fr_server_place)instr->comm.server_place,
-                          .n_servers = instr->comm.n_servers,
-                          .n_group = n_group,
-                          .n_nodes = n_nodes};
+    fr_servers servers = fr_servers_asked(instr, n_group, n_nodes);
 
     if (instr->op != FR_OP_ALL_REDUCE ||
         !fr_collective_is_by_servers((fr_collective_kind)instr->algorithm)) {

@@ -15,18 +15,21 @@ static double sample_bytes(const fr_model *model, const fr_job *job)
 }
 
 /* Of the samples, that are not in the host's memory. */
-static double read_frac(const fr_job *job, const fr_node_type *node)
+static double read_frac(const fr_job *job, const fr_node_type *node,
+                        uint64_t taken_bytes)
 {
+    const double cache_bytes =
+        fmax((double)node->host_memory_bytes - (double)taken_bytes, 0);
     if (!(job->dataset_bytes > 0))
         return 1;
-    return fmax(1 - (double)node->host_memory_bytes / job->dataset_bytes, 0);
+    return fmax(1 - cache_bytes / job->dataset_bytes, 0);
 }
 
 fr_input_cost fr_input_cost_of(const fr_model *model, const fr_job *job,
-                               const fr_cluster *cluster)
+                               const fr_cluster *cluster, uint64_t taken_bytes)
 {
     const fr_node_type *node = fr_cluster_node_type(cluster, 0);
-    const double read = read_frac(job, node);
+    const double read = read_frac(job, node, taken_bytes);
     fr_input_cost cost = {.loader_s =
                               (job->decode_s + read * node->storage_latency_s) /
                               fmax((double)job->n_loaders, 1)};

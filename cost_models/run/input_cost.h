@@ -19,8 +19,9 @@ typedef struct fr_input_cost {
     double loader_s; /* of a sample, by all loaders of a device */
 } fr_input_cost;
 
+/* taken_bytes: of a node's host memory, by what the plan offloads to it. */
 fr_input_cost fr_input_cost_of(const fr_model *model, const fr_job *job,
-                               const fr_cluster *cluster);
+                               const fr_cluster *cluster, uint64_t taken_bytes);
 
 /* Of a step, read from n_nodes: no step is shorter.  It is as long as the
  * slower of reading and decoding, one step ahead. */

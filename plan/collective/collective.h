@@ -126,6 +126,9 @@ typedef struct fr_servers {
     int64_t n_group, n_nodes;
 } fr_servers;
 
+/* Those that an instruction asks for. */
+fr_servers fr_servers_asked(const fr_instr *instr, int64_t n_group,
+                            int64_t n_nodes);
 /* How many serve; FR_INPUT: there are no nodes (members) for so many. */
 FR_CHECKED fr_status fr_servers_count(const fr_servers *servers, int64_t *out,
                                       fr_err *err);

@@ -18,6 +18,15 @@ static bool fits(fr_op op, int64_t n_group)
     return n_group >= 1 && op == FR_OP_ALL_REDUCE;
 }
 
+fr_servers fr_servers_asked(const fr_instr *instr, int64_t n_group,
+                            int64_t n_nodes)
+{
+    return (fr_servers){.place = (fr_server_place)instr->comm.server_place,
+                        .n_servers = instr->comm.n_servers,
+                        .n_group = n_group,
+                        .n_nodes = n_nodes};
+}
+
 fr_status fr_servers_count(const fr_servers *servers, int64_t *out, fr_err *err)
 {
     const bool is_host = servers->place != FR_SERVER_DEVICE;

@@ -58,9 +58,7 @@ static fr_status emit_servers(const fr_engine_route *route,
                               fr_transfer_list *list, fr_err *err)
 {
     const int64_t g = route->n_group;
-    fr_servers servers = {.place = (fr_server_place)instr->comm.server_place,
-                          .n_servers = instr->comm.n_servers,
-                          .n_group = g};
+    fr_servers servers = fr_servers_asked(instr, g, 0);
     int32_t *node;
 
     FR_TRY_CALLOC(node, (size_t)g, err);

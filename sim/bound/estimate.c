@@ -529,7 +529,8 @@ fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
     e->cluster = cluster;
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
-    e->input = fr_input_cost_of(model, job, cluster);
+    /* What is offloaded only leaves the cache less. */
+    e->input = fr_input_cost_of(model, job, cluster, 0);
     e->least_slots = INT64_MAX;
     for (size_t i = 0; i < cluster->n_node_types; i++)
         if (cluster->node_types[i].n_devices < e->least_slots)

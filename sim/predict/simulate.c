@@ -251,7 +251,8 @@ static void predict_input(const fr_replay *replay, fr_prediction *out)
     const fr_rank_layout *layout = &replay->context->layout;
     const fr_program *program = layout->program;
     const fr_input_cost cost =
-        fr_input_cost_of(&program->model, &program->job, layout->cluster);
+        fr_input_cost_of(&program->model, &program->job, layout->cluster,
+                         out->memory.host_bytes);
     const double input_s = fr_input_s(&cost, &program->job, &program->plan,
                                       layout->n_nodes * layout->n_copies);
     if (!(input_s > 0))

@@ -1,7 +1,7 @@
 /* test_input_cost.c: what samples take, by hand. */
-#include "tests/check.h"
 #include "cost_models/run/input_cost.h"
 #include "spec/catalog/catalog.h"
+#include "tests/check.h"
 
 static void test_by_hand(void)
 {
@@ -18,18 +18,18 @@ static void test_by_hand(void)
     job.seq = 2047;
     plan.dp = 4;
     plan.micro_batch = 2;
-    fr_input_cost cost = fr_input_cost_of(&model, &job, &cluster);
+    fr_input_cost cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK(fr_input_s(&cost, &job, &plan, 3) == 0);
     /* Tokens of four bytes, read by three nodes. */
     fr_node_type *node = &cluster.node_types[0];
     node->storage_read_Bps = 1e5;
-    cost = fr_input_cost_of(&model, &job, &cluster);
+    cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 96 * 8192 / 3e5, 1e-12);
     /* Each data-parallel rank has 24 samples, five loaders. */
     job.decode_s = 0.7;
     job.n_loaders = 5;
     node->storage_latency_s = 0.05;
-    cost = fr_input_cost_of(&model, &job, &cluster);
+    cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 24 * 0.75 / 5, 1e-12);
     /* The one with the most micro-batches has 30. */
     plan.n_shares = 4;
@@ -38,13 +38,17 @@ static void test_by_hand(void)
     CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 30 * 0.75 / 5, 1e-12);
     /* Three quarters of the data set are in memory: a quarter waits. */
     job.dataset_bytes = (double)node->host_memory_bytes / 0.75;
-    cost = fr_input_cost_of(&model, &job, &cluster);
+    cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 30 * 0.7125 / 5, 1e-12);
+    /* A third of that memory is taken: half of the data set waits. */
+    cost =
+        fr_input_cost_of(&model, &job, &cluster, node->host_memory_bytes / 3);
+    CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 30 * 0.725 / 5, 1e-9);
     job.decode_s = 0;
-    cost = fr_input_cost_of(&model, &job, &cluster);
+    cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK_NEAR(fr_input_s(&cost, &job, &plan, 3), 24 * 8192 / 3e5, 1e-12);
     job.dataset_bytes = (double)node->host_memory_bytes / 2;
-    cost = fr_input_cost_of(&model, &job, &cluster);
+    cost = fr_input_cost_of(&model, &job, &cluster, 0);
     CHECK(fr_input_s(&cost, &job, &plan, 3) == 0);
     fr_cluster_release(&cluster);
 }
