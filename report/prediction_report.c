@@ -212,6 +212,14 @@ static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
     return fr_table_finish(&table, out, err);
 }
 
+void fr_report_rate(double tokens_per_s, double samples_per_s, fr_buffer *out)
+{
+    enum { FEW = 10 }; /* below it a whole number says too little */
+    fr_buffer_printf(out, tokens_per_s < FEW ? "%.3g %s/s" : "%.0f %s/s",
+                     tokens_per_s,
+                     tokens_per_s == samples_per_s ? "samples" : "tokens");
+}
+
 static void print_head(const fr_prediction *p, fr_buffer *out)
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
@@ -220,9 +228,8 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
         fr_buffer_printf(out, " (90 %% between %s and %s)",
                          fr_format_s(low, sizeof low, p->step_s_p5),
                          fr_format_s(high, sizeof high, p->step_s_p95));
-    fr_buffer_printf(out, ", %.0f %s/s", p->tokens_per_s,
-                     p->tokens_per_s == p->samples_per_s ? "samples"
-                                                         : "tokens");
+    fr_buffer_puts(out, ", ");
+    fr_report_rate(p->tokens_per_s, p->samples_per_s, out);
     if (p->cost.usd_per_hour > 0)
         fr_buffer_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
     if (p->mfu > 0)

@@ -26,6 +26,9 @@ void fr_report_breakdown_json(const char *key,
 FR_CHECKED fr_status fr_report_prediction_text(const fr_prediction *prediction,
                                                fr_buffer *out, fr_err *err);
 
+/* "2474 tokens/s"; where both are alike, "41 samples/s". */
+void fr_report_rate(double tokens_per_s, double samples_per_s, fr_buffer *out);
+
 /* "exposed_dp" -> "exposed dp"; returns buf. */
 char *fr_report_part_title(fr_part part, char *buf, size_t n_buf);
 

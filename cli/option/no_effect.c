@@ -1,6 +1,8 @@
 /* no_effect.c: see no_effect.h. */
 #include "cli/option/no_effect.h"
 
+#include "spec/model/layer_ops.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -71,6 +73,22 @@ static bool has_no_spot_rate(const setting *at)
     return fr_cli_on(at->cli, FR_OPT_SPOT) &&
            !fr_cli_has(at->cli, FR_OPT_SPOT_EVERY) &&
            !(at->cluster->spot_interruption_per_h > 0);
+}
+
+static bool has_no_sequence(const setting *at)
+{
+    return at->model->kind == FR_MODEL_LAYERS;
+}
+
+static bool drops_nothing(const setting *at)
+{
+    const fr_model *model = at->model;
+    if (!fr_model_has_layer_ops(model))
+        return false;
+    for (size_t i = 0; i < model->n_layer_ops; i++)
+        if (model->layer_ops[i].kind == FR_LAYER_OP_DROPOUT)
+            return false;
+    return true;
 }
 
 static bool has_no_experts(const setting *at)
@@ -153,6 +171,14 @@ static const struct {
      "how often spot nodes go is not known: --spot-every says it",
      {FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER},
      ANY_NODES ",spot-every"},
+    {has_no_sequence,
+     "a list of layers has no sequences",
+     {FR_OPT_SEQ},
+     "model"},
+    {drops_nothing,
+     "none of the model's layers has a dropout",
+     {FR_OPT_DROPOUT},
+     "model"},
     {has_no_experts,
      "the model has no experts",
      {FR_OPT_ETP, FR_OPT_EXPERT_DISPATCH, FR_OPT_EXPERT_IMBALANCE,

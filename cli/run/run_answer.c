@@ -100,9 +100,13 @@ static fr_status fill_report(const answer_parts *parts, char *name,
     };
     if (result->n_collectives > 0)
         report.topology = fr_nccl_topology();
-    if (result->step_s_median > 0)
+    if (result->step_s_median > 0) {
+        report.samples_per_s =
+            (double)job->global_batch / result->step_s_median;
         report.tokens_per_s =
-            (double)(job->global_batch * job->seq) / result->step_s_median;
+            report.samples_per_s *
+            (double)fr_model_sample_tokens(&parts->file->model, job->seq);
+    }
     if (parts->measured->n > 0) {
         FR_TRY(fr_step_breakdown_mean(parts->program, parts->measured,
                                       result->step_s_median, report.breakdown_s,

@@ -45,6 +45,7 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
         .outlook = run.outlook,
         .n_nodes = run.n_nodes,
         .n_devices = run.n_devices,
+        .has_tokens = setup->model->kind != FR_MODEL_LAYERS,
         .counts = fr_cli_run_counts(&goal, setup->cluster,
                                     run.outlook.kwh > 0 ? run.n_nodes : 0)};
     return true;

@@ -47,6 +47,14 @@ REFUSAL(compresses_list)
            plan->compressor != FR_COMPRESSOR_NONE;
 }
 
+/* What is normalized is its own mean: nothing is left of it, and PyTorch
+ * refuses it too. */
+REFUSAL(norms_single_values)
+{
+    UNUSED_BUT(job);
+    return plan->micro_batch == 1 && fr_model_norms_one_pixel(model);
+}
+
 REFUSAL(is_other_encoder)
 {
     UNUSED_BUT(model);
@@ -198,8 +206,11 @@ const fr_plan_refusal fr_plan_refusals[] = {
      "choose --kernels forerun", CPU, BIT(KERNELS), is_list_of_others},
     {"a list of layers in other precisions than f32", "choose precision f32",
      CPU, BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
-    {"compressed gradients of a list of layers", "compress none", CPU,
+    {"compressed gradients of a list of layers", "choose compress none", CPU,
      BIT(COMPRESS), compresses_list},
+    {"a batch norm of a single value, that of one image of one pixel",
+     "choose micro-batch 2 or more, or larger images", CPU, BIT(MICRO_BATCH),
+     norms_single_values},
     {"an encoder with neither a masked-token head nor labels",
      "choose BertForMaskedLM, BertForPreTraining or a vit with num_labels",
      BOTH, 0, is_other_encoder},

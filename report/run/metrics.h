@@ -10,7 +10,8 @@
 
 typedef struct fr_metrics_state {
     /* What turns the time of a step into rates. */
-    double tokens_per_step;
+    double tokens_per_step; /* without tokens: samples */
+    bool has_tokens;
     /* The step if the devices did the model's flop at their peak, nothing
      * else (mfu times step time of the prediction); 0: not known. */
     double ideal_step_s;

@@ -109,9 +109,10 @@ fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
 {
     char label[64], tokens[FR_FORMAT_MAX];
     fr_table table;
-    snprintf(label, sizeof label, "%s tokens, %.0f steps",
+    snprintf(label, sizeof label, "%s %s, %.0f step%s",
              fr_format_count(tokens, sizeof tokens, run->n_tokens),
-             run->n_steps);
+             run->has_tokens ? "tokens" : "samples", run->n_steps,
+             run->n_steps == 1 ? "" : "s");
     fr_run_length_begin(&run->counts, &table);
     fr_run_length_row(label, run, &table);
     fr_buffer_putc(out, '\n');

@@ -17,6 +17,7 @@ typedef struct fr_run_length {
     fr_run_outlook outlook;
     int64_t n_nodes, n_devices;
     fr_run_counts counts;
+    bool has_tokens; /* n_tokens are samples otherwise */
 } fr_run_length;
 
 /* A table of runs: the headings, a row, the lines below it. */

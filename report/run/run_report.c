@@ -25,9 +25,12 @@ static const fr_field step_fields[] = {
 };
 
 static const fr_field head_fields[] = {
-    FR_FIELD(fr_run_report, plan),         FR_FIELD(fr_run_report, backend),
-    FR_FIELD(fr_run_report, world_size),   FR_GROUP("step_s", step_fields),
+    FR_FIELD(fr_run_report, plan),
+    FR_FIELD(fr_run_report, backend),
+    FR_FIELD(fr_run_report, world_size),
+    FR_GROUP("step_s", step_fields),
     FR_FIELD(fr_run_report, tokens_per_s),
+    FR_FIELD(fr_run_report, samples_per_s),
 };
 
 static const fr_field predicted_fields[] = {
@@ -241,9 +244,11 @@ fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
                              fr_err *err)
 {
     char low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
-    fr_buffer_printf(out, "%s: %lld steps on %lld rank%s, %.0f tokens/s\n",
-                     r->plan, (long long)r->n_steps, (long long)r->world_size,
-                     r->world_size == 1 ? "" : "s", r->tokens_per_s);
+    fr_buffer_printf(out, "%s: %lld step%s on %lld rank%s, ", r->plan,
+                     (long long)r->n_steps, r->n_steps == 1 ? "" : "s",
+                     (long long)r->world_size, r->world_size == 1 ? "" : "s");
+    fr_report_rate(r->tokens_per_s, r->samples_per_s, out);
+    fr_buffer_putc(out, '\n');
     if (r->n_steps > 0) {
         fr_buffer_printf(out, "loss %.4f -> %.4f  ", r->loss[0],
                          r->loss[r->n_steps - 1]);

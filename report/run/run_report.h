@@ -23,7 +23,7 @@ typedef struct fr_run_report {
     /* [resumed_from_step], borrowed; NULL: of this run's own steps alone. */
     const double *loss_before;
     double step_s_median, step_s_p5, step_s_p95;
-    double tokens_per_s;
+    double tokens_per_s, samples_per_s; /* alike: there are no tokens */
     uint64_t peak_bytes;
     uint64_t baseline_bytes; /* of it what the process has beside the plan's
                                 memory: libraries, BLAS, MPI */

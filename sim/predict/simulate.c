@@ -180,9 +180,9 @@ static fr_status predict_rates(const fr_replay_context *context,
     const fr_job *job = &program->job;
     double tokens = (double)(job->global_batch * job->seq), ratio;
     double peak = peak_flops(context, costs);
-    bool has_tokens = program->model.kind != FR_MODEL_LAYERS;
     out->samples_per_s = (double)job->global_batch / out->step_s;
-    out->tokens_per_s = has_tokens ? tokens / out->step_s : out->samples_per_s;
+    out->tokens_per_s = out->samples_per_s * (double)fr_model_sample_tokens(
+                                                 &program->model, job->seq);
     if (peak <= 0)
         return FR_OK;
     FR_TRY(recompute_ratio(program, &ratio, err));

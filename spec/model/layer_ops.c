@@ -292,3 +292,22 @@ fr_status fr_model_derive_layers(fr_model *model, fr_layer_place *where,
     *at = (fr_layer_place){-1, -1};
     return fr_model_has_layer_ops(model) ? derive_all(model, at, err) : FR_OK;
 }
+
+bool fr_model_norms_one_pixel(const fr_model *model)
+{
+    if (!fr_model_has_layer_ops(model))
+        return false;
+    for (size_t i = 0; i < model->n_layer_entries; i++) {
+        const fr_model_layer *layer = &model->layers[i];
+        fr_image main = fr_model_layer_image(model, i), shortcut = main;
+        for (int64_t k = 0; k < layer->n_ops; k++) {
+            const fr_layer_op *op = &model->layer_ops[layer->first_op + k];
+            fr_image *at = op->is_shortcut ? &shortcut : &main;
+            if (op->kind == FR_LAYER_OP_BATCH_NORM && at->size == 1)
+                return true;
+            if (fr_layer_op_image(op, *at, at, NULL) != FR_OK)
+                return false;
+        }
+    }
+    return false;
+}

@@ -71,6 +71,10 @@ typedef struct fr_layer_place {
 FR_CHECKED fr_status fr_model_derive_layers(fr_model *model,
                                             fr_layer_place *where, fr_err *err);
 
+/* Does a batch norm of the list, which was derived, see images of one pixel?
+ * Of a single one the mean is all there is. */
+bool fr_model_norms_one_pixel(const fr_model *model);
+
 /* What comes into entry i of a list that was derived. */
 fr_image fr_model_layer_image(const fr_model *model, size_t i);
 

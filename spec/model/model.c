@@ -300,6 +300,11 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
     return FR_OK;
 }
 
+int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq)
+{
+    return model->kind == FR_MODEL_LAYERS ? 1 : seq;
+}
+
 fr_status fr_model_check(const fr_model *model, fr_err *err)
 {
     if ((unsigned)model->kind >= FR_MODEL_KIND_N ||

@@ -186,6 +186,10 @@ const char *fr_activation_name(fr_activation activation);
 /* Columns of a head that rotary positions turn: an even number. */
 int64_t fr_model_rotated(const fr_model *model);
 
+/* Tokens of a sample of the job; a list of layers has none, and a sample counts
+ * as one. */
+int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq);
+
 /* Does layer i (from 0) have experts?  How many have? */
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);
 int64_t fr_model_moe_layers(const fr_model *model);

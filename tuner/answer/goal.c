@@ -168,8 +168,7 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
 fr_job fr_goal_job(const fr_model *model, const fr_job *job)
 {
     fr_job counted = *job;
-    if (model->kind == FR_MODEL_LAYERS)
-        counted.seq = 1;
+    counted.seq = fr_model_sample_tokens(model, job->seq);
     return counted;
 }
 

@@ -65,7 +65,8 @@ static void shrink(fr_model *m)
     m->shared_expert_ffn_hidden = m->shared_expert_ffn_hidden > 0 ? 56 : 0;
 }
 
-/* A list of layers on small images, with a sixteenth of the channels; a pool
+/* A list of layers on small images, whose last ones have more than one pixel
+ * to normalize, with a sixteenth of the channels; a pool
  * over all of an image stays one. */
 static bool shrink_list(fr_model *m)
 {
@@ -73,7 +74,7 @@ static bool shrink_list(fr_model *m)
 
     if (!fr_model_has_layer_ops(m))
         return true;
-    m->image_size = strcmp(m->name, "alexnet") == 0 ? 63 : 32;
+    m->image_size = strcmp(m->name, "alexnet") == 0 ? 63 : 64;
     fr_image image = {m->n_channels, m->image_size};
     for (size_t i = 0; i < m->n_layer_entries; i++) {
         fr_image main = image, shortcut = image;
