@@ -64,6 +64,15 @@ static bool has_other_keys(const fr_instr *instr)
     return instr->ref[i].space != FR_SPACE_NONE;
 }
 
+/* Does it keep a mask, and what it left, beside the probabilities?  Kernels
+ * that write scores apart do; ours draw the mask again. */
+static bool keeps_mask(const fr_instr *instr)
+{
+    int i = instr->op == FR_OP_ATTN_FWD ? FR_ATTN_FWD_TEMP : FR_ATTN_BWD_TEMP;
+    return instr->flags & FR_INSTR_DROPOUT &&
+           instr->ref[i].space != FR_SPACE_NONE;
+}
+
 static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
 {
     const fr_attention_dims *d = &instr->attention;
@@ -81,8 +90,7 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
     uint64_t kept =
         rows * heads * op_element_bytes(instr, OP_ELEMENT_F32); /* lse */
     if (instr->flags & FR_INSTR_SAVE_PROBS)
-        kept =
-            scores * (instr->flags & FR_INSTR_DROPOUT ? 2 * width + 1 : width);
+        kept = scores * (keeps_mask(instr) ? 2 * width + 1 : width);
     const uint64_t forward[FR_ATTN_FWD_N_REFS] = {
         [FR_ATTN_FWD_QKV] = qkv,    [FR_ATTN_FWD_O] = o,
         [FR_ATTN_FWD_KEPT] = kept,  [FR_ATTN_FWD_TEMP] = scores * width,

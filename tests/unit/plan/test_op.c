@@ -113,7 +113,11 @@ static void test_attention_shapes(void)
     fwd.dim[7] = 0;
     CHECK_INT(fr_instr_flop(&fwd), 2 * 6 * 8 * 32 * (2 * 7 + 2 * 5 + 5));
     fwd.flags = FR_INSTR_SAVE_PROBS | FR_INSTR_DROPOUT;
+    fwd.ref[FR_ATTN_FWD_TEMP].space = FR_SPACE_TEMP;
     CHECK_INT(fr_instr_ref_bytes(&fwd, 2, 1), 2 * 8 * 6 * 32 * 5);
+    fwd.ref[FR_ATTN_FWD_TEMP].space =
+        FR_SPACE_NONE; /* the mask is drawn again */
+    CHECK_INT(fr_instr_ref_bytes(&fwd, 2, 1), 2 * 8 * 6 * 32 * 2);
 }
 
 static void test_embedding(void)
