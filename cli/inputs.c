@@ -2,6 +2,7 @@
 #include "cli/inputs.h"
 
 #include "calibrate/fingerprint.h"
+#include "cli/power_cap.h"
 #include "core/base/fileio.h"
 #include "core/base/units.h"
 #include "cost_models/gpu/gpu_memory.h"
@@ -83,11 +84,15 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
                          fr_err *err)
 {
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    fr_power_caps caps;
     memset(out, 0, sizeof *out);
     out->ranks_per_node = cli->option[FR_OPT_RANKS_PER_NODE].count;
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
     out->cluster_word = cluster;
+    FR_TRY(fr_power_caps_parse(cli, &caps, err));
+    if (caps.n == 1) /* of several one is chosen */
+        FR_TRY(fr_power_cap_apply(cli, caps.at_w[0], &out->cluster, err));
     note_unused(cli, &out->cluster);
     note_power(cli, &out->cluster);
     if (path != NULL) {

@@ -134,12 +134,22 @@ void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
     if (is_gpu)
         fr_buffer_printf(out, ", %s kernels",
                          fr_name_of(&fr_kernel_set_names, at->plan->kernels));
+    if (fr_cluster_device(cluster, 0)->power_cap_w > 0)
+        fr_buffer_printf(out, ", capped at %g W",
+                         fr_cluster_device(cluster, 0)->power_cap_w);
     if (compute_frac > 0 || network_frac > 0)
         fr_buffer_printf(out, ", jitter %g %% (network %g %%)\n",
                          100 * compute_frac, 100 * network_frac);
     else
         fr_buffer_puts(out, ", no jitter\n");
     print_habits(at, out);
+}
+
+void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    if (device->power_cap_w > 0)
+        fr_json_put_double(json, "power_cap_w", device->power_cap_w);
 }
 
 void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
@@ -165,5 +175,6 @@ void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
                        at->cluster->jitter_compute_frac);
     fr_json_put_double(json, "jitter_network",
                        at->cluster->jitter_network_frac);
+    fr_report_power_cap_json(at->cluster, json);
     fr_json_end_object(json);
 }

@@ -24,4 +24,7 @@ typedef struct fr_report_setup {
 void fr_report_setup_text(const fr_report_setup *setup, fr_buffer *out);
 void fr_report_setup_json(const fr_report_setup *setup, fr_json_writer *json);
 
+/* "power_cap_w" of an object that is open, where the devices have a cap. */
+void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json);
+
 #endif

@@ -9,6 +9,7 @@
 #include "cli/option/plan_choice.h"
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
+#include "cli/power_cap.h"
 #include "cli/run/run_length.h"
 #include "cli/subject/plan_words.h"
 #include "core/base/units.h"
@@ -62,6 +63,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
         fr_json_put_string(json, "framework",
                            choice->framework[0] != '\0' ? choice->framework
                                                         : NULL);
+        fr_report_power_cap_json(&inputs->cluster, json);
         put_today_json(now, json);
         fr_report_tuning_json(tuning, json);
         return fr_answer_print(&answer, cli, err);
@@ -288,7 +290,6 @@ FR_COMMAND_FUNCTION(tune)
                            ? cli->option[FR_OPT_RANKS].count
                            : fr_cluster_slots(&inputs.cluster),
                        &choice.job);
-    FR_TRY_GOTO(status, ask_today(&inputs, &choice, &now, err), out_inputs);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
     fr_tune_options options =
@@ -296,6 +297,9 @@ FR_COMMAND_FUNCTION(tune)
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     options.budget_s = budget_s;
     options.space.target_version = version;
+    FR_TRY_GOTO(status, fr_power_cap_choose(cli, &options, &inputs, err),
+                out_inputs);
+    FR_TRY_GOTO(status, ask_today(&inputs, &choice, &now, err), out_inputs);
     if (goal.choices.n_least_nodes > 0)
         FR_TRY_GOTO(status,
                     fr_elastic_table_make(&options.space, inputs.costs,

@@ -19,6 +19,9 @@
       "measurements of this machine (forerun calibrate)")                      \
     X(GPU, "gpu", 0, TEXT, "NAME", INPUT, 0, 0, 0,                             \
       "model of the GPUs (forerun catalog devices)")                           \
+    X(POWER_CAP, "power-cap", 0, TEXT, "W,..", INPUT, 0, 0, 0,                 \
+      "GPUs draw no more than that, and compute slower: 500W; tune takes a "   \
+      "list, none among it, and chooses")                                      \
     X(NODE_TYPE, "node-type", 0, TEXT, "NAME", INPUT, 0, 0, 0,                 \
       "what the nodes are, where the file is silent (forerun catalog nodes)")  \
     X(NODES, "nodes", 0, COUNT, "N", INPUT, 0, 1, 1000000,                     \

@@ -5,6 +5,7 @@
 #include "cost_models/gpu/gpu_model.h"
 
 #include "core/base/text.h"
+#include "spec/cluster/cluster_power.h"
 
 #include <math.h>
 #include <string.h>
@@ -78,7 +79,16 @@ static double power_factor(const fr_device_type *device, fr_gpu_math math,
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
         return 1.0;
-    return pow(device->power_w / (peak / 1e12) / reference, power_exponent);
+    return pow(fr_device_power_w(device) / (peak / 1e12) / reference,
+               power_exponent);
+}
+
+bool fr_gpu_knows_power(const fr_device_type *device)
+{
+    return device->kind == FR_DEVICE_GPU && device->power_w > 0 &&
+           fr_gpu_generations[fr_gpu_generation_of(device)]
+                   .reference_w_per_tflops > 0 &&
+           peak_flops(device, FR_GPU_MATH_BF16) > 0;
 }
 
 void fr_gpu_model_init_with(const fr_device_type *device,

@@ -31,6 +31,9 @@ void fr_gpu_model_init_with(const fr_device_type *device,
                             const fr_gpu_constants *constants,
                             fr_gpu_model *out);
 
+/* Does the model know how the clock follows the power that it is given? */
+bool fr_gpu_knows_power(const fr_device_type *device);
+
 /* The unit for a dtype.  An older one where there is none of its own (bf16 on
  * Volta runs on the vector units); FR_GPU_MATH_N: none can do it. */
 fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype);

@@ -1,6 +1,8 @@
 /* cluster.c: what a cluster consists of: names, counts, places, prices. */
 #include "spec/cluster/cluster.h"
 
+#include "spec/cluster/cluster_power.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,20 +317,6 @@ double fr_fabric_power_w(const fr_fabric *fabric, int64_t n_nodes,
     return sum;
 }
 
-/*
- * What a device draws while it waits.  A GPU of which nobody says it: 140 to
- * 145 W of 700, of eight H100 whose processes hold memory and compute nothing
- * (github.com/wilicc/gpu-burn, issue 114).
- */
-static double idle_w(const fr_device_type *device)
-{
-    const double usual_gpu_frac = 0.2;
-
-    return device->idle_w > 0 || device->kind != FR_DEVICE_GPU
-               ? device->idle_w
-               : usual_gpu_frac * device->power_w;
-}
-
 double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
                           double load_frac)
 {
@@ -342,7 +330,8 @@ double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
         const fr_node_type *type = type_of(cluster, &cluster->groups[i]);
         const fr_device_type *device = &cluster->devices[type->i_device];
         double each =
-            idle_w(device) + (device->power_w - idle_w(device)) * load_frac;
+            fr_device_idle_w(device) +
+            (fr_device_power_w(device) - fr_device_idle_w(device)) * load_frac;
         sum += (double)nodes_in(&cluster->groups[i], n_nodes) *
                (type->power_w + type->n_devices * each);
     }

@@ -36,8 +36,8 @@ typedef struct fr_device_type {
     uint64_t cache_bytes;  /* last level, 0: unknown */
     fr_device_peak peaks[FR_CLUSTER_PEAKS];
     int32_t n_peaks;
-    double power_w, idle_w; /* 0: unknown */
-    double price_usd_per_h; /* of one device, 0: unknown */
+    double power_w, idle_w, power_cap_w; /* 0: unknown; no cap */
+    double price_usd_per_h;              /* of one device, 0: unknown */
 } fr_device_type;
 
 typedef enum fr_intra_kind {
@@ -93,8 +93,8 @@ typedef struct fr_node_type {
     uint64_t host_memory_bytes;
     double host_memory_Bps; /* that all sockets' channels have; 0: unknown */
     double storage_read_Bps, storage_write_Bps, storage_latency_s; /* 0: - */
-    double price_usd_per_h, spot_usd_per_h;     /* of the node, 0: unknown */
-    double power_w;                             /* without its devices */
+    double price_usd_per_h, spot_usd_per_h; /* of the node, 0: unknown */
+    double power_w;                         /* without its devices */
 } fr_node_type;
 
 typedef struct fr_node_group {

@@ -40,6 +40,8 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
     h = hash_u64(device->memory_bytes, h);
     h = hash_u64(device->cache_bytes, h);
     h = hash_doubles(rates, FR_LENGTH(rates), h);
+    if (device->power_cap_w > 0)
+        h = hash_double(device->power_cap_w, h);
     for (int32_t i = 0; i < device->n_peaks; i++) {
         h = fr_hash_text(device->peaks[i].dtype, h);
         h = hash_double(device->peaks[i].flops, h);

@@ -102,6 +102,7 @@ for option in --restart --storage-write --storage-read --spot-every \
 done
 acts tune --on-demand "${weeks[@]}" --spot --spot-every 2h --spot-wait 9h -- --on-demand
 acts tune --repair "${weeks[@]}" --mtbf 1000h --spares 0 -- --repair 77h
+acts tune --power-cap "${weeks[@]:0:8}" --tokens 100B --goal energy -- --power-cap 500W
 acts tune --least-nodes "${weeks[@]:0:8}" --tokens 100B --goal time --mtbf 100h --spares 0 -- --least-nodes 1
 acts sweep --repair llama-3-8b p5.48xlarge:2 --vary nodes=2 --fixed --zero 3 \
     --tokens 100B --goal cost --csv --mtbf 1000h --spares 0 -- --repair 77h
@@ -143,6 +144,7 @@ acts goodput --mtbf "${weeks[@]}" -- --mtbf 100h
 acts goodput --repair "${weeks[@]}" --mtbf 100h --spares 1 -- --repair 77h
 acts goodput --runs "${weeks[@]}" -- --runs 4
 acts goodput --spot "${weeks[@]}" -- --spot
+acts goodput --power-cap "${weeks[@]}" -- --power-cap 500W
 acts goodput --least-nodes "${weeks[@]}" --mtbf 100h --spares 1 -- --least-nodes 1
 acts goodput --inject "${weeks[@]:0:4}" --steps 60 -- --inject kill:rank=1@30
 acts goodput --timeout "${weeks[@]:0:4}" --steps 60 --inject hang:rank=1@30 -- --timeout 7

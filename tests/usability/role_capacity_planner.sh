@@ -77,7 +77,22 @@ done
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 \
     --ranks 64 --goal time "${may_shrink[@]}" --spares 0 --least-nodes 8,6 -q
 ends_with 0
-says 'goes on with as few as 6'
+says 'with as few as 6 of 8 nodes'
+
+# A power cap is chosen where energy is the goal; simulate and goodput of that
+# plan under that cap say the same.
+ask forerun tune llama-3-8b p5.48xlarge:2 --global-batch 256 --seq 4096 --tp 1 \
+    --pp 1 --cp 1 --tokens 100B --goal energy --power-cap none,500W,600W \
+    --top 1 -q -o plan.json --json
+ends_with 0
+says '"power_cap_w": 500'
+tuned_kwh=$(value kwh) tuned_s=$(value step_s)
+ask forerun simulate plan.json p5.48xlarge:2 --power-cap 500W -q --json
+holds "$(value step_s) == $tuned_s"
+ask forerun goodput plan.json p5.48xlarge:2 --power-cap 500W --tokens 100B -q --json
+holds "$tuned_kwh / $(value kwh) > 0.97 && $tuned_kwh / $(value kwh) < 1.03"
+ask forerun simulate plan.json p5.48xlarge:2 -q --json
+holds "$(value step_s) < 0.95 * $tuned_s"
 
 # The best plan under a deadline says how long the run is, and what it takes.
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 8192 \

@@ -39,6 +39,7 @@ static const struct {
     {FR_OPT_GANTT, BASE, "--gantt"},
     {FR_OPT_COLUMNS, BASE, "--columns share"},
     {FR_OPT_RANKS, BASE, "--ranks 9"},
+    {FR_OPT_POWER_CAP, BASE, "--power-cap 500W"},
     {FR_OPT_RANKS_PER_NODE, BASE, "--ranks-per-node 4"},
     {FR_OPT_FRAMEWORK, BASE, "--framework nemo"},
     {FR_OPT_TOKENS, BASE, "--tokens 1T"},

@@ -161,6 +161,28 @@ static void test_better_device_is_not_slower(void)
             }
 }
 
+/* A device that is capped is as fast as one that was made for that power. */
+static void test_power_cap(void)
+{
+    for (int i = 0; i < N_DEVICES; i++) {
+        fr_device_type made = *device_of(devices[i]), capped = made;
+        fr_gpu_model a, b, free;
+        fr_gpu_model_init(&made, &free);
+        made.power_w *= 0.713;
+        capped.power_cap_w = made.power_w;
+        fr_gpu_model_init(&made, &a);
+        fr_gpu_model_init(&capped, &b);
+        CHECK(fr_gpu_knows_power(&capped));
+        for (int math = 0; math < FR_GPU_MATH_N; math++)
+            CHECK_NEAR(a.flops[math], b.flops[math], 0);
+        CHECK(b.flops[FR_GPU_MATH_F16] < 0.95 * free.flops[FR_GPU_MATH_F16] &&
+              b.flops[FR_GPU_MATH_F16] > 0.713 * free.flops[FR_GPU_MATH_F16]);
+        capped.power_cap_w = 2 * capped.power_w;
+        fr_gpu_model_init(&capped, &b);
+        CHECK_NEAR(b.flops[FR_GPU_MATH_F16], free.flops[FR_GPU_MATH_F16], 0);
+    }
+}
+
 /* One tile more than the multiprocessors can hold costs a wave. */
 static void test_waves_show(void)
 {
@@ -381,7 +403,7 @@ CHECK_MAIN({"peaks_of_16_bits", test_peaks_of_16_bits},
            {"more work takes longer", test_more_work_takes_longer},
            {"memory bound", test_memory_bound},
            {"better device is not slower", test_better_device_is_not_slower},
-           {"waves show", test_waves_show},
+           {"power cap", test_power_cap}, {"waves show", test_waves_show},
            {"attention shapes", test_attention_shapes},
            {"first flash attention", test_first_flash_attention},
            {"gradients of weights", test_gradients_of_weights},

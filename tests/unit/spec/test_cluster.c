@@ -6,6 +6,7 @@
 #include "spec/catalog/catalog.h"
 #include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster.h"
+#include "spec/cluster/cluster_power.h"
 #include "spec/cluster/cluster_reader.h"
 #include "spec/cluster/detect.h"
 #include "tests/check.h"
@@ -166,6 +167,14 @@ static void test_values(void)
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 5, false), 3 * 4 * 3.25 + 2 * 17.5,
                1e-14);
     CHECK_NEAR(fr_cluster_usd_per_h(&c, 4, true), 3 * 4 * 3.25 + 6.25, 1e-14);
+    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8),
+               1.15 * 2 * (725 + 4 * (60 + 330 * 0.8)), 1e-12);
+    /* A cap is on what it draws at work, not on what it draws idle. */
+    CHECK_OK(fr_cluster_cap_power(&c, 230, &err), &err);
+    CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8),
+               1.15 * 2 * (725 + 4 * (60 + 170 * 0.8)), 1e-12);
+    CHECK_FAILS(fr_cluster_cap_power(&c, 60, &err), FR_INPUT, &err);
+    CHECK_OK(fr_cluster_cap_power(&c, 391, &err), &err);
     CHECK_NEAR(fr_cluster_power_w(&c, 2, 0.8),
                1.15 * 2 * (725 + 4 * (60 + 330 * 0.8)), 1e-12);
     CHECK_NEAR(fr_cluster_compute_frac(&c, 1, 2), 0.9, 1e-15);
