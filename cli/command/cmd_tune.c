@@ -136,6 +136,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
             is_sure ? "fits" : "was found that fits",
             100 * fr_cli_fit_confidence(cli), tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
+    fr_note_untaken_options(cli, &inputs->cluster, &choice->plan,
+                            tuning->best.plan);
     choice->plan = *tuning->best.plan;
     choice->job.global_batch = tuning->best.global_batch;
     fr_note_idle_options(cli, inputs, &choice->model, &choice->job,

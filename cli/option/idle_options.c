@@ -57,7 +57,10 @@ static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
     return idle;
 }
 
-static void note(const fr_cli *cli, uint64_t idle)
+static const char takes_as_much[] =
+    "the plan takes the same time and memory without";
+
+static void note(const fr_cli *cli, uint64_t idle, const char *why)
 {
     char names[256] = "";
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
@@ -68,17 +71,15 @@ static void note(const fr_cli *cli, uint64_t idle)
                      fr_option_get(FR_OPT_OF_PLAN(i)).name);
     }
     if (idle != 0)
-        fr_cli_note(cli,
-                    "forerun: has no effect here: %s: the plan takes the same "
-                    "time and memory without",
-                    names);
+        fr_cli_note(cli, "forerun: has no effect here: %s: %s", names, why);
 }
 
 void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,
                           const fr_model *model, const fr_job *job,
                           const fr_plan *plan, const fr_prediction *prediction)
 {
-    note(cli, find_idle(cli, inputs, model, job, plan, prediction));
+    note(cli, find_idle(cli, inputs, model, job, plan, prediction),
+         takes_as_much);
 }
 
 void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
@@ -88,5 +89,23 @@ void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
     for (size_t i = 0; i < n; i++)
         idle &= find_idle(cli, inputs, cases[i].model, &cases[i].job,
                           &cases[i].plan, NULL);
-    note(cli, idle);
+    note(cli, idle, takes_as_much);
+}
+
+void fr_note_untaken_options(const fr_cli *cli, const fr_cluster *cluster,
+                             const fr_plan *asked, const fr_plan *found)
+{
+    uint64_t untaken = 0;
+    fr_plan usual;
+    fr_plan_choice_usual(cluster, &usual);
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
+        if (value->source == FR_SOURCE_FLAG && value->n_list == 0 &&
+            is_looked_at((fr_plan_field_id)i) &&
+            !fr_field_is_same(field, asked, found) &&
+            fr_field_is_same(field, found, &usual))
+            untaken |= UINT64_C(1) << i;
+    }
+    note(cli, untaken, "the best plan has no use for it");
 }

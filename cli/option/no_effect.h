@@ -30,4 +30,10 @@ void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,
 void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
                            const fr_sweep_case *cases, size_t n);
 
+/* One note on stderr that names those that the plan which a search found does
+ * without, such as the schedule of a pipeline of one stage; `asked`: a plan
+ * with what the options say. */
+void fr_note_untaken_options(const fr_cli *cli, const fr_cluster *cluster,
+                             const fr_plan *asked, const fr_plan *found);
+
 #endif
