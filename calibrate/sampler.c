@@ -172,10 +172,13 @@ static fr_status run_chunk(rounds *r, size_t first, size_t last,
     return FR_OK;
 }
 
-static void keep_sample(point_state *point, double seconds)
+/* Rank 0 says how often, who may have been interrupted where this rank was
+ * not: what is then too many is left out. */
+static void keep_sample(point_state *point, int n_max, double seconds)
 {
     if (seconds > 0.0) {
-        point->seconds[point->n++] = seconds;
+        if (point->n < n_max)
+            point->seconds[point->n++] = seconds;
         return;
     }
     if (point->n_preempted++ == 0 || -seconds < point->preempted_s)
@@ -201,7 +204,7 @@ static fr_status run_round(rounds *r, fr_err *err)
         }
         for (size_t i = first; i < last && !is_spoilt; i++)
             if (r->todo[i])
-                keep_sample(&r->points[i], r->fresh[i]);
+                keep_sample(&r->points[i], r->schedule->n_max, r->fresh[i]);
     }
     return FR_OK;
 }

@@ -215,6 +215,39 @@ static void test_fail_at_every_call(void)
     }
 }
 
+/* Rank 0, all of whose executions were interrupted, wants 100 rounds. */
+static fr_status share_of_rank_0(void *context, void *bytes, size_t n_bytes,
+                                 fr_err *err)
+{
+    int *n_shared = context;
+    const int i_share = (*n_shared)++ % 3; /* todo, any, spoilt */
+
+    (void)err;
+    if (i_share < 2)
+        memset(bytes, *n_shared < 3 * 100, n_bytes);
+    return FR_OK;
+}
+
+static void test_more_than_it_keeps(void)
+{
+    fake_machine machine = quiet_machine();
+    fr_sampling schedule = schedule_of(&machine);
+    fr_sample samples[N_POINTS];
+    fr_err err = {0};
+    int n_shared = 0;
+
+    schedule.share = share_of_rank_0;
+    schedule.share_context = &n_shared;
+    CHECK_OK(measure(&machine, &schedule, samples, NULL, &err), &err);
+    CHECK(n_shared > 3 * 99);
+    for (size_t i = 0; i < N_POINTS; i++) {
+        CHECK_INT(samples[i].n_samples, schedule.n_max);
+        CHECK_NEAR(samples[i].median_s,
+                   machine.alpha_s + machine.beta_s_per_byte * bytes_of(i),
+                   1e-9);
+    }
+}
+
 static void test_sample_of(void)
 {
     double one[] = {0.25};
@@ -231,6 +264,8 @@ static void test_sample_of(void)
 }
 
 CHECK_MAIN({"law", test_law}, {"disturbed_phase", test_disturbed_phase},
-           {"preempted", test_preempted}, {"budget", test_budget},
+           {"preempted", test_preempted},
+           {"more_than_it_keeps", test_more_than_it_keeps},
+           {"budget", test_budget},
            {"fail_at_every_call", test_fail_at_every_call},
            {"sample_of", test_sample_of})
