@@ -134,6 +134,13 @@ static fr_status take_step(walk *w, fr_err *err)
     return FR_OK;
 }
 
+/* The last step is saved in any case. */
+static bool is_due(const fr_fault_schedule *s, int64_t n_done)
+{
+    return s->every_steps > 0 &&
+           (n_done % s->every_steps == 0 || n_done == s->n_steps);
+}
+
 fr_status fr_schedule_walk(const fr_fault_schedule *s, fr_schedule_result *out,
                            fr_err *err)
 {
@@ -148,11 +155,12 @@ fr_status fr_schedule_walk(const fr_fault_schedule *s, fr_schedule_result *out,
         if (!is_begun)
             continue;
         FR_TRY(take_step(&w, err));
-        if (s->every_steps > 0 && w.step % s->every_steps == 0)
+        if (is_due(s, w.step))
             save(&w);
     }
     arrive(&w, true);
     keep(&w, &w.since);
+    book(&w, FR_RUN_RESTART, s->end_s);
     result.wall_s = w.now_s;
     *out = result;
     return FR_OK;

@@ -25,6 +25,7 @@ typedef struct fr_fault_schedule {
     int64_t every_steps;                 /* of checkpoints; 0: none */
     double blocked_s, drain_s;           /* of each, as run_conditions.h */
     double start_s, restart_s, replan_s; /* replan_s: for other places */
+    double end_s;  /* after the last step and its checkpoint */
     double hang_s; /* until a rank that stands still is given up */
     /* What step i takes with so many places. */
     fr_status (*price)(void *context, int64_t n_places, int64_t i_step,

@@ -14,7 +14,7 @@ typedef enum fr_run_part {
     FR_RUN_USEFUL,      /* steps that count */
     FR_RUN_CHECKPOINT,  /* training waits for a checkpoint to be written */
     FR_RUN_LOST,        /* steps since the last checkpoint, done once more */
-    FR_RUN_RESTART,     /* detection, start-up, loading */
+    FR_RUN_RESTART,     /* detection, start-up, loading; the end of a run */
     FR_RUN_REPLAN,      /* another plan for other nodes, its state resharded */
     FR_RUN_STRAGGLER,   /* of steps that count: waits for slower ranks */
     FR_RUN_INPUT,       /* of the same: waits for data */

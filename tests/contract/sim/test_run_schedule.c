@@ -20,8 +20,9 @@ static fr_status price(void *context, int64_t n_places, int64_t i_step,
     return FR_OK;
 }
 
-static fr_status walk(const char *words, double drain_s,
-                      fr_schedule_result *out, fr_err *err)
+static fr_status walk_saving(const char *words, int64_t every_steps,
+                             double drain_s, fr_schedule_result *out,
+                             fr_err *err)
 {
     fr_faults faults = {0};
     fr_status status =
@@ -29,12 +30,13 @@ static fr_status walk(const char *words, double drain_s,
     const fr_fault_schedule schedule = {.faults = &faults,
                                         .n_steps = 60,
                                         .n_places = 4,
-                                        .every_steps = 10,
+                                        .every_steps = every_steps,
                                         .blocked_s = 1,
                                         .drain_s = drain_s,
                                         .start_s = 20,
                                         .restart_s = 30,
                                         .replan_s = 7,
+                                        .end_s = 3,
                                         .hang_s = 100,
                                         .price = price,
                                         .context = &faults};
@@ -43,6 +45,12 @@ static fr_status walk(const char *words, double drain_s,
         status = fr_schedule_walk(&schedule, out, err);
     fr_vec_release(&faults);
     return status;
+}
+
+static fr_status walk(const char *words, double drain_s,
+                      fr_schedule_result *out, fr_err *err)
+{
+    return walk_saving(words, 10, drain_s, out, err);
 }
 
 static void check_walk(const char *words, double drain_s, double wall_s,
@@ -67,7 +75,7 @@ static void check_walk(const char *words, double drain_s, double wall_s,
 
 static void test_by_hand(void)
 {
-    const double calm_s = 20 + 60 * 2 + 6;
+    const double calm_s = 20 + 60 * 2 + 6 + 3;
 
     check_walk("", 0, calm_s, 0, 0);
     /* Five steps are done once more. */
@@ -86,11 +94,23 @@ static void test_by_hand(void)
     check_walk("kill:rank=1@24", 7, calm_s + 7 + 8 + 30, 8, 1);
 }
 
+/* The last step is saved as well, wherever the interval ends. */
+static void test_last_save(void)
+{
+    fr_schedule_result found = {0};
+    fr_err err;
+
+    if (CHECK_OK(walk_saving("", 25, 0, &found, &err), &err))
+        CHECK_NEAR(found.parts_s[FR_RUN_CHECKPOINT], 3, 1e-9);
+    if (CHECK_OK(walk_saving("", 0, 0, &found, &err), &err))
+        CHECK_NEAR(found.parts_s[FR_RUN_CHECKPOINT], 0, 1e-9);
+}
+
 static void test_places(void)
 {
     /* Lost at step 25, back at step 40: 20 steps with three places, of which 5
      * were done before with four; at the end everything is saved at once. */
-    const double calm_s = 20 + 60 * 2 + 6;
+    const double calm_s = 20 + 60 * 2 + 6 + 3;
     fr_schedule_result found;
     fr_err err;
 
@@ -102,4 +122,5 @@ static void test_places(void)
     CHECK_HAS(err.text, "no place is left");
 }
 
-CHECK_MAIN({"by_hand", test_by_hand}, {"places", test_places})
+CHECK_MAIN({"by_hand", test_by_hand}, {"last_save", test_last_save},
+           {"places", test_places})
