@@ -2,7 +2,7 @@
 #include "cli/measure_plans.h"
 
 #include "cli/measured/learn_runs.h"
-#include "core/base/fileio.h"
+#include "cli/spawn_self.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
@@ -10,16 +10,11 @@
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/launch.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* As few as tell a median: two of them warm up, and on GPUs five more are
  * traced, which slows them (run.h). */
@@ -123,46 +118,6 @@ static void drop_scratch(const scratch *s)
     (void)rmdir(s->folder);
 }
 
-/* Starts this program again and waits; *code: its exit status. */
-static fr_status spawn(char *const *argv, const scratch *s, int *code,
-                       fr_err *err)
-{
-    posix_spawn_file_actions_t files;
-    const int how = O_WRONLY | O_CREAT | O_TRUNC;
-    pid_t child = 0;
-    int wait_status = 0;
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return fr_fail_no_memory(err);
-    int failed = posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, s->out,
-                                                  how, 0600) ||
-                 posix_spawn_file_actions_addopen(&files, STDERR_FILENO,
-                                                  s->chatter, how, 0600) ||
-                 posix_spawn(&child, argv[0], &files, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    if (failed || waitpid(child, &wait_status, 0) != child)
-        return fr_fail(err, FR_FAILURE, "%s cannot be started", argv[0]);
-    *code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-    return FR_OK;
-}
-
-/* Its last line, without the program's name. */
-static void read_reason(const scratch *s, char *buf, size_t n_buf)
-{
-    char *text = NULL;
-    fr_err unused;
-    snprintf(buf, n_buf, "the run failed");
-    if (fr_file_read(s->chatter, 1 << 20, &text, NULL, &unused) != FR_OK)
-        return;
-    char *line = fr_text_trim(text);
-    char *last = strrchr(line, '\n');
-    line = last != NULL ? last + 1 : line;
-    if (strncmp(line, "forerun: ", 9) == 0)
-        line += 9;
-    if (line[0] != '\0')
-        fr_text_copy_cut(buf, n_buf, line);
-    free(text);
-}
-
 static fr_status read_steps(const scratch *s, fr_tuning_measured *out,
                             fr_err *err)
 {
@@ -185,14 +140,10 @@ static fr_status read_steps(const scratch *s, fr_tuning_measured *out,
 static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
                           fr_tuning_measured *out, fr_err *err)
 {
-    char self[512], steps[16];
-    char *argv[16] = {self,      "run", (char *)s->plan, "--json", "-q",
+    char steps[16];
+    char *argv[16] = {NULL,      "run", (char *)s->plan, "--json", "-q",
                       "--steps", steps};
     int n = 7, code = 0;
-    ssize_t n_self = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n_self <= 0)
-        return fr_fail(err, FR_FAILURE, "this program does not find itself");
-    self[n_self] = '\0';
     const int n_steps = is_on_gpu ? STEPS_GPU : STEPS_CPU;
     snprintf(steps, sizeof steps, "%d", n_steps);
     if (is_on_gpu) {
@@ -203,10 +154,10 @@ static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
         argv[n++] = "--timeout";
         argv[n++] = (char *)fr_cli_text(cli, FR_OPT_TIMEOUT);
     }
-    FR_TRY(spawn(argv, s, &code, err));
+    FR_TRY(fr_spawn_self(argv, s->out, s->chatter, &code, err));
     out->n_steps = n_steps - WARM_UP - (is_on_gpu ? TRACED : 0);
     if (code != 0)
-        read_reason(s, out->why_not, sizeof out->why_not);
+        fr_spawn_reason(s->chatter, out->why_not, sizeof out->why_not);
     else
         return read_steps(s, out, err);
     return FR_OK;

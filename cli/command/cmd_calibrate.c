@@ -9,13 +9,16 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
+#include "cli/measured/measure_running.h"
 #include "cli/option/plan_options.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/supervise.h"
 #include "core/base/fileio.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/table.h"
+#include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
 #include "spec/cluster/detect.h"
@@ -206,20 +209,27 @@ static fr_status measure_on_gpus(const fr_cli *cli,
     return status;
 }
 
+/* Unless told, the disk that is timed is the one that the profile goes to. */
+static fr_status find_storage(const fr_cli *cli, char *out, size_t n_out,
+                              fr_err *err)
+{
+    const char *storage = fr_cli_text(cli, FR_OPT_STORAGE);
+    if (storage == NULL)
+        return fr_path_dir(output_path(cli), out, n_out, err);
+    if (!fr_dir_exists(storage) || !fr_text_copy(out, n_out, storage))
+        return fr_fail(err, FR_IO, "--storage %s: no such folder", storage);
+    return FR_OK;
+}
+
 static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
     const char *path = output_path(cli);
-    char scratch[4096];
+    char storage[4096];
     cases c = {.n = 0};
     fr_profile profile;
     fr_log log;
     bool is_first = false;
-    /* Unless told, the disk that is timed is the one that the profile goes
-     * to. */
-    const char *storage = fr_cli_text(cli, FR_OPT_STORAGE);
-    if (storage != NULL && !fr_dir_exists(storage))
-        return fr_fail(err, FR_IO, "--storage %s: no such folder", storage);
-    FR_TRY(fr_path_dir(path, scratch, sizeof scratch, err));
+    FR_TRY(find_storage(cli, storage, sizeof storage, err));
     fr_status status = load_cases(cli, &c, err);
     if (status != FR_OK)
         goto out_cases;
@@ -230,7 +240,7 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
         .n_cases = c.n,
         .is_quick = fr_cli_on(cli, FR_OPT_QUICK),
         .timeout_s = cli->option[FR_OPT_TIMEOUT].real,
-        .scratch_dir = storage != NULL ? storage : scratch,
+        .scratch_dir = storage,
         .log = is_silent ? NULL : &log,
     };
     FR_TRY_GOTO(status,
@@ -289,6 +299,25 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
     return FR_OK;
 }
 
+/* By who started the ranks; without it a profile is complete, too. */
+static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks,
+                                fr_err *err)
+{
+    char storage[4096];
+    fr_err why;
+    fr_launch launch;
+    fr_launch_detect(&launch);
+    if (launch.role != FR_LAUNCH_STANDALONE || n_ranks < 2)
+        return FR_OK;
+    FR_TRY(find_storage(cli, storage, sizeof storage, err));
+    if (fr_cli_measure_running(cli, n_ranks, output_path(cli), storage, &why) !=
+        FR_OK)
+        fr_cli_note(cli,
+                    "forerun: what it takes to start a run is not in %s: %s",
+                    output_path(cli), why.text);
+    return FR_OK;
+}
+
 FR_COMMAND_FUNCTION(calibrate)
 {
     int64_t n_ranks;
@@ -307,5 +336,6 @@ FR_COMMAND_FUNCTION(calibrate)
         return fr_supervised_gpus(cli, n_ranks, 1, measure, err);
     if (fr_cli_on(cli, FR_OPT_SHARE_GPU))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
-    return fr_supervised(cli, n_ranks, 1, measure, err);
+    FR_TRY(fr_supervised(cli, n_ranks, 1, measure, err));
+    return measure_starts(cli, n_ranks, err);
 }

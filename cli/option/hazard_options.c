@@ -47,3 +47,26 @@ fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
     *out = hazards;
     return FR_OK;
 }
+
+static void take_rate(const fr_profile *profile, const char *name,
+                      double node_Bps, int64_t n_nodes, double *rate_Bps)
+{
+    const fr_rate_point *found = fr_profile_find_rate(profile, name, 0, 0);
+    if (!(*rate_Bps > 0) && !(node_Bps > 0) && found != NULL)
+        *rate_Bps = (double)n_nodes * found->rate;
+}
+
+void fr_cli_hazards_measured(const fr_profile *profile,
+                             const fr_cluster *cluster, int64_t n_nodes,
+                             fr_run_hazards *hazards)
+{
+    const fr_node_type *node = fr_cluster_node_type(cluster, 0);
+    if (profile == NULL || fr_profile_is_gpu(profile) ||
+        fr_cluster_is_all_gpu(cluster))
+        return;
+    hazards->measured = profile->running;
+    take_rate(profile, "write", node->storage_write_Bps, n_nodes,
+              &hazards->storage.write_Bps);
+    take_rate(profile, "read", node->storage_read_Bps, n_nodes,
+              &hazards->storage.read_Bps);
+}

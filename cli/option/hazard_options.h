@@ -7,9 +7,17 @@
 
 #include "cli/command.h"
 #include "sim/run/run_hazards.h"
+#include "spec/profile/profile.h"
 
 /* FR_USAGE: a rate that cannot be read. */
 FR_CHECKED fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
                                          fr_err *err);
+
+/* What a profile of CPUs says of runs on the first n_nodes, where nobody says
+ * it: storage, starts, what a checkpoint takes at least.  profile: NULL, none.
+ */
+void fr_cli_hazards_measured(const fr_profile *profile,
+                             const fr_cluster *cluster, int64_t n_nodes,
+                             fr_run_hazards *hazards);
 
 #endif

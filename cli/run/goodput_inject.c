@@ -8,6 +8,7 @@
 #include "sim/run/run_hazards.h"
 #include "sim/run/run_schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { MOST_FAULTS = 64 };
@@ -30,6 +31,7 @@ typedef struct pricing {
     const fr_faults *faults;
     int64_t n_places; /* of the file's plan */
     double step_s;    /* undisturbed */
+    fr_run_hazards hazards;
     fr_vec(known_step) known;
 } pricing;
 
@@ -81,7 +83,8 @@ static uint64_t of_kind(const fr_faults *faults, uint64_t active,
     return active;
 }
 
-/* What it takes longer, by fewer places, by slow ranks, by slow reading. */
+/* What it takes longer, by fewer places, by slow ranks, by slow reading, which
+ * is as slow where ranks are. */
 static fr_status predict_all(const pricing *p, int64_t n_places,
                              uint64_t active, fr_schedule_step *out,
                              fr_err *err)
@@ -94,12 +97,14 @@ static fr_status predict_all(const pricing *p, int64_t n_places,
         FR_TRY(fr_replan(p->cli, p->file, n_places, 1, &file, err));
         FR_TRY(predict(p, &file, 0, &planned_s, err));
     }
-    slow_s = all_s = planned_s;
+    slow_s = planned_s;
     if (slow != 0)
         FR_TRY(predict(p, &file, slow, &slow_s, err));
     all_s = slow_s;
-    if (slow != active)
+    if (slow != active) {
         FR_TRY(predict(p, &file, active, &all_s, err));
+        all_s = fmax(all_s, slow_s);
+    }
     *out = (fr_schedule_step){.step_s = all_s,
                               .idle_s = planned_s - p->step_s,
                               .straggler_s = slow_s - planned_s,
@@ -151,12 +156,9 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
 {
     const fr_option_value *v = p->cli->option;
     const int64_t n_places = p->n_places;
-    fr_run_hazards hazards;
-
-    FR_TRY(fr_cli_make_hazards(p->cli, &hazards, err));
     const fr_run_conditions c =
         fr_run_meet(
-            &hazards, &p->inputs->cluster,
+            &p->hazards, &p->inputs->cluster,
             fr_cluster_n_nodes(&p->inputs->cluster), n_places,
             fr_checkpoint_bytes(&p->file->model, &p->file->job, &p->file->plan))
             .conditions;
@@ -168,6 +170,7 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
         .blocked_s = c.blocked_s,
         .drain_s = c.drain_s,
         .start_s = c.start_s,
+        .end_s = p->hazards.measured.end_s,
         .restart_s = c.restart_s,
         .replan_s = replan_s,
         .hang_s = fr_cli_has(p->cli, FR_OPT_TIMEOUT) ? v[FR_OPT_TIMEOUT].real
@@ -182,6 +185,16 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
                               .every_steps = schedule.every_steps,
                               .blocked_s = schedule.blocked_s,
                               .restart_s = schedule.restart_s};
+    return FR_OK;
+}
+
+static fr_status make_hazards(pricing *p, fr_err *err)
+{
+    const fr_cluster *cluster = &p->inputs->cluster;
+
+    FR_TRY(fr_cli_make_hazards(p->cli, &p->hazards, err));
+    fr_cli_hazards_measured(p->inputs->has_profile ? &p->inputs->profile : NULL,
+                            cluster, fr_cluster_n_nodes(cluster), &p->hazards);
     return FR_OK;
 }
 
@@ -201,6 +214,8 @@ fr_status fr_goodput_inject(const fr_cli *cli, fr_inputs *inputs,
 
     if (status == FR_OK)
         status = check(cli, file, &faults, err);
+    if (status == FR_OK)
+        status = make_hazards(&p, err);
     if (status == FR_OK)
         status = walk(&p, out, err);
     fr_vec_release(&p.known);

@@ -58,12 +58,19 @@ static void meet_failures(const fr_run_hazards *h, const fr_cluster *cluster,
     c->repair_s = h->repair_s >= 0 ? h->repair_s : usual_repair_s;
 }
 
-/* What a file or an option says counts all until training goes on. */
+/* What a file or an option says counts all until training goes on.  What was
+ * measured was so with next to nothing to load. */
 static void meet_restarts(const fr_run_hazards *h, const fr_cluster *cluster,
                           int64_t n_devices, fr_run_met *out)
 {
     fr_run_conditions *c = &out->conditions;
-    out->is_restart_assumed = h->restart_s < 0 && !(cluster->restart_s > 0);
+    const bool is_said = h->restart_s >= 0 || cluster->restart_s > 0;
+    out->is_restart_assumed = !is_said && h->measured.n_ranks == 0;
+    if (!is_said && h->measured.n_ranks > 0) {
+        c->restart_s = h->measured.restart_s + out->checkpoint.load_s;
+        c->start_s = h->measured.start_s;
+        return;
+    }
     if (out->is_restart_assumed)
         c->restart_s = startup_s(n_devices) + out->checkpoint.load_s;
     else
@@ -117,6 +124,10 @@ fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
     met.checkpoint =
         fr_checkpoint_price(state_bytes, cluster, n_nodes,
                             hazards->checkpoint_kind, &hazards->storage);
+    if (hazards->checkpoint_kind == FR_CHECKPOINT_SYNC)
+        met.checkpoint.blocked_s += hazards->measured.checkpoint_s;
+    else
+        met.checkpoint.drain_s += hazards->measured.checkpoint_s;
     met.conditions.every_steps = hazards->every_steps;
     met.conditions.blocked_s = met.checkpoint.blocked_s;
     met.conditions.drain_s = met.checkpoint.drain_s;

@@ -21,6 +21,7 @@
 
 #include "cost_models/run/checkpoint_cost.h"
 #include "sim/run/run_conditions.h"
+#include "spec/profile/running_costs.h"
 #include "spec/run/run_events.h"
 
 /* What a user says; all 0: nothing, but restart_s, n_spares, repair_s and
@@ -39,6 +40,7 @@ typedef struct fr_run_hazards {
     double spot_wait_s;
     double spot_together_frac; /* of the nodes go at once */
     fr_run_events events;
+    fr_running_costs measured; /* of forerun's own runs on these machines */
 } fr_run_hazards;
 
 /* Nothing said. */

@@ -77,6 +77,15 @@ const fr_field fr_gpu_costs_fields[] = {
 };
 const size_t fr_gpu_costs_fields_n = FR_LENGTH(fr_gpu_costs_fields);
 
+const fr_field fr_running_fields[] = {
+    UP_TO(fr_running_costs, n_ranks, MOST_RANKS),
+    UP_TO(fr_running_costs, start_s, MOST_S),
+    UP_TO(fr_running_costs, restart_s, MOST_S),
+    UP_TO(fr_running_costs, end_s, MOST_S),
+    UP_TO(fr_running_costs, checkpoint_s, MOST_S),
+};
+const size_t fr_running_fields_n = FR_LENGTH(fr_running_fields);
+
 const fr_field fr_profile_scalars[] = {
     FIELD(fr_profile, model),
     FIELD(fr_profile, wall_s),

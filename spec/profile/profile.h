@@ -14,6 +14,7 @@
 #include "core/base/buffer.h"
 #include "core/base/err.h"
 #include "spec/profile/run_point.h"
+#include "spec/profile/running_costs.h"
 
 #define FR_PROFILE_NAME 32
 #define FR_PROFILE_DIMS 6 /* as FR_INSTR_DIMS */
@@ -62,9 +63,8 @@ char *fr_fingerprint_difference(const fr_fingerprint *then,
 
 /* A time and how well it is known. */
 typedef struct fr_sample {
-    double median_s;
-    double rel_err;     /* standard error of the median, relative */
-    int32_t n_samples;  /* that the median rests on */
+    double median_s, rel_err; /* relative standard error of the median */
+    int32_t n_samples;        /* that the median rests on */
     int32_t n_outliers; /* thrown out: beyond 5 median absolute deviations */
 } fr_sample;
 
@@ -179,6 +179,7 @@ typedef struct fr_profile {
     double jitter_frac;  /* spread (p95 - p5) / median of the sentinel */
     int32_t n_disturbed; /* phases repeated because the sentinel moved */
     fr_gpu_costs gpu;    /* meaningful where the fingerprint has a GPU */
+    fr_running_costs running; /* may be absent in a file */
     fr_compute_point *compute;
     size_t n_compute, cap_compute;
     fr_comm_point *comm;
@@ -243,8 +244,7 @@ FR_CHECKED fr_status fr_profile_save(const fr_profile *profile,
 FR_CHECKED fr_status fr_profile_format(const fr_profile *profile,
                                        fr_buffer *out, fr_err *err);
 
-/* A hash of everything that predictions rest on: all but the steps (plans
- * record which profile they rest on). */
+/* A hash of all that a step's prediction rests on (plans record it). */
 uint64_t fr_profile_hash(const fr_profile *profile);
 
 #endif

@@ -39,6 +39,8 @@ extern const fr_field fr_gpu_print_fields[];
 extern const size_t fr_gpu_print_fields_n;
 extern const fr_field fr_gpu_costs_fields[];
 extern const size_t fr_gpu_costs_fields_n;
+extern const fr_field fr_running_fields[];
+extern const size_t fr_running_fields_n;
 
 /* Appends a copy of an item to a record array of the profile. */
 FR_CHECKED fr_status fr_profile_append(fr_profile *profile,

@@ -37,6 +37,14 @@ static void write_gpu(fr_json_writer *json, const fr_profile *profile)
                     json);
 }
 
+static void write_running(fr_json_writer *json, const fr_running_costs *costs)
+{
+    if (costs->n_ranks == 0)
+        return;
+    fr_json_key(json, "running");
+    fr_fields_write(fr_running_fields, fr_running_fields_n, costs, json);
+}
+
 fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
                             fr_err *err)
 {
@@ -53,6 +61,7 @@ fr_status fr_profile_format(const fr_profile *profile, fr_buffer *out,
                     &profile->fingerprint, &json);
     write_gpu(&json, profile);
     fr_fields_put(fr_profile_scalars, fr_profile_scalars_n, profile, &json);
+    write_running(&json, &profile->running);
     for (size_t i = 0; i < FR_RECORDS_N; i++)
         write_record(&json, profile, &fr_profile_records[i]);
     fr_json_end_object(&json);
@@ -269,13 +278,26 @@ static fr_status read_gpu(const fr_json_value *root, fr_profile *profile,
                        0, &profile->gpu, err);
 }
 
+static fr_status read_running(const fr_json_value *root, fr_profile *profile,
+                              fr_err *err)
+{
+    const fr_json_value *costs;
+
+    if (fr_json_find(root, "running") == NULL)
+        return FR_OK;
+    FR_TRY(fr_json_get_object(root, "running", &costs, err));
+    return read_fields(costs, fr_running_fields, fr_running_fields_n, NULL, 0,
+                       &profile->running, err);
+}
+
 static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                            fr_err *err)
 {
     static const char *const more[] = {
         "schema", "fingerprint_hash", "fingerprint", "compute",
         "comm",   "sharing",          "rate",        "held_out",
-        "gpu",    "gpu_costs",        "step",        "run"};
+        "gpu",    "gpu_costs",        "step",        "run",
+        "running"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;
@@ -293,6 +315,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                        fr_fingerprint_fields_n, NULL, 0, &profile->fingerprint,
                        err));
     FR_TRY(read_gpu(root, profile, err));
+    FR_TRY(read_running(root, profile, err));
     FR_TRY(fr_json_get_string(root, "fingerprint_hash", &text, err));
     if (!fr_hash_parse(text, &hash) ||
         hash != fr_fingerprint_hash(&profile->fingerprint))

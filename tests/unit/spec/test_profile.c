@@ -141,6 +141,36 @@ static void expect_bad(const char *from, const char *to, const char *words)
     fr_profile_release(&profile);
 }
 
+/* What runs take beside their steps; no step's prediction rests on it. */
+static void test_running(void)
+{
+    fr_err err = {0};
+    fr_profile profile = make_profile(), again;
+    fr_buffer text;
+    const uint64_t hash = fr_profile_hash(&profile);
+
+    profile.running = (fr_running_costs){.n_ranks = 3,
+                                         .start_s = 0.4385,
+                                         .restart_s = 0.6177,
+                                         .end_s = 0.1313,
+                                         .checkpoint_s = 0.0041};
+    CHECK(fr_profile_hash(&profile) == hash);
+    fr_buffer_init(&text);
+    CHECK_OK(fr_profile_format(&profile, &text, &err), &err);
+    if (CHECK_OK(fr_profile_parse("again", fr_buffer_text(&text), text.n,
+                                  &again, &err),
+                 &err)) {
+        CHECK_INT(again.running.n_ranks, 3);
+        CHECK_NEAR(again.running.start_s, 0.4385, 1e-12);
+        CHECK_NEAR(again.running.restart_s, 0.6177, 1e-12);
+        CHECK_NEAR(again.running.end_s, 0.1313, 1e-12);
+        CHECK_NEAR(again.running.checkpoint_s, 0.0041, 1e-12);
+        fr_profile_release(&again);
+    }
+    fr_buffer_release(&text);
+    fr_profile_release(&profile);
+}
+
 static void test_gpu(void)
 {
     fr_err err = {0};
@@ -291,6 +321,6 @@ static void test_any_text(void)
 }
 
 CHECK_MAIN({"any_text", test_any_text}, {"round_trip", test_round_trip},
-           {"gpu", test_gpu}, {"steps", test_steps},
+           {"gpu", test_gpu}, {"running", test_running}, {"steps", test_steps},
            {"bad_input", test_bad_input}, {"missing_file", test_missing_file},
            {"fingerprint", test_fingerprint}, {"rates", test_rates})
