@@ -17,7 +17,7 @@ mkdir -p "$log_dir"
 run_one() {
     local i=$1 name=$2 out status counts start passed=0 failed=0 skipped=0
     shift 2
-    out=$log_dir/${name//\//-}.txt
+    out=$log_dir/${name//[\/ ]/-}.txt
     start=$(date +%s%N)
     timeout -k 10 "${TEST_TIMEOUT:-600}" "$@" >"$out" 2>&1 </dev/null
     status=$?

@@ -3,12 +3,12 @@
  * (keys: docs/runtime-gpu.md).  Prints a table; exit 0: every stage passed and
  * every figure keeps its bound, 1 otherwise.
  *
- *   gpu_report DIR CASES OUT
+ *   gpu_report DIR PLANS RANKS OUT
  *
  * DIR holds machine.tsv (key, value), stages.tsv (name, verdict, seconds,
- * detail), profile.json, PLAN.simulate.json and PLAN.run.json for the plans of
- * CASES, shared.run.json and alone.run.json; what is missing is a figure that
- * is not known.
+ * detail), profile.json, NAME.simulate.json and NAME.run.json for the plans of
+ * the list PLANS and for the layouts of the list RANKS; what is missing is a
+ * figure that is not known.
  */
 #include "core/base/buffer.h"
 #include "core/base/fileio.h"
@@ -178,29 +178,55 @@ static void judge_plans(report *r)
                        r->plans[i].mfu_bound, true);
 }
 
-/* Ranks that share the GPU against one that has it alone. */
-static void judge_shared(report *r)
+/* The largest relative difference between the losses of two runs, of the
+ * steps that the second one made; NAN: they cannot be compared. */
+static double loss_difference(const fr_json *alone, const fr_json *other)
 {
-    fr_json *shared = open_json(r, "shared", ".run.json");
-    fr_json *alone = open_json(r, "alone", ".run.json");
     const fr_json_value *a =
-        shared != NULL ? fr_json_find(fr_json_root(shared), "loss") : NULL;
-    const fr_json_value *b =
         alone != NULL ? fr_json_find(fr_json_root(alone), "loss") : NULL;
-    double worst = fr_json_n(a) > 0 && fr_json_n(a) == fr_json_n(b) ? 0 : NAN;
+    const fr_json_value *b =
+        other != NULL ? fr_json_find(fr_json_root(other), "loss") : NULL;
+    const double resumed = number(other, NULL, "resumed_from_step");
+    const size_t first = resumed > 0 ? (size_t)resumed : 0;
+    double worst = 0;
     fr_err ignored;
 
-    for (size_t i = 0; !isnan(worst) && i < fr_json_n(a); i++) {
+    if (fr_json_n(b) == 0 || fr_json_n(a) != first + fr_json_n(b))
+        return NAN;
+    for (size_t i = 0; i < fr_json_n(b); i++) {
         double x = NAN, y = NAN;
-        if (fr_json_as_double(fr_json_at(a, i), &x, &ignored) != FR_OK ||
+        if (fr_json_as_double(fr_json_at(a, first + i), &x, &ignored) !=
+                FR_OK ||
             fr_json_as_double(fr_json_at(b, i), &y, &ignored) != FR_OK)
-            worst = NAN;
-        else
-            worst = fmax(worst, fabs(rel_err(x, y)));
+            return NAN;
+        worst = fmax(worst, fabs(rel_err(y, x)));
     }
-    add_figure(r, "loss_of_sharing_ranks", "", worst, loss_bound, false);
-    fr_json_destroy(shared);
+    return worst;
+}
+
+/* Ranks that share the GPU, and what goes on from their checkpoints, against
+ * one that has it alone. */
+static int judge_ranks(report *r, const char *path)
+{
+    char line[MAX_LINE], name[64];
+    fr_json *alone = open_json(r, "alone", ".run.json");
+    FILE *file = fopen(path, "r");
+
+    if (file == NULL)
+        fprintf(stderr, "gpu_report: cannot read %s\n", path);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#' || sscanf(line, "%63s", name) != 1 ||
+            strcmp(name, "alone") == 0)
+            continue;
+        fr_json *other = open_json(r, name, ".run.json");
+        add_figure(r, "loss ", name, loss_difference(alone, other), loss_bound,
+                   false);
+        fr_json_destroy(other);
+    }
     fr_json_destroy(alone);
+    if (file != NULL)
+        (void)fclose(file);
+    return file != NULL ? 0 : 1;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -429,8 +455,8 @@ int main(int argc, char **argv)
     bool has_passed = false;
     fr_err err = {0};
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: gpu_report DIR CASES OUT\n");
+    if (argc != 5) {
+        fprintf(stderr, "usage: gpu_report DIR PLANS RANKS OUT\n");
         return 2;
     }
     report *r = calloc(1, sizeof *r);
@@ -442,13 +468,16 @@ int main(int argc, char **argv)
         return 1;
     }
     judge_plans(r);
-    judge_shared(r);
-    fr_status status = write_report(r, argv[3], &has_passed, &err);
+    if (judge_ranks(r, argv[3]) != 0) {
+        free(r);
+        return 1;
+    }
+    fr_status status = write_report(r, argv[4], &has_passed, &err);
     free(r);
     if (status != FR_OK) {
         fprintf(stderr, "gpu_report: %s\n", err.text);
         return 1;
     }
-    printf("%s: %s\n", argv[3], has_passed ? "passed" : "failed");
+    printf("%s: %s\n", argv[4], has_passed ? "passed" : "failed");
     return has_passed ? 0 : 1;
 }

@@ -107,13 +107,29 @@ find_cuda() {
 }
 
 # ---- the stages -------------------------------------------------------------
+# The table of layouts, which takes as long as all others together, in parts.
 kernel_tests() {
-    ls "$kernels"/test_cuda_* | grep -v '\.[a-z]*$'
+    local program part
+    for program in "$kernels"/test_cuda_*; do
+        case $program in
+        *.[a-z]*) ;;
+        */test_cuda_layouts)
+            for part in 0 1 2 3 4 5 6 7; do
+                echo "$program part-$part"
+            done
+            ;;
+        *) echo "$program" ;;
+        esac
+    done
 }
 
 # NCCL's topology of the machine is left for the stage after this one.
 run_kernels() {
-    NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=${1:-2} TEST_TIMEOUT=140 tests/run.sh $(kernel_tests)
+    local tests jobs=$(($(nproc) / 2))
+    [ $jobs -ge 2 ] || jobs=2
+    mapfile -t tests < <(kernel_tests)
+    NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=$jobs \
+        TEST_TIMEOUT=140 tests/run.sh "${tests[@]}"
 }
 
 import_topology() {
@@ -151,60 +167,148 @@ train_plan() {
     fi
     # shellcheck disable=SC2086
     "$forerun" simulate "$(model_of "$model")" "$cluster" -p "$profile" \
-        $precision $options --steps 14 --json -o "$plan" \
+        $precision --dp 1 --tp 1 --pp 1 $options --steps 14 --json -o "$plan" \
         >"$dir/$name.simulate.json" || return 1
     "$forerun" run "$plan" --backend $backend --json -q \
-        >"$dir/$name.run.json" || return 1
-    echo "$plan"
+        --trace "$dir/$name.trace.json" >"$dir/$name.run.json" || return 1
+    "$forerun" compare "$plan" "$dir/$name.trace.json"
 }
 
-# Two ranks of a tensor-parallel plan on one device, which meet over sockets,
-# against one rank.
-share() {
-    local options="--seq 64 --global-batch 8 --micro-batch 4 --steps 8"
-    local plain="--precision f32" rank pids=() status=0
-    [ $backend = cpu ] || plain="$plain --kernels forerun --flash-attention"
-    for plan in alone shared; do
-        local tp=1
-        [ $plan = alone ] || tp=2
-        # shellcheck disable=SC2086
-        "$forerun" simulate gpt2-tiny "${cluster/:1/:8}" $plain $options \
-            --tp $tp --json -o "$dir/$plan.plan.json" >/dev/null || return 1
-    done
-    "$forerun" run "$dir/alone.plan.json" --backend $backend --json -q \
-        >"$dir/alone.run.json" || return 1
-    if [ $backend = cpu ]; then
-        "$forerun" run "$dir/shared.plan.json" --json -q \
-            >"$dir/shared.run.json"
+# ---- ranks that share the GPU -----------------------------------------------
+row_limit_s=50
+
+# Names of the rows that begin anew (new) or go on (resumed), and exchange data
+# by one of these.
+rank_rows() { # new|resumed TRANSPORTS
+    awk -v is_new="$([ "$1" = new ] && echo 1)" -v transports="$2" '
+        !/^#/ && NF && ($3 == "new") == (is_new == 1) &&
+        index(transports, $2) { print $1 }' tests/gpu/ranks.cases
+}
+
+# A rank that is a host of its own, to forerun and to NCCL: on one host both
+# refuse two ranks on one device.
+as_host() { # NUMBER COMMAND...
+    local id=$dir/boot-id-$1
+    printf '%08d-0000-4000-8000-000000000000\n' "$1" >"$id"
+    NCCL_HOSTID=rank-$1 NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 \
+        unshare -m sh -c 'mount --bind "$0" /proc/sys/kernel/random/boot_id &&
+            exec "$@"' "$id" "${@:2}"
+}
+
+# The ranks of a plan, which meet over sockets.
+start_ranks() { # NAME TRANSPORT N PORT OPTIONS...
+    local name=$1 transport=$2 n=$3 port=$4 rank status=0 pids=() place=()
+    local run=(timeout -k 5 $row_limit_s "$forerun" run "$dir/$name.plan.json"
+        --backend $backend --json -q "${@:5}")
+    if [ "$n" = 1 ] || [ $backend = cpu ]; then
+        "${run[@]}" >"$dir/$name.run.json"
         return
     fi
-    for rank in 1 0; do
-        RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 \
-            MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 FORERUN_BOOTSTRAP=tcp \
-            "$forerun" run "$dir/shared.plan.json" --backend cuda \
-            --share-gpu --json -q >"$dir/shared.$rank.json" &
+    [ "$transport" = nccl ] || run+=(--share-gpu)
+    for ((rank = n - 1; rank >= 0; rank--)); do
+        [ "$transport" = host ] || place=(as_host $rank)
+        RANK=$rank WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            FORERUN_BOOTSTRAP=tcp "${place[@]}" "${run[@]}" \
+            >"$dir/$name.rank-$rank.json" &
         pids+=($!)
     done
-    for pid in "${pids[@]}"; do
-        wait "$pid" || status=1
+    for rank in "${pids[@]}"; do
+        wait "$rank" || status=1
     done
-    mv "$dir/shared.0.json" "$dir/shared.run.json"
+    mv "$dir/$name.rank-0.json" "$dir/$name.run.json"
     return $status
 }
 
-# Memory first, then races in shared memory; the small tests, one at a time.
+# One row of ranks.cases: eight steps, or the last four of them.
+train_ranks() { # NAME PORT
+    local name=$1 transport begin options n how=() saved=$dir/$1.checkpoint
+    local job="--seq 64 --global-batch 8 --micro-batch 2 --steps 8"
+    [ $backend = cpu ] || job="$job --kernels forerun --flash-attention"
+    read -r _ transport begin options \
+        <<<"$(grep "^$name " tests/gpu/ranks.cases)"
+    # shellcheck disable=SC2086
+    "$forerun" simulate gpt2-tiny "${cluster/:1/:8}" $job --precision f32 \
+        $options --json -o "$dir/$name.plan.json" \
+        >"$dir/$name.simulate.json" || return 1
+    n=$(awk -F '[:,]' '/"ranks":/ { print $2 + 0; exit }' \
+        "$dir/$name.simulate.json")
+    if [ "$begin" != new ]; then
+        cp -r "$dir/$begin.checkpoint" "$saved" || return 1
+        rm -rf "$saved/step-8"
+        echo step-4 >"$saved/latest"
+        how=(--resume)
+    fi
+    start_ranks "$name" "$transport" "$n" "$2" --checkpoint "$saved" \
+        --checkpoint-every 4 "${how[@]}"
+}
+
+# Rows side by side; says which failed.
+train_rows() { # ROW...
+    local row status=0 pids=()
+    for row in "$@"; do
+        train_ranks "$row" $((29501 + ${#pids[@]})) >"$dir/$row.log" 2>&1 &
+        pids+=($!)
+    done
+    for row in "$@"; do
+        wait "${pids[0]}" || {
+            status=1
+            echo "$row: $(tail -n 1 "$dir/$row.log")"
+        }
+        pids=("${pids[@]:1}")
+    done
+    return $status
+}
+
+share() {
+    local status=0
+    # shellcheck disable=SC2046
+    train_rows $(rank_rows new "- host") || status=1
+    # shellcheck disable=SC2046
+    train_rows $(rank_rows resumed "- host") || status=1
+    [ $status != 0 ] || echo "all trained"
+    return $status
+}
+
+# One after the other: kernels of two ranks wait for each other, on a device
+# that takes turns between processes.
+share_by_nccl() {
+    local row status=0
+    for row in $(rank_rows new nccl); do
+        train_rows "$row" || status=1
+    done
+    [ $status != 0 ] || echo "all trained"
+    return $status
+}
+
+# One tool over one program of tests.
+sanitize_one() { # TOOL TEST
+    local log=$dir/$1-$2.log
+    if compute-sanitizer --tool "$1" --error-exitcode 99 \
+        "$kernels/test_cuda_$2" >"$log" 2>&1; then
+        echo "$1 $2: nothing found"
+    else
+        echo "$1 $2: $(grep -m 1 -E '^=+ [A-Z]' "$log" || tail -n 1 "$log")"
+        return 1
+    fi
+}
+
+# Of every kernel, side by side: what the device is used for is seconds, what
+# the tools do on the host minutes.
 sanitize() {
-    local test
+    local test tool status=0 pids=() pid
     if ! command -v compute-sanitizer >/dev/null; then
         echo "compute-sanitizer is not installed"
         return 77
     fi
     for tool in memcheck racecheck; do
-        for test in layers optim compress attention; do
-            echo "$tool: $test"
-            compute-sanitizer --tool $tool --error-exitcode 99 -q \
-                "$kernels/test_cuda_$test" || return 1
+        for test in layers optim compress attention experts products shares; do
+            sanitize_one $tool $test &
+            pids+=($!)
         done
     done
-    echo "memcheck and racecheck found nothing"
+    for pid in "${pids[@]}"; do
+        wait "$pid" || status=1
+    done
+    [ $status != 0 ] || echo "memcheck and racecheck found nothing"
+    return $status
 }

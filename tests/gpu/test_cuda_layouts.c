@@ -2,8 +2,8 @@
  * The CUDA kernels train the layouts of the table as one CPU rank does:
  * losses within 1e-4 in float32, several ranks on one device staged through
  * the host.  Compiled twice: for the emulation, on fake devices (make check),
- * and for a GPU (tests/gpu/run).  With a part of a name in LAYOUT all rows of
- * such names run.
+ * and for a GPU (tests/gpu/run, which starts the parts of the table side by
+ * side).  With a part of a name in LAYOUT all rows of such names run.
  */
 #include "tests/check.h"
 #include "tests/contract/runtime/layouts/layout_rows.h"
@@ -15,6 +15,8 @@ enum { N_STEPS = 2, EVERY = 12 };
 #else
 enum { N_STEPS = 8, EVERY = 1 };
 #endif
+
+enum { N_PARTS = 8 };
 
 /* What one CPU rank gives, once for each model and optimizer. */
 typedef struct reference {
@@ -71,12 +73,32 @@ static void check_layout(const layout_row *l)
     gpu_fake_release(&fake);
 }
 
-static void test_layouts(void)
+/* Every N_PARTS-th of the rows that this program runs. */
+static void test_part(int part)
 {
-    for (int i = 0; i < layout_rows_n; i += layout_part() != NULL ? 1 : EVERY)
+    const int step = layout_part() != NULL ? 1 : EVERY;
+
+    for (int i = part * step; i < layout_rows_n; i += N_PARTS * step)
         if (layout_is_chosen(&layout_rows[i]) &&
             !layout_is_refused(&layout_rows[i], LAYOUT_GPU))
             check_layout(&layout_rows[i]);
 }
 
-CHECK_MAIN({"layouts", test_layouts})
+#define TEST_PART(part)                                                        \
+    static void test_part_##part(void)                                         \
+    {                                                                          \
+        test_part(part);                                                       \
+    }
+TEST_PART(0)
+TEST_PART(1)
+TEST_PART(2)
+TEST_PART(3)
+TEST_PART(4)
+TEST_PART(5)
+TEST_PART(6)
+TEST_PART(7)
+
+CHECK_MAIN({"part-0", test_part_0}, {"part-1", test_part_1},
+           {"part-2", test_part_2}, {"part-3", test_part_3},
+           {"part-4", test_part_4}, {"part-5", test_part_5},
+           {"part-6", test_part_6}, {"part-7", test_part_7})
