@@ -98,6 +98,9 @@ int64_t fr_plan_world(const fr_plan *plan); /* tp*pp*dp*cp */
 /* dtype of parameters and activations: that of the precision, at least bf16;
  * f32 for tf32. */
 fr_dtype fr_plan_storage_dtype(const fr_plan *plan);
+/* Logits of 16 bits are read, and become gradients, where they are: by fused
+ * losses and forerun's own kernel.  Else a float32 copy of them is. */
+bool fr_plan_is_loss_narrow(const fr_plan *plan);
 /* Is there a float32 master copy beside the parameters? */
 bool fr_plan_has_master(const fr_plan *plan);
 /* Micro-batches per step of the data-parallel rank that has most; 0 if they do

@@ -6,7 +6,7 @@
  *
  * Streams are in order and asynchronous: what is enqueued returns at once,
  * what it needs stays the caller's until the stream has passed it.  A device
- * belongs to the thread that opened it.  Every failure is FR_FAILURE (memory:
+ * belongs to the threads that opened or entered it.  Every failure is FR_FAILURE (memory:
  * FR_NO_MEMORY) with the library's own words.
  */
 #ifndef FR_RUNTIME_GPU_GPU_DRIVER_H
@@ -45,6 +45,8 @@ typedef struct fr_gpu_driver {
     fr_status (*count)(void *context, int *n, fr_err *err);
     fr_status (*open)(void *context, int i_device, fr_gpu **out, fr_err *err);
     void (*close)(fr_gpu *gpu); /* takes NULL */
+    /* Lets the calling thread, which has no other device, use it too. */
+    fr_status (*enter)(fr_gpu *gpu, fr_err *err);
     /* It may never answer again: what would wait for it (free(), destroy())
      * does nothing from now on.  The process ends soon. */
     void (*abandon)(fr_gpu *gpu);

@@ -160,6 +160,12 @@ static fr_status cuda_open(void *context, int i_device, fr_gpu **out,
     return FR_OK;
 }
 
+static fr_status cuda_enter(fr_gpu *gpu, fr_err *err)
+{
+    TRY_CUDA(cudaSetDevice(gpu->i_device), "device");
+    return FR_OK;
+}
+
 /* Kilohertz of CUDA's in hertz; 0 where it does not say. */
 static double clock_of(const fr_gpu *gpu, enum cudaDeviceAttr attribute)
 {
@@ -491,6 +497,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
+    .enter = cuda_enter,
     .abandon = cuda_abandon,
     .properties = cuda_properties,
     .read_sensors = cuda_sense,

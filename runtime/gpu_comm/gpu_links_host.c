@@ -2,10 +2,14 @@
  * gpu_links_host.c: communication staged through the host: for tests in which
  * several ranks share a device, which NCCL refuses.
  *
- * The transport's slab mirrors the device's.  An operand is copied to its
- * place there, a thread carries the instruction out on the mirror with the
- * CPU backend's engine, and the result is copied back: the stream marks a
- * word when the operand is there and waits for another until the result is.
+ * The transport's slab mirrors the device's.  A thread copies an operand to
+ * its place there, carries the instruction out on the mirror with the CPU
+ * backend's engine, and copies the result back: the stream marks a word when
+ * it gets there and waits for another until the result is in its place.
+ *
+ * No copy is ever enqueued behind a wait for another rank.  Streams of one
+ * process share the few queues of the copy engines, so such a copy would hold
+ * up the one that the other rank waits for.
  */
 #include "core/base/clock.h"
 #include "runtime/comm/collective_engine.h"
@@ -21,15 +25,24 @@
 
 typedef struct host_post {
     uint32_t i_instr;
-    void *src, *dst; /* in the mirror */
+    void *src, *dst; /* on the device */
 } host_post;
+
+/* How far the post is that a lane has in work. */
+typedef enum host_stage {
+    HOST_WAITS, /* until the stream is there */
+    HOST_COPIES_IN,
+    HOST_EXCHANGES,
+    HOST_COPIES_OUT
+} host_stage;
 
 /* One lane; the words are page-locked, each counts this lane's posts. */
 typedef struct host_lane {
     host_post posts[MAX_OPEN];
     _Atomic uint32_t n_posted; /* by the caller */
     uint32_t n_done;           /* by the thread */
-    bool is_started;
+    host_stage stage;
+    fr_gpu_event *copied;
     uint32_t *ready, *done; /* words */
 } host_lane;
 
@@ -38,7 +51,8 @@ typedef struct host_links {
     fr_engine *engine;
     host_lane lanes[FR_LANE_N];
     uint32_t *words;
-    bool is_locked; /* the mirror is page-locked */
+    fr_gpu_stream stream; /* of the thread's copies */
+    bool is_locked;       /* the mirror is page-locked */
     pthread_t thread;
     bool has_thread;
     _Atomic bool should_stop, has_failed;
@@ -50,27 +64,103 @@ static uint32_t read_word(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
+static void *mirror_of(const fr_gpu_place *place, const void *memory)
+{
+    unsigned char *mirror = place->transport->slab[place->transport->rank];
+
+    return memory != NULL
+               ? mirror + ((const unsigned char *)memory - place->slab)
+               : NULL;
+}
+
+/* Bytes that an operand spans on this rank. */
+static uint64_t operand_bytes(const fr_gpu_links *links, uint32_t i_instr,
+                              bool is_src)
+{
+    const fr_instr *instr = &links->place.program->instrs[i_instr];
+    uint64_t n = (uint64_t)instr->comm.n;
+    uint64_t g = (uint64_t)links->groups.routes[i_instr].n_group;
+    bool is_part =
+        instr->op == (is_src ? FR_OP_ALL_GATHER : FR_OP_REDUCE_SCATTER);
+
+    return (is_part ? n / g : n) * fr_dtype_bytes((fr_dtype)instr->dtype);
+}
+
+/* Begins the copy of an operand to the mirror, or of the result from it. */
+static fr_status copy(host_links *self, host_lane *own, bool is_src,
+                      fr_err *err)
+{
+    const fr_gpu_place *place = &self->base.place;
+    const fr_gpu_driver *driver = place->system->driver;
+    const host_post *post = &own->posts[own->n_done % MAX_OPEN];
+    void *memory = is_src ? post->src : post->dst;
+    void *mirror = mirror_of(place, memory);
+    uint64_t n_bytes = operand_bytes(&self->base, post->i_instr, is_src);
+
+    if (memory != NULL && n_bytes > 0)
+        FR_TRY(driver->copy(place->gpu, self->stream, is_src ? mirror : memory,
+                            is_src ? memory : mirror, n_bytes, err));
+    return driver->event_record(place->gpu, own->copied, self->stream, err);
+}
+
+static fr_status is_copied(host_links *self, host_lane *own, bool *out,
+                           fr_err *err)
+{
+    const fr_gpu_place *place = &self->base.place;
+
+    return place->system->driver->event_query(place->gpu, own->copied, out,
+                                              err);
+}
+
+static void start(host_links *self, const host_lane *own)
+{
+    const fr_gpu_place *place = &self->base.place;
+    const host_post *post = &own->posts[own->n_done % MAX_OPEN];
+    const void *src = post->src != NULL ? post->src : post->dst;
+    const void *dst = post->dst != NULL ? post->dst : post->src;
+
+    fr_engine_start(self->engine, post->i_instr, mirror_of(place, src),
+                    mirror_of(place, dst));
+}
+
+/* One attempt to come a stage further; *has_moved: it did, or something else
+ * of it. */
 static fr_status progress(host_links *self, fr_lane lane, bool *has_moved,
                           fr_err *err)
 {
     host_lane *own = &self->lanes[lane];
-    bool is_done = false, has_gone_on = false;
+    bool is_over = false, has_gone_on = false;
 
-    if (own->n_done ==
-            atomic_load_explicit(&own->n_posted, memory_order_acquire) ||
-        (int32_t)(read_word(own->ready) - own->n_done) <= 0)
-        return FR_OK;
-    const host_post *post = &own->posts[own->n_done % MAX_OPEN];
-    if (!own->is_started)
-        fr_engine_start(self->engine, post->i_instr, post->src, post->dst);
-    own->is_started = true;
-    FR_TRY(fr_engine_progress(self->engine, lane, &is_done, &has_gone_on, err));
-    *has_moved = *has_moved || has_gone_on || is_done;
-    if (is_done) {
-        own->is_started = false;
-        own->n_done++;
-        __atomic_store_n(own->done, own->n_done, __ATOMIC_RELEASE);
+    switch (own->stage) {
+    case HOST_WAITS:
+        is_over = own->n_done != atomic_load_explicit(&own->n_posted,
+                                                      memory_order_acquire) &&
+                  (int32_t)(read_word(own->ready) - own->n_done) > 0;
+        if (is_over)
+            FR_TRY(copy(self, own, true, err));
+        break;
+    case HOST_COPIES_IN:
+        FR_TRY(is_copied(self, own, &is_over, err));
+        if (is_over)
+            start(self, own);
+        break;
+    case HOST_EXCHANGES:
+        FR_TRY(fr_engine_progress(self->engine, lane, &is_over, &has_gone_on,
+                                  err));
+        if (is_over)
+            FR_TRY(copy(self, own, false, err));
+        break;
+    case HOST_COPIES_OUT:
+        FR_TRY(is_copied(self, own, &is_over, err));
+        if (is_over) {
+            own->n_done++;
+            __atomic_store_n(own->done, own->n_done, __ATOMIC_RELEASE);
+        }
     }
+    if (is_over)
+        own->stage = own->stage == HOST_COPIES_OUT ? HOST_WAITS
+                                                   : own->stage + 1;
+    *has_moved = *has_moved || is_over || has_gone_on;
     return FR_OK;
 }
 
@@ -79,6 +169,7 @@ static fr_status serve(host_links *self, fr_err *err)
     fr_transport *transport = self->base.place.transport;
     fr_waiter waiter;
 
+    FR_TRY(self->base.place.system->driver->enter(self->base.place.gpu, err));
     fr_waiter_init(&waiter,
                    &transport->control[transport->rank]->bell[FR_BELL_COMM]);
     waiter.sleep_ns = 50000;
@@ -156,46 +247,13 @@ static void host_destroy(fr_gpu_links *links)
     if (self->is_locked)
         driver->unlock_host(place->gpu,
                             place->transport->slab[place->transport->rank]);
+    for (int lane = 0; lane < FR_LANE_N; lane++)
+        driver->event_destroy(place->gpu, self->lanes[lane].copied);
+    driver->stream_destroy(place->gpu, self->stream);
     driver->free_host(place->gpu, self->words);
     fr_engine_destroy(self->engine);
     fr_gpu_groups_release(&links->groups);
     free(self);
-}
-
-static void *mirror_of(const fr_gpu_place *place, const void *memory)
-{
-    unsigned char *mirror = place->transport->slab[place->transport->rank];
-
-    return memory != NULL
-               ? mirror + ((const unsigned char *)memory - place->slab)
-               : NULL;
-}
-
-/* Bytes that an operand spans on this rank. */
-static uint64_t operand_bytes(const fr_gpu_links *links, uint32_t i_instr,
-                              bool is_src)
-{
-    const fr_instr *instr = &links->place.program->instrs[i_instr];
-    uint64_t n = (uint64_t)instr->comm.n;
-    uint64_t g = (uint64_t)links->groups.routes[i_instr].n_group;
-    bool is_part =
-        instr->op == (is_src ? FR_OP_ALL_GATHER : FR_OP_REDUCE_SCATTER);
-
-    return (is_part ? n / g : n) * fr_dtype_bytes((fr_dtype)instr->dtype);
-}
-
-static fr_status copy_in(host_links *self, uint32_t i_instr, void *memory,
-                         bool is_src, fr_gpu_stream stream, fr_err *err)
-{
-    const fr_gpu_place *place = &self->base.place;
-    void *mirror = mirror_of(place, memory);
-    uint64_t n_bytes = operand_bytes(&self->base, i_instr, is_src);
-
-    if (memory == NULL || n_bytes == 0)
-        return FR_OK;
-    return place->system->driver->copy(place->gpu, stream,
-                                       is_src ? mirror : memory,
-                                       is_src ? memory : mirror, n_bytes, err);
 }
 
 static fr_status host_enqueue(fr_gpu_links *links, uint32_t i_instr,
@@ -213,14 +271,10 @@ static fr_status host_enqueue(fr_gpu_links *links, uint32_t i_instr,
         FR_TRY(host_check(links, err));
         fr_sleep_s(1e-4);
     }
-    own->posts[number % MAX_OPEN] =
-        (host_post){i_instr, mirror_of(place, src != NULL ? src : dst),
-                    mirror_of(place, dst != NULL ? dst : src)};
-    FR_TRY(copy_in(self, i_instr, src, true, stream, err));
+    own->posts[number % MAX_OPEN] = (host_post){i_instr, src, dst};
     FR_TRY(driver->mark(place->gpu, stream, own->ready, number + 1, err));
     atomic_store_explicit(&own->n_posted, number + 1, memory_order_release);
-    FR_TRY(driver->await(place->gpu, stream, own->done, number + 1, err));
-    return copy_in(self, i_instr, dst, false, stream, err);
+    return driver->await(place->gpu, stream, own->done, number + 1, err);
 }
 
 static fr_status prepare(host_links *self, fr_err *err)
@@ -240,7 +294,10 @@ static fr_status prepare(host_links *self, fr_err *err)
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         self->lanes[lane].ready = self->words + 2 * lane * WORDS_PER_LINE;
         self->lanes[lane].done = self->lanes[lane].ready + WORDS_PER_LINE;
+        FR_TRY(driver->event_create(place->gpu, false,
+                                    &self->lanes[lane].copied, err));
     }
+    FR_TRY(driver->stream_create(place->gpu, true, &self->stream, err));
     FR_TRY(driver->lock_host(place->gpu, transport->slab[transport->rank],
                              transport->slab_bytes, err));
     self->is_locked = true;

@@ -14,7 +14,7 @@
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
-enum { MAX_CANDIDATES = 8, N_TIMED = 3 };
+enum { MAX_CANDIDATES = 16, N_TIMED = 3 };
 
 /* An algorithm that was chosen, and for which products. */
 typedef struct choice {
@@ -235,9 +235,16 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const size_t n_bytes = FR_CUDA_PRODUCT_WORKSPACE_BYTES;
+    /* Parts of a sum are added as float32: the others round them to the type
+     * of the result on the way. */
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &n_bytes,
         sizeof n_bytes);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+            sizeof reductions);
     for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
         status = cublasLtMatmulPreferenceSetAttribute(
             preference, operands[i], &alignment, sizeof alignment);

@@ -3,6 +3,7 @@
 
 total_s=${GPU_CHECK_S:-480}
 forerun=$BUILD/forerun
+kernels_limit_s=150
 
 # stage NAME LIMIT FUNCTION ARGS...: runs it in a shell of its own, ends it at
 # its limit or the whole check's, and notes name, verdict, seconds, detail.
@@ -124,12 +125,14 @@ kernel_tests() {
 }
 
 # NCCL's topology of the machine is left for the stage after this one.
+# Tests end before their stage does: what would be left of them has memory of
+# the device, which the stages behind measure.
 run_kernels() {
     local tests jobs=$(($(nproc) / 2))
     [ $jobs -ge 2 ] || jobs=2
     mapfile -t tests < <(kernel_tests)
     NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=$jobs \
-        TEST_TIMEOUT=140 tests/run.sh "${tests[@]}"
+        TEST_TIMEOUT=$((kernels_limit_s - 15)) tests/run.sh "${tests[@]}"
 }
 
 import_topology() {
@@ -242,29 +245,37 @@ train_ranks() { # NAME PORT
         --checkpoint-every 4 "${how[@]}"
 }
 
-# Rows side by side; says which failed.
-train_rows() { # ROW...
-    local row status=0 pids=()
-    for row in "$@"; do
-        train_ranks "$row" $((29501 + ${#pids[@]})) >"$dir/$row.log" 2>&1 &
-        pids+=($!)
-    done
-    for row in "$@"; do
+# Rows, so many side by side; says which failed.
+train_rows() { # AT_ONCE ROW...
+    local at_once=$1 row status=0 rows=() pids=()
+    finish() {
         wait "${pids[0]}" || {
             status=1
-            echo "$row: $(tail -n 1 "$dir/$row.log")"
+            echo "${rows[0]}: $(tail -n 1 "$dir/${rows[0]}.log")"
         }
-        pids=("${pids[@]:1}")
+        pids=("${pids[@]:1}") rows=("${rows[@]:1}")
+    }
+    shift
+    local port=29501
+    for row in "$@"; do
+        [ ${#pids[@]} -lt "$at_once" ] || finish
+        train_ranks "$row" $((port++)) >"$dir/$row.log" 2>&1 &
+        pids+=($!) rows+=("$row")
+    done
+    while [ ${#pids[@]} -gt 0 ]; do
+        finish
     done
     return $status
 }
 
+# Each process that uses a device takes of its queues (an H200 had none left
+# for the 17 of all rows together).
 share() {
     local status=0
     # shellcheck disable=SC2046
-    train_rows $(rank_rows new "- host") || status=1
+    train_rows 2 $(rank_rows new "- host") || status=1
     # shellcheck disable=SC2046
-    train_rows $(rank_rows resumed "- host") || status=1
+    train_rows 2 $(rank_rows resumed "- host") || status=1
     [ $status != 0 ] || echo "all trained"
     return $status
 }
@@ -272,10 +283,9 @@ share() {
 # One after the other: kernels of two ranks wait for each other, on a device
 # that takes turns between processes.
 share_by_nccl() {
-    local row status=0
-    for row in $(rank_rows new nccl); do
-        train_rows "$row" || status=1
-    done
+    local status=0
+    # shellcheck disable=SC2046
+    train_rows 1 $(rank_rows new nccl) || status=1
     [ $status != 0 ] || echo "all trained"
     return $status
 }

@@ -140,6 +140,37 @@ static void test_shapes(void)
     end(&t);
 }
 
+/* 257 + 1 in 16 bits, which have 258 and 256 but not 257: sums of parts are
+ * rounded once, at the end. */
+static void test_parts(void)
+{
+    static uint16_t narrow[K * N], got[M * N];
+    bench t;
+    fr_err err = {0};
+
+    if (!begin(&t))
+        return;
+    fr_cuda_product p = product_of(&t, false, false, false, false);
+    p.dtype = p.out_dtype = FR_DTYPE_BF16;
+    p.alpha = 1;
+    memset(narrow, 0, sizeof narrow);
+    for (int i = 0; i < M; i++) {
+        narrow[i * K] = 0x4380; /* 256 */
+        narrow[i * K + 1] = narrow[i * K + K / 2] = 0x3f80;
+    }
+    send(t.memory[0], narrow, M * K * sizeof *narrow);
+    for (int i = 0; i < K * N; i++)
+        narrow[i] = 0x3f80;
+    send(t.memory[1], narrow, sizeof narrow);
+    CHECK_OK(fr_cuda_product_start(t.kernels, &p, NULL, &err), &err);
+    CHECK(cudaMemcpyAsync(got, p.c, sizeof got, cudaMemcpyDeviceToHost, NULL) ==
+          cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    for (int i = 0; i < M * N; i++)
+        CHECK_INT(got[i], 0x4381);
+    end(&t);
+}
+
 #ifdef FR_EMULATED
 
 static void propose(int n, const emulated_algorithm *all)
@@ -255,12 +286,12 @@ static void test_nothing_runs(void)
     propose(1, (const emulated_algorithm[]){{.ms = 1}});
 }
 
-CHECK_MAIN({"shapes", test_shapes}, {"fastest", test_fastest},
-           {"untuned", test_untuned}, {"keys", test_keys},
-           {"nothing_runs", test_nothing_runs})
+CHECK_MAIN({"shapes", test_shapes}, {"parts", test_parts},
+           {"fastest", test_fastest}, {"untuned", test_untuned},
+           {"keys", test_keys}, {"nothing_runs", test_nothing_runs})
 
 #else
 
-CHECK_MAIN({"shapes", test_shapes})
+CHECK_MAIN({"shapes", test_shapes}, {"parts", test_parts})
 
 #endif

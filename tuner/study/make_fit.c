@@ -50,7 +50,7 @@ static void add_state(const fr_plan *plan, const char *what, int zero_stage,
     add_cause(text, n_bytes, out);
 }
 
-/* The loss in float32, or fused from logits of 16 bits: one such tensor. */
+/* The loss in float32, or from logits of 16 bits: one such tensor. */
 static void add_logits(const fr_model *model, const fr_job *job,
                        const fr_plan *plan, uint64_t most_bytes,
                        fr_fit_advice *out)
@@ -58,7 +58,7 @@ static void add_logits(const fr_model *model, const fr_job *job,
     char text[96];
     double n_bytes = (double)plan->micro_batch * (double)job->seq / plan->cp *
                      (double)model->vocab / plan->tp *
-                     (plan->is_loss_fused ? 2 : 4);
+                     (fr_plan_is_loss_narrow(plan) ? 2 : 4);
     if (model->kind == FR_MODEL_LAYERS || n_bytes > (double)most_bytes ||
         n_bytes < 0.1 * (double)out->capacity_bytes)
         return;

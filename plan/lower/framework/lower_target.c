@@ -50,7 +50,6 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
                          plan->flash_kind == FR_FLASH_1;
     target.is_apart =
         target.kernels & LOWER_KERNELS_PYTORCH && model->is_gated_mlp;
-    target.is_loss_narrow =
-        target.kernels != LOWER_KERNELS_RUN && plan->is_loss_fused;
+    target.is_loss_narrow = fr_plan_is_loss_narrow(plan);
     return target;
 }

@@ -76,8 +76,8 @@ static void loss(lower_context *context, fr_ref logits, bool is_later)
 }
 
 /*
- * The loss is computed in float32: logits of 16 bits are cast to a copy, in
- * which they become their gradients, and these are cast back (Megatron-LM's
+ * Kernels that read no logits of 16 bits get a float32 copy of them, in which
+ * they become their gradients, and these are cast back (Megatron-LM's
  * vocabulary-parallel cross entropy: 6 bytes per logit at the peak).
  */
 void lower_loss(lower_context *context, fr_ref logits, bool is_later)

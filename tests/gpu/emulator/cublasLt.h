@@ -38,11 +38,16 @@ typedef enum cublasLtMatrixLayoutAttribute_t {
 } cublasLtMatrixLayoutAttribute_t;
 typedef enum cublasLtMatmulPreferenceAttributes_t {
     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
 } cublasLtMatmulPreferenceAttributes_t;
+enum {
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+    CUBLASLT_REDUCTION_SCHEME_MASK = 7
+};
 
 typedef struct emulated_blas *cublasLtHandle_t;
 typedef struct emulated_product *cublasLtMatmulDesc_t;

@@ -1,7 +1,8 @@
 /*
  * cublaslt_emulated.c: products of column-major matrices by plain loops:
- * operands as the tensor cores read them, sums in double.  Each product takes
- * its algorithm's time on a clock that events read.
+ * operands as the tensor cores read them, sums in double.  Who allows it gets
+ * sums of two parts of which the first is rounded to the type of the result.
+ * Each product takes its algorithm's time on a clock that events read.
  */
 #include <cublasLt.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ struct emulated_matrix {
 };
 struct emulated_preference {
     size_t workspace_bytes;
-    uint32_t alignment[4];
+    uint32_t reductions, alignment[4];
 };
 
 /* ---- events: the clock -------------------------------------------------- */
@@ -173,6 +174,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
     *out = calloc(1, sizeof **out);
+    if (*out)
+        (*out)->reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
     return made(*out);
 }
 
@@ -191,6 +194,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
         return take(&preference->workspace_bytes, sizeof(size_t), value,
                     n_bytes);
+    if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+        return take(&preference->reductions, sizeof(uint32_t), value, n_bytes);
     int i = (int)attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
     return take(&preference->alignment[i], sizeof(uint32_t), value, n_bytes);
 }
@@ -228,6 +233,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     for (int i = 0; i < emulated_algorithms_n && i < n_wanted; i++) {
         memset(&out[i], 0, sizeof out[i]);
         out[i].algo.data[0] = (uint64_t)i;
+        out[i].algo.data[1] =
+            (preference->reductions &
+             ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0;
         (*n_out)++;
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -269,6 +277,7 @@ typedef struct operands {
     const struct emulated_matrix *a, *b;
     const void *a_at, *b_at;
     int64_t n_inner;
+    bool is_rounded; /* the first half of a sum, to 16 bits */
 } operands;
 
 static double inner(const operands *o, int64_t i, int64_t j)
@@ -279,6 +288,11 @@ static double inner(const operands *o, int64_t i, int64_t j)
     double sum = 0;
 
     for (int64_t l = 0; l < o->n_inner; l++) {
+        if (o->is_rounded && l == o->n_inner / 2) {
+            uint16_t narrow;
+            put(&narrow, 0, CUDA_R_16BF, (float)sum);
+            sum = (double)get(&narrow, 0, CUDA_R_16BF, false);
+        }
         int64_t at_a = is_a_t ? l + i * o->a->ld : i + l * o->a->ld;
         int64_t at_b = is_b_t ? j + l * o->b->ld : l + j * o->b->ld;
         sum += (double)get(o->a_at, at_a, o->a->type, is_tf32) *
@@ -337,7 +351,9 @@ cublasStatus_t cublasLtMatmul(
                             of_batch(a, a_layout, i),
                             of_batch(b, b_layout, i),
                             desc->op_a == CUBLAS_OP_T ? a_layout->rows
-                                                      : a_layout->cols};
+                                                      : a_layout->cols,
+                            algorithm->data[1] != 0 &&
+                                d_layout->type == CUDA_R_16BF};
         multiply(&o, scales, of_batch(c, c_layout, i),
                  (void *)of_batch(d, d_layout, i), d_layout);
     }

@@ -61,6 +61,14 @@ static void abandon_device(fr_gpu *gpu)
     atomic_fetch_add(&gpu->fake->n_abandoned, 1);
 }
 
+/* Threads of the host use fake devices as they like. */
+static fr_status enter(fr_gpu *gpu, fr_err *err)
+{
+    (void)gpu;
+    (void)err;
+    return FR_OK;
+}
+
 static fr_status properties(fr_gpu *gpu, fr_gpu_properties *out, fr_err *err)
 {
     (void)err;
@@ -281,6 +289,7 @@ void gpu_fake_init(gpu_fake *fake, int n_devices)
     fake->driver.count = count;
     fake->driver.open = open_device;
     fake->driver.close = close_device;
+    fake->driver.enter = enter;
     fake->driver.abandon = abandon_device;
     fake->driver.properties = properties;
     fake->driver.read_sensors = sense;
