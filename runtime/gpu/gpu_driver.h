@@ -6,8 +6,8 @@
  *
  * Streams are in order and asynchronous: what is enqueued returns at once,
  * what it needs stays the caller's until the stream has passed it.  A device
- * belongs to the threads that opened or entered it.  Every failure is FR_FAILURE (memory:
- * FR_NO_MEMORY) with the library's own words.
+ * belongs to the threads that opened or entered it.  Every failure is
+ * FR_FAILURE (memory: FR_NO_MEMORY) with the library's own words.
  */
 #ifndef FR_RUNTIME_GPU_GPU_DRIVER_H
 #define FR_RUNTIME_GPU_GPU_DRIVER_H

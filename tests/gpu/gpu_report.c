@@ -191,7 +191,8 @@ static double loss_difference(const fr_json *alone, const fr_json *other)
     double worst = 0;
     fr_err ignored;
 
-    if (fr_json_n(b) == 0 || fr_json_n(a) != first + fr_json_n(b))
+    if (a == NULL || b == NULL || fr_json_n(b) == 0 ||
+        fr_json_n(a) != first + fr_json_n(b))
         return NAN;
     for (size_t i = 0; i < fr_json_n(b); i++) {
         double x = NAN, y = NAN;

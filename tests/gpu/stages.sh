@@ -156,10 +156,19 @@ model_of() {
     if [ -e "$file" ]; then echo "$file"; else echo "$1"; fi
 }
 
-# Predicted with the profile, then trained; the fitted model sees neither.
+# Predicted from published kernels alone and with the profile, then trained; the
+# fitted model sees neither.  Words of the options that are NAME=VALUE are the
+# environment of the training.
 train_plan() {
-    local name=$1 model options plan=$dir/$1.plan.json
-    read -r _ _ model options <<<"$(grep "^$name " $cases)"
+    local name=$1 model words word options="" environment=()
+    local plan=$dir/$1.plan.json
+    read -r _ _ model words <<<"$(grep "^$name " $cases)"
+    for word in $words; do
+        case $word in
+        [A-Z]*=*) environment+=("$word") ;;
+        *) options="$options $word" ;;
+        esac
+    done
     if [ ! -e "$profile" ]; then
         echo "there is no profile"
         return 1
@@ -168,12 +177,17 @@ train_plan() {
         echo "no node of the catalogue has a $(gpu_query name): CLUSTER=NODE:1"
         return 1
     fi
+    options="$precision --dp 1 --tp 1 --pp 1 $options --steps 14 --json"
+    # shellcheck disable=SC2086
+    "$forerun" simulate "$(model_of "$model")" "$cluster" $options \
+        --trace "$dir/$name.published.trace.json" \
+        >"$dir/$name.published.json" || return 1
     # shellcheck disable=SC2086
     "$forerun" simulate "$(model_of "$model")" "$cluster" -p "$profile" \
-        $precision --dp 1 --tp 1 --pp 1 $options --steps 14 --json -o "$plan" \
+        $options --trace "$dir/$name.profile.trace.json" -o "$plan" \
         >"$dir/$name.simulate.json" || return 1
-    "$forerun" run "$plan" --backend $backend --json -q \
-        --trace "$dir/$name.trace.json" >"$dir/$name.run.json" || return 1
+    env "${environment[@]}" "$forerun" run "$plan" --backend $backend --json \
+        -q --trace "$dir/$name.trace.json" >"$dir/$name.run.json" || return 1
     "$forerun" compare "$plan" "$dir/$name.trace.json"
 }
 

@@ -5,6 +5,7 @@
  * and for a GPU (tests/gpu/run, which starts the parts of the table side by
  * side).  With a part of a name in LAYOUT all rows of such names run.
  */
+#include "core/base/clock.h"
 #include "tests/check.h"
 #include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/gpu/cuda_show.h"
@@ -53,15 +54,19 @@ static const reference *find_reference(const layout_row *l)
     return r;
 }
 
-static void check_layout(const layout_row *l)
+/* false: the device was given up, and takes no more runs. */
+static bool check_layout(const layout_row *l)
 {
     gpu_show show;
     gpu_fake fake;
+    const double begin_s = fr_clock_s();
 
     prepare(&show, l, LAYOUT_GPU);
     show.is_shared = true;
     gpu_fake_init(&fake, 1);
-    if (gpu_show_on_cuda(&show, &fake) && gpu_show_perform_well(&show)) {
+    const bool is_well =
+        gpu_show_on_cuda(&show, &fake) && gpu_show_perform_well(&show);
+    if (is_well) {
         const reference *expected = find_reference(l);
         for (int i = 0; i < N_STEPS; i++)
             check_that(fabs(show.result.loss[i] / expected->loss[i] - 1) <=
@@ -71,17 +76,23 @@ static void check_layout(const layout_row *l)
     }
     gpu_show_release(&show);
     gpu_fake_release(&fake);
+    printf("# %s: %s, %.2f s\n", l->name, is_well ? "ran" : "broke off",
+           fr_clock_s() - begin_s);
+    fflush(stdout);
+    return is_well;
 }
 
 /* Every N_PARTS-th of the rows that this program runs. */
 static void test_part(int part)
 {
     const int step = layout_part() != NULL ? 1 : EVERY;
+    bool is_well = true;
 
-    for (int i = part * step; i < layout_rows_n; i += N_PARTS * step)
+    for (int i = part * step; is_well && i < layout_rows_n;
+         i += N_PARTS * step)
         if (layout_is_chosen(&layout_rows[i]) &&
             !layout_is_refused(&layout_rows[i], LAYOUT_GPU))
-            check_layout(&layout_rows[i]);
+            is_well = check_layout(&layout_rows[i]);
 }
 
 #define TEST_PART(part)                                                        \
