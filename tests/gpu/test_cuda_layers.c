@@ -272,8 +272,14 @@ static void test_loss(void)
 {
     /* rows, local columns, vocabulary, coordinate */
     static const int64_t shapes[][4] = {
-        {5, 13, 11, 0}, {9, 4100, 4097, 0}, {33, 96, 151, 1}, {4, 64, 60, 0}};
-    for (int i = 0; i < 4; i++) {
+        {5, 13, 11, 0},
+        {9, 4100, 4097, 0},
+        {33, 96, 151, 1},
+        {4, 64, 60, 0},
+        /* more than shared memory keeps of a row of 32 bits, and of 16 */
+        {2, 25704, 25703, 0},
+        {2, 51208, 51203, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t *s = shapes[i];
         int64_t rows = s[0], n = s[0] * s[1];
         df_case at = {
