@@ -200,8 +200,10 @@ static void test_embedding(void)
     /* rows, cols, local vocabulary, sequence, vocabulary, coordinate */
     static const int64_t shapes[][6] = {{12, 7, 5, 6, 5, 0},
                                         {330, 48, 17, 66, 34, 1},
-                                        {64, 264, 91, 32, 182, 0}};
-    for (int i = 0; i < 3; i++) {
+                                        {64, 264, 91, 32, 182, 0},
+                                        {90, 8, 9001, 30, 9001, 0},
+                                        {96, 40, 9, 32, 9, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t *s = shapes[i];
         int64_t n = s[0] * s[1], n_wte = s[2] * s[1], n_wpe = s[3] * s[1];
         df_case fwd = {.instr = {.op = FR_OP_EMBED_FWD,
