@@ -69,7 +69,7 @@ FR_DEVICE void store(bf16 *at, float x)
 /* ---- packs: as many elements as 16 bytes hold, or one -------------------- */
 
 /* Elements of T that a thread moves at once. */
-template <class T> constexpr int pack_of()
+template <class T> __host__ FR_DEVICE constexpr int pack_of()
 {
     return 16 / (int)sizeof(T);
 }
@@ -113,6 +113,37 @@ template <int N, class T> FR_DEVICE void store(T *x, const float (&from)[N])
         for (int i = 0; i < N; i++)
             store(&x[i], from[i]);
     }
+}
+
+/* A pack as it lies in memory: half the registers of its floats where elements
+ * have 16 bits, so a thread can keep more of them. */
+FR_DEVICE uint4 load_words(const void *at)
+{
+    return *reinterpret_cast<const uint4 *>(at);
+}
+
+template <class T> FR_DEVICE void widen(float (&out)[pack_of<T>()], uint4 words)
+{
+    union {
+        uint4 words;
+        T items[pack_of<T>()];
+    } at = {words};
+#pragma unroll
+    for (int i = 0; i < pack_of<T>(); i++)
+        out[i] = to_float(at.items[i]);
+}
+
+/* Floats that are needed again are made again from the words: without this the
+ * compiler would keep them, in twice the registers. */
+FR_DEVICE void forget_floats(uint4 *words)
+{
+#ifndef FR_EMULATED
+    asm volatile(""
+                 : "+r"(words->x), "+r"(words->y), "+r"(words->z),
+                   "+r"(words->w));
+#else
+    (void)words;
+#endif
 }
 
 /* ---- sums, in an order that depends on the launch alone ------------------ */

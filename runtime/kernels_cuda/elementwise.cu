@@ -5,16 +5,33 @@
  * Bytes moved per element of w bytes (what bounds them): GELU 2 w, its
  * gradient 3 w, SwiGLU 3 w, its gradient 5 w, RESIDUAL_ADD 3 w, ADD 3 w, CAST
  * the two widths.  Each thread moves 16 bytes of every operand at a time.
+ *
+ * Kernels of 16-bit operands take the hardware's exponential and reciprocal:
+ * with the library's they would be bound by arithmetic.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "runtime/kernels_cuda/ptx.cuh"
 
-enum { THREADS = 256 };
+enum { THREADS = 256, PACKS = 2 /* of an operand that a thread moves */ };
 
 /* ---- activations: value and slope, as kernels_activation.c has them ------ */
 
-FR_DEVICE float sigmoid(float x)
+/* Of operands of type T; errors are some units of the last place of float32
+ * more where T has 16 bits. */
+template <class T> FR_DEVICE float exp_for(float x)
 {
-    return 1.0F / (1.0F + expf(-x));
+    if constexpr (sizeof(T) == sizeof(float))
+        return expf(x);
+    else
+        return fast_exp2(1.4426950408889634F * x);
+}
+
+template <class T> FR_DEVICE float sigmoid(float x)
+{
+    if constexpr (sizeof(T) == sizeof(float))
+        return 1.0F / (1.0F + expf(-x));
+    else
+        return fast_reciprocal(1.0F + exp_for<T>(-x));
 }
 
 /* Beyond 16 a GELU's slope is 0 or 1 to the last bit. */
@@ -26,14 +43,14 @@ FR_DEVICE float clamped(float x)
 struct gelu_tanh_of {
     static constexpr float A = 1.5957691216057308F; /* 2 sqrt(2 / pi) */
     static constexpr float B = 0.044715F;
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
-        return x * sigmoid(A * (x + B * (x * x * x)));
+        return x * sigmoid<T>(A * (x + B * (x * x * x)));
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
         const float v = clamped(x);
-        const float s = sigmoid(A * (v + B * (v * v * v)));
+        const float s = sigmoid<T>(A * (v + B * (v * v * v)));
         return s + v * s * (1.0F - s) * (A * (1.0F + 3.0F * B * (v * v)));
     }
 };
@@ -44,85 +61,85 @@ struct gelu_of {
     {
         return 0.5F * erfcf(-0.70710678F * x);
     }
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
         return x * share(x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
         const float v = clamped(x);
-        return share(v) + v * (0.3989422804F * expf(-0.5F * (v * v)));
+        return share(v) + v * (0.3989422804F * exp_for<T>(-0.5F * (v * v)));
     }
 };
 
 struct gelu_quick_of {
     static constexpr float STEEP = 1.702F;
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
-        return x * sigmoid(STEEP * x);
+        return x * sigmoid<T>(STEEP * x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
-        const float s = sigmoid(STEEP * x);
+        const float s = sigmoid<T>(STEEP * x);
         return s + STEEP * x * s * (1.0F - s);
     }
 };
 
 struct silu_of {
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
-        return x * sigmoid(x);
+        return x * sigmoid<T>(x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
-        const float s = sigmoid(x);
+        const float s = sigmoid<T>(x);
         return s + x * s * (1.0F - s);
     }
 };
 
 struct sigmoid_of {
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
-        return sigmoid(x);
+        return sigmoid<T>(x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
-        const float s = sigmoid(x);
+        const float s = sigmoid<T>(x);
         return s * (1.0F - s);
     }
 };
 
 struct tanh_of {
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
         return tanhf(x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
-        const float s = sigmoid(2.0F * x);
+        const float s = sigmoid<T>(2.0F * x);
         return 4.0F * s * (1.0F - s);
     }
 };
 
 struct relu_of { /* a NaN stays one */
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
         return x < 0 ? 0.0F : x;
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
         return x > 0 ? 1.0F : 0.0F;
     }
 };
 
 struct relu_squared_of {
-    static FR_DEVICE float value(float x)
+    template <class T> static FR_DEVICE float value(float x)
     {
-        return relu_of::value(x) * relu_of::value(x);
+        return relu_of::value<T>(x) * relu_of::value<T>(x);
     }
-    static FR_DEVICE float slope(float x)
+    template <class T> static FR_DEVICE float slope(float x)
     {
-        return 2.0F * relu_of::value(x);
+        return 2.0F * relu_of::value<T>(x);
     }
 };
 
@@ -159,17 +176,17 @@ static void with_activation(const fr_instr *instr, const F &f)
 
 /* ---- functors: an output element from the elements at the same place ----- */
 
-template <class A> struct value_of {
+template <class A, class T> struct value_of {
     FR_DEVICE float operator()(float x) const
     {
-        return A::value(x);
+        return A::template value<T>(x);
     }
 };
 
-template <class A> struct slope_of {
+template <class A, class T> struct slope_of {
     FR_DEVICE float operator()(float dy, float x) const
     {
-        return dy * A::slope(x);
+        return dy * A::template slope<T>(x);
     }
 };
 
@@ -187,21 +204,33 @@ struct same_of {
     }
 };
 
-/* out[i] = f(a[i]); N elements a thread, the last ones one by one. */
+/* First element of pack p of a thread; a block's packs lie side by side. */
+template <int N> FR_DEVICE int64_t first_of(int p)
+{
+    return (((int64_t)blockIdx.x * PACKS + p) * THREADS + threadIdx.x) * N;
+}
+
+/* out[i] = f(a[i]); the last elements, in no whole pack, one by one. */
 template <int N, class F, class T, class O>
 __global__ void map_one(F f, const T *a, O *out, int64_t n)
 {
-    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    if (i + N <= n) {
-        float x[N];
-        load<N>(x, a + i);
+    float x[PACKS][N];
 #pragma unroll
-        for (int j = 0; j < N; j++)
-            x[j] = f(x[j]);
-        store<N>(out + i, x);
-    } else {
-        for (; i < n; i++)
-            store(&out[i], f(to_float(a[i])));
+    for (int p = 0; p < PACKS; p++)
+        if (first_of<N>(p) + N <= n)
+            load<N>(x[p], a + first_of<N>(p));
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        int64_t i = first_of<N>(p);
+        if (i + N <= n) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                x[p][j] = f(x[p][j]);
+            store<N>(out + i, x[p]);
+        } else {
+            for (; i < n; i++)
+                store(&out[i], f(to_float(a[i])));
+        }
     }
 }
 
@@ -209,18 +238,25 @@ __global__ void map_one(F f, const T *a, O *out, int64_t n)
 template <int N, class F, class T>
 __global__ void map_two(F f, const T *a, const T *b, T *out, int64_t n)
 {
-    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    if (i + N <= n) {
-        float x[N], y[N];
-        load<N>(x, a + i);
-        load<N>(y, b + i);
+    float x[PACKS][N], y[PACKS][N];
 #pragma unroll
-        for (int j = 0; j < N; j++)
-            x[j] = f(x[j], y[j]);
-        store<N>(out + i, x);
-    } else {
-        for (; i < n; i++)
-            store(&out[i], f(to_float(a[i]), to_float(b[i])));
+    for (int p = 0; p < PACKS; p++)
+        if (first_of<N>(p) + N <= n) {
+            load<N>(x[p], a + first_of<N>(p));
+            load<N>(y[p], b + first_of<N>(p));
+        }
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        int64_t i = first_of<N>(p);
+        if (i + N <= n) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                x[p][j] = f(x[p][j], y[p][j]);
+            store<N>(out + i, x[p]);
+        } else {
+            for (; i < n; i++)
+                store(&out[i], f(to_float(a[i]), to_float(b[i])));
+        }
     }
 }
 
@@ -231,6 +267,12 @@ static launch_shape shape_for(const fr_cuda_launch *launch, int64_t n)
             launch->stream};
 }
 
+template <int N>
+static launch_shape map_shape(const fr_cuda_launch *launch, int64_t n)
+{
+    return shape_for<N * PACKS>(launch, n);
+}
+
 /* Packs where all operands lie on 16 bytes, else one element at a time. */
 template <class F, class T, class O>
 static void run_one(const fr_cuda_launch *launch, F f, const T *a, O *out,
@@ -238,9 +280,9 @@ static void run_one(const fr_cuda_launch *launch, F f, const T *a, O *out,
 {
     constexpr int N = pack_of<T>() > pack_of<O>() ? pack_of<T>() : pack_of<O>();
     if (is_aligned(a) && is_aligned(out))
-        start(shape_for<N>(launch, n), map_one<N, F, T, O>, f, a, out, n);
+        start(map_shape<N>(launch, n), map_one<N, F, T, O>, f, a, out, n);
     else
-        start(shape_for<1>(launch, n), map_one<1, F, T, O>, f, a, out, n);
+        start(map_shape<1>(launch, n), map_one<1, F, T, O>, f, a, out, n);
 }
 
 template <class F, class T>
@@ -249,31 +291,32 @@ static void run_two(const fr_cuda_launch *launch, F f, const T *a, const T *b,
 {
     constexpr int N = pack_of<T>();
     if (is_aligned(a) && is_aligned(b) && is_aligned(out))
-        start(shape_for<N>(launch, n), map_two<N, F, T>, f, a, b, out, n);
+        start(map_shape<N>(launch, n), map_two<N, F, T>, f, a, b, out, n);
     else
-        start(shape_for<1>(launch, n), map_two<1, F, T>, f, a, b, out, n);
+        start(map_shape<1>(launch, n), map_two<1, F, T>, f, a, b, out, n);
 }
 
+/* f(T()) is the functor. */
 template <class F>
-static fr_status one(const fr_cuda_launch *launch, F f, fr_err *err)
+static fr_status one(const fr_cuda_launch *launch, const F &f, fr_err *err)
 {
     const fr_kernel_call *call = &launch->call;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        run_one(launch, f, (const T *)call->ptr[0], (T *)call->ptr[1],
+        run_one(launch, f(t), (const T *)call->ptr[0], (T *)call->ptr[1],
                 call->instr->vector.n);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
 }
 
 template <class F>
-static fr_status two(const fr_cuda_launch *launch, F f, const void *a,
+static fr_status two(const fr_cuda_launch *launch, const F &f, const void *a,
                      const void *b, void *out, fr_err *err)
 {
     const fr_instr *instr = launch->call.instr;
     bool is_known = with_type(instr->dtype, [&](auto t) {
         using T = decltype(t);
-        run_two(launch, f, (const T *)a, (const T *)b, (T *)out,
+        run_two(launch, f(t), (const T *)a, (const T *)b, (T *)out,
                 instr->vector.n);
     });
     return is_known ? launched(launch, err) : refuse_dtype(launch, err);
@@ -283,7 +326,9 @@ extern "C" fr_status fr_cuda_gelu_fwd(const fr_cuda_launch *launch, fr_err *err)
 {
     fr_status status = FR_OK;
     with_activation(launch->call.instr, [&](auto a) {
-        status = one(launch, value_of<decltype(a)>(), err);
+        status = one(
+            launch, [](auto t) { return value_of<decltype(a), decltype(t)>(); },
+            err);
     });
     return status;
 }
@@ -293,8 +338,9 @@ extern "C" fr_status fr_cuda_gelu_bwd(const fr_cuda_launch *launch, fr_err *err)
     void *const *ptr = launch->call.ptr;
     fr_status status = FR_OK;
     with_activation(launch->call.instr, [&](auto a) {
-        status = two(launch, slope_of<decltype(a)>(), ptr[FR_GELU_BWD_DY],
-                     ptr[FR_GELU_BWD_X], ptr[FR_GELU_BWD_DX], err);
+        status = two(
+            launch, [](auto t) { return slope_of<decltype(a), decltype(t)>(); },
+            ptr[FR_GELU_BWD_DY], ptr[FR_GELU_BWD_X], ptr[FR_GELU_BWD_DX], err);
     });
     return status;
 }
@@ -302,8 +348,9 @@ extern "C" fr_status fr_cuda_gelu_bwd(const fr_cuda_launch *launch, fr_err *err)
 extern "C" fr_status fr_cuda_add(const fr_cuda_launch *launch, fr_err *err)
 {
     void *const *ptr = launch->call.ptr;
-    return two(launch, plus_of(), ptr[FR_ADD_DST], ptr[FR_ADD_SRC],
-               ptr[FR_ADD_DST], err);
+    return two(
+        launch, [](auto) { return plus_of(); }, ptr[FR_ADD_DST],
+        ptr[FR_ADD_SRC], ptr[FR_ADD_DST], err);
 }
 
 extern "C" fr_status fr_cuda_cast(const fr_cuda_launch *launch, fr_err *err)
@@ -360,7 +407,7 @@ __global__ void gated(const T *h, T *y, const float *weights, int64_t rows,
     load<N>(up, at + cols);
 #pragma unroll
     for (int j = 0; j < N; j++)
-        gate[j] = A::value(gate[j]) * up[j];
+        gate[j] = A::template value<T>(gate[j]) * up[j];
     for (int j = 0; weights && j < N; j++)
         gate[j] *= weights[i / cols];
     store<N>(y + i, gate);
@@ -383,8 +430,8 @@ __global__ void gated_grad(const T *dy, const T *h, T *dh, const float *weights,
         const float g = gate[j];
         if (weights)
             d[j] *= weights[i / cols];
-        gate[j] = d[j] * up[j] * A::slope(g);
-        up[j] = d[j] * A::value(g);
+        gate[j] = d[j] * up[j] * A::template slope<T>(g);
+        up[j] = d[j] * A::template value<T>(g);
     }
     store<N>(dh + at, gate);
     store<N>(dh + at + cols, up);
@@ -400,8 +447,8 @@ __global__ void gated_weight_grad(const T *dy, const T *h, float *dweights,
     const T *gate = h + row * 2 * cols, *up = gate + cols;
     float sum = 0;
     for (int64_t c = threadIdx.x; c < cols; c += THREADS)
-        sum += to_float(dy[row * cols + c]) * A::value(to_float(gate[c])) *
-               to_float(up[c]);
+        sum += to_float(dy[row * cols + c]) *
+               A::template value<T>(to_float(gate[c])) * to_float(up[c]);
     sum = team_sum<THREADS>(sum, room);
     if (threadIdx.x == 0)
         dweights[row] = sum;

@@ -11,7 +11,14 @@
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
-enum { THREADS = 256, N_WARPS = THREADS / 32, SCAN_THREADS = 1024 };
+enum {
+    THREADS = 256,
+    N_WARPS = THREADS / 32,
+    SCAN_THREADS = 1024,
+    SCAN_WARPS = SCAN_THREADS / 32,
+    SCAN_BATCH = 8, /* tokens of a thread that are loaded at once */
+    FEW_ROWS = 8    /* of a token: a warp adds them */
+};
 
 struct embed_shape {
     int64_t rows, cols, n_local, seq;
@@ -121,36 +128,55 @@ __global__ void count_tokens(embed_shape at, token_lists lists)
         atomicAdd(&lists.cursor[row], 1);
 }
 
+/* The sum of x over the threads before this one, and over all of the block. */
+FR_DEVICE int32_t block_sum_before(int32_t x, int32_t *room, int32_t *all)
+{
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int32_t sum = x, before = 0, total = 0;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t other = __shfl_sync(0xffffffffU, sum, (lane - step) & 31);
+        sum += lane >= step ? other : 0;
+    }
+    if (lane == 31)
+        room[warp] = sum;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < SCAN_WARPS; i++) {
+        before += i < warp ? room[i] : 0;
+        total += room[i];
+    }
+    __syncthreads();
+    *all = total;
+    return before + sum - x;
+}
+
 /* begin = running sum of the counts, by one block; cursor = begin. */
 __global__ __launch_bounds__(SCAN_THREADS) void scan_tokens(int64_t n,
                                                             token_lists lists)
 {
-    __shared__ int32_t totals[SCAN_THREADS];
-    const int64_t each = (n + SCAN_THREADS - 1) / SCAN_THREADS;
-    const int64_t first = threadIdx.x * each;
-    const int64_t last = first + each < n ? first + each : n;
-    int32_t sum = 0;
-    for (int64_t i = first; i < last; i++)
-        sum += lists.cursor[i];
-    totals[threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        int32_t before = 0;
-        for (int i = 0; i < SCAN_THREADS; i++) {
-            int32_t mine = totals[i];
-            totals[i] = before;
-            before += mine;
+    __shared__ int32_t room[SCAN_WARPS];
+    int32_t before = 0, counts[SCAN_BATCH];
+    for (int64_t first = 0; first < n; first += SCAN_BATCH * SCAN_THREADS) {
+#pragma unroll
+        for (int j = 0; j < SCAN_BATCH; j++) {
+            const int64_t i = first + j * SCAN_THREADS + threadIdx.x;
+            counts[j] = i < n ? lists.cursor[i] : 0;
         }
+#pragma unroll
+        for (int j = 0; j < SCAN_BATCH; j++) {
+            const int64_t i = first + j * SCAN_THREADS + threadIdx.x;
+            int32_t all = 0;
+            const int32_t sum = block_sum_before(counts[j], room, &all);
+            if (i < n) {
+                lists.begin[i] = before + sum;
+                lists.cursor[i] = before + sum;
+            }
+            before += all;
+        }
+    }
+    if (threadIdx.x == 0)
         lists.begin[n] = before;
-    }
-    __syncthreads();
-    sum = totals[threadIdx.x];
-    for (int64_t i = first; i < last; i++) {
-        int32_t mine = lists.cursor[i];
-        lists.begin[i] = sum;
-        lists.cursor[i] = sum;
-        sum += mine;
-    }
 }
 
 __global__ void place_rows(embed_shape at, token_lists lists)
@@ -169,45 +195,100 @@ __global__ void rank_rows(embed_shape at, token_lists lists)
         return;
     const int32_t first = lists.begin[row], last = lists.begin[row + 1];
     int32_t rank = 0;
+#pragma unroll 8
     for (int32_t j = first; j < last; j++)
         rank += lists.placed[j] < i;
     lists.sorted[first + rank] = (int32_t)i;
 }
 
-/* The block of a token's first place adds all its rows: warp w those of
- * ranks w, w + 8, ..., then the warps' sums in order. */
-template <int N, class T, class G>
-__global__ void add_rows(embed_shape at, token_lists lists, const T *dout,
-                         G *dwte)
+/* The rows of one token: its places [first, last) in the sorted list. */
+struct token_rows {
+    int64_t row; /* of dwte */
+    int32_t first, last;
+};
+
+/* Those of the token at a place, if it is the token's first; else none. */
+FR_DEVICE token_rows rows_from(const embed_shape &at, const token_lists &lists,
+                               int64_t place)
 {
-    __shared__ float room[N_WARPS][32 * N];
-    const int32_t place = (int32_t)blockIdx.x;
     if (place >= lists.begin[at.n_local])
-        return;
+        return {0, 0, 0};
     const int64_t row = local_row(at, lists.sorted[place]);
     if (place != lists.begin[row])
-        return;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t c = ((int64_t)blockIdx.y * 32 + lane) * N;
-    float v[N], sum[N] = {};
-    for (int32_t j = place + warp; j < lists.begin[row + 1] && c < at.cols;
-         j += N_WARPS) {
+        return {0, 0, 0};
+    return {row, (int32_t)place, lists.begin[row + 1]};
+}
+
+/* sum += columns [c, c + N) of every n_apart-th of the token's rows, from
+ * `first` on. */
+template <int N, class T>
+FR_DEVICE void sum_rows(const embed_shape &at, const token_lists &lists,
+                        const T *dout, int32_t first, int32_t last, int n_apart,
+                        int64_t c, float (&sum)[N])
+{
+#pragma unroll 4
+    for (int32_t j = first; j < last; j += n_apart) {
+        float v[N];
         load<N>(v, dout + lists.sorted[j] * at.cols + c);
         for (int k = 0; k < N; k++)
             sum[k] += v[k];
     }
-    for (int k = 0; k < N; k++)
-        room[warp][lane * N + k] = sum[k];
-    __syncthreads();
-    for (int i = threadIdx.x; i < 32 * N; i += THREADS) {
-        const int64_t column = (int64_t)blockIdx.y * 32 * N + i;
-        float total = 0;
-        for (int w = 0; w < N_WARPS; w++)
-            total += room[w][i];
-        if (column < at.cols) {
-            G *to = &dwte[row * at.cols + column];
-            store(to, to_float(*to) + at.scale * total);
+}
+
+/* Warp w of a block has the token of its w-th place and adds the few rows of it
+ * in order.  Tokens of many rows are left to add_many_rows(). */
+template <int N, class T, class G>
+__global__ void add_few_rows(embed_shape at, token_lists lists, const T *dout,
+                             G *dwte)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const token_rows token =
+        rows_from(at, lists, (int64_t)blockIdx.x * N_WARPS + warp);
+    if (token.last - token.first > FEW_ROWS || token.last == token.first)
+        return;
+    for (int64_t c = (int64_t)lane * N; c < at.cols; c += 32 * N) {
+        G *to = &dwte[token.row * at.cols + c];
+        float sum[N] = {}, old[N];
+        load<N>(old, to);
+        sum_rows<N>(at, lists, dout, token.first, token.last, 1, c, sum);
+        for (int k = 0; k < N; k++)
+            old[k] += at.scale * sum[k];
+        store<N>(to, old);
+    }
+}
+
+/* A block has the tokens of N_WARPS places, one after the other: warp w adds
+ * the rows of ranks w, w + 8, ..., then come the warps' sums in order. */
+template <int N, class T, class G>
+__global__ void add_many_rows(embed_shape at, token_lists lists, const T *dout,
+                              G *dwte)
+{
+    __shared__ float room[N_WARPS][32 * N];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t c = ((int64_t)blockIdx.y * 32 + lane) * N;
+    for (int p = 0; p < N_WARPS; p++) {
+        const token_rows token =
+            rows_from(at, lists, (int64_t)blockIdx.x * N_WARPS + p);
+        float sum[N] = {};
+        if (token.last - token.first <= FEW_ROWS)
+            continue;
+        if (c < at.cols)
+            sum_rows<N>(at, lists, dout, token.first + warp, token.last,
+                        N_WARPS, c, sum);
+        for (int k = 0; k < N; k++)
+            room[warp][lane * N + k] = sum[k];
+        __syncthreads();
+        for (int i = threadIdx.x; i < 32 * N; i += THREADS) {
+            const int64_t column = (int64_t)blockIdx.y * 32 * N + i;
+            float total = 0;
+            for (int w = 0; w < N_WARPS; w++)
+                total += room[w][i];
+            if (column < at.cols) {
+                G *to = &dwte[token.row * at.cols + column];
+                store(to, to_float(*to) + at.scale * total);
+            }
         }
+        __syncthreads();
     }
 }
 
@@ -254,10 +335,12 @@ static void run_embed_grad(const fr_cuda_launch *launch, int32_t *workspace)
     token_lists lists = {workspace, workspace + at.n_local + 1,
                          workspace + 2 * at.n_local + 1,
                          workspace + 2 * at.n_local + 1 + at.rows};
-    launch_shape shape = {dim3((unsigned)at.rows, blocks_of(at.cols, 32 * N)),
-                          THREADS, 0, launch->stream};
+    const unsigned n_blocks = blocks_of(at.rows, N_WARPS);
+    launch_shape shape = {dim3(n_blocks), THREADS, 0, launch->stream};
     sort_rows(launch, at, lists);
-    start(shape, add_rows<N, T, G>, at, lists, dout, (G *)call->ptr[2]);
+    start(shape, add_few_rows<N, T, G>, at, lists, dout, (G *)call->ptr[2]);
+    shape.grid = dim3(n_blocks, blocks_of(at.cols, 32 * N));
+    start(shape, add_many_rows<N, T, G>, at, lists, dout, (G *)call->ptr[2]);
     shape.grid = dim3(blocks_of(at.len * at.cols, THREADS * N));
     if (call->ptr[3])
         start(shape, add_positions<N, T, G>, at, dout, (G *)call->ptr[3]);
@@ -277,6 +360,7 @@ extern "C" fr_status fr_cuda_embed_bwd(const fr_cuda_launch *launch,
         using T = decltype(t);
         using G = decltype(g);
         if (is_aligned(call->ptr[FR_EMBED_BWD_DOUT]) &&
+            is_aligned(call->ptr[FR_EMBED_BWD_DWTE]) &&
             dim->cols % pack_of<T>() == 0)
             run_embed_grad<pack_of<T>(), T, G>(launch, (int32_t *)workspace);
         else

@@ -20,6 +20,8 @@ extern "C" {
 enum {
     THREADS = 256,
     N_WARPS = THREADS / 32,
+    EACH = FR_CUDA_BLOCK_ELEMENTS / THREADS, /* elements of a thread */
+    BATCH = 4, /* of them that are updated at a time */
     SUM_THREADS = 1024,
     SUM_WARPS = SUM_THREADS / 32
 };
@@ -60,11 +62,15 @@ __global__ void sq_sum(fr_cuda_runs runs, const G *g, double *parts)
 {
     __shared__ double room[N_WARPS];
     const block_part part = part_of(runs);
-    float sum = 0;
-    for (int64_t i = part.first + threadIdx.x; i < part.last; i += THREADS) {
-        float x = to_float(g[i]);
-        sum += x * x;
+    float x[EACH], sum = 0;
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        const int64_t i = part.first + threadIdx.x + j * THREADS;
+        x[j] = i < part.last ? to_float(g[i]) : 0.0F;
     }
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        sum += x[j] * x[j];
     double total = team_sum<THREADS>((double)sum, room);
     if (threadIdx.x == 0)
         parts[blockIdx.x] = total;
@@ -77,6 +83,7 @@ __global__ __launch_bounds__(SUM_THREADS) void add_sq_sum(const double *parts,
 {
     __shared__ double room[SUM_WARPS];
     double sum = 0;
+#pragma unroll 16
     for (int64_t i = threadIdx.x; i < n; i += SUM_THREADS)
         sum += parts[i];
     sum = team_sum<SUM_THREADS>(sum, room);
@@ -181,36 +188,54 @@ FR_DEVICE update coefficients(const update_shape &shape,
             sqrtf(at.step->moment2_scale),  1.0F};
 }
 
-/* AdamW's moments move on; returns mh / (sqrt(vh) + eps). */
-template <class W, class G>
-FR_DEVICE float adam(const update_shape &shape, const update &u,
-                     const update_operands<W, G> &at, int64_t i)
+/* What an element's update reads and writes. */
+struct element {
+    float g, w, m, v;
+};
+
+/* Elements i, i + THREADS, ... of a batch, before `last`: all of them are on
+ * their way before the first is used. */
+template <int KIND, class W, class G>
+FR_DEVICE void load_batch(const update_operands<W, G> &at, int64_t i,
+                          int64_t last, element (&out)[BATCH])
 {
-    float grad = u.clip * to_float(at.g[i]);
-    float moment = shape.beta1 * at.m[i] + shape.one_beta1 * grad;
-    float square = shape.beta2 * at.v[i] + shape.one_beta2 * (grad * grad);
-    at.m[i] = moment;
-    at.v[i] = square;
-    return moment * u.m_scale / (sqrtf(square) * u.v_root_scale + shape.eps);
+    constexpr bool HAS_V =
+        KIND == FR_OPTIMIZER_ADAMW || KIND == FR_OPTIMIZER_LAMB;
+#pragma unroll
+    for (int j = 0; j < BATCH; j++, i += THREADS) {
+        if (i >= last)
+            continue;
+        out[j].g = KIND == FR_OPTIMIZER_LAMB ? 0.0F : to_float(at.g[i]);
+        out[j].w = at.master ? at.master[i] : to_float(at.w[i]);
+        out[j].m = at.m[i];
+        out[j].v = HAS_V ? at.v[i] : 0.0F;
+    }
 }
 
-/* The new value of element i, whose weight is w. */
-template <int KIND, class W, class G>
-FR_DEVICE float updated(const update_shape &shape, const update &u,
-                        const update_operands<W, G> &at, int64_t i, float w)
+/* AdamW's moments move on; returns mh / (sqrt(vh) + eps). */
+FR_DEVICE float adam(const update_shape &shape, const update &u, element *x)
 {
+    float grad = u.clip * x->g;
+    x->m = shape.beta1 * x->m + shape.one_beta1 * grad;
+    x->v = shape.beta2 * x->v + shape.one_beta2 * (grad * grad);
+    return x->m * u.m_scale / (sqrtf(x->v) * u.v_root_scale + shape.eps);
+}
+
+/* The element's new weight and moments. */
+template <int KIND>
+FR_DEVICE void advance(const update_shape &shape, const update &u, element *x)
+{
+    const float w = x->w;
     if constexpr (KIND == FR_OPTIMIZER_ADAMW) {
-        return w * (1.0F - u.lr * u.decay) - u.lr * adam(shape, u, at, i);
+        x->w = w * (1.0F - u.lr * u.decay) - u.lr * adam(shape, u, x);
     } else if constexpr (KIND == FR_OPTIMIZER_LAMB) {
-        float root = sqrtf(at.v[i]) * u.v_root_scale + shape.eps;
-        return w - u.lr * u.trust * (at.m[i] * u.m_scale / root + u.decay * w);
+        float root = sqrtf(x->v) * u.v_root_scale + shape.eps;
+        x->w = w - u.lr * u.trust * (x->m * u.m_scale / root + u.decay * w);
     } else {
-        float grad = u.clip * to_float(at.g[i]) + u.decay * w;
+        float grad = u.clip * x->g + u.decay * w;
         bool is_lars = KIND == FR_OPTIMIZER_LARS;
-        float moment =
-            shape.beta1 * at.m[i] + (is_lars ? u.lr * u.trust : 1.0F) * grad;
-        at.m[i] = moment;
-        return w - (is_lars ? 1.0F : u.lr) * moment;
+        x->m = shape.beta1 * x->m + (is_lars ? u.lr * u.trust : 1.0F) * grad;
+        x->w = w - (is_lars ? 1.0F : u.lr) * x->m;
     }
 }
 
@@ -221,16 +246,27 @@ __global__ void opt_step(fr_cuda_runs runs, update_shape shape,
     const block_part part = part_of(runs);
     const fr_cuda_run &run = runs.at[part.i_run];
     update u = coefficients(shape, at, run);
+    element x[BATCH];
     if (at.norms)
         u.trust = trust_ratio(shape, run.is_decayed, at.norms[2 * run.i_tensor],
                               at.norms[2 * run.i_tensor + 1]);
-#pragma unroll 4
-    for (int64_t i = part.first + threadIdx.x; i < part.last; i += THREADS) {
-        float w = at.master ? at.master[i] : to_float(at.w[i]);
-        w = updated<KIND>(shape, u, at, i, w);
-        if (at.master)
-            at.master[i] = w;
-        store(&at.w[i], w);
+    for (int64_t first = part.first + threadIdx.x; first < part.last;
+         first += BATCH * THREADS) {
+        load_batch<KIND>(at, first, part.last, x);
+#pragma unroll
+        for (int j = 0; j < BATCH; j++) {
+            const int64_t i = first + j * THREADS;
+            if (i >= part.last)
+                break;
+            advance<KIND>(shape, u, &x[j]);
+            if (KIND != FR_OPTIMIZER_LAMB)
+                at.m[i] = x[j].m;
+            if (KIND == FR_OPTIMIZER_ADAMW)
+                at.v[i] = x[j].v;
+            if (at.master)
+                at.master[i] = x[j].w;
+            store(&at.w[i], x[j].w);
+        }
     }
 }
 
@@ -245,9 +281,14 @@ __global__ void opt_norms(fr_cuda_runs runs, update_shape shape,
     const bool is_lamb = shape.optimizer == FR_OPTIMIZER_LAMB;
     float w_sq = 0, g_sq = 0;
     for (int64_t i = part.first + threadIdx.x; i < part.last; i += THREADS) {
-        float w = at.master ? at.master[i] : to_float(at.w[i]);
-        float g = is_lamb ? adam(shape, u, at, i) + u.decay * w
-                          : u.clip * to_float(at.g[i]);
+        const float w = at.master ? at.master[i] : to_float(at.w[i]);
+        float g = u.clip * to_float(at.g[i]);
+        if (is_lamb) { /* its moments move on here */
+            element x = {to_float(at.g[i]), w, at.m[i], at.v[i]};
+            g = adam(shape, u, &x) + u.decay * w;
+            at.m[i] = x.m;
+            at.v[i] = x.v;
+        }
         w_sq += w * w;
         g_sq += g * g;
     }
@@ -267,6 +308,7 @@ __global__ __launch_bounds__(SUM_THREADS) void add_norms(fr_cuda_runs runs,
     __shared__ double room[SUM_WARPS];
     const fr_cuda_run &run = runs.at[blockIdx.x];
     double w_sq = 0, g_sq = 0;
+#pragma unroll 8
     for (uint32_t i = runs.first_block[blockIdx.x] + threadIdx.x;
          i < runs.first_block[blockIdx.x + 1]; i += SUM_THREADS) {
         w_sq += parts[2 * i];

@@ -44,6 +44,11 @@ FR_DEVICE float fast_exp2(float x)
     return exp2f(x);
 }
 
+FR_DEVICE float fast_reciprocal(float x)
+{
+    return 1.0F / x;
+}
+
 #else
 
 /* c[16,8] += a[16,16] b[16,8] of a warp: row r = lane / 4, t = lane % 4;
@@ -134,6 +139,13 @@ FR_DEVICE float fast_exp2(float x)
 {
     float out;
     asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
+    return out;
+}
+
+FR_DEVICE float fast_reciprocal(float x)
+{
+    float out;
+    asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
     return out;
 }
 

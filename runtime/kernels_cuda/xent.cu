@@ -3,13 +3,19 @@
  * vocabulary that tensor parallelism has cut.
  *
  * A block has a row of logits, finds maximum and sum in one look and writes
- * the gradients over the logits in a second: 3 w bytes moved per logit of w
- * bytes (read, read, written; the rows that are in work, about 100 KB each,
- * fit into the second cache, so memory sees 2 w).  No other copy of them.
+ * the gradients over the logits in a second.  What fits of the row stays in
+ * shared memory between the two: 2 w bytes moved per logit of w bytes, w more
+ * (from the second cache, if the rows in work fit there) of the columns that
+ * do not.  No other copy of them.
  */
 #include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "runtime/kernels_cuda/ptx.cuh"
 
-enum { THREADS = 512, N_WARPS = THREADS / 32 };
+enum { THREADS = 512, N_WARPS = THREADS / 32, BATCH = 4 };
+
+/* Of a row: what a block may have on every GPU since sm_80, and two blocks of
+ * an SM of an H100 at once. */
+enum { KEPT_BYTES = 98 * 1024 + 512 };
 
 template <class T> struct xent_operands {
     T *logits;
@@ -17,6 +23,7 @@ template <class T> struct xent_operands {
     int64_t rows, cols;
     int64_t vocab, first; /* global; that of the local column 0 */
     int64_t n_valid;      /* local columns in the vocabulary */
+    int64_t n_kept;       /* of them in shared memory: whole packs */
     const float *max, *sums;
     float scale;
 };
@@ -42,32 +49,79 @@ struct softmax_state {
     float max, sum;
 };
 
-template <int N>
+/* exp(x), to the last bits of float32, or far within half a unit of the last
+ * of bf16's 8. */
+FR_DEVICE float exp_for(float x, float)
+{
+    return expf(x);
+}
+
+FR_DEVICE float exp_for(float x, bf16)
+{
+    return fast_exp2(1.4426950408889634F * x);
+}
+
+/* A NaN gets into the sum, so the maximum need not look for it. */
+template <class T, int N>
 FR_DEVICE void softmax_add(softmax_state *state, const float (&x)[N])
 {
     float max = state->max, sum = 0;
+#pragma unroll
     for (int j = 0; j < N; j++)
-        max = max_of()(max, x[j]);
+        max = fmaxf(max, x[j]);
+#pragma unroll
     for (int j = 0; j < N; j++)
-        sum += expf(x[j] - max);
+        sum += exp_for(x[j] - max, T());
     if (max != state->max)
-        sum += state->sum * expf(state->max - max);
+        sum += state->sum * exp_for(state->max - max, T());
     else
         sum += state->sum;
     *state = {max, sum};
 }
 
-/* f(x[N]) of all; columns that are in no whole pack one by one, f(x[1]). */
-template <int N, class T, class F>
-FR_DEVICE void for_row(const T *x, int64_t n, F f)
+/* A pack of columns that are not there: minus infinity. */
+FR_DEVICE uint4 no_columns(float)
 {
-    const int64_t n_packed = n / N * N;
-    float v[N];
-    for (int64_t c = (int64_t)threadIdx.x * N; c < n_packed; c += THREADS * N) {
-        load<N>(v, x + c);
-        f(v);
+    return {0xff800000U, 0xff800000U, 0xff800000U, 0xff800000U};
+}
+
+FR_DEVICE uint4 no_columns(bf16)
+{
+    return {0xff80ff80U, 0xff80ff80U, 0xff80ff80U, 0xff80ff80U};
+}
+
+/* f(x[n]) of all columns, minus infinity where a batch has more; the first
+ * n_kept into `kept` (each thread its own packs).  A batch of packs is on its
+ * way before the first is used; columns in no whole pack come one by one. */
+template <int N, class T, class F>
+FR_DEVICE void for_row(const T *x, int n, uint4 *kept, int n_kept, F f)
+{
+    int n_packed = 0;
+    if constexpr (N > 1) {
+        n_packed = n / N * N;
+        for (int first = (int)threadIdx.x * N; first < n_packed;
+             first += BATCH * THREADS * N) {
+            uint4 words[BATCH];
+            float v[BATCH * N], pack[N];
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                const int c = first + i * THREADS * N;
+                words[i] = c < n_packed ? load_words(x + c) : no_columns(T());
+            }
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                const int c = first + i * THREADS * N;
+                if (c < n_kept)
+                    kept[c / N] = words[i];
+                widen<T>(pack, words[i]);
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    v[i * N + j] = pack[j];
+            }
+            f(v);
+        }
     }
-    for (int64_t c = n_packed + threadIdx.x; c < n; c += THREADS) {
+    for (int c = n_packed + (int)threadIdx.x; c < n; c += THREADS) {
         const float one[1] = {to_float(x[c])};
         f(one);
     }
@@ -75,52 +129,92 @@ FR_DEVICE void for_row(const T *x, int64_t n, F f)
 
 /* Of the valid columns of a row, over the block. */
 template <int N, class T>
-FR_DEVICE softmax_state softmax_of_row(const T *x, int64_t n, float *room)
+FR_DEVICE softmax_state softmax_of_row(const xent_operands<T> &at, int64_t row,
+                                       uint4 *kept, float *room)
 {
+    const T *x = at.logits + row * at.cols;
     softmax_state mine = {-3.4e38F, 0.0F};
-    for_row<N>(x, n, [&](const auto &v) { softmax_add(&mine, v); });
+    for_row<N>(x, (int)at.n_valid, kept, (int)at.n_kept,
+               [&](const auto &v) { softmax_add<T>(&mine, v); });
     float max = team_reduce<THREADS>(mine.max, room, max_of());
     float sum = team_sum<THREADS>(mine.sum * expf(mine.max - max), room);
     return {max, sum};
 }
 
-/* exp(x - max) * factor over x; the target less `scale`; padding 0. */
-template <int N, class T>
-FR_DEVICE void write_grad(const xent_operands<T> &at, int64_t row, float max,
-                          float sum)
+/* What the gradients of a row are made of. */
+struct row_grad {
+    float max, factor, scale;
+    int target; /* local column; -1: none */
+    bool is_ignored;
+};
+
+template <class T>
+FR_DEVICE float grad_of(const row_grad &row, int c, float x, T t)
 {
-    T *x = at.logits + row * at.cols;
-    const int64_t target = target_column(at, row);
-    const int64_t n_packed = at.n_valid / N * N;
-    const float factor = is_ignored(at, row) ? 0.0F : at.scale / sum;
-    const bool is_kept = !is_ignored(at, row);
-    float v[N];
-    for (int64_t c = (int64_t)threadIdx.x * N; c < n_packed; c += THREADS * N) {
-        load<N>(v, x + c);
-        for (int j = 0; j < N; j++) {
-            v[j] = is_kept ? expf(v[j] - max) * factor : 0.0F;
-            v[j] -= c + j == target ? at.scale : 0.0F;
+    float y = row.is_ignored ? 0.0F : exp_for(x - row.max, t) * row.factor;
+    return y - (c == row.target ? row.scale : 0.0F);
+}
+
+/* Whole packs of a row, some of them in `kept`. */
+template <int N, class T>
+FR_DEVICE void write_packs(T *x, int n_packed, const uint4 *kept, int n_kept,
+                           const row_grad &row)
+{
+    for (int first = (int)threadIdx.x * N; first < n_packed;
+         first += BATCH * THREADS * N) {
+        uint4 words[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int c = first + i * THREADS * N;
+            words[i] = c < n_kept     ? kept[c / N]
+                       : c < n_packed ? load_words(x + c)
+                                      : no_columns(T());
         }
-        store<N>(x + c, v);
-    }
-    for (int64_t c = n_packed + threadIdx.x; c < at.cols; c += THREADS) {
-        float y = c < at.n_valid && is_kept
-                      ? expf(to_float(x[c]) - max) * factor
-                      : 0.0F;
-        store(&x[c], y - (c == target ? at.scale : 0.0F));
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int c = first + i * THREADS * N;
+            const bool has_target = row.target >= c && row.target < c + N;
+            float v[N];
+            widen<T>(v, words[i]);
+            for (int j = 0; j < N; j++)
+                v[j] = grad_of(row, has_target ? c + j : -2, v[j], T());
+            if (c < n_packed)
+                store<N>(x + c, v);
+        }
     }
 }
 
+/* exp(x - max) * factor over x; the target less `scale`; padding 0. */
 template <int N, class T>
-__global__ void xent(xent_operands<T> at, double *losses)
+FR_DEVICE void write_grad(const xent_operands<T> &at, int64_t row,
+                          softmax_state all, const uint4 *kept)
 {
+    T *x = at.logits + row * at.cols;
+    const row_grad grad = {all.max, at.scale / all.sum, at.scale,
+                           (int)target_column(at, row), is_ignored(at, row)};
+    int n_packed = 0;
+    if constexpr (N > 1) {
+        n_packed = (int)at.n_valid / N * N;
+        write_packs<N>(x, n_packed, kept, (int)at.n_kept, grad);
+    }
+    for (int c = n_packed + (int)threadIdx.x; c < (int)at.cols; c += THREADS)
+        store(&x[c],
+              c < at.n_valid ? grad_of(grad, c, to_float(x[c]), T()) : 0.0F);
+}
+
+template <int N, class T>
+__global__ __launch_bounds__(THREADS, 2) void xent(xent_operands<T> at,
+                                                   double *losses)
+{
+    FR_SHARED(shared);
     __shared__ float room[N_WARPS];
+    uint4 *kept = (uint4 *)shared;
     const int64_t row = blockIdx.x;
     const T *x = at.logits + row * at.cols;
     const int64_t target = target_column(at, row);
     const float logit = target >= 0 ? to_float(x[target]) : 0.0F;
-    softmax_state all = softmax_of_row<N>(x, at.n_valid, room);
-    write_grad<N>(at, row, all.max, all.sum);
+    softmax_state all = softmax_of_row<N>(at, row, kept, room);
+    write_grad<N>(at, row, all, kept);
     if (threadIdx.x == 0)
         losses[row] =
             target >= 0 ? log((double)all.sum) + (double)all.max - (double)logit
@@ -133,8 +227,8 @@ __global__ void xent_max(xent_operands<T> at, float *out)
     __shared__ float room[N_WARPS];
     const int64_t row = blockIdx.x;
     float max = -INFINITY;
-    for_row<N>((const T *)at.logits + row * at.cols, at.n_valid,
-               [&](const auto &v) {
+    for_row<N>((const T *)at.logits + row * at.cols, (int)at.n_valid, nullptr,
+               0, [&](const auto &v) {
                    for (float one : v)
                        max = max_of()(max, one);
                });
@@ -151,9 +245,9 @@ __global__ void xent_sum(xent_operands<T> at, float *out)
     const T *x = at.logits + row * at.cols;
     const float max = at.max[row];
     float sum = 0;
-    for_row<N>(x, at.n_valid, [&](const auto &v) {
+    for_row<N>(x, (int)at.n_valid, nullptr, 0, [&](const auto &v) {
         for (float one : v)
-            sum += expf(one - max);
+            sum += exp_for(one - max, T());
     });
     sum = team_sum<THREADS>(sum, room);
     if (threadIdx.x == 0) {
@@ -168,7 +262,7 @@ __global__ void xent_grad(xent_operands<T> at, double *losses)
 {
     const int64_t row = blockIdx.x;
     const float max = at.max[row], sum = at.sums[row];
-    write_grad<N>(at, row, max, sum);
+    write_grad<N>(at, row, {max, sum}, nullptr);
     if (threadIdx.x == 0)
         losses[row] = is_ignored(at, row) ? 0.0
                                           : log((double)sum) + (double)max -
@@ -181,6 +275,7 @@ __global__ void sum_losses(const double *losses, int64_t rows, double scale,
 {
     __shared__ double room[N_WARPS];
     double sum = 0;
+#pragma unroll 8
     for (int64_t row = threadIdx.x; row < rows; row += THREADS)
         sum += losses[row];
     sum = team_sum<THREADS>(sum, room);
@@ -206,6 +301,7 @@ static xent_operands<T> operands_of(const fr_kernel_call *call)
             left < 0              ? 0
             : left < dim->n_local ? left
                                   : dim->n_local,
+            0,
             has_max ? (const float *)call->ptr[2] : nullptr,
             (const float *)call->ptr[3],
             (float)call->instr->scalar};
@@ -240,6 +336,12 @@ static void run(const fr_cuda_launch *launch, double *losses)
                    call->coordinate == 0 ? call->ptr[4] : nullptr);
         break;
     default:
+        if (N > 1) { /* packs: N columns are 16 bytes */
+            const int64_t n_room = KEPT_BYTES / 16 * N;
+            const int64_t n_packed = at.n_valid / N * N;
+            at.n_kept = n_packed < n_room ? n_packed : n_room;
+            shape.shared_bytes = (size_t)at.n_kept * sizeof(T);
+        }
         start(shape, xent<N, T>, at, losses);
         /* Other ranks have the same logits. */
         add_losses(launch, losses,

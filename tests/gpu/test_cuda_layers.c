@@ -75,6 +75,21 @@ static void test_rows(void)
     }
 }
 
+/* Rows in one piece and in many, batches of rows and what is left of them. */
+static void test_column_sums(void)
+{
+    static const int64_t shapes[][2] = {{31, 264},  {64, 40},   {1003, 8},
+                                        {1003, 11}, {257, 300}, {2, 5000}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const int64_t rows = shapes[i][0], cols = shapes[i][1];
+        df_case bias = {.instr = {.op = FR_OP_BIAS_GRAD, .dim = {rows, cols}},
+                        .operand = {{DF_T, rows * cols, 1.9, 'r', 0},
+                                    {DF_G, cols, 3.1, 'm', 0}},
+                        .tolerance = 1e-6};
+        df_check_all(bias);
+    }
+}
+
 static void test_gates(void)
 {
     for (int kind = 0; kind < FR_ACTIVATION_N; kind++) {
@@ -97,45 +112,57 @@ static void test_gates(void)
     }
 }
 
+static void check_norm(int64_t rows, int64_t cols, bool is_rms)
+{
+    int64_t n = rows * cols;
+    df_width bias = is_rms ? DF_NONE : DF_T;
+    df_case fwd = {.instr = {.op = FR_OP_NORM_FWD,
+                             .flags = is_rms ? FR_INSTR_RMS : 0,
+                             .dim = {rows, cols},
+                             .scalar = 1e-3},
+                   .operand = {{DF_T, n, 2.9, 'r', 0},
+                               {DF_T, cols, 1.1, 'r', 0},
+                               {bias, cols, 0.7, 'r', 0},
+                               {DF_T, n, 1, 'w', 0},
+                               {DF_F32, 2 * rows, 1, 'w', 0}},
+                   .tolerance = 3e-6};
+    df_case bwd = {.instr = {.op = FR_OP_NORM_BWD,
+                             .flags = (uint16_t)(is_rms ? FR_INSTR_RMS
+                                                        : FR_INSTR_ACCUMULATE),
+                             .dim = {rows, cols}},
+                   .operand = {{DF_T, n, 1.3, 'r', 0},
+                               {DF_T, n, 2.9, 'r', 0},
+                               {DF_T, cols, 1.1, 'r', 0},
+                               {DF_F32, 2 * rows, 0.8, 'r', 0},
+                               {DF_T, n, 1.2, 'm', is_rms ? 1 : 0},
+                               {DF_G, cols, 0.4, 'm', 0},
+                               {is_rms ? DF_NONE : DF_G, cols, 0.4, 'm', 0}},
+                   .tolerance = 3e-6};
+    if (is_rms)
+        bwd.operand[0].access = 'm', bwd.operand[4].access = 'w';
+    else
+        bwd.operand[4].access = 'm';
+    if (bias == DF_NONE)
+        bwd.operand[6].access = 0;
+    df_check_all(fwd);
+    df_check_all(bwd);
+}
+
+/* Lengths beside those at which another kernel takes over: packs of 8 or 4
+ * columns, a warp's up to 8 of them, a block's threads'. */
 static void test_norms(void)
 {
-    for (int i = 0; i < 2 * N_ROW_SHAPES; i++) {
-        int64_t rows = row_shapes[i / 2][0], cols = row_shapes[i / 2][1];
-        int64_t n = rows * cols;
-        bool is_rms = i % 2;
-        df_width bias = is_rms ? DF_NONE : DF_T;
-        df_case fwd = {.instr = {.op = FR_OP_NORM_FWD,
-                                 .flags = is_rms ? FR_INSTR_RMS : 0,
-                                 .dim = {rows, cols},
-                                 .scalar = 1e-3},
-                       .operand = {{DF_T, n, 2.9, 'r', 0},
-                                   {DF_T, cols, 1.1, 'r', 0},
-                                   {bias, cols, 0.7, 'r', 0},
-                                   {DF_T, n, 1, 'w', 0},
-                                   {DF_F32, 2 * rows, 1, 'w', 0}},
-                       .tolerance = 3e-6};
-        df_case bwd = {
-            .instr = {.op = FR_OP_NORM_BWD,
-                      .flags = (uint16_t)(is_rms ? FR_INSTR_RMS
-                                                 : FR_INSTR_ACCUMULATE),
-                      .dim = {rows, cols}},
-            .operand = {{DF_T, n, 1.3, 'r', 0},
-                        {DF_T, n, 2.9, 'r', 0},
-                        {DF_T, cols, 1.1, 'r', 0},
-                        {DF_F32, 2 * rows, 0.8, 'r', 0},
-                        {DF_T, n, 1.2, 'm', is_rms ? 1 : 0},
-                        {DF_G, cols, 0.4, 'm', 0},
-                        {is_rms ? DF_NONE : DF_G, cols, 0.4, 'm', 0}},
-            .tolerance = 3e-6};
-        if (is_rms)
-            bwd.operand[0].access = 'm', bwd.operand[4].access = 'w';
-        else
-            bwd.operand[4].access = 'm';
-        if (bias == DF_NONE)
-            bwd.operand[6].access = 0;
-        df_check_all(fwd);
-        df_check_all(bwd);
-    }
+    static const int64_t shapes[][2] = {
+        {9, 128},    {9, 136},   {261, 256}, {300, 264}, {3, 512},   {3, 520},
+        {9, 768},    {9, 776},   {9, 1024},  {2, 1032},  {9, 1536},  {3, 1544},
+        {140, 1600}, {3, 1792},  {3, 1800},  {3, 2048},  {3, 2056},  {2, 3072},
+        {2, 3080},   {2, 4096},  {2, 4104},  {2, 6144},  {2, 6152},  {2, 8192},
+        {2, 8200},   {2, 16384}, {2, 16392}, {1100, 64}, {300, 392}, {1071, 40},
+        {37, 767},   {5, 1601},  {140, 1028}};
+    for (int i = 0; i < 2 * N_ROW_SHAPES; i++)
+        check_norm(row_shapes[i / 2][0], row_shapes[i / 2][1], i % 2);
+    for (size_t i = 0; i < 2 * (sizeof shapes / sizeof shapes[0]); i++)
+        check_norm(shapes[i / 2][0], shapes[i / 2][1], i % 2);
 }
 
 /* Norms of some of the heads of rows of q, k and v. */
@@ -173,8 +200,10 @@ static void test_embedding(void)
     /* rows, cols, local vocabulary, sequence, vocabulary, coordinate */
     static const int64_t shapes[][6] = {{12, 7, 5, 6, 5, 0},
                                         {330, 48, 17, 66, 34, 1},
-                                        {64, 264, 91, 32, 182, 0}};
-    for (int i = 0; i < 3; i++) {
+                                        {64, 264, 91, 32, 182, 0},
+                                        {90, 8, 9001, 30, 9001, 0},
+                                        {96, 40, 9, 32, 9, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t *s = shapes[i];
         int64_t n = s[0] * s[1], n_wte = s[2] * s[1], n_wpe = s[3] * s[1];
         df_case fwd = {.instr = {.op = FR_OP_EMBED_FWD,
@@ -245,8 +274,14 @@ static void test_loss(void)
 {
     /* rows, local columns, vocabulary, coordinate */
     static const int64_t shapes[][4] = {
-        {5, 13, 11, 0}, {9, 4100, 4097, 0}, {33, 96, 151, 1}, {4, 64, 60, 0}};
-    for (int i = 0; i < 4; i++) {
+        {5, 13, 11, 0},
+        {9, 4100, 4097, 0},
+        {33, 96, 151, 1},
+        {4, 64, 60, 0},
+        /* more than shared memory keeps of a row of 32 bits, and of 16 */
+        {2, 25704, 25703, 0},
+        {2, 51208, 51203, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t *s = shapes[i];
         int64_t rows = s[0], n = s[0] * s[1];
         df_case at = {
@@ -444,7 +479,8 @@ static void test_table(void)
 }
 
 DF_MAIN({"table", test_table}, {"activations", test_activations},
-        {"rows", test_rows}, {"gates", test_gates}, {"norms", test_norms},
+        {"rows", test_rows}, {"column sums", test_column_sums},
+        {"gates", test_gates}, {"norms", test_norms},
         {"head norms", test_head_norms}, {"embedding", test_embedding},
         {"rope", test_rope}, {"loss", test_loss}, {"linear", test_linear},
         {"linear apart", test_linear_apart}, {"tune", test_tune},
