@@ -15,8 +15,13 @@
 
 #define mma_bf16 emulator_mma_bf16
 #define mma_tf32 emulator_mma_tf32
-#define copy_async emulator_copy_async
 #define copy_commit emulator_copy_commit
+
+template <int N_BYTES = 16>
+FR_DEVICE void copy_async(void *to, const void *from, bool is_zero)
+{
+    emulator_copy_async(to, from, N_BYTES, is_zero);
+}
 
 template <int N_LEFT> FR_DEVICE void copy_wait()
 {
@@ -93,15 +98,23 @@ FR_DEVICE void load_matrices(uint32_t (&out)[4], const void *row)
                      : "memory");
 }
 
-/* 16 bytes to shared memory, zeros if is_zero; there after copy_wait. */
+/* 16 or 4 aligned bytes to shared memory, zeros if is_zero, when nothing is
+ * read of `from`; there after copy_wait. */
+template <int N_BYTES = 16>
 FR_DEVICE void copy_async(void *to, const void *from, bool is_zero)
 {
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    int n_bytes = is_zero ? 0 : 16;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n"
-                 :
-                 : "r"(at), "l"(from), "r"(n_bytes)
-                 : "memory");
+    int n_bytes = is_zero ? 0 : N_BYTES;
+    if constexpr (N_BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n"
+                     :
+                     : "r"(at), "l"(from), "r"(n_bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;\n"
+                     :
+                     : "r"(at), "l"(from), "r"(n_bytes), "n"(N_BYTES)
+                     : "memory");
 }
 
 /* Ends a group of copies; copy_wait: until N_LEFT groups are under way. */

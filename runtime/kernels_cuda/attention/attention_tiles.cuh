@@ -1,7 +1,7 @@
 /*
  * attention_tiles.cuh: tiles of attention_mma.cu: rows to shared memory and
- * back, pairs that do not see each other or are dropped.  For .cu files in
- * runtime/ only.
+ * back, tiles of the other side in turn, pairs that do not see each other or
+ * are dropped.  For .cu files in runtime/ only.
  */
 #ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
 #define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
@@ -10,71 +10,219 @@
 #include "runtime/kernels_cuda/mma_tiles.cuh"
 
 constexpr float LOG2_E = 1.4426950408889634F;
+constexpr int N_WARPS = 4, THREADS = N_WARPS * 32; /* of a block */
+
+template <bool IS_KEY, class S>
+FR_DEVICE int64_t row_of_side(const S &shape, int b, int i)
+{
+    return IS_KEY ? key_row(shape, b, i) : query_row(shape, b, i);
+}
 
 /* Starts to fill tile[N, HD] with rows [first, first + N) of a head of queries
  * or of keys. */
-template <bool IS_KEY, int N, int HD, int THREADS, class S, class T>
+template <bool IS_KEY, int N, int HD, class S, class T>
 FR_DEVICE void fill_tile(T *tile, const T *x, int64_t stride, int b, int first,
                          const S &shape)
 {
     constexpr int PACKS = HD / PACK<T>;
     static_assert(N * PACKS % THREADS == 0, "whole packs for each thread");
-    const int n = IS_KEY ? shape.n_keys : shape.n_queries;
+    const int n = (IS_KEY ? shape.n_keys : shape.n_queries) - first;
+    if constexpr (S::IS_PLAIN && THREADS % PACKS == 0) {
+        /* A thread has one column of packs: its addresses are one step apart
+         * in rows that follow each other. */
+        constexpr int RUN = THREADS / PACKS;
+        const int r = (int)threadIdx.x / PACKS;
+        const int c = (int)threadIdx.x % PACKS * PACK<T>;
+        const int n_there = c < shape.head_dim ? n - r : 0;
+        const T *from = x + row_of_side<IS_KEY>(shape, b, first + r) * stride;
+        T *to = tile + r * stride_of<T, HD> + c;
+        from += c;
 #pragma unroll
-    for (int j = 0; j < N * PACKS / THREADS; j++) {
-        const int i = j * THREADS + (int)threadIdx.x;
-        const int r = i / PACKS, c = i % PACKS * PACK<T>;
-        const bool is_there = first + r < n && c < shape.head_dim;
-        const T *from = x;
-        if (is_there)
-            from += (IS_KEY ? key_row(shape, b, first + r)
-                            : query_row(shape, b, first + r)) *
-                        stride +
-                    c;
-        copy_async(tile + r * stride_of<T, HD> + c, from, !is_there);
+        for (int j = 0; j < N / RUN; j++, from += RUN * stride)
+            copy_async(to + j * RUN * stride_of<T, HD>, from,
+                       j * RUN >= n_there);
+    } else {
+#pragma unroll
+        for (int j = 0; j < N * PACKS / THREADS; j++) {
+            const int i = j * THREADS + (int)threadIdx.x;
+            const int r = i / PACKS, c = i % PACKS * PACK<T>;
+            const bool is_there = r < n && c < shape.head_dim;
+            const T *from = x;
+            if (is_there)
+                from += row_of_side<IS_KEY>(shape, b, first + r) * stride + c;
+            copy_async(tile + r * stride_of<T, HD> + c, from, !is_there);
+        }
     }
 }
 
-/* Writes 16 rows times `factor` of each half; what lies beyond stays out. */
-template <bool IS_KEY, int HD, class S, class T>
-FR_DEVICE void store_rows(T *x, const row_tile<HD> &from, int64_t stride, int b,
-                          int first, const float (&factor)[2], const S &shape)
+/* ---- tiles of the other side, one filled while the other is read --------- */
+
+/* Tiles of k and v of one kv head, two of each, from the tile that has key
+ * `first0` on. */
+template <class T, int N, int HD> struct kv_tiles {
+    T *tiles; /* [2][k, v][N, HD + 8] */
+    const T *k, *v;
+    int b, first0;
+
+    FR_DEVICE int key0(int i) const
+    {
+        return first0 / N * N + i * N;
+    }
+
+    FR_DEVICE T *at(int i, int i_kv) const
+    {
+        return tiles + (i % 2 * 2 + i_kv) * N * stride_of<T, HD>;
+    }
+
+    template <class S> FR_DEVICE void fill(int i, const S &shape) const
+    {
+        fill_tile<true, N, HD>(at(i, 0), k, shape.k_stride, b, key0(i), shape);
+        fill_tile<true, N, HD>(at(i, 1), v, shape.k_stride, b, key0(i), shape);
+    }
+};
+
+/* Tiles of N that have rows of a range. */
+template <int N> FR_DEVICE int tiles_of(attn_range range)
 {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = first + row_of(2 * half);
-        if (row >= (IS_KEY ? shape.n_keys : shape.n_queries))
-            continue;
-        T *to =
-            x + (IS_KEY ? key_row(shape, b, row) : query_row(shape, b, row)) *
-                    stride;
-#pragma unroll
-        for (int n = 0; n < HD / 8; n++) {
-            const float *v = &from.at[n][2 * half];
-            if (n * 8 < shape.head_dim)
-                store_two(to + col_of(n, 0), v[0] * factor[half],
-                          v[1] * factor[half]);
+    return range.last > range.first ? (range.last + N - 1) / N - range.first / N
+                                    : 0;
+}
+
+/* Heads of a row of keys: those of keys, then those of values. */
+template <class S, class T>
+FR_DEVICE T *key_head(T *k, const S &shape, int i_kv)
+{
+    return k + (int64_t)i_kv * shape.head_dim;
+}
+
+template <class S, class T>
+FR_DEVICE T *value_head(T *k, const S &shape, int i_kv)
+{
+    return key_head(k, shape, shape.n_kv + i_kv);
+}
+
+/* What was asked for so far is there for all. */
+FR_DEVICE void await_operands()
+{
+    copy_commit();
+    copy_wait<0>();
+    __syncthreads();
+}
+
+/* The begin of a step: tile i is there.  All have left the tile before, whose
+ * place the next one is read into. */
+template <class TILES, class S>
+FR_DEVICE void step_tiles(const TILES &tiles, int i, int n, const S &shape)
+{
+    await_operands();
+    if (i + 1 < n)
+        tiles.fill(i + 1, shape);
+}
+
+/* Where a tile of queries begins. */
+struct query_place {
+    int h, row0;
+};
+
+/* Tiles of q and do, two of each, with lse and delta of their rows. */
+template <class T, class S, int N, int HD> struct query_tiles {
+    T *tiles;    /* [2][q, do][N, HD + 8] */
+    float *rows; /* [2][lse, delta][N] */
+    const attn_backward<T, S> &of;
+    int b;
+    attn_range range; /* of each head of a group, one after the other */
+
+    FR_DEVICE T *at(int i, int i_do) const
+    {
+        return tiles + (i % 2 * 2 + i_do) * N * stride_of<T, HD>;
+    }
+
+    FR_DEVICE float *rows_at(int i, int i_delta) const
+    {
+        return rows + (i % 2 * 2 + i_delta) * N;
+    }
+
+    FR_DEVICE query_place begin(int h) const
+    {
+        return {h, range.first / N * N};
+    }
+
+    FR_DEVICE query_place after(query_place at) const
+    {
+        at.row0 += N;
+        return at.row0 < range.last ? at : begin(at.h + 1);
+    }
+
+    FR_DEVICE void fill(int i, query_place to, const S &shape) const
+    {
+        fill_tile<false, N, HD>(at(i, 0), of.q + to.h * shape.head_dim,
+                                shape.q_stride, b, to.row0, shape);
+        fill_tile<false, N, HD>(at(i, 1), of.d_o + to.h * shape.head_dim,
+                                shape.o_stride, b, to.row0, shape);
+        const int r = (int)threadIdx.x;
+        static_assert(N <= THREADS, "a thread has one row");
+        if (r < N) {
+            const bool is_there = to.row0 + r < shape.n_queries;
+            const int64_t from = row_at(shape, b, to.h) + to.row0 + r;
+            copy_async<4>(rows_at(i, 0) + r, of.lse + from, !is_there);
+            copy_async<4>(rows_at(i, 1) + r, of.delta + from, !is_there);
         }
     }
+};
+
+/* ---- what a warp has in registers ---------------------------------------- */
+
+/* Writes the rows of a warp times `factor` of each half; what lies beyond stays
+ * out. */
+template <bool IS_KEY, int HD, int M, class S, class T>
+FR_DEVICE void store_rows(T *x, const row_tile<HD> (&from)[M], int64_t stride,
+                          int b, int first, const float (&factor)[M][2],
+                          const S &shape)
+{
+#pragma unroll
+    for (int j = 0; j < 2 * M; j++) {
+        const int half = j % 2, row = first + j / 2 * ROWS + row_of(2 * half);
+        if (row >= (IS_KEY ? shape.n_keys : shape.n_queries))
+            continue;
+        T *to = x + row_of_side<IS_KEY>(shape, b, row) * stride;
+#pragma unroll
+        for (int n = 0; n < HD / 8; n++) {
+            const float *v = &from[j / 2].at[n][2 * half];
+            if (n * 8 < shape.head_dim)
+                store_two(to + col_of(n, 0), v[0] * factor[j / 2][half],
+                          v[1] * factor[j / 2][half]);
+        }
+    }
+}
+
+/* f(element, row, column) of the scores of a warp whose first is (row0, col0).
+ */
+template <int N, int M, class F>
+FR_DEVICE void each_score(row_tile<N> (&s)[M], int row0, int col0, const F &f)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                f(s[m].at[n][i], row0 + m * ROWS + row_of(i),
+                  col0 + col_of(n, i));
 }
 
 /* Scores of pairs that do not see each other become minus infinity; rows of
  * the tile at (row0, col0) are queries, or keys. */
-template <bool IS_KEY, int N, class S>
-FR_DEVICE void mask(row_tile<N> &s, const S &shape, int row0, int col0)
+template <bool IS_KEY, int N, int M, class S>
+FR_DEVICE void mask(row_tile<N> (&s)[M], const S &shape, int row0, int col0)
 {
-#pragma unroll
-    for (int n = 0; n < N / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int row = row0 + row_of(i), col = col0 + col_of(n, i);
-            const int query = IS_KEY ? col : row, key = IS_KEY ? row : col;
-            const bool is_there =
-                IS_KEY ? query < shape.n_queries : key < shape.n_keys;
-            if (!is_there || !is_open(shape, query_position(shape, query),
-                                      key_position(shape, key)))
-                s.at[n][i] = -INFINITY;
-        }
+    each_score(s, row0, col0, [&](float &x, int row, int col) {
+        const int query = IS_KEY ? col : row, key = IS_KEY ? row : col;
+        const bool is_there =
+            IS_KEY ? query < shape.n_queries : key < shape.n_keys;
+        if (!is_there || !is_open(shape, query_position(shape, query),
+                                  key_position(shape, key)))
+            x = -INFINITY;
+    });
 }
 
 /* May the tile of `n_q` queries by `n_k` keys have pairs that do not see each
@@ -91,21 +239,31 @@ FR_DEVICE bool is_masked(const S &shape, int query0, int n_q, int key0, int n_k)
                     key_position(shape, key0));
 }
 
+/* Rows of the other side that any row of a warp sees: those of a block are
+ * more. */
+template <bool IS_KEY, class S>
+FR_DEVICE attn_range seen_by_warp(const S &shape, int row0, int n)
+{
+    if (!S::IS_PLAIN && row0 >= (IS_KEY ? shape.n_keys : shape.n_queries))
+        return {0, 0}; /* rows beyond have no position */
+    return IS_KEY ? queries_seeing(shape, row0, n) : keys_seen(shape, row0, n);
+}
+
+FR_DEVICE bool has_rows(attn_range range, int first, int n)
+{
+    return first < range.last && first + n > range.first;
+}
+
 /* s times the factors of its probabilities, or those factors; rows as above. */
-template <bool IS_KEY, int N, class S>
-FR_DEVICE void drop(row_tile<N> &s, const S &shape, int b, int h, int row0,
+template <bool IS_KEY, int N, int M, class S>
+FR_DEVICE void drop(row_tile<N> (&s)[M], const S &shape, int b, int h, int row0,
                     int col0)
 {
     drop_cursor cursor = {};
-#pragma unroll
-    for (int n = 0; n < N / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int row = row0 + row_of(i), col = col0 + col_of(n, i);
-            s.at[n][i] *= cursor.at(shape, b, h,
-                                    query_position(shape, IS_KEY ? col : row),
-                                    key_position(shape, IS_KEY ? row : col));
-        }
+    each_score(s, row0, col0, [&](float &x, int row, int col) {
+        x *= cursor.at(shape, b, h, query_position(shape, IS_KEY ? col : row),
+                       key_position(shape, IS_KEY ? row : col));
+    });
 }
 
 #endif

@@ -128,18 +128,18 @@ FR_DEVICE void load_tile(T *tile, const strided<T> &x, int64_t row0,
 
 /* A warp's 16 rows of the result by tensor cores. */
 template <class T> struct mma_sums {
-    row_tile<TILE> sums;
+    row_tile<TILE> sums[1];
 
     FR_DEVICE void clear()
     {
-        sums.clear();
+        sums[0].clear();
     }
 
     FR_DEVICE void add(const T *a, const T *b)
     {
-        left_rows<T, DEPTH> rows;
+        left_rows<T, DEPTH, 1, true> rows;
         rows.load(a, (int)threadIdx.x / 32 * ROWS);
-        multiply_rows<TILE, DEPTH>(sums, rows, b);
+        multiply_rows(sums, rows, b);
     }
 
     /* f(row, column, sum) of each element. */
@@ -150,7 +150,7 @@ template <class T> struct mma_sums {
         for (int n = 0; n < TILE / 8; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                f(first + row_of(i), col_of(n, i), sums.at[n][i]);
+                f(first + row_of(i), col_of(n, i), sums[0].at[n][i]);
     }
 };
 

@@ -26,6 +26,7 @@ enum { STACK_BYTES = 128 * 1024, MAX_THREADS = 1024, N_WARPS = 32 };
 struct copy {
     void *to;
     const void *from;
+    size_t n_bytes;
     bool is_zero;
     int group;
 };
@@ -142,9 +143,9 @@ void run_block()
 void arrive(const copy &one)
 {
     if (one.is_zero)
-        memset(one.to, 0, 16);
+        memset(one.to, 0, one.n_bytes);
     else
-        memcpy(one.to, one.from, 16);
+        memcpy(one.to, one.from, one.n_bytes);
 }
 
 float of_bf16(uint32_t bits)
@@ -268,12 +269,13 @@ void emulator_load_matrices(uint32_t out[4], const void *row,
 }
 
 /* A copy may arrive at once, or as late as it is waited for: in turn. */
-void emulator_copy_async(void *to, const void *from, bool is_zero)
+void emulator_copy_async(void *to, const void *from, size_t n_bytes,
+                         bool is_zero)
 {
     fiber *self = &fibers[current];
-    const copy one = {to, from, is_zero, self->n_groups};
-    if ((uintptr_t)to % 16 != 0 || (!is_zero && (uintptr_t)from % 16 != 0))
-        fail("an asynchronous copy that is not aligned to 16 bytes");
+    const copy one = {to, from, n_bytes, is_zero, self->n_groups};
+    if ((uintptr_t)to % n_bytes != 0 || (uintptr_t)from % n_bytes != 0)
+        fail("an asynchronous copy that is not aligned to its size");
     if (n_launches % 2 == 0)
         self->copies.push_back(one);
     else

@@ -129,7 +129,8 @@ void emulator_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]);
 void emulator_mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]);
 void emulator_load_matrices(uint32_t out[4], const void *row,
                             bool is_transposed);
-void emulator_copy_async(void *to, const void *from, bool is_zero);
+void emulator_copy_async(void *to, const void *from, size_t n_bytes,
+                         bool is_zero);
 void emulator_copy_commit();
 void emulator_copy_wait(int n_left);
 
