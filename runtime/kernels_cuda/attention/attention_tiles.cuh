@@ -159,7 +159,9 @@ template <class T, class S, int N, int HD> struct query_tiles {
                                 shape.q_stride, b, to.row0, shape);
         fill_tile<false, N, HD>(at(i, 1), of.d_o + to.h * shape.head_dim,
                                 shape.o_stride, b, to.row0, shape);
-        for (int r = threadIdx.x; r < N; r += THREADS) {
+        const int r = (int)threadIdx.x;
+        static_assert(N <= THREADS, "a thread has one row");
+        if (r < N) {
             const bool is_there = to.row0 + r < shape.n_queries;
             const int64_t from = row_at(shape, b, to.h) + to.row0 + r;
             copy_async<4>(rows_at(i, 0) + r, of.lse + from, !is_there);
