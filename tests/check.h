@@ -6,8 +6,8 @@
  *
  * Each failed check prints one line with file:line and the test goes on; the
  * program exits 0 (all passed), 1 (something failed) or 77 (every test was
- * skipped).  `prog NAME...` runs just those tests.  The last line is
- * "# P passed, F failed, S skipped".
+ * skipped).  `prog NAME...` runs just those tests, `prog --list` prints their
+ * names.  The last line is "# P passed, F failed, S skipped".
  */
 #ifndef FR_TESTS_CHECK_H
 #define FR_TESTS_CHECK_H
@@ -177,6 +177,11 @@ CHECK_MAYBE_UNUSED static int check_run(const check_test *tests, size_t n,
 {
     int n_passed = 0, n_failed = 0, n_skipped = 0;
 
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t i = 0; i < n; i++)
+            printf("%s\n", tests[i].name);
+        return 0;
+    }
     for (size_t i = 0; i < n; i++) {
         if (!check_is_asked(tests[i].name, argc, argv))
             continue;

@@ -3,10 +3,10 @@
 
 total_s=${GPU_CHECK_S:-480}
 forerun=$BUILD/forerun
-kernels_limit_s=150
 
 # stage NAME LIMIT FUNCTION ARGS...: runs it in a shell of its own, ends it at
-# its limit or the whole check's, and notes name, verdict, seconds, detail.
+# its limit or the whole check's, and notes name, verdict, seconds, detail.  The
+# function finds the seconds that it has in $limit.
 stage() {
     local name=$1 limit=$2 begin=$SECONDS status verdict detail
     shift 2
@@ -55,7 +55,8 @@ gpu_query() {
 note_machine() {
     printf 'date\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
     printf 'kind\t%s\n' $kind
-    printf 'commit\t%s\n' "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+    printf 'commit\t%s\n' "$(cat "$BUILD/commit" 2>/dev/null ||
+        git rev-parse HEAD 2>/dev/null || echo unknown)"
     printf 'system\t%s\n' "$(uname -srm)"
     printf 'cores\t%s\n' "$(nproc)"
     printf 'cluster\t%s\n' "$cluster"
@@ -108,31 +109,42 @@ find_cuda() {
 }
 
 # ---- the stages -------------------------------------------------------------
-# The table of layouts, which takes as long as all others together, in parts.
-kernel_tests() {
-    local program part
-    for program in "$kernels"/test_cuda_*; do
-        case $program in
-        *.[a-z]*) ;;
-        */test_cuda_layouts)
-            for part in 0 1 2 3 4 5 6 7; do
-                echo "$program part-$part"
-            done
-            ;;
-        *) echo "$program" ;;
-        esac
-    done
+kernel_tests() { # all but the table of layouts
+    ls "$kernels"/test_cuda_* | grep -v -e '\.[a-z]*$' -e layouts
 }
 
-# NCCL's topology of the machine is left for the stage after this one.
+n_jobs() {
+    local n=$(($(nproc) / 2))
+    echo $((n < 2 ? 2 : n))
+}
+
 # Tests end before their stage does: what would be left of them has memory of
-# the device, which the stages behind measure.
+# the device, which other stages measure.  NCCL's topology of the machine is
+# left for the stage after this one.
 run_kernels() {
-    local tests jobs=$(($(nproc) / 2))
-    [ $jobs -ge 2 ] || jobs=2
-    mapfile -t tests < <(kernel_tests)
-    NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=$jobs \
-        TEST_TIMEOUT=$((kernels_limit_s - 15)) tests/run.sh "${tests[@]}"
+    # shellcheck disable=SC2046
+    NCCL_TOPO_DUMP_FILE=$dir/nccl-topology.xml TEST_JOBS=$(n_jobs) \
+        TEST_TIMEOUT=$((limit - 10)) tests/run.sh $(kernel_tests)
+}
+
+# The table of layouts, as many of its rows as there is time for: four processes
+# with two of its eight parts each.
+run_layouts() {
+    local part status=0 pids=()
+    for part in 0 1 2 3; do
+        LAYOUT_S=$(((limit - 25) / 2)) timeout $((limit - 5)) \
+            "$kernels/test_cuda_layouts" "part-$part" "part-$((part + 4))" \
+            >"$dir/layouts-$part.txt" 2>&1 &
+        pids+=($!)
+    done
+    for part in "${pids[@]}"; do
+        wait "$part" || status=1
+    done
+    grep -hv '^# ' "$dir"/layouts-?.txt | head -n 20
+    awk '/^# part/ { ran += $4; left += $7; all += $NF } END {
+        print ran " layouts ran, " all - left - ran " had no time" }' \
+        "$dir"/layouts-?.txt
+    return $status
 }
 
 import_topology() {
@@ -304,35 +316,45 @@ share_by_nccl() {
     return $status
 }
 
-# One tool over one program of tests.
-sanitize_one() { # TOOL TEST
-    local log=$dir/$1-$2.log
-    if compute-sanitizer --tool "$1" --error-exitcode 99 \
-        "$kernels/test_cuda_$2" >"$log" 2>&1; then
-        echo "$1 $2: nothing found"
-    else
-        echo "$1 $2: $(grep -m 1 -E '^=+ [A-Z]' "$log" || tail -n 1 "$log")"
-        return 1
-    fi
+# One tool over one test of a program; a line says what came of it.
+sanitize_one() { # TOOL PROGRAM TEST
+    local log=$dir/sanitizer/$1-${2##*/test_cuda_}-${3// /-}.log status
+    local left=$((sanitizer_end - $(date +%s)))
+    timeout -k 5 $((left > 1 ? left : 1)) compute-sanitizer --tool "$1" \
+        --error-exitcode 99 "$2" "$3" >"$log" 2>&1
+    status=$?
+    case $status in
+    0 | 77) echo "well: $1 ${2##*/} $3" ;;
+    124 | 137) echo "late: $1 ${2##*/} $3" ;;
+    *) echo "FOUND: $1 ${2##*/} $3: $(grep -m 1 -E '^=+ [A-Z][a-z]' "$log" |
+        cut -c1-120)" ;;
+    esac
 }
 
-# Of every kernel, side by side: what the device is used for is seconds, what
-# the tools do on the host minutes.
+# All kernels but the library's, whose products take the tools minutes: each
+# test in a process of its own, so that one without time does not hide others.
 sanitize() {
-    local test tool status=0 pids=() pid
+    local program name tool
     if ! command -v compute-sanitizer >/dev/null; then
         echo "compute-sanitizer is not installed"
         return 77
     fi
+    mkdir -p "$dir/sanitizer"
+    export -f sanitize_one
+    export dir sanitizer_end=$(($(date +%s) + limit - 8))
     for tool in memcheck racecheck; do
-        for test in layers optim compress attention experts products shares; do
-            sanitize_one $tool $test &
-            pids+=($!)
+        for program in attention layers optim compress experts shares; do
+            "$kernels/test_cuda_$program" --list | grep -v linear |
+                while read -r name; do
+                    printf '%s\0%s\0%s\0' $tool \
+                        "$kernels/test_cuda_$program" "$name"
+                done
         done
-    done
-    for pid in "${pids[@]}"; do
-        wait "$pid" || status=1
-    done
-    [ $status != 0 ] || echo "memcheck and racecheck found nothing"
-    return $status
+    done | xargs -0 -n 3 -P "$(nproc)" bash -c 'sanitize_one "$@"' - \
+        >"$dir/sanitizer.txt"
+    sort "$dir/sanitizer.txt"
+    awk '{ n[$1]++ } END { print n["well:"] + 0 " tests without a finding, " \
+        n["FOUND:"] + 0 " with, " n["late:"] + 0 " had no time" }' \
+        "$dir/sanitizer.txt"
+    ! grep -q FOUND "$dir/sanitizer.txt"
 }

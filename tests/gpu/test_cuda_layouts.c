@@ -82,17 +82,40 @@ static bool check_layout(const layout_row *l)
     return is_well;
 }
 
-/* Every N_PARTS-th of the rows that this program runs. */
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/*
+ * Every N_PARTS-th of the rows that this program runs, in an order that has
+ * rows of all kinds among its first: with so many seconds in LAYOUT_S no row
+ * begins after them.
+ */
 static void test_part(int part)
 {
-    const int step = layout_part() != NULL ? 1 : EVERY;
+    const int every = layout_part() != NULL ? 1 : EVERY;
+    const int64_t n = ((layout_rows_n - 1) / every - part) / N_PARTS + 1;
+    const char *limit = getenv("LAYOUT_S");
+    const double end_s = fr_clock_s() + (limit != NULL ? atof(limit) : 1e9);
+    int64_t step = 5, n_ran = 0, n_refused = 0;
     bool is_well = true;
 
-    for (int i = part * step; is_well && i < layout_rows_n;
-         i += N_PARTS * step)
-        if (layout_is_chosen(&layout_rows[i]) &&
-            !layout_is_refused(&layout_rows[i], LAYOUT_GPU))
-            is_well = check_layout(&layout_rows[i]);
+    while (common_divisor(n, step) > 1)
+        step++;
+    for (int64_t k = 0; is_well && k < n && fr_clock_s() < end_s; k++) {
+        const layout_row *l =
+            &layout_rows[every * (part + N_PARTS * (k * step % n))];
+        if (!layout_is_chosen(l) || layout_is_refused(l, LAYOUT_GPU)) {
+            n_refused++;
+            continue;
+        }
+        is_well = check_layout(l);
+        n_ran += is_well;
+    }
+    printf("# part %d: %lld rows ran, %lld were not asked for or are refused, "
+           "of %lld\n",
+           part, (long long)n_ran, (long long)n_refused, (long long)n);
 }
 
 #define TEST_PART(part)                                                        \

@@ -40,14 +40,17 @@ struct mma_tiling {
     }
 };
 
-enum mma_kernel { FORWARD, GRAD_Q, GRAD_KV };
+/* GRAD_KV_FEW: GRAD_KV where its blocks would be too few to keep all SMs busy
+ * until the last one ends: twice as many of half as many rows. */
+enum mma_kernel { FORWARD, GRAD_Q, GRAD_KV, GRAD_KV_FEW };
 
 /* What leaves a thread within its 255 registers.  For heads of 64 in bf16, two
  * row tiles take 64 for each result that is summed up, 32 for each operand that
- * is kept, and n for each matrix of scores.  So dk and dv leave n = 16, and
- * larger heads read their operands again.  One row tile is left where the
+ * is kept, and n for each matrix of scores.  So beside dk and dv, and for
+ * larger heads, operands are read again.  One row tile is left where the
  * results are twice as wide (dk and dv of heads of 128), where elements are
  * words, and where positions are computed for each score (what is not plain).
+ * Of the tilings that fit these were the fastest on an H200, 2026-11-27.
  */
 template <mma_kernel KERNEL, class T, class S, int HD>
 __host__ __device__ constexpr mma_tiling tiling_of()
@@ -68,8 +71,8 @@ __host__ __device__ constexpr mma_tiling tiling_of()
     default:
         if (!IS_SMALL)
             return {1, 32, 32, false};
-        return S::IS_PLAIN ? mma_tiling{2, 16, 64, true}
-                           : mma_tiling{1, 64, 64, true};
+        return S::IS_PLAIN && KERNEL == GRAD_KV ? mma_tiling{2, 32, 64, false}
+                                                : mma_tiling{1, 64, 64, true};
     }
 }
 
@@ -339,11 +342,11 @@ FR_DEVICE void score_grads(row_tile<N> (&p)[M], row_tile<N> (&ds)[M],
     }
 }
 
-template <class T, class S, int HD>
+template <mma_kernel KERNEL, class T, class S, int HD>
 __global__
 __launch_bounds__(THREADS) void attend_grad_kv(attn_backward<T, S> at)
 {
-    constexpr mma_tiling BY = tiling_of<GRAD_KV, T, S, HD>();
+    constexpr mma_tiling BY = tiling_of<KERNEL, T, S, HD>();
     constexpr int M = BY.m, N = BY.n, BLOCK_ROWS = BY.block_rows();
     FR_SHARED(shared);
     const S &shape = at.shape;
@@ -416,6 +419,10 @@ __launch_bounds__(THREADS) void attend_grad_kv(attn_backward<T, S> at)
 
 /* ---- host --------------------------------------------------------------- */
 
+/* Four times what an H100 runs at once, two on each of its 132 SMs: from there
+ * on little is lost while the last blocks run alone. */
+constexpr uint64_t FEW_BLOCKS = 1056;
+
 /* Blocks of heads, rows and sequences: heads come first, so that blocks that
  * run at the same time read the same few sequences' keys and are of like size.
  * `n_own` tiles of a block's rows and twice two of the other side's. */
@@ -440,16 +447,31 @@ void run(const attn_forward<T, S> &at, void *stream)
           attend<T, S, HD>, at);
 }
 
+template <mma_kernel KERNEL, int HD, class T, class S>
+void run_grad_kv(const attn_backward<T, S> &at, void *stream)
+{
+    const S &shape = at.shape;
+    start(blocks_for<T, HD>(tiling_of<KERNEL, T, S, HD>(), shape.n_keys,
+                            shape.n_kv, shape.batch, 2, stream),
+          attend_grad_kv<KERNEL, T, S, HD>, at);
+}
+
 template <int HD, class T, class S>
 void run(const attn_backward<T, S> &at, void *stream)
 {
     const S &shape = at.shape;
+    constexpr mma_tiling BY = tiling_of<GRAD_KV, T, S, HD>();
     start(blocks_for<T, HD>(tiling_of<GRAD_Q, T, S, HD>(), shape.n_queries,
                             shape.n_q, shape.batch, 2, stream),
           attend_grad_q<T, S, HD>, at);
-    start(blocks_for<T, HD>(tiling_of<GRAD_KV, T, S, HD>(), shape.n_keys,
-                            shape.n_kv, shape.batch, 2, stream),
-          attend_grad_kv<T, S, HD>, at);
+    if constexpr (BY.m > 1) {
+        const uint64_t n_blocks =
+            (uint64_t)blocks_of(shape.n_keys, BY.block_rows()) *
+            (uint64_t)shape.n_kv * (uint64_t)shape.batch;
+        if (n_blocks < FEW_BLOCKS)
+            return run_grad_kv<GRAD_KV_FEW, HD>(at, stream);
+    }
+    run_grad_kv<GRAD_KV, HD>(at, stream);
 }
 
 /* Rows of every head must begin on 16 bytes. */
