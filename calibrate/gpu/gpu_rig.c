@@ -10,6 +10,12 @@
 
 enum { HOST_BYTES = 64 << 20, ALIGNED = 4096 };
 
+/* A stream waits until as many have been opened as it was told to wait for. */
+typedef struct fr_gpu_gate {
+    uint32_t n_opened; /* the device reads it */
+    uint32_t n_closed;
+} fr_gpu_gate;
+
 static uint64_t padded(uint64_t n_bytes)
 {
     return (n_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -103,6 +109,10 @@ static fr_status make_memory(fr_gpu_rig *rig, uint64_t wanted_bytes,
     rig->step = memory;
     FR_TRY(rig->driver->zero(rig->gpu, rig->stream, rig->step,
                              sizeof *rig->step, err));
+    FR_TRY(
+        rig->driver->alloc_host(rig->gpu, sizeof *rig->gate, &memory, err));
+    rig->gate = memory;
+    *rig->gate = (fr_gpu_gate){0};
     FR_TRY(rig->driver->alloc_host(rig->gpu, HOST_BYTES, &memory, err));
     rig->host = memory;
     rig->host_bytes = HOST_BYTES;
@@ -137,12 +147,20 @@ fr_status fr_gpu_rig_open(fr_gpu_rig *rig, uint64_t wanted_bytes, fr_err *err)
     return status;
 }
 
+static void open_gate(const fr_gpu_rig *rig)
+{
+    if (rig->gate != NULL)
+        __atomic_store_n(&rig->gate->n_opened, rig->gate->n_closed,
+                         __ATOMIC_RELEASE);
+}
+
 void fr_gpu_rig_close(fr_gpu_rig *rig)
 {
     const fr_gpu_driver *driver = rig->driver;
 
     if (rig->gpu == NULL)
         return;
+    open_gate(rig);
     driver->stream_destroy(rig->gpu, rig->stream);
     driver->stream_destroy(rig->gpu, rig->comm_stream);
     driver->event_destroy(rig->gpu, rig->begin);
@@ -152,6 +170,7 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
     if (rig->kernels != NULL)
         rig->system->kernels_destroy(rig->kernels);
     driver->free_host(rig->gpu, rig->host);
+    driver->free_host(rig->gpu, rig->gate);
     driver->free(rig->gpu, rig->arena);
     driver->free(rig->gpu, rig->step);
     driver->close(rig->gpu);
@@ -168,7 +187,9 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     bool is_done = false;
     fr_waiter waiter;
 
-    FR_TRY(rig->driver->event_record(rig->gpu, event, stream, err));
+    fr_status status = rig->driver->event_record(rig->gpu, event, stream, err);
+    open_gate(rig);
+    FR_TRY(status);
     fr_waiter_init(&waiter, &rig->transport->idle_bell);
     waiter.sleep_ns = 20000;
     for (;;) {
@@ -186,6 +207,13 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
             FR_TRY(rig->links->ops->check(rig->links, err));
         }
     }
+}
+
+fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err)
+{
+    rig->gate->n_closed++;
+    return rig->driver->await(rig->gpu, rig->stream, &rig->gate->n_opened,
+                              rig->gate->n_closed, err);
 }
 
 fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err)

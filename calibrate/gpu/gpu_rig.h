@@ -29,6 +29,7 @@ typedef struct fr_gpu_rig {
     uint64_t flush_bytes; /* the first part of the arena: twice the L2 */
     unsigned char *host;  /* page-locked */
     uint64_t host_bytes;
+    struct fr_gpu_gate *gate; /* page-locked; see hold() */
     double bracket_s; /* see profile.h; taken off by elapsed() */
     double timeout_s;
     fr_gpu_links *links; /* that may fail while the host waits; NULL: none */
@@ -52,6 +53,11 @@ FR_CHECKED fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out,
 FR_CHECKED fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig,
                                        fr_gpu_stream stream,
                                        fr_gpu_event *event, fr_err *err);
+
+/* Stops `stream` here until the host waits for it: what is enqueued meanwhile
+ * then runs without waiting for the host, however slow that is.  Some hundred
+ * launches at most: a full queue would stop the host, too. */
+FR_CHECKED fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err);
 
 /* begin ... end on `stream`: what lies between the two is timed. */
 FR_CHECKED fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err);

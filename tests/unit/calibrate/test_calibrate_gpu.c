@@ -246,7 +246,8 @@ static double rate_named(const fr_profile *profile, const char *name)
 static void check_device(const fr_profile *profile)
 {
     const fr_gpu_costs *gpu = &profile->gpu;
-    double least_s = kernel_law(&(fr_instr){.op = FR_OP_ZERO}, 0, 256);
+    double least_s = kernel_law(
+        &(fr_instr){.op = FR_OP_CAST, .dtype = FR_DTYPE_BF16}, 0, 48);
 
     CHECK_NEAR(gpu->bracket_s, law.event_s, 1e-3);
     CHECK_NEAR(gpu->kernel_s, least_s + law.kernel_gap_s, 1e-3);

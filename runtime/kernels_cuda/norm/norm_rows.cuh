@@ -1,8 +1,8 @@
 /*
  * norm_rows.cuh: which rows a norm and its gradients go through.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_NORM_ROWS_CUH
-#define FR_RUNTIME_KERNELS_CUDA_NORM_ROWS_CUH
+#ifndef FR_RUNTIME_KERNELS_CUDA_NORM_NORM_ROWS_CUH
+#define FR_RUNTIME_KERNELS_CUDA_NORM_NORM_ROWS_CUH
 
 #include "runtime/kernels_cuda/kernel_launch.cuh"
 
