@@ -135,10 +135,7 @@ static fr_status try_point(gpu_compute *b, timed_shape *point, double *out_s,
         point->is_ready = true;
     }
     FR_TRY(prepare_caches(b, shape, &task, err));
-    FR_TRY(fr_gpu_rig_hold(b->rig, err));
-    FR_TRY(fr_gpu_rig_begin(b->rig, err));
-    FR_TRY(fr_gpu_rig_launch(b->rig, &task, err));
-    return fr_gpu_rig_end(b->rig, out_s, err);
+    return fr_gpu_rig_time(b->rig, &task, out_s, err);
 }
 
 static fr_status run_point(void *context, size_t i_point, double *out_s,

@@ -98,8 +98,7 @@ static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
     return FR_OK;
 }
 
-/* Times one kernel between two events; the host has enqueued all before the
- * first of them. */
+/* Times one kernel between two events. */
 static fr_status time_single(const fr_gpu_rig *rig, const least *what,
                              double *out_s, fr_err *err)
 {
@@ -107,10 +106,7 @@ static fr_status time_single(const fr_gpu_rig *rig, const least *what,
 
     for (int i = 0; i < N_REPEATS; i++) {
         FR_TRY(fr_gpu_rig_flush(rig, err));
-        FR_TRY(fr_gpu_rig_hold(rig, err));
-        FR_TRY(fr_gpu_rig_begin(rig, err));
-        FR_TRY(launch_chain(rig, what, 1, err));
-        FR_TRY(fr_gpu_rig_end(rig, &seconds[i], err));
+        FR_TRY(fr_gpu_rig_time(rig, &what->task, &seconds[i], err));
     }
     *out_s = fr_sample_of(seconds, N_REPEATS).median_s;
     return FR_OK;

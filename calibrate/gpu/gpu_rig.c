@@ -10,7 +10,8 @@
 
 enum { HOST_BYTES = 64 << 20, ALIGNED = 4096 };
 
-/* A stream waits until as many have been opened as it was told to wait for. */
+/* A held stream waits until n_opened reaches the number that n_closed had when
+ * it was held. */
 typedef struct fr_gpu_gate {
     uint32_t n_opened; /* the device reads it */
     uint32_t n_closed;
@@ -209,11 +210,29 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     }
 }
 
-fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err)
+/* Stops the stream until the host waits for it: what is enqueued meanwhile
+ * then runs without waiting for the host, however slow that is. */
+static fr_status hold(const fr_gpu_rig *rig, fr_err *err)
 {
     rig->gate->n_closed++;
     return rig->driver->await(rig->gpu, rig->stream, &rig->gate->n_opened,
                               rig->gate->n_closed, err);
+}
+
+fr_status fr_gpu_rig_time(const fr_gpu_rig *rig, const fr_gpu_task *task,
+                          double *out_s, fr_err *err)
+{
+    fr_status status = hold(rig, err);
+
+    if (status == FR_OK)
+        status = fr_gpu_rig_begin(rig, err);
+    if (status == FR_OK)
+        status = fr_gpu_rig_launch(rig, task, err);
+    if (status != FR_OK) {
+        open_gate(rig);
+        return status;
+    }
+    return fr_gpu_rig_end(rig, out_s, err);
 }
 
 fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err)

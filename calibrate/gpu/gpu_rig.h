@@ -29,7 +29,7 @@ typedef struct fr_gpu_rig {
     uint64_t flush_bytes; /* the first part of the arena: twice the L2 */
     unsigned char *host;  /* page-locked */
     uint64_t host_bytes;
-    struct fr_gpu_gate *gate; /* page-locked; see hold() */
+    struct fr_gpu_gate *gate; /* page-locked; holds `stream` */
     double bracket_s; /* see profile.h; taken off by elapsed() */
     double timeout_s;
     fr_gpu_links *links; /* that may fail while the host waits; NULL: none */
@@ -54,11 +54,6 @@ FR_CHECKED fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig,
                                        fr_gpu_stream stream,
                                        fr_gpu_event *event, fr_err *err);
 
-/* Stops `stream` here until the host waits for it: what is enqueued meanwhile
- * then runs without waiting for the host, however slow that is.  Some hundred
- * launches at most: a full queue would stop the host, too. */
-FR_CHECKED fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err);
-
 /* begin ... end on `stream`: what lies between the two is timed. */
 FR_CHECKED fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err);
 /* Waits; seconds without the bracket, > 0. */
@@ -82,6 +77,11 @@ typedef struct fr_gpu_task {
 /* Enqueues it on the stream of kernels. */
 FR_CHECKED fr_status fr_gpu_rig_launch(const fr_gpu_rig *rig,
                                        const fr_gpu_task *task, fr_err *err);
+/* Seconds of it alone, > 0.  It and the events around it are enqueued before
+ * the first of them begins, so that no wait for the host is counted. */
+FR_CHECKED fr_status fr_gpu_rig_time(const fr_gpu_rig *rig,
+                                     const fr_gpu_task *task, double *out_s,
+                                     fr_err *err);
 /* Lets it choose how it works; once for each shape. */
 FR_CHECKED fr_status fr_gpu_rig_tune(const fr_gpu_rig *rig,
                                      const fr_gpu_task *task, fr_err *err);

@@ -99,7 +99,8 @@ int64_t fr_plan_world(const fr_plan *plan); /* tp*pp*dp*cp */
  * f32 for tf32. */
 fr_dtype fr_plan_storage_dtype(const fr_plan *plan);
 /* Logits of 16 bits are read, and become gradients, where they are: by fused
- * losses and forerun's own kernel.  Else a float32 copy of them is. */
+ * losses and forerun's own kernel.  Otherwise the loss works on a float32
+ * copy. */
 bool fr_plan_is_loss_narrow(const fr_plan *plan);
 /* Is there a float32 master copy beside the parameters? */
 bool fr_plan_has_master(const fr_plan *plan);

@@ -153,6 +153,7 @@ static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
     FR_TRY(launch(it, err));
     load_ahead(it);
     FR_TRY(fr_gpu_watch(it, err));
+    FR_TRY(fr_gpu_finish_step(it, err));
     *step_s = (double)(fr_clock_ns() - begin_ns) * 1e-9;
     return it->is_traced ? record_spans(it, err) : FR_OK;
 }

@@ -311,10 +311,24 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
         FR_TRY(driver->event_record(it->gpu, other->end, other->stream, err));
         FR_TRY(driver->stream_wait(it->gpu, main->stream, other->end, err));
     }
-    return driver->copy(it->gpu, main->stream, &it->pinned->scalars,
-                        it->place.slab +
-                            it->rank.rank_program->step_offset_bytes,
-                        sizeof it->pinned->scalars, err);
+    return FR_OK;
+}
+
+static fr_status copy_scalars(fr_gpu_interpreter *it, fr_err *err)
+{
+    return it->driver->copy(it->gpu, it->lanes[FR_LANE_COMPUTE].stream,
+                            &it->pinned->scalars,
+                            it->place.slab +
+                                it->rank.rank_program->step_offset_bytes,
+                            sizeof it->pinned->scalars, err);
+}
+
+/* Where ranks share a device this copy must not wait in a stream for what
+ * another rank sends: it could hold up the copy that is to be sent
+ * (gpu_links_host.c). */
+static bool is_copied_late(const fr_gpu_interpreter *it)
+{
+    return it->links != NULL && !it->links->ops->is_capturable;
 }
 
 fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err)
@@ -322,5 +336,14 @@ fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err)
     FR_TRY(fork_lanes(it, err));
     for (uint32_t i = 0; i < it->rank.rank_program->n_calls; i++)
         FR_TRY(enqueue_call(it, i, err));
-    return join_lanes(it, err);
+    FR_TRY(join_lanes(it, err));
+    return is_copied_late(it) ? FR_OK : copy_scalars(it, err);
+}
+
+fr_status fr_gpu_finish_step(fr_gpu_interpreter *it, fr_err *err)
+{
+    if (!is_copied_late(it))
+        return FR_OK;
+    FR_TRY(copy_scalars(it, err));
+    return wait_lane(it, &it->lanes[FR_LANE_COMPUTE], err);
 }

@@ -115,6 +115,8 @@ FR_CHECKED fr_status fr_gpu_enqueue_host_step(fr_gpu_interpreter *it,
                                               void *const *ptr, fr_err *err);
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
+/* Brings what a step that is over has counted, where enqueue_step() has not. */
+FR_CHECKED fr_status fr_gpu_finish_step(fr_gpu_interpreter *it, fr_err *err);
 /* Ends all that is under way; the device may never answer again. */
 void fr_gpu_abandon(fr_gpu_interpreter *it);
 /* Waits for the step's end; sees what fails or hangs. */

@@ -7,9 +7,9 @@
  * backend's engine, and copies the result back: the stream marks a word when
  * it gets there and waits for another until the result is in its place.
  *
- * No copy is ever enqueued behind a wait for another rank.  Streams of one
- * process share the few queues of the copy engines, so such a copy would hold
- * up the one that the other rank waits for.
+ * Operands are not copied by the streams that wait for other ranks.  Streams of
+ * one process share the few queues of the copy engines, so such a copy would
+ * hold up the one that the other rank waits for.
  */
 #include "core/base/clock.h"
 #include "runtime/comm/collective_engine.h"
@@ -28,7 +28,7 @@ typedef struct host_post {
     void *src, *dst; /* on the device */
 } host_post;
 
-/* How far the post is that a lane has in work. */
+/* How far a lane's oldest post is that is not done. */
 typedef enum host_stage {
     HOST_WAITS, /* until the stream is there */
     HOST_COPIES_IN,

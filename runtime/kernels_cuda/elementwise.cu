@@ -454,15 +454,6 @@ __global__ void gated_weight_grad(const T *dy, const T *h, float *dweights,
         dweights[row] = sum;
 }
 
-/* Whether rows of `cols` elements begin on 16 bytes in all operands. */
-static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
-{
-    for (int i = 0; i < 5; i++)
-        if (!is_aligned(call->ptr[i]))
-            return false;
-    return cols % n_pack == 0;
-}
-
 template <int N, class T>
 static void run_rows(const fr_cuda_launch *launch, int64_t rows, int64_t cols)
 {

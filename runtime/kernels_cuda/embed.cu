@@ -88,7 +88,7 @@ template <int N, class T> static void run_embed(const fr_cuda_launch *launch)
 }
 
 /* Whether rows of `cols` elements begin on 16 bytes in operands 1 to 3. */
-static bool is_packed(const fr_kernel_call *call, int64_t cols, int n_pack)
+static bool has_packed_rows(const fr_kernel_call *call, int64_t cols, int n_pack)
 {
     for (int i = 1; i < 4; i++)
         if (!is_aligned(call->ptr[i]))
@@ -102,7 +102,7 @@ extern "C" fr_status fr_cuda_embed_fwd(const fr_cuda_launch *launch,
     const fr_kernel_call *call = &launch->call;
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
-        if (is_packed(call, call->instr->embed.cols, pack_of<T>()))
+        if (has_packed_rows(call, call->instr->embed.cols, pack_of<T>()))
             run_embed<pack_of<T>(), T>(launch);
         else
             run_embed<1, T>(launch);

@@ -19,6 +19,17 @@ struct launch_shape {
     void *stream;
 };
 
+/* Bytes of shared memory that a block may ask for: 227 KiB on compute
+ * capability 9.0, 163 on 8.0, 99 on 8.6, 8.9 and 12.0. */
+static inline size_t most_shared_bytes()
+{
+    int device = 0, n_bytes = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&n_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                           device);
+    return (size_t)n_bytes;
+}
+
 template <class... P, class... A>
 void start(const launch_shape &shape, void (*kernel)(P...), A... args)
 {
@@ -102,6 +113,16 @@ template <class F> bool with_types(const fr_instr *instr, const F &f)
 static inline bool is_aligned(const void *at)
 {
     return (uintptr_t)at % 16 == 0;
+}
+
+/* Whether rows of `cols` elements begin on 16 bytes in all operands. */
+static inline bool is_packed(const fr_kernel_call *call, int64_t cols,
+                             int n_pack)
+{
+    for (int i = 0; i < 5; i++)
+        if (!is_aligned(call->ptr[i]))
+            return false;
+    return cols % n_pack == 0;
 }
 
 static inline unsigned blocks_of(int64_t n, int64_t per_block)

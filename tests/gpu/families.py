@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""families.py DIR: what tests/gpu/run left in DIR (build/gpu-check), compared in
+"""families.py DIR: compares what tests/gpu/run left in DIR (build/gpu-check) in
 two stages: kernels as published work predicts them against those that were
 measured alone (calibrate), and these against a step of training, by kind of
 instruction.  Prints two tables."""

@@ -219,6 +219,22 @@ static void test_many(void)
     check(s, FR_DTYPE_BF16, true);
 }
 
+/* Devices whose blocks have less shared memory take other kernels. */
+static void test_lean(void)
+{
+#ifdef FR_EMULATED
+    const int most = emulated_shared_bytes;
+    emulated_shared_bytes = 99 * 1024;
+    for (int i = 4; i < N_SHAPES; i++) {
+        check(shapes[i], FR_DTYPE_TF32, true);
+        check(shapes[i], FR_DTYPE_BF16, true);
+    }
+    emulated_shared_bytes = most;
+#else
+    SKIP("this device has what it has");
+#endif
+}
+
 static void test_refused(void)
 {
     fr_err err = {0};
@@ -238,4 +254,4 @@ static void test_refused(void)
 }
 
 DF_MAIN({"causal", test_causal}, {"whole", test_whole}, {"rising", test_rising},
-        {"many", test_many}, {"refused", test_refused})
+        {"many", test_many}, {"lean", test_lean}, {"refused", test_refused})

@@ -41,9 +41,17 @@ struct mma_tiling {
     }
 };
 
-/* GRAD_KV_FEW: GRAD_KV where its blocks would be too few to keep all SMs busy
+/* Lean ones take less shared memory, for devices that have 99 KiB a block.
+ * GRAD_KV_FEW: GRAD_KV where its blocks would be too few to keep all SMs busy
  * until the last one ends: twice as many of half as many rows. */
-enum mma_kernel { FORWARD, GRAD_Q, GRAD_KV, GRAD_KV_FEW };
+enum mma_kernel {
+    FORWARD,
+    FORWARD_LEAN,
+    GRAD_Q,
+    GRAD_Q_LEAN,
+    GRAD_KV,
+    GRAD_KV_FEW
+};
 
 /* What leaves a thread within its 255 registers.  For heads of 64 in bf16, two
  * row tiles take 64 for each result that is summed up, 32 for each operand that
@@ -61,10 +69,13 @@ __host__ __device__ constexpr mma_tiling tiling_of()
         return {1, 32, 32, IS_SMALL && KERNEL != GRAD_KV};
     switch (KERNEL) {
     case FORWARD:
-        return S::IS_PLAIN ? mma_tiling{2, 64, 64, IS_SMALL}
-                           : mma_tiling{1, 64, 64, true};
+    case FORWARD_LEAN:
+        return S::IS_PLAIN && KERNEL == FORWARD
+                   ? mma_tiling{2, 64, 64, IS_SMALL}
+                   : mma_tiling{1, 64, 64, true};
     case GRAD_Q:
-        if (S::IS_PLAIN)
+    case GRAD_Q_LEAN:
+        if (S::IS_PLAIN && KERNEL == GRAD_Q)
             return IS_SMALL ? mma_tiling{2, 32, 64, true}
                             : mma_tiling{2, 16, 32, false};
         return IS_SMALL ? mma_tiling{1, 64, 64, true}
@@ -78,6 +89,9 @@ __host__ __device__ constexpr mma_tiling tiling_of()
 }
 
 /* ---- forward ------------------------------------------------------------- */
+
+/* Below all scores, and finite when it is scaled. */
+constexpr float LOWEST = -1e30F;
 
 /* Maximum and sum so far of a lane's two rows of a row tile. */
 struct running {
@@ -161,10 +175,10 @@ FR_DEVICE void end_softmax(const running (&run)[M], float (&factor)[M][2],
     }
 }
 
-template <class T, class S, int HD>
+template <mma_kernel KERNEL, class T, class S, int HD>
 __global__ __launch_bounds__(THREADS) void attend(attn_forward<T, S> at)
 {
-    constexpr mma_tiling BY = tiling_of<FORWARD, T, S, HD>();
+    constexpr mma_tiling BY = tiling_of<KERNEL, T, S, HD>();
     constexpr int M = BY.m, N = BY.n, BLOCK_ROWS = BY.block_rows();
     FR_SHARED(shared);
     const S &shape = at.shape;
@@ -186,7 +200,7 @@ __global__ __launch_bounds__(THREADS) void attend(attn_forward<T, S> at)
     running run[M];
 #pragma unroll
     for (int m = 0; m < M; m++)
-        run[m] = {{-3e38F, -3e38F}, {0.0F, 0.0F}};
+        run[m] = {{LOWEST, LOWEST}, {0.0F, 0.0F}};
     fill_tile<false, BLOCK_ROWS, HD>(q, at.q + h * shape.head_dim,
                                      shape.q_stride, b, block0, shape);
     tiles.fill(0, shape);
@@ -254,10 +268,10 @@ template <int M> FR_DEVICE void fill_factor(float (&factor)[M][2], float x)
         factor[j / 2][j % 2] = x;
 }
 
-template <class T, class S, int HD>
+template <mma_kernel KERNEL, class T, class S, int HD>
 __global__ __launch_bounds__(THREADS) void attend_grad_q(attn_backward<T, S> at)
 {
-    constexpr mma_tiling BY = tiling_of<GRAD_Q, T, S, HD>();
+    constexpr mma_tiling BY = tiling_of<KERNEL, T, S, HD>();
     constexpr int M = BY.m, N = BY.n, BLOCK_ROWS = BY.block_rows();
     FR_SHARED(shared);
     const S &shape = at.shape;
@@ -439,40 +453,74 @@ launch_shape blocks_for(const mma_tiling &by, int n_rows, int n_heads,
             (unsigned)THREADS, n_bytes, stream};
 }
 
-template <int HD, class T, class S>
-void run(const attn_forward<T, S> &at, void *stream)
+template <mma_kernel KERNEL, int HD, class T, class S>
+launch_shape blocks_of_kernel(const attn_forward<T, S> &at, void *stream)
 {
     const S &shape = at.shape;
-    start(blocks_for<T, HD>(tiling_of<FORWARD, T, S, HD>(), shape.n_queries,
-                            shape.n_q, shape.batch, 1, stream),
-          attend<T, S, HD>, at);
+    return blocks_for<T, HD>(tiling_of<KERNEL, T, S, HD>(), shape.n_queries,
+                             shape.n_q, shape.batch, 1, stream);
 }
 
 template <mma_kernel KERNEL, int HD, class T, class S>
-void run_grad_kv(const attn_backward<T, S> &at, void *stream)
+launch_shape blocks_of_kernel(const attn_backward<T, S> &at, void *stream)
 {
+    constexpr bool IS_KV = KERNEL == GRAD_KV || KERNEL == GRAD_KV_FEW;
     const S &shape = at.shape;
-    start(blocks_for<T, HD>(tiling_of<KERNEL, T, S, HD>(), shape.n_keys,
-                            shape.n_kv, shape.batch, 2, stream),
-          attend_grad_kv<KERNEL, T, S, HD>, at);
+    return blocks_for<T, HD>(tiling_of<KERNEL, T, S, HD>(),
+                             IS_KV ? shape.n_keys : shape.n_queries,
+                             IS_KV ? shape.n_kv : shape.n_q, shape.batch, 2,
+                             stream);
+}
+
+/* Is there a lean kernel that takes less? */
+template <class T, class S, int HD>
+constexpr bool HAS_LEAN = sizeof(T) == 2 && S::IS_PLAIN && HD > 64;
+
+/* false: a block of this device has too little shared memory. */
+template <int HD, class T, class S>
+bool run(const attn_forward<T, S> &at, void *stream)
+{
+    const launch_shape blocks = blocks_of_kernel<FORWARD, HD>(at, stream);
+    if (blocks.shared_bytes <= most_shared_bytes()) {
+        start(blocks, attend<FORWARD, T, S, HD>, at);
+        return true;
+    }
+    if constexpr (HAS_LEAN<T, S, HD>)
+        start(blocks_of_kernel<FORWARD_LEAN, HD>(at, stream),
+              attend<FORWARD_LEAN, T, S, HD>, at);
+    return HAS_LEAN<T, S, HD>;
 }
 
 template <int HD, class T, class S>
-void run(const attn_backward<T, S> &at, void *stream)
+void run_grad_kv(const attn_backward<T, S> &at, const launch_shape &many)
 {
-    const S &shape = at.shape;
     constexpr mma_tiling BY = tiling_of<GRAD_KV, T, S, HD>();
-    start(blocks_for<T, HD>(tiling_of<GRAD_Q, T, S, HD>(), shape.n_queries,
-                            shape.n_q, shape.batch, 2, stream),
-          attend_grad_q<T, S, HD>, at);
     if constexpr (BY.m > 1) {
         const uint64_t n_blocks =
-            (uint64_t)blocks_of(shape.n_keys, BY.block_rows()) *
-            (uint64_t)shape.n_kv * (uint64_t)shape.batch;
+            (uint64_t)many.grid.x * many.grid.y * many.grid.z;
         if (n_blocks < FEW_BLOCKS)
-            return run_grad_kv<GRAD_KV_FEW, HD>(at, stream);
+            return start(blocks_of_kernel<GRAD_KV_FEW, HD>(at, many.stream),
+                         attend_grad_kv<GRAD_KV_FEW, T, S, HD>, at);
     }
-    run_grad_kv<GRAD_KV, HD>(at, stream);
+    start(many, attend_grad_kv<GRAD_KV, T, S, HD>, at);
+}
+
+template <int HD, class T, class S>
+bool run(const attn_backward<T, S> &at, void *stream)
+{
+    const launch_shape q = blocks_of_kernel<GRAD_Q, HD>(at, stream);
+    const launch_shape kv = blocks_of_kernel<GRAD_KV, HD>(at, stream);
+    const bool has_room = q.shared_bytes <= most_shared_bytes();
+    if (kv.shared_bytes > most_shared_bytes() ||
+        (!has_room && !HAS_LEAN<T, S, HD>))
+        return false;
+    if (has_room)
+        start(q, attend_grad_q<GRAD_Q, T, S, HD>, at);
+    else if constexpr (HAS_LEAN<T, S, HD>)
+        start(blocks_of_kernel<GRAD_Q_LEAN, HD>(at, stream),
+              attend_grad_q<GRAD_Q_LEAN, T, S, HD>, at);
+    run_grad_kv<HD>(at, kv);
+    return true;
 }
 
 /* Rows of every head must begin on 16 bytes. */
@@ -494,12 +542,10 @@ template <class A> bool run_if(const A &at, void *stream)
         !fits(at))
         return false;
     if (head_dim <= 64)
-        run<64>(at, stream);
-    else if (head_dim <= 96 && A::IS_PLAIN)
-        run<A::IS_PLAIN ? 96 : 128>(at, stream);
-    else
-        run<128>(at, stream);
-    return true;
+        return run<64>(at, stream);
+    if (head_dim <= 96 && A::IS_PLAIN)
+        return run<A::IS_PLAIN ? 96 : 128>(at, stream);
+    return run<128>(at, stream);
 }
 
 } // namespace

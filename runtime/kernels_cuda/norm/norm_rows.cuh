@@ -27,14 +27,4 @@ static inline row_places heads_of(const fr_instr *instr)
     return {(uint32_t)dim->n_heads, dim->row_heads, dim->first_head};
 }
 
-/* Whether rows of `cols` elements begin on 16 bytes in all operands. */
-static inline bool is_packed(const fr_kernel_call *call, int64_t cols,
-                             int n_pack)
-{
-    for (int i = 0; i < 5; i++)
-        if (!is_aligned(call->ptr[i]))
-            return false;
-    return cols % n_pack == 0;
-}
-
 #endif

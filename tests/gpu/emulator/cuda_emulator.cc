@@ -175,6 +175,8 @@ void emulator_launch(dim3 grid, unsigned n_threads, size_t shared_bytes,
     shared.resize(shared_bytes + 64);
     if (n_threads == 0 || n_threads > MAX_THREADS || n_threads % 32 != 0)
         fail("threads of a block");
+    if (shared_bytes > (size_t)emulated_shared_bytes)
+        fail("shared memory of a block");
     for (unsigned i = 0; i < n_threads; i++)
         begin(i);
     for (unsigned z = 0; z < grid.z; z++)
@@ -302,6 +304,20 @@ void emulator_copy_wait(int n_left)
 
 /* ---- the host's side ------------------------------------------------------
  */
+
+int emulated_shared_bytes = 227 * 1024;
+
+cudaError_t cudaGetDevice(int *out)
+{
+    *out = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+{
+    *out = emulated_shared_bytes;
+    return cudaSuccess;
+}
 
 cudaError_t cudaGetDeviceCount(int *out)
 {

@@ -24,6 +24,13 @@ typedef enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice = 3
 } cudaMemcpyKind;
 
+/* Bytes of shared memory that a block may have; tests change it. */
+extern int emulated_shared_bytes;
+typedef enum cudaDeviceAttr {
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+} cudaDeviceAttr;
+cudaError_t cudaGetDevice(int *out);
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr what, int device);
 cudaError_t cudaGetDeviceCount(int *out);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);

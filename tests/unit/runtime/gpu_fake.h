@@ -132,6 +132,7 @@ struct fr_gpu {
     gpu_fake_range cache[GPU_FAKE_RANGES]; /* last used first */
     _Atomic bool is_exchanging;
     int n_products; /* in a row */
+    double seen_s; /* under a law: the latest moment that the host has seen */
 };
 typedef struct gpu_fake_stream {
     fr_gpu *gpu;

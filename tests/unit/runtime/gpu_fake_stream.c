@@ -3,6 +3,7 @@
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/unit/runtime/gpu_fake.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +243,8 @@ static fr_status query_event(fr_gpu *gpu, fr_gpu_event *event, bool *is_done,
     pthread_mutex_lock(&gpu->mutex);
     bool has_failed = atomic_load(&gpu->has_failed);
     *is_done = event->n_reached == event->n_recorded;
+    if (*is_done)
+        gpu->seen_s = fmax(gpu->seen_s, event->at_s);
     pthread_mutex_unlock(&gpu->mutex);
     if (*is_done)
         atomic_store(&gpu->is_exchanging, false);
@@ -262,6 +265,16 @@ static fr_status elapsed(fr_gpu *gpu, fr_gpu_event *from, fr_gpu_event *to,
 
 /* ---- copies and words ---------------------------------------------------- */
 
+/* What the host lets a stream do begins after what made the host do so. */
+static void begin_when_seen(const gpu_fake_task *task)
+{
+    fr_gpu *gpu = task->stream->gpu;
+
+    pthread_mutex_lock(&gpu->mutex);
+    task->stream->now_s = fmax(task->stream->now_s, gpu->seen_s);
+    pthread_mutex_unlock(&gpu->mutex);
+}
+
 /* Under a law large ones carry nothing. */
 static bool is_made_up(const gpu_fake_task *task)
 {
@@ -275,6 +288,7 @@ static bool is_made_up(const gpu_fake_task *task)
 
 static void run_copy(gpu_fake_task *task)
 {
+    begin_when_seen(task);
     if (is_made_up(task))
         return;
     memmove(gpu_fake_real(task->a), gpu_fake_real(task->b), task->n);
@@ -309,6 +323,11 @@ static fr_status zero(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
 
 static void run_mark(gpu_fake_task *task)
 {
+    fr_gpu *gpu = task->stream->gpu;
+
+    pthread_mutex_lock(&gpu->mutex);
+    gpu->seen_s = fmax(gpu->seen_s, task->stream->now_s);
+    pthread_mutex_unlock(&gpu->mutex);
     __atomic_store_n((uint32_t *)task->a, (uint32_t)task->n, __ATOMIC_RELEASE);
 }
 
@@ -331,6 +350,7 @@ static void run_await(gpu_fake_task *task)
                      (uint32_t)task->n) < 0 &&
            !*should_stop)
         fr_sleep_s(2e-5);
+    begin_when_seen(task);
 }
 
 static fr_status await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
