@@ -225,10 +225,8 @@ static void test_lean(void)
 #ifdef FR_EMULATED
     const int most = emulated_shared_bytes;
     emulated_shared_bytes = 99 * 1024;
-    for (int i = 4; i < N_SHAPES; i++) {
-        check(shapes[i], FR_DTYPE_TF32, true);
+    for (int i = 4; i < N_SHAPES; i++)
         check(shapes[i], FR_DTYPE_BF16, true);
-    }
     emulated_shared_bytes = most;
 #else
     SKIP("this device has what it has");
