@@ -88,7 +88,8 @@ template <int N, class T> static void run_embed(const fr_cuda_launch *launch)
 }
 
 /* Whether rows of `cols` elements begin on 16 bytes in operands 1 to 3. */
-static bool has_packed_rows(const fr_kernel_call *call, int64_t cols, int n_pack)
+static bool has_packed_rows(const fr_kernel_call *call, int64_t cols,
+                            int n_pack)
 {
     for (int i = 1; i < 4; i++)
         if (!is_aligned(call->ptr[i]))

@@ -68,7 +68,8 @@ note_machine() {
     printf 'memory_mib\t%s\n' "$(gpu_query memory.total)"
     printf 'power_limit_w\t%s\n' "$(gpu_query power.limit)"
     printf 'clock_mhz\t%s\n' "$(gpu_query clocks.max.sm)"
-    printf 'libraries\t%s\n' "$(ldd "$forerun" | awk '$1 ~ /^lib(cuda|cublas|nccl)/ {
+    printf 'libraries\t%s\n' "$(ldd "$forerun" |
+        awk '$1 ~ /^lib(cuda|cublas|nccl)/ {
         printf "%s%s", n++ ? " " : "", $3 }' | xargs -r -n 1 readlink -f |
         xargs)"
 }
