@@ -163,15 +163,16 @@ static fr_status measure_storage(calibration *c, fr_err *err)
     return fr_bench_storage(transport, dir, &schedule, &c->profile, err);
 }
 
-/* Clocks of a device that was idle rise within some tenths of a second. */
-static fr_status wake_up(const calibration *c, fr_err *err)
+/* Clocks of a device that was idle rise within some tenths of a second.  What
+ * fails here fails again where it is measured, and is said there. */
+static void wake_up(const calibration *c)
 {
     const double end_s = fr_clock_s() + fmin(0.5, c->budget_s / 50);
+    fr_err ignored;
 
-    do
-        FR_TRY(fr_gpu_rig_refill(&c->rig, err));
-    while (fr_clock_s() < end_s);
-    return FR_OK;
+    while (fr_gpu_rig_refill(&c->rig, &ignored) == FR_OK &&
+           fr_clock_s() < end_s)
+        ;
 }
 
 static fr_status measure_device(calibration *c, fr_err *err)
@@ -195,7 +196,7 @@ static fr_status measure_all(calibration *c, fr_err *err)
         fr_gpu_rig_open(&c->rig, fr_gpu_bench_compute_bytes(&c->shapes), err);
     FR_TRY(fr_transport_agree(c->rig.transport, status, false, err));
     c->profile.gpu.workspace_bytes = c->rig.kernels_bytes;
-    FR_TRY(wake_up(c, err));
+    wake_up(c);
     fr_gpu_bench_launches(&c->rig, &c->profile);
     FR_TRY(fr_ranks_share(c->rig.transport, &c->rig.bracket_s,
                           sizeof c->rig.bracket_s, err));

@@ -16,16 +16,6 @@ enum { THREADS = 256, PACKS = 2 /* of an operand that a thread moves */ };
 
 /* ---- activations: value and slope, as kernels_activation.c has them ------ */
 
-/* Of operands of type T; errors are some units of the last place of float32
- * more where T has 16 bits. */
-template <class T> FR_DEVICE float exp_for(float x)
-{
-    if constexpr (sizeof(T) == sizeof(float))
-        return expf(x);
-    else
-        return fast_exp2(1.4426950408889634F * x);
-}
-
 template <class T> FR_DEVICE float sigmoid(float x)
 {
     if constexpr (sizeof(T) == sizeof(float))

@@ -164,4 +164,16 @@ FR_DEVICE float fast_reciprocal(float x)
 
 #endif
 
+constexpr float LOG2_E = 1.4426950408889634F;
+
+/* exp(x) for operands of type T: to the last bits of float32, or far within
+ * half a unit of the last of bf16's 8. */
+template <class T> FR_DEVICE float exp_for(float x)
+{
+    if constexpr (sizeof(T) == sizeof(float))
+        return expf(x);
+    else
+        return fast_exp2(LOG2_E * x);
+}
+
 #endif

@@ -49,18 +49,6 @@ struct softmax_state {
     float max, sum;
 };
 
-/* exp(x), to the last bits of float32, or far within half a unit of the last
- * of bf16's 8. */
-FR_DEVICE float exp_for(float x, float)
-{
-    return expf(x);
-}
-
-FR_DEVICE float exp_for(float x, bf16)
-{
-    return fast_exp2(1.4426950408889634F * x);
-}
-
 /* A NaN gets into the sum, so the maximum need not look for it. */
 template <class T, int N>
 FR_DEVICE void softmax_add(softmax_state *state, const float (&x)[N])
@@ -71,9 +59,9 @@ FR_DEVICE void softmax_add(softmax_state *state, const float (&x)[N])
         max = fmaxf(max, x[j]);
 #pragma unroll
     for (int j = 0; j < N; j++)
-        sum += exp_for(x[j] - max, T());
+        sum += exp_for<T>(x[j] - max);
     if (max != state->max)
-        sum += state->sum * exp_for(state->max - max, T());
+        sum += state->sum * exp_for<T>(state->max - max);
     else
         sum += state->sum;
     *state = {max, sum};
@@ -149,9 +137,9 @@ struct row_grad {
 };
 
 template <class T>
-FR_DEVICE float grad_of(const row_grad &row, int c, float x, T t)
+FR_DEVICE float grad_of(const row_grad &row, int c, float x)
 {
-    float y = row.is_ignored ? 0.0F : exp_for(x - row.max, t) * row.factor;
+    float y = row.is_ignored ? 0.0F : exp_for<T>(x - row.max) * row.factor;
     return y - (c == row.target ? row.scale : 0.0F);
 }
 
@@ -177,7 +165,7 @@ FR_DEVICE void write_packs(T *x, int n_packed, const uint4 *kept, int n_kept,
             float v[N];
             widen<T>(v, words[i]);
             for (int j = 0; j < N; j++)
-                v[j] = grad_of(row, has_target ? c + j : -2, v[j], T());
+                v[j] = grad_of<T>(row, has_target ? c + j : -2, v[j]);
             if (c < n_packed)
                 store<N>(x + c, v);
         }
@@ -199,7 +187,7 @@ FR_DEVICE void write_grad(const xent_operands<T> &at, int64_t row,
     }
     for (int c = n_packed + (int)threadIdx.x; c < (int)at.cols; c += THREADS)
         store(&x[c],
-              c < at.n_valid ? grad_of(grad, c, to_float(x[c]), T()) : 0.0F);
+              c < at.n_valid ? grad_of<T>(grad, c, to_float(x[c])) : 0.0F);
 }
 
 template <int N, class T>
@@ -247,7 +235,7 @@ __global__ void xent_sum(xent_operands<T> at, float *out)
     float sum = 0;
     for_row<N>(x, (int)at.n_valid, nullptr, 0, [&](const auto &v) {
         for (float one : v)
-            sum += exp_for(one - max, T());
+            sum += exp_for<T>(one - max);
     });
     sum = team_sum<THREADS>(sum, room);
     if (threadIdx.x == 0) {

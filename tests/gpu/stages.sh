@@ -260,14 +260,13 @@ start_ranks() { # NAME TRANSPORT N PORT OPTIONS...
 # One row of ranks.cases: eight steps, or the last four of them.
 train_ranks() { # NAME PORT
     local name=$1 transport begin options n how=() saved=$dir/$1.checkpoint
-    local job="--seq 64 --global-batch 8 --micro-batch 2 --steps 8"
-    [ $backend = cpu ] || job="$job --kernels forerun --flash-attention"
+    local job="--seq 64 --global-batch 8 --micro-batch 2 --steps 8
+        --precision f32 --kernels forerun --flash-attention"
     read -r _ transport begin options \
         <<<"$(grep "^$name " tests/gpu/ranks.cases)"
     # shellcheck disable=SC2086
-    "$forerun" simulate gpt2-tiny "${cluster/:1/:8}" $job --precision f32 \
-        $options --json -o "$dir/$name.plan.json" \
-        >"$dir/$name.simulate.json" || return 1
+    "$forerun" simulate gpt2-tiny "$ranks_cluster" $job $options --json \
+        -o "$dir/$name.plan.json" >"$dir/$name.simulate.json" || return 1
     n=$(awk -F '[:,]' '/"ranks":/ { print $2 + 0; exit }' \
         "$dir/$name.simulate.json")
     if [ "$begin" != new ]; then

@@ -8,7 +8,6 @@
 #include "runtime/kernels_cuda/attention/attention.cuh"
 #include "runtime/kernels_cuda/mma_tiles.cuh"
 
-constexpr float LOG2_E = 1.4426950408889634F;
 constexpr int N_WARPS = 4, THREADS = N_WARPS * 32; /* of a block */
 
 template <bool IS_KEY, class S>
