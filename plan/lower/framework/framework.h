@@ -21,6 +21,7 @@ typedef enum fr_framework_kind {
     FR_FRAMEWORK_FOUNDRY,    /* MosaicML's LLM Foundry of 2023 */
     FR_FRAMEWORK_COMPOSER,
     FR_FRAMEWORK_NANOTRON,
+    FR_FRAMEWORK_FORERUN, /* our own runtime */
     FR_FRAMEWORK_GRACE,   /* compressors over Horovod, 2021 */
     FR_FRAMEWORK_PYTORCH, /* DDP, FSDP, and what is built on them */
     FR_FRAMEWORK_N
