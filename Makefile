@@ -104,11 +104,14 @@ NCCL_TUNER := -Wl,--export-dynamic-symbol=ncclTunerPlugin_v*
 CUDA_LIB_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 # Ampere is the oldest whose tensor cores know 16-bit floats of this kind;
 # what is newer than Hopper compiles Hopper's code when it starts.
-NVCC_FLAGS ?= -O3 -std=c++17 $(if $(SHARED),-Xcompiler -fPIC) \
+NVCC_FLAGS ?= -O3 -std=c++17 \
     -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=sm_90 \
     -gencode arch=compute_90,code=compute_90 \
-    -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)-Werror)
+    -Xcompiler -fPIC,-Wall,-Wextra
+# Neither CC nor SAN touches what nvcc compiles, and it takes minutes: builds
+# beside this one take its kernels.
+KERNELS ?= $(BUILD)
 
 # ---- files ------------------------------------------------------------------
 # *_cuda.c, *_nccl.c and *.cu are left out with their library; a *_mpi.c holds
@@ -137,7 +140,8 @@ RECORDER := $(BUILD)/tests/record/record_plans
 RANDOM_EXPORTS := $(BUILD)/tests/record/random_exports
 GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 
-OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU:%.cu=$(BUILD)/%.cu.o) \
+CU_OBJ := $(CU:%.cu=$(KERNELS)/%.cu.o)
+OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU_OBJ) \
     $(BUILD)/spec/cluster/cluster_xsd.o \
     $(BUILD)/interop/export/script/script_templates.o
 LIB := $(BUILD)/libforerun.a
@@ -192,9 +196,13 @@ lib: $(LIB)
 unit: $(TEST_BIN)
 
 # Changes when the compiler, a flag or what was found does: all is made anew.
-FLAGS_NOW := $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(NVCC) $(NVCC_FLAGS)
+FLAGS_NOW := $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS_NOW),$(shell cat $(BUILD)/flags 2>/dev/null))
 $(BUILD)/flags: FORCE
+endif
+NVCC_NOW := $(NVCC) $(NVCC_FLAGS)
+ifneq ($(NVCC_NOW),$(shell cat $(KERNELS)/nvcc_flags 2>/dev/null))
+$(KERNELS)/nvcc_flags: FORCE
 endif
 .PHONY: FORCE
 FORCE:
@@ -202,6 +210,9 @@ $(BUILD)/flags:
 	@$(MAKE) --no-print-directory features
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$@
+$(KERNELS)/nvcc_flags:
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(NVCC_NOW))' >$@
 
 found = $(if $(1),yes$(2),no $(3))
 features:
@@ -278,9 +289,10 @@ $(BUILD)/interop/export/script/script_templates.o: \
     $(BUILD)/interop/export/script/script_templates.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
-$(BUILD)/%.cu.o: %.cu $(BUILD)/flags
+$(CU_OBJ): $(KERNELS)/%.cu.o: %.cu $(KERNELS)/nvcc_flags
 	@mkdir -p $(@D)
-	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -MMD -c -o $@ $<
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Xcompiler -Werror) -I. -MMD \
+	    -c -o $@ $<
 
 $(BUILD)/cli/watch/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
 $(BUILD)/runtime/kernels_cpu/images/conv_dnnl.o: CFLAGS_ALL += $(DNNL_CFLAGS)
@@ -361,11 +373,11 @@ SAN_OPTIONS := \
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 check-san:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-san \
-	    SAN=address,undefined DEBUG=1 check-san-now
+	    KERNELS=$(BUILD) SAN=address,undefined DEBUG=1 check-san-now
 .PHONY: check-san-now
-check-san-now: test-programs
-	@$(SAN_OPTIONS) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
-	    $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
+SAN_BIN = $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
+check-san-now: $(BUILD)/forerun $(SAN_BIN)
+	@$(SAN_OPTIONS) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh $(SAN_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
 VALGRIND_SRC = $(filter-out tests/unit/runtime/% /dev/null,$(shell \
@@ -378,8 +390,8 @@ check-valgrind: test-programs
 	    $(VALGRIND_SRC:%.c=$(BUILD)/%)
 
 check-clang:
-	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang CC=clang \
-	    SHARED=1 WERROR=1 test-programs
+	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang \
+	    KERNELS=$(BUILD) CC=clang SHARED=1 WERROR=1 test-programs
 	@echo "clang: no warnings"
 
 tidy:
@@ -388,7 +400,8 @@ tidy:
 
 FUZZ_S ?= 20
 fuzz:
-	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz CC=clang \
+	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \
+	    KERNELS=$(BUILD) CC=clang \
 	    SAN=address,undefined,fuzzer-no-link FUZZER=1 \
 	    LDFLAGS=-fsanitize=fuzzer CFLAGS=-Wno-pass-failed DEBUG=1 fuzz-now
 .PHONY: fuzz-now
