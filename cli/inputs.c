@@ -40,27 +40,22 @@ static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
         fr_cli_note(cli, "forerun: warning: stale profile: %s", difference);
 }
 
-/* What a cluster file says and a step does not depend on. */
+/* What a cluster file says and this answer does not depend on. */
 static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
 {
     if (fr_command_takes(cli->command, FR_OPT_FOR_DAYS))
         return; /* it tells of runs */
-    if (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
-        cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0)
+    bool is_of_run =
+        fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_STEPS);
+    if (!is_of_run &&
+        (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
+         cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0))
         fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "
                          "spot interruptions) are not in this answer, which is "
-                         "without failures and restarts: forerun goodput has "
-                         "them");
+                         "of a step: forerun goodput has them");
     if (cluster->carbon_g_per_kwh > 0)
         fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is not in "
                          "this answer: forerun goodput has it");
-    for (size_t i = 0; i < cluster->n_node_types; i++)
-        if (cluster->node_types[i].storage_read_Bps > 0 ||
-            cluster->node_types[i].storage_write_Bps > 0)
-            fr_cli_note(cli,
-                        "forerun: storage rates of node-type '%s' are not in "
-                        "this answer: forerun goodput has checkpoints",
-                        cluster->node_types[i].id);
 }
 
 /* Energy of a run without what its hosts draw would be taken for all of it. */

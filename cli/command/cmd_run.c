@@ -208,11 +208,26 @@ static bool is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
     return is_gpu != fr_cli_is_on_gpu(cli);
 }
 
+/* Who names a model where a plan is wanted is told how to make one. */
+static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
+{
+    fr_model model;
+    fr_err unused;
+    const fr_status status =
+        fr_as_input(fr_plan_file_load(path, out, err), err);
+    if (status != FR_OK && fr_model_load(path, &model, &unused) == FR_OK)
+        return fr_fail(err, FR_INPUT,
+                       "%s is a model, and run takes a plan; 'forerun tune %s "
+                       "this-machine -o plan.json' makes one",
+                       path, path);
+    return status;
+}
+
 /* Why a plan for another cluster is refused is a consequence of that. */
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
     const char *path = cli->positional[0];
-    FR_TRY(fr_as_input(fr_plan_file_load(path, out, err), err));
+    FR_TRY(load_plan(path, out, err));
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
         return FR_OK;

@@ -73,7 +73,8 @@ void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
 
 /* On CPUs 16 bits are the runtime's own kernels', which fuse attention, and so
  * are convolutions. */
-static void choose_own(const fr_cluster *cluster, fr_plan_choice *choice)
+static void choose_own(const fr_cli *cli, const fr_cluster *cluster,
+                       fr_plan_choice *choice)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);
     fr_plan *plan = &choice->plan;
@@ -81,9 +82,9 @@ static void choose_own(const fr_cluster *cluster, fr_plan_choice *choice)
     if (device->kind == FR_DEVICE_GPU ||
         (!is_narrow && !fr_model_has_layer_ops(&choice->model)))
         return;
-    if (!(choice->pins & FR_PIN(KERNELS)))
+    if (!fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_KERNELS)))
         plan->kernels = FR_KERNELS_OWN;
-    if (is_narrow && !(choice->pins & FR_PIN(FLASH_ATTENTION)))
+    if (is_narrow && !fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_FLASH_ATTENTION)))
         plan->is_flash = true;
 }
 
@@ -130,7 +131,7 @@ static fr_status make(const fr_cli *cli, bool is_model_named,
     if (choice->is_given)
         FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
-    choose_own(cluster, choice);
+    choose_own(cli, cluster, choice);
     fr_plan_choice_habits(cli, cluster, choice);
     if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
         choice->plan.n_threads =

@@ -26,6 +26,12 @@ fr_dtype fr_dtype_storage(fr_dtype dtype)
     }
 }
 
+bool fr_dtype_is_of_gradients(fr_dtype dtype)
+{
+    return dtype == FR_DTYPE_F32 || dtype == FR_DTYPE_BF16 ||
+           dtype == FR_DTYPE_F16;
+}
+
 static const char *const names[FR_DTYPE_N] = {
     [FR_DTYPE_F32] = "f32",   [FR_DTYPE_BF16] = "bf16", [FR_DTYPE_F16] = "f16",
     [FR_DTYPE_TF32] = "tf32", [FR_DTYPE_FP8] = "fp8",   [FR_DTYPE_FP4] = "fp4",

@@ -6,6 +6,7 @@
 
 #include "core/document/names.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum fr_dtype {
@@ -28,6 +29,9 @@ uint64_t fr_dtype_bytes(fr_dtype dtype);
 /* In what the result of a product of this dtype is stored: BF16 below 16
  * bits, F32 for TF32, else the dtype itself. */
 fr_dtype fr_dtype_storage(fr_dtype dtype);
+
+/* May gradients add up and be reduced in it? */
+bool fr_dtype_is_of_gradients(fr_dtype dtype);
 
 extern const fr_names fr_dtype_names;
 /* "?" where it is none. */

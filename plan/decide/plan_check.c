@@ -517,16 +517,13 @@ static fr_status check_states_lowerable(const fr_plan *plan,
                                         const fr_model *model,
                                         const fr_job *job, fr_err *err)
 {
-    bool is_grad_known = plan->grad_dtype == FR_DTYPE_F32 ||
-                         plan->grad_dtype == FR_DTYPE_BF16 ||
-                         plan->grad_dtype == FR_DTYPE_F16;
     bool has_norms = job->optimizer == FR_OPTIMIZER_LARS ||
                      job->optimizer == FR_OPTIMIZER_LAMB;
     int64_t n_shards = fr_plan_group_size(plan, FR_AXIS_SHARD);
     if (plan->precision > FR_DTYPE_FP4)
         return fr_plan_refuse(err, "products in this precision",
                               "choose f32, tf32, bf16, f16, fp8 or fp4");
-    if (!is_grad_known)
+    if (!fr_dtype_is_of_gradients(plan->grad_dtype))
         return fr_plan_refuse(err, "gradients in this dtype",
                               "choose grad_dtype f32, bf16 or f16");
     if (plan->compressor != FR_COMPRESSOR_NONE &&

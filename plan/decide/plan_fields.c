@@ -77,6 +77,11 @@ static bool is_dtype_offered(int i)
     return i <= FR_DTYPE_FP4;
 }
 
+static bool is_grad_dtype_offered(int i)
+{
+    return fr_dtype_is_of_gradients((fr_dtype)i);
+}
+
 /* The description says "flash", "flash2" or "flash1". */
 static const char *const flash_words[FR_FLASH_N] = {
     [FR_FLASH_NATIVE] = "", [FR_FLASH_2] = "2", [FR_FLASH_1] = "1"};
@@ -170,7 +175,7 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         OFFERS(is_dtype_offered), .word = " *",
         OPTION("precision", "data type of weights and activations")),
     ROW(GRAD_DTYPE, grad_dtype, "grad_dtype", NAMES(fr_dtype_names),
-        OFFERS(is_dtype_offered), .word = " grad=*",
+        OFFERS(is_grad_dtype_offered), .word = " grad=*",
         OPTION("grad-dtype",
                "data type in which gradients add up and are reduced")),
     ROW(FLASH_ATTENTION, is_flash, "flash_attention", .word = " flash",

@@ -125,10 +125,14 @@ REFUSAL(has_other_rope_scaling)
 REFUSAL(is_unknown_to_cpus)
 {
     UNUSED_BUT(plan);
-    bool is_known =
-        plan->precision == FR_DTYPE_F32 || plan->precision == FR_DTYPE_BF16;
-    return !is_known || (plan->grad_dtype != FR_DTYPE_F32 &&
-                         plan->grad_dtype != plan->precision);
+    return plan->precision != FR_DTYPE_F32 && plan->precision != FR_DTYPE_BF16;
+}
+
+REFUSAL(adds_up_otherwise)
+{
+    UNUSED_BUT(plan);
+    return plan->grad_dtype != FR_DTYPE_F32 &&
+           plan->grad_dtype != plan->precision;
 }
 
 REFUSAL(is_narrow_of_others)
@@ -141,11 +145,15 @@ REFUSAL(is_narrow_of_others)
 REFUSAL(is_other_precision)
 {
     UNUSED_BUT(plan);
-    bool is_known = plan->precision == FR_DTYPE_F32 ||
-                    plan->precision == FR_DTYPE_TF32 ||
-                    plan->precision == FR_DTYPE_BF16;
-    return !is_known || (plan->grad_dtype != FR_DTYPE_F32 &&
-                         plan->grad_dtype != FR_DTYPE_BF16);
+    return plan->precision != FR_DTYPE_F32 &&
+           plan->precision != FR_DTYPE_TF32 && plan->precision != FR_DTYPE_BF16;
+}
+
+REFUSAL(has_other_gradients)
+{
+    UNUSED_BUT(plan);
+    return plan->grad_dtype != FR_DTYPE_F32 &&
+           plan->grad_dtype != FR_DTYPE_BF16;
 }
 
 REFUSAL(gathers_parameters)
@@ -204,8 +212,9 @@ const fr_plan_refusal fr_plan_refusals[] = {
      is_list},
     {"a list of layers with other kernels than forerun's",
      "choose --kernels forerun", CPU, BIT(KERNELS), is_list_of_others},
-    {"a list of layers in other precisions than f32", "choose precision f32",
-     CPU, BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
+    {"a list of layers in other precisions than f32",
+     "choose precision f32 and grad-dtype f32", CPU,
+     BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
     {"compressed gradients of a list of layers", "choose compress none", CPU,
      BIT(COMPRESS), compresses_list},
     {"a batch norm of a single value, that of one image of one pixel",
@@ -230,14 +239,18 @@ const fr_plan_refusal fr_plan_refusals[] = {
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
     {"attention heads of more than 256 columns, on GPUs",
      "choose a model with narrower heads", GPU, 0, has_wide_heads},
-    {"precisions other than f32 and bf16",
-     "choose precision f32 or bf16, with grad-dtype f32 or bf16", CPU,
-     BIT(PRECISION) | BIT(GRAD_DTYPE), is_unknown_to_cpus},
+    {"precisions other than f32 and bf16", "choose precision f32 or bf16", CPU,
+     BIT(PRECISION), is_unknown_to_cpus},
+    {"gradients that are neither f32 nor of the plan's precision",
+     "choose grad-dtype f32", CPU, BIT(PRECISION) | BIT(GRAD_DTYPE),
+     adds_up_otherwise},
     {"bf16 with other kernels than forerun's, or attention that is not fused",
      "choose --kernels forerun --flash-attention", CPU,
      BIT(PRECISION) | BIT(KERNELS) | BIT(FLASH_ATTENTION), is_narrow_of_others},
     {"precisions other than f32, tf32 and bf16", "choose precision bf16", GPU,
-     BIT(PRECISION) | BIT(GRAD_DTYPE), is_other_precision},
+     BIT(PRECISION), is_other_precision},
+    {"gradients other than f32 and bf16", "choose grad-dtype f32 or bf16", GPU,
+     BIT(GRAD_DTYPE), has_other_gradients},
     {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
      BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
     {"adding in the switch", "choose collective auto", BOTH, BIT(COLLECTIVE),

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/shard_file.h"
 
 #include "core/base/hash.h"
+#include "runtime/checkpoint/stream_copy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -156,8 +157,9 @@ fr_status fr_shard_copy(const fr_shard *shard, const fr_state *state,
     fr_status status = put_index(&out, shard, at, err);
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < n; i++)
-        memcpy(image + at[i], state->memory + shard->slices.items[i].at_bytes,
-               fr_tensor_slice_bytes(&shard->slices.items[i]));
+        fr_stream_copy(image + at[i],
+                       state->memory + shard->slices.items[i].at_bytes,
+                       fr_tensor_slice_bytes(&shard->slices.items[i]));
     out.n = at[n];
     if (status == FR_OK)
         status = put_own(&out, shard, state, err);
