@@ -10,13 +10,6 @@
 
 enum { HOST_BYTES = 64 << 20, ALIGNED = 4096 };
 
-/* A held stream waits until n_opened reaches the number that n_closed had when
- * it was held. */
-typedef struct fr_gpu_gate {
-    uint32_t n_opened; /* the device reads it */
-    uint32_t n_closed;
-} fr_gpu_gate;
-
 static uint64_t padded(uint64_t n_bytes)
 {
     return (n_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -110,10 +103,7 @@ static fr_status make_memory(fr_gpu_rig *rig, uint64_t wanted_bytes,
     rig->step = memory;
     FR_TRY(rig->driver->zero(rig->gpu, rig->stream, rig->step,
                              sizeof *rig->step, err));
-    FR_TRY(
-        rig->driver->alloc_host(rig->gpu, sizeof *rig->gate, &memory, err));
-    rig->gate = memory;
-    *rig->gate = (fr_gpu_gate){0};
+    FR_TRY(fr_gpu_guard_create(rig->driver, rig->gpu, &rig->guard, err));
     FR_TRY(rig->driver->alloc_host(rig->gpu, HOST_BYTES, &memory, err));
     rig->host = memory;
     rig->host_bytes = HOST_BYTES;
@@ -148,20 +138,13 @@ fr_status fr_gpu_rig_open(fr_gpu_rig *rig, uint64_t wanted_bytes, fr_err *err)
     return status;
 }
 
-static void open_gate(const fr_gpu_rig *rig)
-{
-    if (rig->gate != NULL)
-        __atomic_store_n(&rig->gate->n_opened, rig->gate->n_closed,
-                         __ATOMIC_RELEASE);
-}
-
 void fr_gpu_rig_close(fr_gpu_rig *rig)
 {
     const fr_gpu_driver *driver = rig->driver;
 
     if (rig->gpu == NULL)
         return;
-    open_gate(rig);
+    fr_gpu_rig_release(rig);
     driver->stream_destroy(rig->gpu, rig->stream);
     driver->stream_destroy(rig->gpu, rig->comm_stream);
     driver->event_destroy(rig->gpu, rig->begin);
@@ -171,7 +154,7 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
     if (rig->kernels != NULL)
         rig->system->kernels_destroy(rig->kernels);
     driver->free_host(rig->gpu, rig->host);
-    driver->free_host(rig->gpu, rig->gate);
+    fr_gpu_guard_destroy(rig->guard);
     driver->free(rig->gpu, rig->arena);
     driver->free(rig->gpu, rig->step);
     driver->close(rig->gpu);
@@ -189,7 +172,7 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     fr_waiter waiter;
 
     fr_status status = rig->driver->event_record(rig->gpu, event, stream, err);
-    open_gate(rig);
+    fr_gpu_rig_release(rig);
     FR_TRY(status);
     fr_waiter_init(&waiter, &rig->transport->idle_bell);
     waiter.sleep_ns = 20000;
@@ -210,29 +193,31 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     }
 }
 
-/* Stops the stream until the host waits for it: what is enqueued meanwhile
- * then runs without waiting for the host, however slow that is. */
-static fr_status hold(const fr_gpu_rig *rig, fr_err *err)
+fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err)
 {
-    rig->gate->n_closed++;
-    return rig->driver->await(rig->gpu, rig->stream, &rig->gate->n_opened,
-                              rig->gate->n_closed, err);
+    return fr_gpu_guard_hold(rig->guard, rig->stream, err);
+}
+
+void fr_gpu_rig_release(const fr_gpu_rig *rig)
+{
+    if (rig->guard != NULL)
+        fr_gpu_guard_open(rig->guard);
 }
 
 fr_status fr_gpu_rig_time(const fr_gpu_rig *rig, const fr_gpu_task *task,
                           double *out_s, fr_err *err)
 {
-    fr_status status = hold(rig, err);
+    fr_status status = fr_gpu_rig_hold(rig, err);
 
     if (status == FR_OK)
         status = fr_gpu_rig_begin(rig, err);
     if (status == FR_OK)
         status = fr_gpu_rig_launch(rig, task, err);
     if (status != FR_OK) {
-        open_gate(rig);
+        fr_gpu_rig_release(rig);
         return status;
     }
-    return fr_gpu_rig_end(rig, out_s, err);
+    return fr_gpu_rig_end_held(rig, out_s, err);
 }
 
 fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err)
@@ -249,6 +234,16 @@ fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s, fr_err *err)
     FR_TRY(rig->driver->event_elapsed(rig->gpu, rig->begin, rig->end,
                                       &elapsed_s, err));
     *out_s = fmax(elapsed_s - rig->bracket_s, least_s);
+    return FR_OK;
+}
+
+fr_status fr_gpu_rig_end_held(const fr_gpu_rig *rig, double *out_s, fr_err *err)
+{
+    FR_TRY(fr_gpu_rig_end(rig, out_s, err));
+    if (fr_gpu_guard_was_forced(rig->guard))
+        return fr_fail(err, FR_FAILURE,
+                       "launches wait for the device (CUDA_LAUNCH_BLOCKING, a "
+                       "profiler, or too many at once)");
     return FR_OK;
 }
 

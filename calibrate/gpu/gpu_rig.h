@@ -6,6 +6,7 @@
 #ifndef FR_CALIBRATE_GPU_GPU_RIG_H
 #define FR_CALIBRATE_GPU_GPU_RIG_H
 
+#include "calibrate/gpu/gpu_guard.h"
 #include "core/base/log.h"
 #include "runtime/comm/transport.h"
 #include "runtime/gpu/gpu_driver.h"
@@ -29,8 +30,8 @@ typedef struct fr_gpu_rig {
     uint64_t flush_bytes; /* the first part of the arena: twice the L2 */
     unsigned char *host;  /* page-locked */
     uint64_t host_bytes;
-    struct fr_gpu_gate *gate; /* page-locked; holds `stream` */
-    double bracket_s; /* see profile.h; taken off by elapsed() */
+    fr_gpu_guard *guard; /* holds `stream` */
+    double bracket_s;    /* see profile.h; taken off by end() */
     double timeout_s;
     fr_gpu_links *links; /* that may fail while the host waits; NULL: none */
 } fr_gpu_rig;
@@ -59,6 +60,14 @@ FR_CHECKED fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err);
 /* Waits; seconds without the bracket, > 0. */
 FR_CHECKED fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s,
                                     fr_err *err);
+/* Before begin(): stops the stream until the host waits for it, so that what is
+ * enqueued meanwhile runs without waiting for the host.  release() lets it go
+ * where it does not come to that. */
+FR_CHECKED fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err);
+void fr_gpu_rig_release(const fr_gpu_rig *rig);
+/* As end(); FR_FAILURE: it could not be held until all was enqueued. */
+FR_CHECKED fr_status fr_gpu_rig_end_held(const fr_gpu_rig *rig, double *out_s,
+                                         fr_err *err);
 
 /* Fills all of the arena with fresh numbers. */
 FR_CHECKED fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err);

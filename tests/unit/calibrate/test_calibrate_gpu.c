@@ -543,6 +543,20 @@ static void test_left_out(void)
     bench_release(&b);
 }
 
+/* Where a launch waits for the device, what is held while it is enqueued goes
+ * on by itself: a few points are lost, and the rest is timed unheld. */
+static void test_blocking(void)
+{
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 1);
+    b.fake.is_blocking = true;
+    if (CHECK_OK(run(&b, 1, NULL, &err), &err))
+        CHECK(b.profile.n_compute > 200);
+    bench_release(&b);
+}
+
 static fr_status no_world(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
                           int32_t rank, bool has_choices, double timeout_s,
                           fr_gpu_comm **out, fr_err *err)
@@ -577,5 +591,5 @@ static void test_no_communicators(void)
 
 CHECK_MAIN({"one", test_one}, {"priced", test_priced}, {"nodes", test_nodes},
            {"shared", test_shared}, {"none", test_none},
-           {"left_out", test_left_out},
+           {"left_out", test_left_out}, {"blocking", test_blocking},
            {"no_communicators", test_no_communicators})

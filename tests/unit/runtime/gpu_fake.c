@@ -268,7 +268,10 @@ static fr_status fake_kernel(const fr_cuda_launch *launch, fr_err *err)
         task.n = atomic_load(&task.stream->gpu->is_exchanging);
         gpu_fake_spin(task.stream->gpu->fake->law->launch_s);
     }
-    return gpu_fake_push(&task, err);
+    FR_TRY(gpu_fake_push(&task, err));
+    if (task.stream->gpu->fake->is_blocking)
+        gpu_fake_drain(task.stream);
+    return FR_OK;
 }
 
 static const bool has_cpu_kernel[FR_OP_N] = {

@@ -75,6 +75,7 @@ typedef struct gpu_fake {
     uint64_t memory_bytes;   /* of a device */
     const gpu_fake_law *law; /* NULL: real kernels, real time */
     bool has_no_peers;
+    bool is_blocking; /* a launch returns when it has run */
     /* Kernels that run on the host instead of the CPU's, one at a time (those
      * of the emulated CUDA); set before the system is asked for. */
     const fr_cuda_kernel_fn *emulated;
@@ -132,7 +133,7 @@ struct fr_gpu {
     gpu_fake_range cache[GPU_FAKE_RANGES]; /* last used first */
     _Atomic bool is_exchanging;
     int n_products; /* in a row */
-    double seen_s; /* under a law: the latest moment that the host has seen */
+    double seen_s;  /* under a law: the latest moment that the host has seen */
 };
 typedef struct gpu_fake_stream {
     fr_gpu *gpu;
@@ -147,6 +148,8 @@ typedef struct gpu_fake_stream {
 fr_status gpu_fake_push(const gpu_fake_task *task, fr_err *err);
 bool gpu_fake_is_hit(const fr_gpu *gpu, fr_op op);
 void gpu_fake_fail(fr_gpu *gpu, const char *text);
+/* Returns when nothing is left on the stream. */
+void gpu_fake_drain(gpu_fake_stream *stream);
 /* Blocks a task for good: until its stream is destroyed. */
 void gpu_fake_hang(gpu_fake_stream *stream);
 

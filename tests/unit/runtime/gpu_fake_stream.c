@@ -40,11 +40,13 @@ static void *serve(void *context)
             break;
         gpu_fake_task *task = stream->first;
         stream->first = task->next;
+        stream->is_busy = true;
         pthread_mutex_unlock(&gpu->mutex);
         if (!atomic_load(&gpu->has_failed))
             task->run(task);
         free(task);
         pthread_mutex_lock(&gpu->mutex);
+        stream->is_busy = false;
     }
     pthread_mutex_unlock(&gpu->mutex);
     return NULL;
@@ -132,6 +134,19 @@ static void destroy_stream(fr_gpu *gpu, fr_gpu_stream handle)
         free(task);
     }
     free(stream);
+}
+
+void gpu_fake_drain(gpu_fake_stream *stream)
+{
+    bool is_idle = false;
+
+    while (!is_idle) {
+        pthread_mutex_lock(&stream->gpu->mutex);
+        is_idle = stream->first == NULL && !stream->is_busy;
+        pthread_mutex_unlock(&stream->gpu->mutex);
+        if (!is_idle)
+            fr_sleep_s(1e-5);
+    }
 }
 
 void gpu_fake_hang(gpu_fake_stream *stream)
