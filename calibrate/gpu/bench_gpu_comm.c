@@ -34,10 +34,13 @@ fr_status fr_gpu_comm_connect(const fr_gpu_comm_bench *bench,
                           .is_estimated = is_estimated,
                           .timeout_s = rig->timeout_s};
     fr_gpu_links *links = NULL;
+
+    /* Links are made by all ranks together. */
+    FR_TRY(fr_transport_agree(rig->transport, fr_gpu_rig_check(rig, err), false,
+                              err));
     fr_status status = bench->is_shared
                            ? fr_gpu_links_host_create(&place, &links, err)
                            : fr_gpu_links_comm_create(&place, &links, err);
-
     status = fr_transport_agree(rig->transport, status, false, err);
     if (status != FR_OK) {
         if (links != NULL)

@@ -127,6 +127,7 @@ static fr_status try_point(gpu_compute *b, timed_shape *point, double *out_s,
 
     (void)fr_gpu_rig_place(b->rig, task.instr, task.ptr);
     b->n_runs++;
+    FR_TRY(fr_gpu_rig_check(b->rig, err));
     FR_TRY(write_tokens(b, shape, task.ptr, err));
     FR_TRY(make_payload(b, &task, err));
     if (!point->is_ready) { /* the first execution loads and chooses */

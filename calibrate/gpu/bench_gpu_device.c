@@ -314,6 +314,7 @@ fr_status fr_gpu_bench_peer(const fr_gpu_rig *rig, bool is_quick,
     fr_err ignored;
 
     if (rig->transport->rank != 0 || rig->driver->reach == NULL ||
+        fr_gpu_rig_check(rig, &ignored) != FR_OK ||
         rig->driver->count(rig->system->context, &n_devices, &ignored) !=
             FR_OK ||
         n_devices < 2 || n.n_bytes > rig->arena_bytes - rig->flush_bytes)

@@ -107,6 +107,7 @@ static fr_status run_alone(const calibration *c, const fr_program *program,
     options.n_steps = 2; /* the second one makes the graph */
     options.trace_steps = 0;
     options.is_unwatched = true;
+    options.timeout_s = c->rig.timeout_s;
     FR_TRY(fr_transport_alone_create(c->rig.timeout_s, &alone, err));
     fr_status status =
         fr_run_over(alone, program, &options, NULL, &result, err);
@@ -175,11 +176,19 @@ static void wake_up(const calibration *c)
         ;
 }
 
+/* Once a device was given up there is nothing more to measure. */
+static fr_status agree_on_device(calibration *c, fr_err *err)
+{
+    return fr_transport_agree(c->rig.transport, fr_gpu_rig_check(&c->rig, err),
+                              false, err);
+}
+
 static fr_status measure_device(calibration *c, fr_err *err)
 {
     bool is_quick = c->options->is_quick;
 
     FR_TRY(measure_compute(c, err));
+    FR_TRY(agree_on_device(c, err));
     FR_TRY(fr_gpu_bench_steady(&c->rig, &c->shapes, steady_frac * c->budget_s,
                                &c->profile, err));
     FR_TRY(fr_gpu_bench_copies(&c->rig, is_quick, &c->profile, err));
@@ -201,6 +210,7 @@ static fr_status measure_all(calibration *c, fr_err *err)
     FR_TRY(fr_ranks_share(c->rig.transport, &c->rig.bracket_s,
                           sizeof c->rig.bracket_s, err));
     FR_TRY(measure_device(c, err));
+    FR_TRY(agree_on_device(c, err));
     FR_TRY(measure_comm(c, err));
     FR_TRY(measure_storage(c, err));
     if (c->rig.transport->rank != 0)

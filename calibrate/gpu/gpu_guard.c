@@ -23,6 +23,7 @@ struct fr_gpu_guard {
     int64_t closed_ns; /* 0: it is open */
     bool is_forced;
     int n_forced;
+    bool has_given_up;
 };
 
 /* The mutex is locked. */
@@ -133,4 +134,15 @@ bool fr_gpu_guard_was_forced(fr_gpu_guard *guard)
     bool is_forced = guard->is_forced;
     (void)pthread_mutex_unlock(&guard->mutex);
     return is_forced;
+}
+
+void fr_gpu_guard_give_up(fr_gpu_guard *guard)
+{
+    guard->has_given_up = true;
+    guard->driver->abandon(guard->gpu);
+}
+
+bool fr_gpu_guard_has_given_up(const fr_gpu_guard *guard)
+{
+    return guard->has_given_up;
 }

@@ -5,8 +5,8 @@
  * A held stream waits for a word of page-locked memory.  Where launches wait
  * for the device (CUDA_LAUNCH_BLOCKING, a sanitizer or profiler that runs
  * kernels one by one, a queue that is full) the host would never come to write
- * it: a thread writes it after a second.  The thread that created the guard
- * makes all calls.
+ * it: a thread writes it after a second.  A device that never answers is given
+ * up, and remembered.  The thread that created the guard makes all calls.
  */
 #ifndef FR_CALIBRATE_GPU_GPU_GUARD_H
 #define FR_CALIBRATE_GPU_GPU_GUARD_H
@@ -30,5 +30,10 @@ void fr_gpu_guard_open(fr_gpu_guard *guard);
 /* Had the thread to open what was held last?  Then it ran while the host was
  * still enqueuing. */
 bool fr_gpu_guard_was_forced(fr_gpu_guard *guard);
+
+/* The device may never answer again: what would wait for it does nothing from
+ * now on (fr_gpu_driver.abandon). */
+void fr_gpu_guard_give_up(fr_gpu_guard *guard);
+bool fr_gpu_guard_has_given_up(const fr_gpu_guard *guard);
 
 #endif

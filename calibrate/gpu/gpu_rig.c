@@ -15,10 +15,21 @@ static uint64_t padded(uint64_t n_bytes)
     return (n_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
+fr_status fr_gpu_rig_check(const fr_gpu_rig *rig, fr_err *err)
+{
+    if (rig->guard == NULL || !fr_gpu_guard_has_given_up(rig->guard))
+        return FR_OK;
+    return fr_fail(err, FR_FAILURE,
+                   "rank %lld: the device was given up: it was not done after "
+                   "%.3g s",
+                   (long long)rig->transport->rank, rig->timeout_s);
+}
+
 fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out, fr_err *err)
 {
     uint64_t free_bytes, total_bytes;
 
+    FR_TRY(fr_gpu_rig_check(rig, err));
     FR_TRY(rig->driver->memory(rig->gpu, &free_bytes, &total_bytes, err));
     *out = total_bytes - free_bytes;
     return FR_OK;
@@ -57,6 +68,7 @@ fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err)
     uint64_t first_bytes =
         rig->host_bytes < rig->arena_bytes ? rig->host_bytes : rig->arena_bytes;
 
+    FR_TRY(fr_gpu_rig_check(rig, err));
     FR_TRY(rig->driver->copy(rig->gpu, rig->stream, rig->arena, rig->host,
                              first_bytes, err));
     for (uint64_t at = first_bytes; at < rig->arena_bytes; at += first_bytes) {
@@ -151,7 +163,7 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
     driver->event_destroy(rig->gpu, rig->end);
     driver->event_destroy(rig->gpu, rig->comm_begin);
     driver->event_destroy(rig->gpu, rig->comm_end);
-    if (rig->kernels != NULL)
+    if (rig->kernels != NULL && fr_gpu_rig_check(rig, NULL) == FR_OK)
         rig->system->kernels_destroy(rig->kernels);
     driver->free_host(rig->gpu, rig->host);
     fr_gpu_guard_destroy(rig->guard);
@@ -163,6 +175,17 @@ void fr_gpu_rig_close(fr_gpu_rig *rig)
 
 /* ---- time ---------------------------------------------------------------- */
 
+/* Communication that hangs is ended by an abort of its links, and does not say
+ * that the device hangs. */
+static fr_status fail_late(const fr_gpu_rig *rig, fr_err *err)
+{
+    if (rig->links == NULL && rig->guard != NULL)
+        fr_gpu_guard_give_up(rig->guard);
+    return fr_fail(err, FR_FAILURE,
+                   "rank %lld: the device is not done after %.3g s",
+                   (long long)rig->transport->rank, rig->timeout_s);
+}
+
 fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
                             fr_gpu_event *event, fr_err *err)
 {
@@ -171,6 +194,7 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     bool is_done = false;
     fr_waiter waiter;
 
+    FR_TRY(fr_gpu_rig_check(rig, err));
     fr_status status = rig->driver->event_record(rig->gpu, event, stream, err);
     fr_gpu_rig_release(rig);
     FR_TRY(status);
@@ -183,9 +207,7 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
         fr_waiter_pause(&waiter);
         double waited_s = fr_waiter_waited_s(&waiter);
         if (waited_s > rig->timeout_s)
-            return fr_fail(err, FR_FAILURE,
-                           "rank %lld: the device is not done after %.3g s",
-                           (long long)rig->transport->rank, rig->timeout_s);
+            return fail_late(rig, err);
         if (rig->links != NULL && waited_s > next_look_s) {
             next_look_s = waited_s + look_s;
             FR_TRY(rig->links->ops->check(rig->links, err));
@@ -195,6 +217,7 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
 
 fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err)
 {
+    FR_TRY(fr_gpu_rig_check(rig, err));
     return fr_gpu_guard_hold(rig->guard, rig->stream, err);
 }
 
@@ -222,6 +245,7 @@ fr_status fr_gpu_rig_time(const fr_gpu_rig *rig, const fr_gpu_task *task,
 
 fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err)
 {
+    FR_TRY(fr_gpu_rig_check(rig, err));
     return rig->driver->event_record(rig->gpu, rig->begin, rig->stream, err);
 }
 
@@ -249,6 +273,7 @@ fr_status fr_gpu_rig_end_held(const fr_gpu_rig *rig, double *out_s, fr_err *err)
 
 fr_status fr_gpu_rig_flush(const fr_gpu_rig *rig, fr_err *err)
 {
+    FR_TRY(fr_gpu_rig_check(rig, err));
     return rig->driver->zero(rig->gpu, rig->stream, rig->arena,
                              rig->flush_bytes, err);
 }
@@ -288,6 +313,7 @@ fr_status fr_gpu_rig_launch(const fr_gpu_rig *rig, const fr_gpu_task *task,
 {
     fr_cuda_launch launch = launch_of(rig, task);
 
+    FR_TRY(fr_gpu_rig_check(rig, err));
     return rig->system->kernels[task->instr->op](&launch, err);
 }
 
@@ -296,6 +322,7 @@ fr_status fr_gpu_rig_tune(const fr_gpu_rig *rig, const fr_gpu_task *task,
 {
     fr_cuda_launch launch = launch_of(rig, task);
 
+    FR_TRY(fr_gpu_rig_check(rig, err));
     if (rig->system->kernels_tune == NULL)
         return FR_OK;
     return rig->system->kernels_tune(&launch, err);

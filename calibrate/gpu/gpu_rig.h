@@ -1,7 +1,9 @@
 /*
  * gpu_rig.h: one rank's GPU while it is measured: streams, events and memory
  * that all benches of it share.  Everything goes through the tables of
- * gpu_driver.h; the thread that opened it makes all calls.
+ * gpu_driver.h; the thread that opened it makes all calls.  Once the device has
+ * not ended something in time, with nothing under way that others could hold
+ * up, it is given up, and every call fails.
  */
 #ifndef FR_CALIBRATE_GPU_GPU_RIG_H
 #define FR_CALIBRATE_GPU_GPU_RIG_H
@@ -44,6 +46,9 @@ typedef struct fr_gpu_rig {
 FR_CHECKED fr_status fr_gpu_rig_open(fr_gpu_rig *rig, uint64_t wanted_bytes,
                                      fr_err *err);
 void fr_gpu_rig_close(fr_gpu_rig *rig);
+
+/* FR_FAILURE: the device was given up. */
+FR_CHECKED fr_status fr_gpu_rig_check(const fr_gpu_rig *rig, fr_err *err);
 
 /* Bytes of the device that are in use, by whomever. */
 FR_CHECKED fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out,

@@ -5,6 +5,7 @@
  * the law says of its instructions.
  */
 #include "calibrate/gpu/calibrate_gpu.h"
+#include "core/base/clock.h"
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/cost.h"
 #include "cost_models/link/comm_fit.h"
@@ -88,6 +89,7 @@ typedef struct bench {
     fr_gpu_system system;
     fr_gpu_setup setup;
     const fr_gpu_comm_driver *comm; /* instead of the fake's */
+    double timeout_s;               /* of the ranks' transport */
     fr_model model;
     fr_job job;
     fr_calibrate_case one;
@@ -102,6 +104,7 @@ static void bench_init(bench *b, int n_devices)
 
     memset(b, 0, sizeof *b);
     gpu_fake_init(&b->fake, n_devices);
+    b->timeout_s = 60;
     b->fake.law = &law;
     b->fake.memory_bytes = UINT64_C(85520809984);
     CHECK_OK(fr_model_load("configs/models/gpt2-124m.json", &b->model, &err),
@@ -138,8 +141,8 @@ static void *run_rank(void *context)
     rank_thread *r = context;
     fr_transport *transport = NULL;
 
-    r->status = fr_transport_loopback_create(r->hub, r->rank, 60.0, &transport,
-                                             &r->err);
+    r->status = fr_transport_loopback_create(r->hub, r->rank, r->b->timeout_s,
+                                             &transport, &r->err);
     if (r->status == FR_OK)
         r->status = fr_calibrate_gpu(transport, &r->b->setup, &r->b->options,
                                      &r->profile, &r->err);
@@ -543,6 +546,26 @@ static void test_left_out(void)
     bench_release(&b);
 }
 
+/* A kernel that never ends: the device is given up, and that is the end. */
+static void test_hang(void)
+{
+    fr_err err = {0};
+    bench b;
+
+    bench_init(&b, 2);
+    b.timeout_s = 6;
+    b.fake.fault.device = 0;
+    b.fake.fault.op = FR_OP_GELU_FWD;
+    b.fake.fault.kind = GPU_FAKE_RANK_HANGS;
+    double begin_s = fr_clock_s();
+    CHECK(run(&b, 2, NULL, &err) == FR_FAILURE);
+    CHECK_HAS(err.text, "rank 0: the device was given up");
+    /* By the run that asks for the baseline, and by the benches. */
+    CHECK_INT(atomic_load(&b.fake.n_abandoned), 2);
+    CHECK(fr_clock_s() - begin_s < 30);
+    bench_release(&b);
+}
+
 /* Where a launch waits for the device, what is held while it is enqueued goes
  * on by itself: a few points are lost, and the rest is timed unheld. */
 static void test_blocking(void)
@@ -592,4 +615,4 @@ static void test_no_communicators(void)
 CHECK_MAIN({"one", test_one}, {"priced", test_priced}, {"nodes", test_nodes},
            {"shared", test_shared}, {"none", test_none},
            {"left_out", test_left_out}, {"blocking", test_blocking},
-           {"no_communicators", test_no_communicators})
+           {"hang", test_hang}, {"no_communicators", test_no_communicators})
