@@ -234,6 +234,9 @@ fr_status fr_calibrate_gpu(fr_transport *transport, const fr_gpu_setup *setup,
                            fr_err *err)
 {
     const double usual_s = options->is_quick ? 30.0 : 120.0;
+    /* A rank that fails at once waits for the others to say how it went with
+     * them: they have to find out before it gives up. */
+    const double timeout_s = transport->timeout_s / 2.0;
     fr_status status;
     double begin_s = fr_clock_s();
     calibration c = {.options = options,
@@ -242,7 +245,7 @@ fr_status fr_calibrate_gpu(fr_transport *transport, const fr_gpu_setup *setup,
                              .driver = setup->system->driver,
                              .transport = transport,
                              .log = options->log,
-                             .timeout_s = transport->timeout_s},
+                             .timeout_s = timeout_s},
                      .budget_s =
                          options->budget_s > 0 ? options->budget_s : usual_s};
 
