@@ -57,7 +57,7 @@ static fr_status time_both(const overlap *b, bool has_kernels,
     if (has_kernels)
         FR_TRY(launch_kernels(b, err));
     FR_TRY(fr_gpu_rig_end(rig, kernels_s, err));
-    FR_TRY(fr_gpu_rig_finish(rig, rig->comm_stream, rig->comm_end, err));
+    FR_TRY(fr_gpu_rig_wait(rig, rig->comm_end, err));
     return driver->event_elapsed(rig->gpu, rig->comm_begin, rig->comm_end,
                                  exchanges_s, err);
 }

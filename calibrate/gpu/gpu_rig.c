@@ -186,8 +186,8 @@ static fr_status fail_late(const fr_gpu_rig *rig, fr_err *err)
                    (long long)rig->transport->rank, rig->timeout_s);
 }
 
-fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
-                            fr_gpu_event *event, fr_err *err)
+fr_status fr_gpu_rig_wait(const fr_gpu_rig *rig, fr_gpu_event *event,
+                          fr_err *err)
 {
     const double look_s = 0.01;
     double next_look_s = look_s;
@@ -195,9 +195,6 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
     fr_waiter waiter;
 
     FR_TRY(fr_gpu_rig_check(rig, err));
-    fr_status status = rig->driver->event_record(rig->gpu, event, stream, err);
-    fr_gpu_rig_release(rig);
-    FR_TRY(status);
     fr_waiter_init(&waiter, &rig->transport->idle_bell);
     waiter.sleep_ns = 20000;
     for (;;) {
@@ -213,6 +210,15 @@ fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
             FR_TRY(rig->links->ops->check(rig->links, err));
         }
     }
+}
+
+fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig, fr_gpu_stream stream,
+                            fr_gpu_event *event, fr_err *err)
+{
+    FR_TRY(fr_gpu_rig_check(rig, err));
+    fr_status status = rig->driver->event_record(rig->gpu, event, stream, err);
+    fr_gpu_rig_release(rig);
+    return status == FR_OK ? fr_gpu_rig_wait(rig, event, err) : status;
 }
 
 fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err)

@@ -54,8 +54,10 @@ FR_CHECKED fr_status fr_gpu_rig_check(const fr_gpu_rig *rig, fr_err *err);
 FR_CHECKED fr_status fr_gpu_rig_used(const fr_gpu_rig *rig, uint64_t *out,
                                      fr_err *err);
 
-/* The host waits until the stream has passed the event, which is recorded
- * now. */
+/* The host waits until the device has passed the event, which was recorded. */
+FR_CHECKED fr_status fr_gpu_rig_wait(const fr_gpu_rig *rig, fr_gpu_event *event,
+                                     fr_err *err);
+/* The same of an event that is recorded now. */
 FR_CHECKED fr_status fr_gpu_rig_finish(const fr_gpu_rig *rig,
                                        fr_gpu_stream stream,
                                        fr_gpu_event *event, fr_err *err);

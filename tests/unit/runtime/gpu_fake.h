@@ -113,6 +113,7 @@ struct gpu_fake_task {
     void *a;
     const void *b;
     uint64_t n, number;
+    double after_s; /* under a law: when the host enqueued it */
     fr_cuda_launch launch;
     fr_gpu_exchange exchange;
 };

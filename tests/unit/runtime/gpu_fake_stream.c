@@ -74,6 +74,7 @@ static void push_now(gpu_fake_task *task)
         task->number = ++event->n_recorded;
     if (task->run == run_wait)
         task->number = event->n_recorded;
+    task->after_s = task->stream->gpu->seen_s;
     append(&task->stream->first, &task->stream->last, task);
     pthread_cond_broadcast(&task->stream->gpu->changed);
 }
@@ -178,6 +179,7 @@ static void run_record(gpu_fake_task *task)
     pthread_mutex_lock(&event->gpu->mutex);
     event->n_reached = task->number;
     event->reached_ns = fr_clock_ns();
+    task->stream->now_s = fmax(task->stream->now_s, task->after_s);
     if (event->gpu->fake->law != NULL)
         task->stream->now_s += event->gpu->fake->law->event_s;
     event->at_s = task->stream->now_s;
