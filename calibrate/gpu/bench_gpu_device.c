@@ -98,16 +98,19 @@ static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
     return FR_OK;
 }
 
-/* Times one kernel between two events. */
+/*
+ * Times one kernel between two events.  As in the chain that it is compared
+ * with, nothing is flushed before: the bracket is what events and a launch add.
+ * What a kernel's operands and code take from a cold cache is part of its own
+ * time, which the points contain, and must not be taken off them.
+ */
 static fr_status time_single(const fr_gpu_rig *rig, const least *what,
                              double *out_s, fr_err *err)
 {
     double seconds[N_REPEATS];
 
-    for (int i = 0; i < N_REPEATS; i++) {
-        FR_TRY(fr_gpu_rig_flush(rig, err));
+    for (int i = 0; i < N_REPEATS; i++)
         FR_TRY(fr_gpu_rig_time(rig, &what->task, &seconds[i], err));
-    }
     *out_s = fr_sample_of(seconds, N_REPEATS).median_s;
     return FR_OK;
 }

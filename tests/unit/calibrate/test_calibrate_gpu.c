@@ -40,6 +40,9 @@ static double kernel_law(const fr_instr *instr, double cold_bytes,
     case FR_OP_ATTN_FWD:
     case FR_OP_ATTN_BWD:
         return 3.17e-6 + flop / 0.41 / rate_of(instr);
+    case FR_OP_CAST: /* of a small one the code comes from memory, too */
+        return 1.93e-6 + memory_s +
+               (cold_bytes > 0 && instr->vector.n <= 8 ? 0.61e-6 : 0);
     case FR_OP_EMBED_FWD: /* the tokens' rows of the tables */
     case FR_OP_EMBED_BWD:
         return 5.71e-6 + (double)instr->dim[0] * (double)instr->dim[1] /
