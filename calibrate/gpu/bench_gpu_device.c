@@ -67,6 +67,30 @@ static fr_status capture_chain(const fr_gpu_rig *rig, const least *what, int n,
     return status;
 }
 
+/* One launch: seconds of the device, and of the host in the call. */
+static fr_status launch_graph(const fr_gpu_rig *rig, fr_gpu_graph *graph,
+                              double *device_s, double *host_s, fr_err *err)
+{
+    FR_TRY(fr_gpu_rig_begin(rig, err));
+    double begin_s = fr_clock_s();
+    FR_TRY(rig->driver->graph_launch(rig->gpu, graph, rig->stream, err));
+    *host_s = fr_clock_s() - begin_s;
+    return fr_gpu_rig_end(rig, device_s, err);
+}
+
+/* The stream is held meanwhile, or the device's time would be the host's. */
+static fr_status launch_graph_held(const fr_gpu_rig *rig, fr_gpu_graph *graph,
+                                   double *device_s, double *host_s,
+                                   fr_err *err)
+{
+    fr_status status = fr_gpu_rig_hold(rig, err);
+
+    if (status == FR_OK)
+        status = launch_graph(rig, graph, device_s, host_s, err);
+    fr_gpu_rig_release(rig);
+    return status == FR_OK ? fr_gpu_rig_check_held(rig, err) : status;
+}
+
 /* Medians: of the device from the graph's begin to its end, and of the host
  * in the call that launches it. */
 static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
@@ -76,21 +100,10 @@ static fr_status time_graph(const fr_gpu_rig *rig, const least *what, int n,
     fr_gpu_graph *graph = NULL;
     fr_status status = capture_chain(rig, what, n, &graph, err);
 
-    for (int i = -1; status == FR_OK && i < N_REPEATS; i++) {
-        double elapsed_s = 0.0, begin_s;
-        status = fr_gpu_rig_begin(rig, err);
-        begin_s = fr_clock_s();
-        if (status == FR_OK)
-            status =
-                rig->driver->graph_launch(rig->gpu, graph, rig->stream, err);
-        double spent_s = fr_clock_s() - begin_s;
-        if (status == FR_OK)
-            status = fr_gpu_rig_end(rig, &elapsed_s, err);
-        if (i >= 0) { /* the first one uploads it */
-            device[i] = elapsed_s;
-            host[i] = spent_s;
-        }
-    }
+    if (status == FR_OK) /* the first one uploads it and does not count */
+        status = launch_graph(rig, graph, device_s, host_s, err);
+    for (int i = 0; status == FR_OK && i < N_REPEATS; i++)
+        status = launch_graph_held(rig, graph, &device[i], &host[i], err);
     rig->driver->graph_destroy(rig->gpu, graph);
     FR_TRY(status);
     *device_s = fr_sample_of(device, N_REPEATS).median_s;

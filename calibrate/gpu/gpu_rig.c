@@ -242,11 +242,10 @@ fr_status fr_gpu_rig_time(const fr_gpu_rig *rig, const fr_gpu_task *task,
         status = fr_gpu_rig_begin(rig, err);
     if (status == FR_OK)
         status = fr_gpu_rig_launch(rig, task, err);
-    if (status != FR_OK) {
-        fr_gpu_rig_release(rig);
-        return status;
-    }
-    return fr_gpu_rig_end_held(rig, out_s, err);
+    if (status == FR_OK)
+        status = fr_gpu_rig_end(rig, out_s, err);
+    fr_gpu_rig_release(rig);
+    return status == FR_OK ? fr_gpu_rig_check_held(rig, err) : status;
 }
 
 fr_status fr_gpu_rig_begin(const fr_gpu_rig *rig, fr_err *err)
@@ -267,9 +266,8 @@ fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_gpu_rig_end_held(const fr_gpu_rig *rig, double *out_s, fr_err *err)
+fr_status fr_gpu_rig_check_held(const fr_gpu_rig *rig, fr_err *err)
 {
-    FR_TRY(fr_gpu_rig_end(rig, out_s, err));
     if (fr_gpu_guard_was_forced(rig->guard))
         return fr_fail(err, FR_FAILURE,
                        "launches wait for the device (CUDA_LAUNCH_BLOCKING, a "

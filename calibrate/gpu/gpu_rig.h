@@ -72,9 +72,8 @@ FR_CHECKED fr_status fr_gpu_rig_end(const fr_gpu_rig *rig, double *out_s,
  * where it does not come to that. */
 FR_CHECKED fr_status fr_gpu_rig_hold(const fr_gpu_rig *rig, fr_err *err);
 void fr_gpu_rig_release(const fr_gpu_rig *rig);
-/* As end(); FR_FAILURE: it could not be held until all was enqueued. */
-FR_CHECKED fr_status fr_gpu_rig_end_held(const fr_gpu_rig *rig, double *out_s,
-                                         fr_err *err);
+/* After end(); FR_FAILURE: it could not be held until all was enqueued. */
+FR_CHECKED fr_status fr_gpu_rig_check_held(const fr_gpu_rig *rig, fr_err *err);
 
 /* Fills all of the arena with fresh numbers. */
 FR_CHECKED fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err);
