@@ -78,6 +78,7 @@ typedef struct timed_set {
     fr_gpu_comm_set *set;
     fr_gpu_links *links;
     rank_report *all; /* [world] */
+    bool is_tried;    /* the library has made its connections */
     bool is_dead;
     fr_err why;
 } timed_set;
@@ -122,12 +123,20 @@ static fr_status time_collective(timed_set *t, size_t i, double *out_s,
     return FR_OK;
 }
 
+/*
+ * Small ones take less time than the host takes to enqueue them, so that the
+ * stream is held meanwhile.  Not the first ones: the library makes connections
+ * then, and may wait for the device.
+ */
 static fr_status time_own(timed_set *t, size_t i, double *out_s, fr_err *err)
 {
-    fr_status status = t->set->axis == FR_AXIS_PP
-                           ? time_transfer(t, i, out_s, err)
-                           : time_collective(t, i, out_s, err);
+    const fr_gpu_rig *rig = t->bench->rig;
+    fr_status status = t->is_tried ? fr_gpu_rig_hold(rig, err) : FR_OK;
 
+    if (status == FR_OK)
+        status = t->set->axis == FR_AXIS_PP ? time_transfer(t, i, out_s, err)
+                                            : time_collective(t, i, out_s, err);
+    fr_gpu_rig_release(rig);
     return status == FR_OK ? t->links->ops->check(t->links, err) : status;
 }
 
@@ -214,6 +223,7 @@ static fr_status measure(timed_set *t, double budget_s, fr_err *err)
         .name = "communication", .context = t, .run = run_point, .keep = keep};
 
     FR_TRY(try_sizes(t, err));
+    t->is_tried = true;
     table.n_points = t->set->n_points;
     schedule.budget_s = budget_s;
     schedule.target_rel_err = 0.02;

@@ -157,6 +157,7 @@ void gpu_fake_hang(gpu_fake_stream *stream);
 /* gpu_fake_law.c: what a task takes, added to its stream's clock. */
 void gpu_fake_spend_kernel(const gpu_fake_task *task);
 void gpu_fake_spend_copy(const gpu_fake_task *task);
+bool gpu_fake_is_pageable(fr_gpu *gpu, const void *dst, const void *src);
 void gpu_fake_note(gpu_fake_range *ranges, const void *memory,
                    uint64_t n_bytes);
 void gpu_fake_forget(gpu_fake_range *ranges, const void *memory);

@@ -134,6 +134,14 @@ static gpu_fake_way way_of(const fr_gpu *gpu, const void *dst, const void *src)
                                          : GPU_FAKE_IN_PAGEABLE;
 }
 
+bool gpu_fake_is_pageable(fr_gpu *gpu, const void *dst, const void *src)
+{
+    pthread_mutex_lock(&gpu->mutex);
+    gpu_fake_way way = way_of(gpu, dst, src);
+    pthread_mutex_unlock(&gpu->mutex);
+    return way == GPU_FAKE_IN_PAGEABLE || way == GPU_FAKE_OUT_PAGEABLE;
+}
+
 /* b NULL: memory is set. */
 void gpu_fake_spend_copy(const gpu_fake_task *task)
 {

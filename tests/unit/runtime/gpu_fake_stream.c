@@ -317,8 +317,11 @@ static fr_status copy(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
     gpu_fake_task task = {
         .stream = stream, .run = run_copy, .a = dst, .b = src, .n = n_bytes};
 
-    (void)gpu;
-    return gpu_fake_push(&task, err);
+    FR_TRY(gpu_fake_push(&task, err));
+    /* The host waits for copies of memory that is not page-locked. */
+    if (gpu->fake->law != NULL && gpu_fake_is_pageable(gpu, dst, src))
+        gpu_fake_drain(stream);
+    return FR_OK;
 }
 
 static void run_zero(gpu_fake_task *task)
