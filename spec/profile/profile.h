@@ -142,7 +142,7 @@ typedef struct fr_held_out {
  * baseline_alone_bytes. */
 typedef struct fr_gpu_costs {
     uint64_t workspace_bytes;  /* of each further stream with kernels */
-    uint64_t comm_world_bytes; /* the communicator that others are split from */
+    uint64_t comm_world_bytes; /* the world's, and what the library loads */
     uint64_t comm_pair_bytes, comm_group_bytes; /* one of 2, of more ranks */
     double launch_s;                            /* of the host: one kernel */
     double graph_launch_s; /* of the host: a graph of one kernel ... */

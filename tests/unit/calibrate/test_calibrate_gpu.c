@@ -83,7 +83,8 @@ static const gpu_fake_law law = {.kernel_s = kernel_law,
                                  .context_bytes = 523456789,
                                  .world_bytes = 12345678,
                                  .pair_bytes = 345678901,
-                                 .group_bytes = 398765432};
+                                 .group_bytes = 398765432,
+                                 .library_bytes = 45678912};
 
 /* ---- a calibration ------------------------------------------------------ */
 
@@ -479,7 +480,8 @@ static void test_nodes(void)
         check_fit(&b.profile);
         check_sharing(&b.profile);
         check_copies(&b.profile, true);
-        CHECK(b.profile.gpu.comm_world_bytes == law.world_bytes);
+        CHECK(b.profile.gpu.comm_world_bytes ==
+              law.world_bytes + law.library_bytes);
         CHECK(b.profile.gpu.comm_pair_bytes == law.pair_bytes);
         CHECK(b.profile.gpu.comm_group_bytes == law.group_bytes);
         check_held_out(&b.profile);

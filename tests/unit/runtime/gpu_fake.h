@@ -58,6 +58,7 @@ typedef struct gpu_fake_law {
     int n_hot;
     double launch_s; /* real time of the host for each kernel */
     uint64_t context_bytes, world_bytes, pair_bytes, group_bytes;
+    uint64_t library_bytes; /* with a device's first communicator, and kept */
 } gpu_fake_law;
 
 enum { GPU_FAKE_RANGES = 64, GPU_FAKE_L2_BYTES = 4 << 20 };
@@ -127,7 +128,8 @@ struct fr_gpu {
     uint64_t n_bytes;
     struct fr_gpu_graph *capture; /* NULL: none under way */
     bool is_loaded[FR_OP_N];      /* has the kernel been launched? */
-    int64_t n_pushed;             /* exchanges that are no part of a graph */
+    bool has_library;
+    int64_t n_pushed; /* exchanges that are no part of a graph */
     _Atomic int64_t n_exchanged;
     /* Under a law. */
     gpu_fake_range blocks[GPU_FAKE_RANGES];

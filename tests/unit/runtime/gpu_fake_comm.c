@@ -158,6 +158,9 @@ static fr_status init(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
         atomic_fetch_add(&gpu->fake->n_tuned, 1);
     if (id->bytes[0] != 0x5a)
         return fr_fail(err, FR_FAILURE, "an id that nobody made");
+    if (!gpu->has_library && gpu->fake->law != NULL)
+        gpu->n_bytes += gpu->fake->law->library_bytes;
+    gpu->has_library = true;
     pthread_mutex_lock(&gpu->fake->mutex);
     if (gpu->fake->world == NULL)
         gpu->fake->world = make_group(world);
