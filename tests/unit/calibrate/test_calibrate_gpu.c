@@ -1,186 +1,19 @@
 /*
- * test_calibrate_gpu.c: calibration on fake GPUs whose kernels, copies and
- * exchanges take times by a law that is written here and nowhere else: the
- * profile must recover it, and a plan priced by the profile must take what
- * the law says of its instructions.
+ * test_calibrate_gpu.c: calibration on fake GPUs of a known law: the profile
+ * must recover it, and a plan priced by the profile must take what the law says
+ * of its instructions.
  */
-#include "calibrate/gpu/calibrate_gpu.h"
-#include "core/base/clock.h"
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/cost.h"
 #include "cost_models/link/comm_fit.h"
 #include "plan/lower/step/lower.h"
 #include "sim/predict/simulate.h"
 #include "tests/check.h"
-#include "tests/unit/runtime/gpu_fake.h"
+#include "tests/unit/calibrate/gpu_calibration.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-/* ---- the law ------------------------------------------------------------ */
-
-static double rate_of(const fr_instr *instr)
-{
-    return instr->dtype == FR_DTYPE_BF16   ? 6.183e14
-           : instr->dtype == FR_DTYPE_TF32 ? 3.217e14
-                                           : 4.391e13;
-}
-
-static double kernel_law(const fr_instr *instr, double cold_bytes,
-                         double warm_bytes)
-{
-    double memory_s = cold_bytes / 2.713e12 + warm_bytes / 7.291e12;
-    double flop = (double)fr_instr_flop(instr);
-
-    switch ((fr_op)instr->op) {
-    case FR_OP_LINEAR_FWD:
-    case FR_OP_LINEAR_DGRAD:
-    case FR_OP_LINEAR_WGRAD:
-        return 2.31e-6 + fmax(flop / rate_of(instr), memory_s);
-    case FR_OP_ATTN_FWD:
-    case FR_OP_ATTN_BWD:
-        return 3.17e-6 + flop / 0.41 / rate_of(instr);
-    case FR_OP_CAST: /* of a small one the code comes from memory, too */
-        return 1.93e-6 + memory_s +
-               (cold_bytes > 0 && instr->vector.n <= 8 ? 0.61e-6 : 0);
-    case FR_OP_EMBED_FWD: /* the tokens' rows of the tables */
-    case FR_OP_EMBED_BWD:
-        return 5.71e-6 + (double)instr->dim[0] * (double)instr->dim[1] /
-                             (instr->dtype == FR_DTYPE_BF16 ? 3.3e11 : 1.9e11);
-    default:
-        return 1.93e-6 + memory_s;
-    }
-}
-
-static const double copy_Bps[GPU_FAKE_WAY_N] = {
-    [GPU_FAKE_WITHIN] = 1.27e12,      [GPU_FAKE_IN_PINNED] = 5.31e10,
-    [GPU_FAKE_IN_PAGEABLE] = 1.13e10, [GPU_FAKE_OUT_PINNED] = 5.47e10,
-    [GPU_FAKE_OUT_PAGEABLE] = 9.7e9,  [GPU_FAKE_TO_PEER] = 3.71e11};
-
-static double copy_law(gpu_fake_way way, double n_bytes)
-{
-    return 6.7e-6 + n_bytes / copy_Bps[way];
-}
-
-static double exchange_law(fr_op op, int n_group, double n_bytes)
-{
-    double passes = op == FR_OP_ALL_REDUCE ? 2.0 : 1.0;
-
-    if (op == FR_OP_SEND || op == FR_OP_RECV)
-        return 7.9e-6 + n_bytes / 2.83e11;
-    return 13.3e-6 + passes * (n_group - 1) / n_group * n_bytes / 3.59e11;
-}
-
-static const gpu_fake_law law = {.kernel_s = kernel_law,
-                                 .copy_s = copy_law,
-                                 .exchange_s = exchange_law,
-                                 .kernel_gap_s = 0.87e-6,
-                                 .event_s = 0.37e-6,
-                                 .beside = 1.173,
-                                 .hot = 1.117,
-                                 .n_hot = 40,
-                                 .launch_s = 0,
-                                 .context_bytes = 523456789,
-                                 .world_bytes = 12345678,
-                                 .pair_bytes = 345678901,
-                                 .group_bytes = 398765432,
-                                 .library_bytes = 45678912};
-
-/* ---- a calibration ------------------------------------------------------ */
-
-typedef struct bench {
-    gpu_fake fake;
-    fr_gpu_system system;
-    fr_gpu_setup setup;
-    const fr_gpu_comm_driver *comm; /* instead of the fake's */
-    double timeout_s;               /* of the ranks' transport */
-    fr_model model;
-    fr_job job;
-    fr_calibrate_case one;
-    fr_calibrate_options options;
-    fr_log log;
-    fr_profile profile;
-} bench;
-
-static void bench_init(bench *b, int n_devices)
-{
-    fr_err err = {0};
-
-    memset(b, 0, sizeof *b);
-    gpu_fake_init(&b->fake, n_devices);
-    b->timeout_s = 60;
-    b->fake.law = &law;
-    b->fake.memory_bytes = UINT64_C(85520809984);
-    CHECK_OK(fr_model_load("configs/models/gpt2-124m.json", &b->model, &err),
-             &err);
-    b->model.n_layers = 2;
-    fr_job_init(&b->job);
-    b->job.seq = 512;
-    fr_log_init_stream(&b->log, stderr);
-    b->one = (fr_calibrate_case){&b->model, &b->job};
-    b->options = (fr_calibrate_options){
-        .cases = &b->one, .n_cases = 1, .is_quick = true, .budget_s = 2.0};
-    if (getenv("SHOW_LOG") != NULL)
-        b->options.log = &b->log;
-}
-
-static void bench_release(bench *b)
-{
-    fr_profile_release(&b->profile);
-    fr_model_release(&b->model);
-    gpu_fake_release(&b->fake);
-}
-
-typedef struct rank_thread {
-    bench *b;
-    fr_loopback *hub;
-    int64_t rank;
-    fr_profile profile;
-    fr_status status;
-    fr_err err;
-} rank_thread;
-
-static void *run_rank(void *context)
-{
-    rank_thread *r = context;
-    fr_transport *transport = NULL;
-
-    r->status = fr_transport_loopback_create(r->hub, r->rank, r->b->timeout_s,
-                                             &transport, &r->err);
-    if (r->status == FR_OK)
-        r->status = fr_calibrate_gpu(transport, &r->b->setup, &r->b->options,
-                                     &r->profile, &r->err);
-    fr_transport_destroy(transport);
-    return NULL;
-}
-
-/* All ranks' status; rank 0's profile. */
-static fr_status run(bench *b, int n_ranks, const int32_t *nodes, fr_err *err)
-{
-    rank_thread ranks[GPU_FAKE_MAX_RANKS] = {0};
-    pthread_t threads[GPU_FAKE_MAX_RANKS];
-    fr_loopback *hub;
-
-    b->system = gpu_fake_system(&b->fake);
-    b->setup.system = &b->system;
-    if (b->comm != NULL)
-        b->system.comm = b->comm;
-    FR_TRY(fr_loopback_create(n_ranks, nodes, &hub, err));
-    for (int i = 0; i < n_ranks; i++) {
-        ranks[i] = (rank_thread){.b = b, .hub = hub, .rank = i};
-        CHECK(pthread_create(&threads[i], NULL, run_rank, &ranks[i]) == 0);
-    }
-    for (int i = 0; i < n_ranks; i++)
-        (void)pthread_join(threads[i], NULL);
-    fr_loopback_destroy(hub);
-    for (int i = 0; i < n_ranks; i++)
-        if (ranks[i].status != FR_OK) {
-            *err = ranks[i].err;
-            return ranks[i].status;
-        }
-    b->profile = ranks[0].profile;
-    return FR_OK;
-}
+static const gpu_fake_law *const law = &gpu_calibration_law;
 
 /* ---- what must come back ------------------------------------------------ */
 
@@ -198,7 +31,7 @@ static double expected_s(const fr_compute_point *point)
         else if (point->where[i] == 'm')
             cold_bytes += n_bytes;
     }
-    return kernel_law(&instr, cold_bytes, warm_bytes) + law.kernel_gap_s;
+    return law->kernel_s(&instr, cold_bytes, warm_bytes) + law->kernel_gap_s;
 }
 
 static void check_points(const fr_profile *profile)
@@ -253,19 +86,19 @@ static double rate_named(const fr_profile *profile, const char *name)
 static void check_device(const fr_profile *profile)
 {
     const fr_gpu_costs *gpu = &profile->gpu;
-    double least_s = kernel_law(
+    double least_s = law->kernel_s(
         &(fr_instr){.op = FR_OP_CAST, .dtype = FR_DTYPE_BF16}, 0, 48);
 
-    CHECK_NEAR(gpu->bracket_s, law.event_s, 1e-3);
-    CHECK_NEAR(gpu->kernel_s, least_s + law.kernel_gap_s, 1e-3);
+    CHECK_NEAR(gpu->bracket_s, law->event_s, 1e-3);
+    CHECK_NEAR(gpu->kernel_s, least_s + law->kernel_gap_s, 1e-3);
     CHECK(gpu->launch_s > 0 && gpu->graph_launch_s > 0);
     CHECK_NEAR(gpu->steady_power_w, 693.5, 1e-9);
     /* A product's launch takes no longer when it is hot. */
     CHECK_NEAR(rate_named(profile, "gemm_bf16") /
                    rate_named(profile, "gemm_steady_bf16"),
-               law.hot, 0.002);
+               law->hot, 0.002);
     /* The context alone: these kernels hold nothing. */
-    CHECK(profile->baseline_alone_bytes - law.context_bytes < 4096);
+    CHECK(profile->baseline_alone_bytes - law->context_bytes < 4096);
 }
 
 static void check_copies(const fr_profile *profile, bool has_peer)
@@ -289,7 +122,7 @@ static void check_copies(const fr_profile *profile, bool has_peer)
                 continue;
             n++;
             CHECK_NEAR(p->sample.median_s /
-                           copy_law(kinds[k].way, (double)p->n_bytes),
+                           law->copy_s(kinds[k].way, (double)p->n_bytes),
                        1.0, 1e-3);
         }
         CHECK_INT(n > 3, kinds[k].way != GPU_FAKE_TO_PEER || has_peer);
@@ -299,10 +132,10 @@ static void check_copies(const fr_profile *profile, bool has_peer)
 static void test_one(void)
 {
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 1);
-    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+    gpu_calibration_init(&b, 1);
+    if (CHECK_OK(gpu_calibration_run(&b, 1, NULL, &err), &err)) {
         CHECK_STR(b.profile.fingerprint.gpu.name, "fake");
         CHECK_STR(b.profile.fingerprint.gpu.capability, "9.0");
         CHECK_STR(b.profile.fingerprint.gpu.nccl, "2.28.9");
@@ -312,7 +145,7 @@ static void test_one(void)
         check_device(&b.profile);
         check_copies(&b.profile, false);
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 /* ---- and be priced ------------------------------------------------------ */
@@ -335,13 +168,13 @@ static double step_by_law(const fr_program *program,
             fr_compute_key(instr, machine, 1, &key);
             bool is_hot = strncmp(key.op, "linear_", 7) == 0 ||
                           strncmp(key.op, "attn_", 5) == 0;
-            sum_s += expected_s(&key) * (is_hot ? law.hot : 1.0);
+            sum_s += expected_s(&key) * (is_hot ? law->hot : 1.0);
         }
     }
     return sum_s;
 }
 
-static void price_plan(bench *b, int64_t micro_batch, double slack)
+static void price_plan(gpu_calibration *b, int64_t micro_batch, double slack)
 {
     fr_err err = {0};
     fr_cluster cluster;
@@ -383,15 +216,15 @@ static void price_plan(bench *b, int64_t micro_batch, double slack)
 static void test_priced(void)
 {
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 1);
-    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+    gpu_calibration_init(&b, 1);
+    if (CHECK_OK(gpu_calibration_run(&b, 1, NULL, &err), &err)) {
         price_plan(&b, 4, 0.01);  /* shapes that were timed */
         price_plan(&b, 6, 0.03);  /* between them */
         price_plan(&b, 28, 0.05); /* beyond: up to 16 were */
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 /* ---- several ranks ------------------------------------------------------ */
@@ -414,11 +247,12 @@ static void check_exchanges(const fr_profile *profile, const char *scope,
             continue;
         }
         n++;
-        check_that(fabs(p->sample.median_s / exchange_law((fr_op)op, n_group,
-                                                          (double)p->n_bytes) -
-                        1) < 0.01,
-                   __FILE__, __LINE__, "%s %s %d: %g s", p->op, scope, n_group,
-                   p->sample.median_s);
+        check_that(
+            fabs(p->sample.median_s /
+                     law->exchange_s((fr_op)op, n_group, (double)p->n_bytes) -
+                 1) < 0.01,
+            __FILE__, __LINE__, "%s %s %d: %g s", p->op, scope, n_group,
+            p->sample.median_s);
         CHECK(p->is_async);
     }
     if (is_estimated)
@@ -444,7 +278,7 @@ static void check_fit(const fr_profile *profile)
     if (CHECK_OK(fr_comm_fits_create(profile, &fits, &err), &err) &&
         fr_comm_fits_ask(fits, &query, &answer))
         CHECK_NEAR(answer.seconds,
-                   exchange_law(FR_OP_ALL_REDUCE, 2, (double)query.n_bytes),
+                   law->exchange_s(FR_OP_ALL_REDUCE, 2, (double)query.n_bytes),
                    0.02);
     CHECK(answer.seconds > 0);
     fr_comm_fits_destroy(fits);
@@ -458,7 +292,7 @@ static void check_sharing(const fr_profile *profile)
     for (size_t i = 0; i < profile->n_sharing; i++) {
         const fr_sharing_point *p = &profile->sharing[i];
         bool is_exchange = strcmp(p->victim, "all_reduce") == 0;
-        CHECK_NEAR(p->slowdown, is_exchange ? 1 : law.beside, 0.015);
+        CHECK_NEAR(p->slowdown, is_exchange ? 1 : law->beside, 0.015);
         n[is_exchange]++;
     }
     CHECK_INT(n[0], 2);
@@ -469,10 +303,10 @@ static void test_nodes(void)
 {
     static const int32_t nodes[] = {0, 0, 1, 1};
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 4);
-    if (CHECK_OK(run(&b, 4, nodes, &err), &err)) {
+    gpu_calibration_init(&b, 4);
+    if (CHECK_OK(gpu_calibration_run(&b, 4, nodes, &err), &err)) {
         CHECK_INT(b.profile.fingerprint.n_nodes, 2);
         check_exchanges(&b.profile, "shm", 2, true);
         check_exchanges(&b.profile, "net:2", 2, true);
@@ -481,29 +315,29 @@ static void test_nodes(void)
         check_sharing(&b.profile);
         check_copies(&b.profile, true);
         CHECK(b.profile.gpu.comm_world_bytes ==
-              law.world_bytes + law.library_bytes);
-        CHECK(b.profile.gpu.comm_pair_bytes == law.pair_bytes);
-        CHECK(b.profile.gpu.comm_group_bytes == law.group_bytes);
+              law->world_bytes + law->library_bytes);
+        CHECK(b.profile.gpu.comm_pair_bytes == law->pair_bytes);
+        CHECK(b.profile.gpu.comm_group_bytes == law->group_bytes);
         check_held_out(&b.profile);
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 /* Through the host, on one device. */
 static void test_shared(void)
 {
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 1);
+    gpu_calibration_init(&b, 1);
     b.setup.is_shared = true;
-    if (CHECK_OK(run(&b, 2, NULL, &err), &err)) {
+    if (CHECK_OK(gpu_calibration_run(&b, 2, NULL, &err), &err)) {
         int n = 0;
         for (size_t i = 0; i < b.profile.n_comm; i++)
             n += strcmp(b.profile.comm[i].op, "all_reduce") == 0;
         CHECK(n > 3);
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 /* ---- what goes wrong ---------------------------------------------------- */
@@ -511,16 +345,16 @@ static void test_shared(void)
 static void test_none(void)
 {
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 0);
-    CHECK(run(&b, 1, NULL, &err) == FR_FAILURE);
+    gpu_calibration_init(&b, 0);
+    CHECK(gpu_calibration_run(&b, 1, NULL, &err) == FR_FAILURE);
     CHECK_HAS(err.text, "no driver");
-    bench_release(&b);
-    bench_init(&b, 1);
-    CHECK(run(&b, 2, NULL, &err) == FR_INFEASIBLE);
+    gpu_calibration_release(&b);
+    gpu_calibration_init(&b, 1);
+    CHECK(gpu_calibration_run(&b, 2, NULL, &err) == FR_INFEASIBLE);
     CHECK_HAS(err.text, "--share-gpu");
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 /* A kernel that is refused costs its own points, no others. */
@@ -528,62 +362,28 @@ static void test_left_out(void)
 {
     fr_err err = {0};
     int n_gelu = 0;
-    bench b;
+    gpu_calibration b;
 
-    bench_init(&b, 1);
+    gpu_calibration_init(&b, 1);
     b.fake.fault.device = 0;
     b.fake.fault.op = FR_OP_GELU_FWD;
     b.fake.fault.kind = GPU_FAKE_ENQUEUE_FAILS;
-    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+    if (CHECK_OK(gpu_calibration_run(&b, 1, NULL, &err), &err)) {
         for (size_t i = 0; i < b.profile.n_compute; i++)
             n_gelu += strcmp(b.profile.compute[i].op, "gelu_fwd") == 0;
         CHECK_INT(n_gelu, 0);
         CHECK(b.profile.n_compute > 200);
         check_points(&b.profile);
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
     /* Too little memory for the large ones. */
-    bench_init(&b, 1);
+    gpu_calibration_init(&b, 1);
     b.fake.memory_bytes = UINT64_C(1) << 30;
-    if (CHECK_OK(run(&b, 1, NULL, &err), &err)) {
+    if (CHECK_OK(gpu_calibration_run(&b, 1, NULL, &err), &err)) {
         CHECK(b.profile.n_compute > 100);
         check_points(&b.profile);
     }
-    bench_release(&b);
-}
-
-/* A kernel that never ends: the device is given up, and that is the end. */
-static void test_hang(void)
-{
-    fr_err err = {0};
-    bench b;
-
-    bench_init(&b, 2);
-    b.timeout_s = 6;
-    b.fake.fault.device = 0;
-    b.fake.fault.op = FR_OP_GELU_FWD;
-    b.fake.fault.kind = GPU_FAKE_RANK_HANGS;
-    double begin_s = fr_clock_s();
-    CHECK(run(&b, 2, NULL, &err) == FR_FAILURE);
-    CHECK_HAS(err.text, "rank 0: the device was given up");
-    /* By the run that asks for the baseline, and by the benches. */
-    CHECK_INT(atomic_load(&b.fake.n_abandoned), 2);
-    CHECK(fr_clock_s() - begin_s < 30);
-    bench_release(&b);
-}
-
-/* Where a launch waits for the device, what is held while it is enqueued goes
- * on by itself: a few points are lost, and the rest is timed unheld. */
-static void test_blocking(void)
-{
-    fr_err err = {0};
-    bench b;
-
-    bench_init(&b, 1);
-    b.fake.is_blocking = true;
-    if (CHECK_OK(run(&b, 1, NULL, &err), &err))
-        CHECK(b.profile.n_compute > 200);
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 static fr_status no_world(fr_gpu *gpu, const fr_gpu_comm_id *id, int32_t world,
@@ -603,22 +403,22 @@ static void test_no_communicators(void)
 {
     fr_gpu_comm_driver broken = gpu_fake_comm_driver;
     fr_err err = {0};
-    bench b;
+    gpu_calibration b;
 
     broken.init = no_world;
-    bench_init(&b, 2);
+    gpu_calibration_init(&b, 2);
     b.comm = &broken;
-    if (CHECK_OK(run(&b, 2, NULL, &err), &err)) {
+    if (CHECK_OK(gpu_calibration_run(&b, 2, NULL, &err), &err)) {
         check_points(&b.profile);
         check_copies(&b.profile, true);
         CHECK_INT(b.profile.n_sharing, 0);
         for (size_t i = 0; i < b.profile.n_comm; i++)
             CHECK(strncmp(b.profile.comm[i].op, "copy_", 5) == 0);
     }
-    bench_release(&b);
+    gpu_calibration_release(&b);
 }
 
 CHECK_MAIN({"one", test_one}, {"priced", test_priced}, {"nodes", test_nodes},
            {"shared", test_shared}, {"none", test_none},
-           {"left_out", test_left_out}, {"blocking", test_blocking},
-           {"hang", test_hang}, {"no_communicators", test_no_communicators})
+           {"left_out", test_left_out},
+           {"no_communicators", test_no_communicators})

@@ -1,0 +1,43 @@
+/*
+ * test_calibrate_faults.c: what goes wrong while fake GPUs are calibrated: it
+ * ends in time, and says why or leaves out what it concerns.
+ */
+#include "core/base/clock.h"
+#include "tests/check.h"
+#include "tests/unit/calibrate/gpu_calibration.h"
+
+/* A kernel that never ends: the device is given up, and that is the end. */
+static void test_hang(void)
+{
+    fr_err err = {0};
+    gpu_calibration b;
+
+    gpu_calibration_init(&b, 2);
+    b.timeout_s = 6;
+    b.fake.fault.device = 0;
+    b.fake.fault.op = FR_OP_GELU_FWD;
+    b.fake.fault.kind = GPU_FAKE_RANK_HANGS;
+    double begin_s = fr_clock_s();
+    CHECK(gpu_calibration_run(&b, 2, NULL, &err) == FR_FAILURE);
+    CHECK_HAS(err.text, "rank 0: the device was given up");
+    /* By the run that asks for the baseline, and by the benches. */
+    CHECK_INT(atomic_load(&b.fake.n_abandoned), 2);
+    CHECK(fr_clock_s() - begin_s < 30);
+    gpu_calibration_release(&b);
+}
+
+/* Where a launch waits for the device, what is held while it is enqueued goes
+ * on by itself: a few points are lost, and the rest is timed unheld. */
+static void test_blocking(void)
+{
+    fr_err err = {0};
+    gpu_calibration b;
+
+    gpu_calibration_init(&b, 1);
+    b.fake.is_blocking = true;
+    if (CHECK_OK(gpu_calibration_run(&b, 1, NULL, &err), &err))
+        CHECK(b.profile.n_compute > 200);
+    gpu_calibration_release(&b);
+}
+
+CHECK_MAIN({"hang", test_hang}, {"blocking", test_blocking})
