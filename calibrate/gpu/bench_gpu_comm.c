@@ -279,6 +279,25 @@ static void log_left_out(const fr_gpu_comm_bench *bench,
                      set->n_nodes == 1 ? "" : "s", why);
 }
 
+/* Streams have left what was aborted before its memory goes.  A device that
+ * does not come to that is given up. */
+static void end_links(const fr_gpu_rig *rig, fr_gpu_links *links,
+                      bool is_broken)
+{
+    fr_err ignored;
+
+    if (is_broken) {
+        links->ops->abort(links);
+        fr_status status =
+            fr_gpu_rig_finish(rig, rig->stream, rig->end, &ignored);
+        if (status == FR_OK)
+            status = fr_gpu_rig_finish(rig, rig->comm_stream, rig->comm_end,
+                                       &ignored);
+        (void)status; /* later calls fail, too */
+    }
+    fr_gpu_links_destroy(links);
+}
+
 static fr_status time_group(const fr_gpu_comm_bench *bench,
                             fr_gpu_comm_set *set, double budget_s, bool is_last,
                             fr_err *err)
@@ -292,6 +311,7 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
         FR_OK) {
         log_left_out(bench, set, why.text);
     } else {
+        bool is_well = true;
         bench->rig->links = t.links;
         status = measure(&t, budget_s, err);
         if (status == FR_OK && !t.is_dead && bench->rig->transport->rank == 0)
@@ -299,11 +319,10 @@ static fr_status time_group(const fr_gpu_comm_bench *bench,
         if (t.is_dead)
             log_left_out(bench, set, t.why.text);
         else if (status == FR_OK && is_last)
-            status = fr_gpu_bench_overlap(bench, set, t.links, err);
+            is_well = fr_gpu_bench_overlap(bench, set, t.links);
         bench->rig->links = NULL;
-        if (t.is_dead || status != FR_OK)
-            t.links->ops->abort(t.links);
-        fr_gpu_links_destroy(t.links);
+        end_links(bench->rig, t.links,
+                  t.is_dead || !is_well || status != FR_OK);
     }
     free(t.all);
     return status;

@@ -43,10 +43,10 @@ FR_CHECKED fr_status fr_gpu_comm_enqueue(const fr_gpu_comm_set *set,
                                          fr_gpu_stream stream, fr_err *err);
 
 /* bench_gpu_overlap.c: how the two slow each other down, as sharing points
- * ("linear_fwd" beside "all_reduce" ...), by the members of the set. */
-FR_CHECKED fr_status fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
-                                          const fr_gpu_comm_set *set,
-                                          fr_gpu_links *links, fr_err *err);
+ * ("linear_fwd" beside "all_reduce" ...), by the members of the set.  false, on
+ * all ranks alike: something failed, and the links may still be at work. */
+bool fr_gpu_bench_overlap(const fr_gpu_comm_bench *bench,
+                          const fr_gpu_comm_set *set, fr_gpu_links *links);
 
 /* Measures the memory of communicators into profile->gpu. */
 FR_CHECKED fr_status fr_gpu_bench_comm_memory(const fr_gpu_comm_bench *bench,

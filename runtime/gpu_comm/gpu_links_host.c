@@ -237,6 +237,31 @@ static void host_abort(fr_gpu_links *links)
                          __ATOMIC_RELEASE);
 }
 
+/* Copies that were under way when the thread stopped use what is freed. */
+static void end_copies(host_links *self)
+{
+    const double longest_s = 5.0;
+    const fr_gpu_place *place = &self->base.place;
+    fr_waiter waiter;
+    fr_err ignored;
+
+    fr_waiter_init(&waiter, &place->transport->idle_bell);
+    waiter.sleep_ns = 50000;
+    for (int lane = 0; lane < FR_LANE_N; lane++) {
+        host_lane *own = &self->lanes[lane];
+        bool is_done =
+            own->stage != HOST_COPIES_IN && own->stage != HOST_COPIES_OUT;
+        while (!is_done && is_copied(self, own, &is_done, &ignored) == FR_OK &&
+               !is_done) {
+            fr_waiter_pause(&waiter);
+            if (fr_waiter_waited_s(&waiter) < longest_s)
+                continue;
+            place->system->driver->abandon(place->gpu);
+            return;
+        }
+    }
+}
+
 static void host_destroy(fr_gpu_links *links)
 {
     host_links *self = (host_links *)links;
@@ -244,6 +269,7 @@ static void host_destroy(fr_gpu_links *links)
     const fr_gpu_driver *driver = place->system->driver;
 
     stop(self);
+    end_copies(self);
     if (self->is_locked)
         driver->unlock_host(place->gpu,
                             place->transport->slab[place->transport->rank]);

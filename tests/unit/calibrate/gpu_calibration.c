@@ -140,6 +140,8 @@ fr_status gpu_calibration_run(gpu_calibration *b, int n_ranks,
     b->setup.system = &b->system;
     if (b->comm != NULL)
         b->system.comm = b->comm;
+    if (b->norm_fwd != NULL)
+        b->fake.kernels[FR_OP_NORM_FWD] = b->norm_fwd;
     FR_TRY(fr_loopback_create(n_ranks, nodes, &hub, err));
     for (int i = 0; i < n_ranks; i++) {
         ranks[i] = (rank_thread){.b = b, .hub = hub, .rank = i};

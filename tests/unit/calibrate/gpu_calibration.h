@@ -16,6 +16,7 @@ typedef struct gpu_calibration {
     fr_gpu_system system;
     fr_gpu_setup setup;
     const fr_gpu_comm_driver *comm; /* instead of the fake's */
+    fr_cuda_kernel_fn norm_fwd;     /* likewise */
     double timeout_s;               /* of the ranks' transport */
     fr_model model;
     fr_job job;

@@ -40,4 +40,37 @@ static void test_blocking(void)
     gpu_calibration_release(&b);
 }
 
-CHECK_MAIN({"hang", test_hang}, {"blocking", test_blocking})
+/* Refused while a stream waits for a word, as beside an exchange. */
+static fr_status refuse_beside(const fr_cuda_launch *launch, fr_err *err)
+{
+    fr_gpu *gpu = ((const gpu_fake_stream *)launch->stream)->gpu;
+
+    if (atomic_load(&gpu->n_awaits) > 0)
+        return fr_fail(err, FR_FAILURE, "too many resources requested");
+    return gpu->fake->kernels[FR_OP_NORM_BWD](launch, err);
+}
+
+/* Exchanges are under way when a kernel beside them is refused: they have left
+ * the links' memory before it is freed. */
+static void test_refused_beside(void)
+{
+    fr_err err = {0};
+    int n = 0;
+    gpu_calibration b;
+
+    gpu_calibration_init(&b, 1);
+    b.setup.is_shared = true;
+    b.norm_fwd = refuse_beside;
+    if (CHECK_OK(gpu_calibration_run(&b, 2, NULL, &err), &err)) {
+        for (size_t i = 0; i < b.profile.n_sharing; i++)
+            n += strcmp(b.profile.sharing[i].victim, "norm_fwd") == 0;
+        CHECK_INT(n, 0);
+        CHECK(b.profile.n_sharing > 0);
+    }
+    CHECK_INT(atomic_load(&b.fake.n_early_frees), 0);
+    CHECK_INT(atomic_load(&b.fake.n_abandoned), 0);
+    gpu_calibration_release(&b);
+}
+
+CHECK_MAIN({"hang", test_hang}, {"blocking", test_blocking},
+           {"refused_beside", test_refused_beside})

@@ -166,6 +166,8 @@ static fr_status alloc_host(fr_gpu *gpu, uint64_t n_bytes, void **out,
 
 static void free_host(fr_gpu *gpu, void *host)
 {
+    if (atomic_load(&gpu->n_awaits) > 0)
+        atomic_fetch_add(&gpu->fake->n_early_frees, 1);
     pthread_mutex_lock(&gpu->fake->mutex);
     gpu_fake_forget(gpu->fake->pinned, host);
     pthread_mutex_unlock(&gpu->fake->mutex);

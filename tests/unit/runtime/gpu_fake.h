@@ -84,10 +84,12 @@ typedef struct gpu_fake {
     void (*kernels_destroy)(fr_cuda_kernels *kernels);
     _Atomic int64_t n_kernels, n_graphs, n_graph_launches, n_exchanges;
     _Atomic int64_t n_lent, n_aborted, n_abandoned, n_tuned;
-    _Atomic int64_t n_late_loads; /* kernels that were launched for the first
-                                     time while an exchange was under way */
-    _Atomic uint64_t most_bytes;  /* allocated on a device at once */
-    _Atomic int64_t i_step;       /* the newest that a kernel has seen */
+    _Atomic int64_t n_late_loads;  /* kernels that were launched for the first
+                                      time while an exchange was under way */
+    _Atomic int64_t n_early_frees; /* of page-locked memory, while a stream
+                                      waits for a word */
+    _Atomic uint64_t most_bytes;   /* allocated on a device at once */
+    _Atomic int64_t i_step;        /* the newest that a kernel has seen */
     /* The rest is the fake's own. */
     pthread_mutex_t mutex;
     fr_gpu_driver driver;
@@ -131,6 +133,7 @@ struct fr_gpu {
     bool has_library;
     int64_t n_pushed; /* exchanges that are no part of a graph */
     _Atomic int64_t n_exchanged;
+    _Atomic int64_t n_awaits; /* enqueued, and not passed */
     /* Under a law. */
     gpu_fake_range blocks[GPU_FAKE_RANGES];
     gpu_fake_range cache[GPU_FAKE_RANGES]; /* last used first */

@@ -26,6 +26,16 @@ struct fr_gpu_graph {
 
 /* ---- streams ------------------------------------------------------------- */
 
+static void run_await(gpu_fake_task *task);
+
+/* It was carried out, or will not be. */
+static void end_task(fr_gpu *gpu, gpu_fake_task *task)
+{
+    if (task->run == run_await)
+        atomic_fetch_sub(&gpu->n_awaits, 1);
+    free(task);
+}
+
 static void *serve(void *context)
 {
     gpu_fake_stream *stream = context;
@@ -44,7 +54,7 @@ static void *serve(void *context)
         pthread_mutex_unlock(&gpu->mutex);
         if (!atomic_load(&gpu->has_failed))
             task->run(task);
-        free(task);
+        end_task(gpu, task);
         pthread_mutex_lock(&gpu->mutex);
         stream->is_busy = false;
     }
@@ -132,7 +142,7 @@ static void destroy_stream(fr_gpu *gpu, fr_gpu_stream handle)
     while (stream->first != NULL) {
         gpu_fake_task *task = stream->first;
         stream->first = task->next;
-        free(task);
+        end_task(gpu, task);
     }
     free(stream);
 }
@@ -381,6 +391,7 @@ static fr_status await(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,
 
     if (gpu->capture != NULL)
         return fr_fail(err, FR_FAILURE, "a wait for a word in a capture");
+    atomic_fetch_add(&gpu->n_awaits, 1);
     return gpu_fake_push(&task, err);
 }
 
