@@ -82,7 +82,9 @@ static fr_status capture(fr_gpu_interpreter *it, fr_err *err)
     fr_err ignored;
 
     FR_TRY(it->driver->capture_begin(it->gpu, stream, err));
+    it->is_captured = true;
     fr_status status = fr_gpu_enqueue_step(it, err);
+    it->is_captured = false;
     fr_status ended = it->driver->capture_end(it->gpu, stream, &graph,
                                               status == FR_OK ? err : &ignored);
     if (status != FR_OK || ended != FR_OK) {

@@ -134,6 +134,7 @@ static fr_status create_streams(fr_gpu_interpreter *it, fr_err *err)
         FR_TRY(it->driver->stream_create(it->gpu, lane != FR_LANE_COMPUTE,
                                          &own->stream, err));
         FR_TRY(it->driver->event_create(it->gpu, false, &own->end, err));
+        FR_TRY(it->driver->event_create(it->gpu, false, &own->paced, err));
     }
     return FR_OK;
 }
@@ -229,6 +230,7 @@ static void destroy_events(fr_gpu_interpreter *it)
     driver->event_destroy(it->gpu, it->begin);
     for (int lane = 0; lane < FR_LANE_N; lane++) {
         driver->event_destroy(it->gpu, it->lanes[lane].end);
+        driver->event_destroy(it->gpu, it->lanes[lane].paced);
         free(it->lanes[lane].comms);
     }
 }

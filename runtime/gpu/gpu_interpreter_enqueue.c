@@ -243,6 +243,26 @@ static fr_status enqueue_instr(fr_gpu_interpreter *it, fr_lane lane,
     return launch_kernel(it, lane, i_call, instr, ptr, err);
 }
 
+/*
+ * A stream takes about a thousand operations that have not begun; then a launch
+ * waits for it, while nobody looks what goes wrong, and holds up the thread
+ * that copies for ranks that share the device (gpu_links_host.c).  So the host
+ * stays no more than two windows of a lane's instructions, of a few operations
+ * each, ahead of it, and watches when it has to wait.
+ */
+static fr_status keep_pace(fr_gpu_interpreter *it, fr_gpu_lane *own,
+                           fr_err *err)
+{
+    enum { WINDOW = 64 };
+    uint32_t n = own->n_enqueued++;
+
+    if (it->is_captured || n == 0 || n % WINDOW != 0)
+        return FR_OK;
+    if (n > WINDOW)
+        FR_TRY(fr_gpu_wait_event(it, own->paced, err));
+    return it->driver->event_record(it->gpu, own->paced, own->stream, err);
+}
+
 static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
                               fr_err *err)
 {
@@ -265,6 +285,7 @@ static fr_status enqueue_call(fr_gpu_interpreter *it, uint32_t i_call,
     for (uint32_t i = 0; i < segment->n_instrs; i++) {
         fr_gpu_event **trace =
             it->is_traced ? it->trace + 2 * (call->first_instr + i) : NULL;
+        FR_TRY(keep_pace(it, &it->lanes[lane], err));
         if (trace != NULL)
             FR_TRY(driver->event_record(it->gpu, trace[0], stream, err));
         FR_TRY(enqueue_instr(it, lane, i_call, segment->first_instr + i,
@@ -287,7 +308,7 @@ static fr_status fork_lanes(fr_gpu_interpreter *it, fr_err *err)
                         sizeof it->pinned->step, err));
     FR_TRY(driver->event_record(it->gpu, it->begin, main, err));
     for (int lane = 0; lane < FR_LANE_N; lane++) {
-        it->lanes[lane].i_comm = 0;
+        it->lanes[lane].i_comm = it->lanes[lane].n_enqueued = 0;
         if (lane != FR_LANE_COMPUTE && it->lanes[lane].stream != NULL)
             FR_TRY(driver->stream_wait(it->gpu, it->lanes[lane].stream,
                                        it->begin, err));

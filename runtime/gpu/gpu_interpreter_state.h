@@ -35,13 +35,15 @@ typedef struct fr_gpu_lane_comm {
 typedef struct fr_gpu_lane {
     fr_gpu_stream stream; /* NULL: no call of the rank program is on it */
     fr_gpu_event *end;    /* of the step; compute lane: of the whole */
+    fr_gpu_event *paced;  /* which the host waits for while it enqueues */
     bool has_kernels;     /* of the device or of the host */
     bool has_device_kernels;
     fr_cuda_kernels *kernels; /* theirs */
     fr_gpu_lane_comm *comms;
     uint32_t n_comms;
-    uint32_t i_comm;    /* while enqueuing */
-    uint32_t last_mark; /* as the watcher saw it last, and when it changed */
+    uint32_t i_comm;     /* while enqueuing */
+    uint32_t n_enqueued; /* instructions of the step */
+    uint32_t last_mark;  /* as the watcher saw it last, and when it changed */
     int64_t moved_ns;
     uint32_t last_call; /* 1 + the call that it is in or waits before, 0: none
                            yet, FR_GPU_LANE_ENDED: behind all of them */
@@ -86,7 +88,7 @@ struct fr_gpu_interpreter {
     int64_t moved_ns;  /* when the watcher last saw any lane go on */
     /* The step that is being enqueued. */
     int64_t i_step;
-    bool is_traced, is_noted;
+    bool is_traced, is_noted, is_captured;
     /* Traced steps: two events for each instruction of a step. */
     fr_gpu_event **trace; /* [2 n_instrs] */
     uint32_t n_instrs;
@@ -121,7 +123,7 @@ FR_CHECKED fr_status fr_gpu_finish_step(fr_gpu_interpreter *it, fr_err *err);
 void fr_gpu_abandon(fr_gpu_interpreter *it);
 /* Waits for the step's end; sees what fails or hangs. */
 FR_CHECKED fr_status fr_gpu_watch(fr_gpu_interpreter *it, fr_err *err);
-/* Waits for an event without a look at anything else. */
+/* The same of any event. */
 FR_CHECKED fr_status fr_gpu_wait_event(fr_gpu_interpreter *it,
                                        fr_gpu_event *event, fr_err *err);
 

@@ -88,6 +88,7 @@ typedef struct gpu_fake {
                                       time while an exchange was under way */
     _Atomic int64_t n_early_frees; /* of page-locked memory, while a stream
                                       waits for a word */
+    _Atomic int64_t most_pending;  /* tasks of a stream that had not begun */
     _Atomic uint64_t most_bytes;   /* allocated on a device at once */
     _Atomic int64_t i_step;        /* the newest that a kernel has seen */
     /* The rest is the fake's own. */
@@ -146,6 +147,7 @@ typedef struct gpu_fake_stream {
     pthread_t thread;
     gpu_fake_task *first, *last;
     bool is_busy, should_stop;
+    int64_t n_pending;
     double now_s;         /* under a law */
     fr_gpu_graph *joined; /* takes part in this capture ... */
     bool is_open;         /* ... and nobody has waited for its last task */

@@ -50,6 +50,7 @@ static void *serve(void *context)
             break;
         gpu_fake_task *task = stream->first;
         stream->first = task->next;
+        stream->n_pending--;
         stream->is_busy = true;
         pthread_mutex_unlock(&gpu->mutex);
         if (!atomic_load(&gpu->has_failed))
@@ -86,6 +87,10 @@ static void push_now(gpu_fake_task *task)
         task->number = event->n_recorded;
     task->after_s = task->stream->gpu->seen_s;
     append(&task->stream->first, &task->stream->last, task);
+    int64_t n_pending = ++task->stream->n_pending;
+    gpu_fake *fake = task->stream->gpu->fake;
+    if (n_pending > atomic_load(&fake->most_pending))
+        atomic_store(&fake->most_pending, n_pending);
     pthread_cond_broadcast(&task->stream->gpu->changed);
 }
 

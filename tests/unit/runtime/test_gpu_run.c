@@ -99,6 +99,28 @@ static void test_kernel_hangs(void)
     }
 }
 
+/* A step of thousands of launches behind a kernel that hangs: the host is never
+ * so far ahead that a launch waits for it, which nobody would see. */
+static void test_long_step_hangs(void)
+{
+    gpu_show show;
+    gpu_fake fake;
+
+    set_up_faulty(&show, &fake, FR_OP_GELU_BWD, GPU_FAKE_RANK_HANGS);
+    fake.fault.device = 0;
+    fake.fault.i_step = 1;
+    show.is_launched = true;
+    show.plan.dp = 1;
+    show.plan.micro_batch = 1;
+    show.job.global_batch = 64;
+    check_fails(&show, FR_FAILURE, "rank 0: step 1, call ");
+    CHECK(show.program == NULL || show.program->rank_programs[0].n_calls > 500);
+    CHECK(atomic_load(&fake.most_pending) > 64);
+    CHECK(atomic_load(&fake.most_pending) < 1000);
+    gpu_show_release(&show);
+    gpu_fake_release(&fake);
+}
+
 static void test_library_fails(void)
 {
     check_fault(FR_OP_ALL_REDUCE, GPU_FAKE_LIBRARY_FAILS,
@@ -310,6 +332,7 @@ static void test_announcement(void)
 
 CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
            {"kernel_hangs", test_kernel_hangs},
+           {"long_step_hangs", test_long_step_hangs},
            {"library_fails", test_library_fails},
            {"transfer_hangs", test_transfer_hangs}, {"loaded", test_loaded},
            {"devices", test_devices}, {"no_kernel", test_no_kernel},
