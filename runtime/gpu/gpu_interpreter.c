@@ -162,6 +162,8 @@ static fr_status run_step(fr_gpu_interpreter *it, double *step_s, fr_err *err)
 
 void fr_gpu_abandon(fr_gpu_interpreter *it)
 {
+    /* First: what an abort lets go on may get to a step on the host. */
+    fr_gpu_stop_host_steps(it);
     if (it->links != NULL)
         it->links->ops->abort(it->links);
     it->is_abandoned = true;

@@ -5,6 +5,7 @@
  * filled and will read.  So the step, like everything else, is enqueued once
  * and captured with the rest.
  */
+#include "core/base/clock.h"
 #include "runtime/gpu/gpu_interpreter_state.h"
 
 #include <string.h>
@@ -12,9 +13,23 @@
 static void step_on_host(void *context)
 {
     fr_gpu_host_step *step = context;
+    fr_gpu_pinned *pinned = step->pinned;
 
-    step->call.i_step = step->it->pinned->step.i_step;
-    fr_kernels_cpu_run(&step->call);
+    (void)atomic_fetch_add(&pinned->n_on_host, 1);
+    if (!atomic_load(&pinned->has_stopped)) {
+        step->call.i_step = pinned->step.i_step;
+        fr_kernels_cpu_run(&step->call);
+    }
+    (void)atomic_fetch_sub(&pinned->n_on_host, 1);
+}
+
+void fr_gpu_stop_host_steps(fr_gpu_interpreter *it)
+{
+    const double nap_s = 1e-4;
+
+    atomic_store(&it->pinned->has_stopped, true);
+    while (atomic_load(&it->pinned->n_on_host) > 0)
+        fr_sleep_s(nap_s);
 }
 
 fr_status fr_gpu_enqueue_host_step(fr_gpu_interpreter *it, fr_lane lane,
@@ -24,7 +39,7 @@ fr_status fr_gpu_enqueue_host_step(fr_gpu_interpreter *it, fr_lane lane,
     fr_gpu_stream stream = it->lanes[lane].stream;
     fr_gpu_host_step *step = &it->host_steps[it->calls[i_call].i_host];
 
-    step->it = it;
+    step->pinned = it->pinned;
     step->call =
         fr_rank_kernel_call(&it->rank, &it->rank.rank_program->calls[i_call],
                             instr, it->rank.program->plan.n_threads, 0);

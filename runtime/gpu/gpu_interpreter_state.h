@@ -8,6 +8,8 @@
 #include "runtime/gpu/gpu_interpreter.h"
 #include "runtime/run/rank_context.h"
 
+#include <stdatomic.h>
+
 /* One call as the host enqueues it. */
 typedef struct fr_gpu_call {
     uint32_t first_wait, n_waits; /* in `waits`: calls of other lanes */
@@ -21,7 +23,7 @@ typedef struct fr_gpu_call {
 /* A step of the optimizer on the host; page-locked. */
 typedef struct fr_gpu_host_step {
     fr_step_scalars scalars; /* as the device has them when it begins */
-    const struct fr_gpu_interpreter *it;
+    struct fr_gpu_pinned *pinned;
     fr_kernel_call call;
 } fr_gpu_host_step;
 
@@ -60,6 +62,10 @@ typedef struct fr_gpu_pinned {
         uint32_t call; /* lanes with kernels: see fr_gpu_lane.last_call */
         unsigned char padding[56];
     } marks[FR_LANE_N];
+    /* A device that was given up may call the host when the interpreter is no
+     * more, but finds this. */
+    _Atomic bool has_stopped;   /* steps on the host do nothing any more */
+    _Atomic uint32_t n_on_host; /* that are under way */
 } fr_gpu_pinned;
 
 struct fr_gpu_interpreter {
@@ -115,6 +121,8 @@ FR_CHECKED fr_status fr_gpu_enqueue_host_step(fr_gpu_interpreter *it,
                                               fr_lane lane, uint32_t i_call,
                                               const fr_instr *instr,
                                               void *const *ptr, fr_err *err);
+/* None of them runs when it returns, and none begins later. */
+void fr_gpu_stop_host_steps(fr_gpu_interpreter *it);
 /* Enqueues the whole step on the lanes' streams. */
 FR_CHECKED fr_status fr_gpu_enqueue_step(fr_gpu_interpreter *it, fr_err *err);
 /* Brings what a step that is over has counted, where enqueue_step() has not. */

@@ -121,6 +121,76 @@ static void test_long_step_hangs(void)
     gpu_fake_release(&fake);
 }
 
+/* A device that keeps what is page-locked, as one that was given up, and calls
+ * the host when the run is over. */
+typedef struct late_host {
+    gpu_fake fake;
+    void (*fn)(void *context); /* of the first call */
+    void *context;
+    void *blocks[GPU_FAKE_RANGES];
+    int n_blocks;
+} late_host;
+
+static fr_status call_late(fr_gpu *gpu, fr_gpu_stream stream,
+                           void (*fn)(void *context), void *context,
+                           fr_err *err)
+{
+    late_host *late = (late_host *)(void *)gpu->fake;
+
+    (void)stream;
+    (void)err;
+    if (late->fn == NULL) {
+        late->fn = fn;
+        late->context = context;
+    }
+    return FR_OK;
+}
+
+static void keep_host(fr_gpu *gpu, void *host)
+{
+    late_host *late = (late_host *)(void *)gpu->fake;
+
+    if (host != NULL)
+        late->blocks[late->n_blocks++] = host;
+}
+
+/* Of all that is page-locked. */
+static uint64_t sum_of(const gpu_fake *fake)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < GPU_FAKE_RANGES; i++)
+        for (uint64_t k = 0; k < fake->pinned[i].n_bytes; k++)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+            sum = 31 * sum + ((const unsigned char *)fake->pinned[i].begin)[k];
+    return sum;
+}
+
+/* A step of the optimizer on the host that begins after the run does nothing.
+ */
+static void test_late_step_on_host(void)
+{
+    gpu_show show;
+    late_host late = {0};
+
+    set_up_faulty(&show, &late.fake, FR_OP_GELU_BWD, GPU_FAKE_KERNEL_FAILS);
+    late.fake.driver.call_host = call_late;
+    late.fake.driver.free_host = keep_host;
+    late.fake.fault.device = 0;
+    show.plan.dp = 1;
+    show.plan.is_optimizer_offloaded = true;
+    check_fails(&show, FR_FAILURE, "an illegal memory access");
+    gpu_show_release(&show);
+    if (CHECK(late.fn != NULL)) {
+        uint64_t sum = sum_of(&late.fake);
+        late.fn(late.context);
+        CHECK(sum_of(&late.fake) == sum);
+    }
+    for (int i = 0; i < late.n_blocks; i++)
+        free(late.blocks[i]);
+    gpu_fake_release(&late.fake);
+}
+
 static void test_library_fails(void)
 {
     check_fault(FR_OP_ALL_REDUCE, GPU_FAKE_LIBRARY_FAILS,
@@ -333,6 +403,7 @@ static void test_announcement(void)
 CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
            {"kernel_hangs", test_kernel_hangs},
            {"long_step_hangs", test_long_step_hangs},
+           {"late_step_on_host", test_late_step_on_host},
            {"library_fails", test_library_fails},
            {"transfer_hangs", test_transfer_hangs}, {"loaded", test_loaded},
            {"devices", test_devices}, {"no_kernel", test_no_kernel},
