@@ -77,6 +77,18 @@ static void gpu_close(fr_executor *executor)
         (void)pthread_join(self->heartbeat, NULL);
 }
 
+/* Copies of what is offloaded wait in streams for other ranks, and may hold up
+ * those that these wait for (gpu_links_host.c). */
+static fr_status check_shared(const fr_plan *plan, fr_err *err)
+{
+    if (!plan->is_optimizer_offloaded && plan->activation_offload_frac <= 0)
+        return FR_OK;
+    return fr_fail(err, FR_INPUT,
+                   "ranks that share a GPU cannot offload to the host: their "
+                   "copies would wait for each other; leave --share-gpu or the "
+                   "offload out");
+}
+
 static fr_status gpu_open(fr_executor *executor, fr_err *err)
 {
     gpu_executor *self = (gpu_executor *)executor;
@@ -85,6 +97,8 @@ static fr_status gpu_open(fr_executor *executor, fr_err *err)
     self->setup = executor->backend->context;
     self->driver = self->setup->system->driver;
     bool is_mirrored = self->setup->is_shared && transport->world > 1;
+    if (is_mirrored)
+        FR_TRY(check_shared(&executor->program->plan, err));
     FR_TRY(transport->ops->open_slab(
         transport, is_mirrored ? executor->rank_program->slab_bytes : 0, err));
     return fr_gpu_choose(self->setup->system, transport, self->setup->is_shared,

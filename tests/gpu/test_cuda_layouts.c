@@ -106,7 +106,8 @@ static void test_part(int part)
     for (int64_t k = 0; is_well && k < n && fr_clock_s() < end_s; k++) {
         const layout_row *l =
             &layout_rows[every * (part + N_PARTS * (k * step % n))];
-        if (!layout_is_chosen(l) || layout_is_refused(l, LAYOUT_GPU)) {
+        if (!layout_is_chosen(l) || layout_is_refused(l, LAYOUT_GPU) ||
+            !layout_can_share(l)) {
             n_refused++;
             continue;
         }

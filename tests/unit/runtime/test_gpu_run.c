@@ -263,6 +263,26 @@ static void test_devices(void)
     gpu_fake_release(&fake);
 }
 
+/* Ranks that share a device copy by streams that wait for no other rank. */
+static void test_shared_offload(void)
+{
+    for (int is_optimizer = 0; is_optimizer < 2; is_optimizer++) {
+        gpu_show show;
+        gpu_fake fake;
+
+        gpu_show_init(&show);
+        gpu_fake_init(&fake, 1);
+        show.fake = &fake;
+        show.is_shared = true;
+        show.plan.dp = 2;
+        show.plan.is_optimizer_offloaded = is_optimizer != 0;
+        show.plan.activation_offload_frac = is_optimizer ? 0 : 0.5;
+        check_fails(&show, FR_INPUT, "leave --share-gpu or the offload out");
+        gpu_show_release(&show);
+        gpu_fake_release(&fake);
+    }
+}
+
 static void test_no_kernel(void)
 {
     gpu_show show;
@@ -407,5 +427,6 @@ CHECK_MAIN({"kernel_fails", test_kernel_fails}, {"rank_hangs", test_rank_hangs},
            {"library_fails", test_library_fails},
            {"transfer_hangs", test_transfer_hangs}, {"loaded", test_loaded},
            {"devices", test_devices}, {"no_kernel", test_no_kernel},
+           {"shared_offload", test_shared_offload},
            {"checkpoint", test_checkpoint}, {"timeline", test_timeline},
            {"sockets", test_sockets}, {"announcement", test_announcement})

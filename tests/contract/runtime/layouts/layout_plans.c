@@ -124,6 +124,12 @@ int layout_world(const layout_row *row)
     return (int)fr_plan_world(&plan);
 }
 
+bool layout_can_share(const layout_row *row)
+{
+    return layout_world(row) == 1 ||
+           (row->offload_frac <= 0 && !row->is_optimizer_away);
+}
+
 bool layout_is_refused(const layout_row *row, layout_target target)
 {
     const char *reason =

@@ -101,6 +101,8 @@ FR_CHECKED fr_status layout_model(const layout_row *row, fr_model *out,
 fr_job layout_job(const layout_row *row, int64_t n_steps);
 fr_plan layout_plan(const layout_row *row, layout_target target);
 int layout_world(const layout_row *row);
+/* Can its ranks share a GPU? */
+bool layout_can_share(const layout_row *row);
 
 /* How far losses (relative) and gradients (of the largest) may be from those
  * of one process. */
