@@ -403,7 +403,8 @@ static fr_status time_row(const fr_gpu_rig *rig, const fr_gpu_task *task,
 
 /*
  * Power controllers need some tenths of a second: settled are five rows that
- * agree within half a percent after a second of load.
+ * agree within half a percent after a second of load.  The limit ends what does
+ * not settle, but not before there are five: the first ones are cold.
  */
 static fr_status settle(const fr_gpu_rig *rig, const fr_gpu_task *task,
                         double about_s, double limit_s, double *out_s,
@@ -425,7 +426,7 @@ static fr_status settle(const fr_gpu_rig *rig, const fr_gpu_task *task,
         bool is_settled =
             n >= N_ROWS && spent_s >= least_s && high <= low * (1.0 + slack);
         *out_s = row_s;
-        if (is_settled || fr_clock_s() - begin_s >= limit_s)
+        if (is_settled || (n >= N_ROWS && fr_clock_s() - begin_s >= limit_s))
             return FR_OK;
     }
 }
