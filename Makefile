@@ -365,10 +365,10 @@ check-now: test-programs
 	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) $(EMULATED_BIN) golden \
 	    usability exports $(FUZZ_BIN)
 
-# Whole stacks: the plugins of MPI are gone when leaks are looked for, so that
-# only their callers can be named.
-SAN_OPTIONS := \
-    ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:fast_unwind_on_malloc=0 \
+# Where MPI runs, whole stacks, which take half as long again: its plugins are
+# gone when leaks are looked for, so that only their callers can be named.
+san_options = \
+    ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:fast_unwind_on_malloc=$(1) \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 check-san:
@@ -376,8 +376,12 @@ check-san:
 	    KERNELS=$(BUILD) SAN=address,undefined DEBUG=1 check-san-now
 .PHONY: check-san-now
 SAN_BIN = $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
+SAN_MPI_BIN = $(filter $(BUILD)/tests/unit/launch/%,$(SAN_BIN))
 check-san-now: $(BUILD)/forerun $(SAN_BIN)
-	@$(SAN_OPTIONS) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh $(SAN_BIN)
+	@$(call san_options,1) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
+	    $(filter-out $(SAN_MPI_BIN),$(SAN_BIN))
+	@$(call san_options,0) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
+	    $(SAN_MPI_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.
 VALGRIND_SRC = $(filter-out tests/unit/runtime/% /dev/null,$(shell \
