@@ -84,7 +84,7 @@ static fr_status add_sharing(fr_profile *profile, const char *victim,
 static fr_status share_both(const fr_gpu_comm_bench *bench, overlap *b,
                             fr_err *err)
 {
-    const double wanted_s = 0.02;
+    const double wanted_s = 0.02, longer = 1.5, most_exchanges = 256;
     double times[4][N_REPEATS], ignored_s, both_s[2];
     const char *op = fr_op_name((fr_op)b->task.instr->op);
 
@@ -95,10 +95,13 @@ static fr_status share_both(const fr_gpu_comm_bench *bench, overlap *b,
     }
     /* All ranks take rank 0's numbers, so that they enqueue the same. */
     FR_TRY(fr_ranks_share(b->rig->transport, both_s, sizeof both_s, err));
-    b->n_kernels = (int)fmin(ceil(wanted_s / both_s[0]), 2000.0);
-    /* As many operations behind one that waits as a stream takes. */
-    b->n_exchanges =
-        (int)fmin(ceil(1.5 * b->n_kernels * both_s[0] / both_s[1]), 256.0);
+    /* Of short exchanges there are no more than a stream takes behind one that
+     * waits; then the kernels beside them are as few. */
+    const double exchanges_s = most_exchanges * both_s[1];
+    b->n_kernels = (int)fmin(
+        ceil(fmin(wanted_s, exchanges_s / longer) / both_s[0]), 2000.0);
+    b->n_exchanges = (int)fmin(
+        ceil(longer * b->n_kernels * both_s[0] / both_s[1]), most_exchanges);
     for (int i = 0; i < N_REPEATS; i++) {
         FR_TRY(time_both(b, true, false, &times[0][i], &ignored_s, err));
         FR_TRY(time_both(b, true, true, &times[1][i], &ignored_s, err));
