@@ -2,6 +2,7 @@
 #include "cli/inputs.h"
 
 #include "calibrate/fingerprint.h"
+#include "cli/option/no_effect.h"
 #include "cli/power_cap.h"
 #include "core/base/fileio.h"
 #include "core/base/units.h"
@@ -45,9 +46,7 @@ static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
 {
     if (fr_command_takes(cli->command, FR_OPT_FOR_DAYS))
         return; /* it tells of runs */
-    bool is_of_run =
-        fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_STEPS);
-    if (!is_of_run &&
+    if (!fr_cli_counts_interruptions(cli) &&
         (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
          cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0))
         fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "

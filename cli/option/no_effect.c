@@ -33,22 +33,27 @@ static bool has_no_run(const setting *at)
            !fr_cli_has(at->cli, FR_OPT_TOKENS);
 }
 
-/* Neither a goal nor a limit looks at what interrupts a run. */
-static bool has_no_interruptions(const setting *at)
+bool fr_cli_counts_interruptions(const fr_cli *cli)
 {
     static const fr_option limits[] = {FR_OPT_TOKENS, FR_OPT_DEADLINE,
                                        FR_OPT_MAX_COST, FR_OPT_MAX_ENERGY};
-    const fr_cli *cli = at->cli;
     for (size_t i = 0; i < FR_LENGTH(limits); i++)
         if (fr_cli_has(cli, limits[i]))
-            return false;
+            return true;
     if (!fr_command_takes(cli->command, FR_OPT_GOAL))
-        return false;
+        return fr_cli_has(cli, FR_OPT_STEPS);
     if (!fr_cli_has(cli, FR_OPT_GOAL))
-        return true;
+        return false;
     const int64_t goal = cli->option[FR_OPT_GOAL].count;
-    return goal == FR_GOAL_STEP || goal == FR_GOAL_THROUGHPUT ||
-           goal == FR_GOAL_HEADROOM;
+    return goal != FR_GOAL_STEP && goal != FR_GOAL_THROUGHPUT &&
+           goal != FR_GOAL_HEADROOM;
+}
+
+/* Neither a goal nor a limit looks at what interrupts a run. */
+static bool has_no_interruptions(const setting *at)
+{
+    return fr_command_takes(at->cli->command, FR_OPT_GOAL) &&
+           !fr_cli_counts_interruptions(at->cli);
 }
 
 static bool measures_nothing(const setting *at)

@@ -15,6 +15,10 @@
 void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
                        const fr_cluster *cluster);
 
+/* Does the answer, by its goal or its limits, tell of a run that failures and
+ * spot nodes interrupt, and not of a step alone? */
+bool fr_cli_counts_interruptions(const fr_cli *cli);
+
 /* Is the option among those, given or not? */
 bool fr_has_no_effect(const fr_cli *cli, fr_option option,
                       const fr_model *model, const fr_cluster *cluster);
