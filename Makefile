@@ -94,7 +94,7 @@ NVCC := $(if $(filter 0,$(CUDA)),,$(firstword \
     $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null)))
 CUDA_INC := $(wildcard $(CUDA_HOME)/include)
 HAVE_CUDA := $(if $(NVCC),$(call can_compile,$(hash)include \
-    <cuda_runtime.h>\n$(hash)include <cublas_v2.h>,$(addprefix -I,$(CUDA_INC))))
+    <cuda_runtime.h>\n$(hash)include <cublasLt.h>,$(addprefix -I,$(CUDA_INC))))
 HAVE_NCCL := $(if $(HAVE_CUDA),$(call can_compile,$(hash)include \
     <nccl.h>,$(addprefix -I,$(CUDA_INC))))
 CUDA_CFLAGS := $(if $(HAVE_CUDA),-DFR_HAVE_CUDA \
@@ -124,14 +124,15 @@ GPU_FILES := $(wildcard runtime/*/*_cuda.c runtime/*/*.cu runtime/*/*/*.cu)
 USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
 CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
-    -lcublasLt -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
+    -lcudart $(if $(HAVE_NCCL),-lnccl) -lstdc++)
 
 # The CUDA kernels and their hosts once more, for the CPU: tests of them need
 # no GPU (tests/gpu/emulator).
 EMULATED := $(BUILD)/emulated
 EMULATED_SRC := $(wildcard runtime/kernels_cuda/*.cu \
-    runtime/kernels_cuda/*/*.cu runtime/kernels_cuda/*.c) \
-    $(wildcard tests/gpu/emulator/*.c tests/gpu/emulator/*.cc)
+    runtime/kernels_cuda/*/*.cu tests/gpu/emulator/*.c \
+    tests/gpu/emulator/*.cc) $(filter-out %/cublaslt_cuda.c,$(wildcard \
+    runtime/kernels_cuda/*.c))
 EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
 GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)
 EMULATED_BIN := $(GPU_TEST_SRC:%.c=$(EMULATED)/%)
@@ -145,10 +146,9 @@ OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU_OBJ) \
     $(BUILD)/spec/cluster/cluster_xsd.o \
     $(BUILD)/interop/export/script/script_templates.o
 LIB := $(BUILD)/libforerun.a
-# One copy of the library for all tests where speed is not what is looked at:
-# a program with the whole of it under sanitizers is 70 MB, and there are 170.
-SHARED ?= $(SAN)
-TEST_LIB := $(if $(SHARED),$(BUILD)/libforerun.so,$(LIB))
+# One copy of the library for all tests: a program with the whole of it is 35
+# MB, under sanitizers 70, takes a second to be linked, and there are 170.
+TEST_LIB := $(BUILD)/libforerun.so
 
 TEST_SRC  := $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(BUILD)/%)
@@ -176,7 +176,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. $(OPT) $(WARNINGS) \
     -ffp-contract=off $(SANFLAGS) \
     $(call as_system,$(call flags_of,--cflags,$(PKGS))) $(OPENMP_FLAGS) \
     $(MPI_CFLAGS) $(BLAS_CFLAGS) $(HWLOC_CFLAGS) $(SQLITE_CFLAGS) $(YAML_CFLAGS) \
-    $(CUDA_CFLAGS) $(if $(SHARED),-fPIC) $(CFLAGS)
+    $(CUDA_CFLAGS) -fPIC -fno-semantic-interposition $(CFLAGS)
 # Expanded once, not for every file.
 CFLAGS_ALL := $(CFLAGS_ALL)
 # GSL without its slow BLAS: OpenBLAS answers for it.
@@ -184,10 +184,11 @@ LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
     $(BLAS_LIBS) $(DNNL_LIBS) $(MPI_LIBS) $(HWLOC_LIBS) $(SQLITE_LIBS) $(YAML_LIBS) \
     $(MICROHTTPD_LIBS) $(CUDA_LIBS) \
     $(OPENMP_FLAGS) -lm -lpthread $(NCCL_TUNER)
-# Archives behind all that uses them.
+# Archives behind all that uses them; the shared library is two or three folders
+# above the tests that load it.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
     $(filter %.a,$^) $(if $(filter %.so,$^),-L$(BUILD) -lforerun \
-    -Wl$(comma)-rpath$(comma)$(abspath $(BUILD))) $(LIBS)
+    '-Wl$(comma)-rpath$(comma)$$ORIGIN/../..:$$ORIGIN/../../..') $(LIBS)
 
 # ---- building ---------------------------------------------------------------
 .PHONY: all lib unit clean features format
@@ -327,7 +328,8 @@ $(EMULATED)/%.cu.o: %.cu $(BUILD)/flags
 $(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(TEST_LIB)
 	$(LINK) -lstdc++
 
-$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(TEST_LIB)
+# They go to another machine (tests/gpu/pack).
+$(GPU_TEST_BIN): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
 $(GPU_REPORT): %: %.o $(LIB)
 	$(LINK)
@@ -362,8 +364,8 @@ test-programs: $(BUILD)/forerun $(TEST_BIN) $(EMULATED_BIN) $(FUZZ_BIN) \
 gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 
 check-now: test-programs
-	@BUILD=$(BUILD) tests/run.sh lint $(TEST_BIN) $(EMULATED_BIN) golden \
-	    usability exports $(FUZZ_BIN)
+	@BUILD=$(BUILD) tests/run.sh lint golden usability exports $(TEST_BIN) \
+	    $(EMULATED_BIN) $(FUZZ_BIN)
 
 # Where MPI runs, whole stacks, which take half as long again: its plugins are
 # gone when leaks are looked for, so that only their callers can be named.
@@ -393,19 +395,26 @@ check-valgrind: test-programs
 	    BUILD=$(BUILD) TEST_TIMEOUT=900 tests/run.sh \
 	    $(VALGRIND_SRC:%.c=$(BUILD)/%)
 
+# All that is C, and the one program; what is C++ and CUDA does not ask for CC.
 check-clang:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang \
-	    KERNELS=$(BUILD) CC=clang SHARED=1 WERROR=1 test-programs
+	    KERNELS=$(BUILD) CC=clang WERROR=1 check-clang-now
 	@echo "clang: no warnings"
+.PHONY: check-clang-now
+check-clang-now: $(BUILD)/forerun $(TEST_AIDS) $(BENCH_AIDS) $(addsuffix \
+    .o,$(TEST_BIN) $(BENCH_BIN) $(FUZZ_BIN) $(GPU_REPORT) $(RANDOM_EXPORTS)) \
+    $(filter %.c.o,$(EMULATED_OBJ)) $(EMULATED_BIN:%=%.c.o)
 
 tidy:
 	$(Q)printf '%s\n' $(SRC) cli/main.c | xargs -P $(NPROC) -n 4 \
 	    tests/lint/tidy.sh '$(filter-out -fopenmp,$(CFLAGS_ALL))'
 
 FUZZ_S ?= 20
+# Where files are read.
+FUZZED_FLOORS := core spec plan cost_models sim runtime/weights interop
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \
-	    KERNELS=$(BUILD) CC=clang \
+	    FLOORS="$(FUZZED_FLOORS)" CUDA=0 CC=clang \
 	    SAN=address,undefined,fuzzer-no-link FUZZER=1 \
 	    LDFLAGS=-fsanitize=fuzzer CFLAGS=-Wno-pass-failed DEBUG=1 fuzz-now
 .PHONY: fuzz-now

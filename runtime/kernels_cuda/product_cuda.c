@@ -9,8 +9,8 @@
 #include "runtime/kernels_cuda/product_cuda.h"
 
 #include "core/base/vec.h"
+#include "runtime/kernels_cuda/cublaslt_cuda.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
@@ -27,16 +27,18 @@ typedef struct choice {
 typedef fr_vec(choice) choice_vec;
 
 struct fr_cuda_products {
+    fr_cublaslt blas;
     cublasLtHandle_t handle;
     choice_vec choices;
 };
 
-static fr_status check(cublasStatus_t status, const char *what, fr_err *err)
+static fr_status check(const fr_cublaslt *blas, cublasStatus_t status,
+                       const char *what, fr_err *err)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return FR_OK;
     return fr_fail(err, FR_FAILURE, "cuBLASLt: %s: %s", what,
-                   cublasLtGetStatusString(status));
+                   blas->cublasLtGetStatusString(status));
 }
 
 static fr_status check_cuda(cudaError_t error, const char *what, fr_err *err)
@@ -51,7 +53,11 @@ fr_status fr_cuda_products_create(fr_cuda_products **out, fr_err *err)
 {
     fr_cuda_products *products;
     FR_TRY_CALLOC(products, 1, err);
-    fr_status status = check(cublasLtCreate(&products->handle), "start", err);
+    const fr_cublaslt *blas = &products->blas;
+    fr_status status = fr_cublaslt_load(&products->blas, err);
+    if (status == FR_OK)
+        status =
+            check(blas, blas->cublasLtCreate(&products->handle), "start", err);
     if (status != FR_OK) {
         free(products);
         return status;
@@ -72,7 +78,7 @@ void fr_cuda_products_destroy(fr_cuda_products *products)
 {
     if (products == NULL)
         return;
-    cublasLtDestroy(products->handle);
+    products->blas.cublasLtDestroy(products->handle);
     fr_vec_release(&products->choices);
     free(products);
 }
@@ -84,16 +90,16 @@ typedef struct descriptors {
     cublasLtMatrixLayout_t a, b, c; /* of the library: a is our b */
 } descriptors;
 
-static void descriptors_release(descriptors *d)
+static void descriptors_release(const fr_cublaslt *blas, descriptors *d)
 {
     if (d->product != NULL)
-        cublasLtMatmulDescDestroy(d->product);
+        blas->cublasLtMatmulDescDestroy(d->product);
     if (d->a != NULL)
-        cublasLtMatrixLayoutDestroy(d->a);
+        blas->cublasLtMatrixLayoutDestroy(d->a);
     if (d->b != NULL)
-        cublasLtMatrixLayoutDestroy(d->b);
+        blas->cublasLtMatrixLayoutDestroy(d->b);
     if (d->c != NULL)
-        cublasLtMatrixLayoutDestroy(d->c);
+        blas->cublasLtMatrixLayoutDestroy(d->c);
 }
 
 static cudaDataType_t type_of(fr_dtype dtype)
@@ -101,7 +107,8 @@ static cudaDataType_t type_of(fr_dtype dtype)
     return dtype == FR_DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
+static cublasStatus_t set_product(const fr_cublaslt *blas,
+                                  const fr_cuda_product *p, descriptors *d)
 {
     const cublasOperation_t op_a =
         p->is_b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -113,59 +120,62 @@ static cublasStatus_t set_product(const fr_cuda_product *p, descriptors *d)
                                             ? CUBLAS_COMPUTE_32F_FAST_TF32
                                             : CUBLAS_COMPUTE_32F;
     cublasStatus_t status =
-        cublasLtMatmulDescCreate(&d->product, compute, CUDA_R_32F);
+        blas->cublasLtMatmulDescCreate(&d->product, compute, CUDA_R_32F);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulDescSetAttribute(
+        status = blas->cublasLtMatmulDescSetAttribute(
             d->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulDescSetAttribute(
+        status = blas->cublasLtMatmulDescSetAttribute(
             d->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulDescSetAttribute(d->product,
-                                                CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                                &epilogue, sizeof epilogue);
+        status = blas->cublasLtMatmulDescSetAttribute(
+            d->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+            sizeof epilogue);
     if (status == CUBLAS_STATUS_SUCCESS && p->bias != NULL)
-        status = cublasLtMatmulDescSetAttribute(
+        status = blas->cublasLtMatmulDescSetAttribute(
             d->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
             sizeof p->bias);
     return status;
 }
 
 /* A matrix of our `cols` columns, which are the library's rows. */
-static cublasStatus_t set_layout(cublasLtMatrixLayout_t *out, fr_dtype dtype,
+static cublasStatus_t set_layout(const fr_cublaslt *blas,
+                                 cublasLtMatrixLayout_t *out, fr_dtype dtype,
                                  const int64_t cols_rows[2], int64_t n_batch,
                                  fr_cuda_matrix lies)
 {
     const int64_t cols = cols_rows[0], rows = cols_rows[1];
     const int32_t n = (int32_t)n_batch;
-    cublasStatus_t status = cublasLtMatrixLayoutCreate(
+    cublasStatus_t status = blas->cublasLtMatrixLayoutCreate(
         out, type_of(dtype), (uint64_t)cols, (uint64_t)rows,
         lies.stride > 0 ? lies.stride : cols);
     if (status == CUBLAS_STATUS_SUCCESS && n > 0)
-        status = cublasLtMatrixLayoutSetAttribute(
+        status = blas->cublasLtMatrixLayoutSetAttribute(
             *out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n);
     if (status == CUBLAS_STATUS_SUCCESS && n > 0)
-        status = cublasLtMatrixLayoutSetAttribute(
+        status = blas->cublasLtMatrixLayoutSetAttribute(
             *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &lies.step,
             sizeof lies.step);
     return status;
 }
 
-static fr_status describe(const fr_cuda_product *p, descriptors *d, fr_err *err)
+static fr_status describe(const fr_cublaslt *blas, const fr_cuda_product *p,
+                          descriptors *d, fr_err *err)
 {
-    cublasStatus_t status = set_product(p, d);
+    cublasStatus_t status = set_product(blas, p, d);
     const int64_t a[] = {p->is_a_transposed ? p->m : p->k,
                          p->is_a_transposed ? p->k : p->m};
     const int64_t b[] = {p->is_b_transposed ? p->k : p->n,
                          p->is_b_transposed ? p->n : p->k};
     const int64_t c[] = {p->n, p->m};
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->a, p->dtype, b, p->n_batch, p->b_lies);
+        status = set_layout(blas, &d->a, p->dtype, b, p->n_batch, p->b_lies);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->b, p->dtype, a, p->n_batch, p->a_lies);
+        status = set_layout(blas, &d->b, p->dtype, a, p->n_batch, p->a_lies);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = set_layout(&d->c, p->out_dtype, c, p->n_batch, p->c_lies);
-    return check(status, "description", err);
+        status =
+            set_layout(blas, &d->c, p->out_dtype, c, p->n_batch, p->c_lies);
+    return check(blas, status, "description", err);
 }
 
 /* ---- algorithms --------------------------------------------------------- */
@@ -219,14 +229,15 @@ static cublasStatus_t launch(const running *at,
 {
     const fr_cuda_product *p = at->product;
     const float beta = p->is_added ? 1.0F : 0.0F;
-    return cublasLtMatmul(at->kernels->products->handle, at->d->product,
-                          &p->alpha, p->b, at->d->a, p->a, at->d->b, &beta,
-                          p->c, at->d->c, p->c, at->d->c, algorithm,
-                          at->kernels->workspace,
-                          FR_CUDA_PRODUCT_WORKSPACE_BYTES, at->stream);
+    const fr_cuda_products *products = at->kernels->products;
+    return products->blas.cublasLtMatmul(
+        products->handle, at->d->product, &p->alpha, p->b, at->d->a, p->a,
+        at->d->b, &beta, p->c, at->d->c, p->c, at->d->c, algorithm,
+        at->kernels->workspace, FR_CUDA_PRODUCT_WORKSPACE_BYTES, at->stream);
 }
 
-static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
+static cublasStatus_t set_preference(const fr_cublaslt *blas,
+                                     cublasLtMatmulPreference_t preference,
                                      uint32_t alignment)
 {
     static const cublasLtMatmulPreferenceAttributes_t operands[] = {
@@ -238,15 +249,15 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
     /* Parts of a sum are added as float32: the others round them to the type
      * of the result on the way. */
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+    cublasStatus_t status = blas->cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &n_bytes,
         sizeof n_bytes);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulPreferenceSetAttribute(
+        status = blas->cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
             sizeof reductions);
     for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
-        status = cublasLtMatmulPreferenceSetAttribute(
+        status = blas->cublasLtMatmulPreferenceSetAttribute(
             preference, operands[i], &alignment, sizeof alignment);
     return status;
 }
@@ -256,15 +267,16 @@ static fr_status propose(const running *at,
                          int *n_out, fr_err *err)
 {
     const fr_cuda_product *p = at->product;
+    const fr_cublaslt *blas = &at->kernels->products->blas;
     cublasLtMatmulPreference_t preference;
-    FR_TRY(
-        check(cublasLtMatmulPreferenceCreate(&preference), "preference", err));
-    cublasStatus_t status = set_preference(preference, alignment_of(p));
+    FR_TRY(check(blas, blas->cublasLtMatmulPreferenceCreate(&preference),
+                 "preference", err));
+    cublasStatus_t status = set_preference(blas, preference, alignment_of(p));
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulAlgoGetHeuristic(
+        status = blas->cublasLtMatmulAlgoGetHeuristic(
             at->kernels->products->handle, at->d->product, at->d->a, at->d->b,
             at->d->c, at->d->c, preference, MAX_CANDIDATES, out, n_out);
-    cublasLtMatmulPreferenceDestroy(preference);
+    blas->cublasLtMatmulPreferenceDestroy(preference);
     if (status == CUBLAS_STATUS_SUCCESS && *n_out > 0)
         return FR_OK;
     return fr_fail(err, FR_FAILURE,
@@ -349,14 +361,15 @@ fr_status fr_cuda_product_start(fr_cuda_kernels *kernels,
                                 const fr_cuda_product *product, void *stream,
                                 fr_err *err)
 {
+    const fr_cublaslt *blas = &kernels->products->blas;
     descriptors d = {0};
     running at = {kernels, product, &d, stream};
     choice *chosen = NULL;
-    fr_status status = describe(product, &d, err);
+    fr_status status = describe(blas, product, &d, err);
     if (status == FR_OK)
         status = choose(&at, &chosen, err);
     if (status == FR_OK && !kernels->is_tuning)
-        status = check(launch(&at, &chosen->algorithm), "product", err);
-    descriptors_release(&d);
+        status = check(blas, launch(&at, &chosen->algorithm), "product", err);
+    descriptors_release(blas, &d);
     return status;
 }

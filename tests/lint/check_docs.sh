@@ -26,7 +26,8 @@ while IFS=: read -r page line path; do
     found=0
     # Braces are expanded by eval, stars by the loop; the pattern of grep lets
     # nothing else through that a shell would run.
-    for file in $(eval "echo $path"); do
+    eval "files=($path)"
+    for file in "${files[@]}"; do
         for try in "$file" "$file".{c,h,cu}; do
             [ -e "$try" ] && found=1
         done
@@ -36,37 +37,46 @@ done < <(grep -noE "(^|[^A-Za-z0-9_./-])($floors)/[A-Za-z0-9_./*{},-]+" \
     "${pages[@]}" | sed -E "s/^([^:]+:[0-9]+:)[^a-z]?/\1/; s/[).]+$//")
 
 # ---- names in C: fr_x, FR_X; a final * or _ stands for the rest ---------------
-known=$(git ls-files '*.[ch]' '*.cu' '*.cuh' '*.inc' | xargs grep -ohwE \
+declare -A known
+known_names=$(git ls-files '*.[ch]' '*.cu' '*.cuh' '*.inc' | xargs grep -ohwE \
     '(fr|FR)_[A-Za-z0-9_]+' | sort -u)
+for name in $known_names; do
+    known[$name]=1
+done
 while IFS=: read -r page line name; do
     case $name in
     *_X | *_X_*) continue ;; # stands for any name
-    *_) grep -q "^$name" <<<"$known" && continue ;;
-    *) grep -qx "$name" <<<"$known" && continue ;;
+    *_) grep -q "^$name" <<<"$known_names" && continue ;;
+    *) [ -n "${known[$name]:-}" ] && continue ;;
     esac
     complain "$page:$line: the tree has no $name"
 done < <(grep -noE '\b(fr|FR)_[A-Za-z0-9_]+' "${pages[@]}")
 
 # ---- links: PAGE.md#heading --------------------------------------------------
-anchors_of() { # as GitHub makes them
-    grep -E '^#+ ' "$1" | sed -E 's/^#+ //' | tr '[:upper:]' '[:lower:]' |
-        sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
-}
-for page in "${pages[@]}"; do
-    while IFS=: read -r line link; do
-        target=${link%%#*} anchor=
-        [ "$link" = "$target" ] || anchor=${link#*#}
-        file=$page
-        [ -z "$target" ] || file=$(dirname "$page")/$target
-        if [ ! -e "$file" ]; then
-            complain "$page:$line: link to $link, which does not exist"
-        elif [ -n "$anchor" ] && ! anchors_of "$file" | grep -qx -- "$anchor"
-        then
-            complain "$page:$line: no heading makes #$anchor in $file"
-        fi
-    done < <(grep -noE '\]\([^)# ]*(#[^) ]*)?\)' "$page" | grep -v '://' |
-        sed -E 's/^([0-9]+):\]\((.*)\)$/\1:\2/')
-done
+declare -A anchors # of PAGE.md#heading, as GitHub makes them
+while IFS= read -r anchor; do
+    anchors[$anchor]=1
+done < <(awk '/^#+ / {
+    heading = tolower($0)
+    sub(/^#+ /, "", heading)
+    gsub(/[^a-z0-9 _-]/, "", heading)
+    gsub(/ /, "-", heading)
+    print FILENAME "#" heading
+}' "${pages[@]}")
+while IFS=: read -r page line link; do
+    file=$page
+    case ${link%%#*} in
+    '') ;;
+    ../*) file=${link%%#*} file=${file#../} ;; # from docs/, which has no folders
+    *) file=${page%"${page##*/}"}${link%%#*} ;;
+    esac
+    if [ ! -e "$file" ]; then
+        complain "$page:$line: link to $link, which does not exist"
+    elif [[ $link == *"#"* && -z ${anchors[$file#${link#*#}]:-} ]]; then
+        complain "$page:$line: no heading makes #${link#*#} in $file"
+    fi
+done < <(grep -noE '\]\([^)# ]*(#[^) ]*)?\)' "${pages[@]}" | grep -v '://' |
+    sed -E 's/^([^:]+:[0-9]+):\]\((.*)\)$/\1:\2/')
 
 # ---- targets of the Makefile -------------------------------------------------
 targets=" $(grep -oE '^[a-z][a-z-]*:' Makefile | tr -d : | tr '\n' ' ')"

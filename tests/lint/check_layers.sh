@@ -26,7 +26,7 @@ BEGIN {
     only["^zlib"] = "^core/stream/infile_zlib\\.c$"
     only["^gsl/"] = "^core/numbers/(rng|stats|fit[a-z_]*)\\.c$"
     only["^mpi\\.h$"] = "_mpi\\.c$"
-    only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.c|\\.cuh?)$"
+    only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.[ch]|\\.cuh?)$"
     only["^nccl"] = "_nccl\\.c$"
     only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_/]*_blas\\.c$"
     only["^oneapi/"] = "_dnnl\\.c$"

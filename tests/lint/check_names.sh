@@ -8,24 +8,33 @@ bad=0
 files=$(find core spec plan cost_models sim tuner runtime calibrate interop report \
     cli bench tests \( -name '*.[ch]' -o -name '*.cu' \
     -o -name '*.cuh' -o -name '*.cc' \) | sort)
-twice=$(for file in $files; do echo "${file##*/}"; done | sort | uniq -d)
+twice=$(sed 's|.*/||' <<<"$files" | sort | uniq -d)
 for name in $twice; do
     echo "$name stands more than once:" $(grep "/$name\$" <<<"$files")
     bad=1
 done
-for file in $files; do
-    case $file in
-    *.h | *.cuh)
-        # The folders of tests/ may be left out of it.
-        guard=FR_$(tr 'a-z/.' 'A-Z__' <<<"$file")
-        short=FR_TESTS_$(tr 'a-z/.' 'A-Z__' <<<"${file##*/}")
-        grep -qE "^#define ($guard|$short)\$" "$file" || {
-            echo "$file:1: has no guard $guard"
-            bad=1
-        }
-        ;;
-    esac
-done
+# The folders of tests/ may be left out of a guard.
+# shellcheck disable=SC2086
+unguarded=$(awk '
+    FNR == 1 {
+        guard = "FR_" toupper(FILENAME)
+        gsub(/[\/.]/, "_", guard)
+        short = toupper(FILENAME)
+        sub(/.*\//, "", short)
+        gsub(/\./, "_", short)
+        wanted[FILENAME] = guard
+    }
+    $0 == "#define " guard || $0 == "#define FR_TESTS_" short {
+        delete wanted[FILENAME]
+    }
+    END {
+        for (file in wanted)
+            print file ":1: has no guard " wanted[file]
+    }' $(grep -E '\.(h|cuh)$' <<<"$files") /dev/null | sort)
+[ -z "$unguarded" ] || {
+    echo "$unguarded"
+    bad=1
+}
 # Clang 14 gives the resolver of a static function of several targets a name
 # that other files see.
 clones=$(grep -rhoE "^FR_SIMD static [a-z0-9_ ]+[ *][a-z0-9_]+\(" runtime calibrate \

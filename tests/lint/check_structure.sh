@@ -18,15 +18,13 @@ complain() {
 
 # Folders and headers.
 # shellcheck disable=SC2086
-for folder in $(find $floors bench tests/unit tests/contract -type d | sort); do
-    n=$(find "$folder" -maxdepth 1 -type f | wc -l)
-    [ "$n" -le 25 ] || complain "$folder: $n files, 25 are the limit"
-done
+large=$(find $floors bench tests/unit tests/contract -type f -printf '%h\n' |
+    sort | uniq -c | awk '$1 > 25 { print $2 ": " $1 " files, 25 are the limit" }')
+[ -z "$large" ] || complain "$large"
 # shellcheck disable=SC2086
-for header in $(find $floors \( -name '*.h' -o -name '*.cuh' \) | sort); do
-    n=$(wc -l <"$header")
-    [ "$n" -le 250 ] || complain "$header: $n lines, 250 are the limit"
-done
+long=$(find $floors \( -name '*.h' -o -name '*.cuh' \) -print0 | sort -z |
+    xargs -0 awk 'FNR == 251 { print FILENAME ": more than 250 lines" }')
+[ -z "$long" ] || complain "$long"
 
 # Types and constants: the same tag, typedef or enumerator in two files.
 # shellcheck disable=SC2086
@@ -50,14 +48,20 @@ symbols=$(mktemp)
 trap 'rm -f "$symbols"' EXIT
 # FILE KIND NAME, from the object of every product file.
 # shellcheck disable=SC2086
-find $floors \( -name '*.c' -o -name '*.cu' \) | sort | while read -r file; do
-    object=$build/${file%.c}.o
-    [ "${file%.cu}" = "$file" ] || object=$build/$file.o
-    [ -e "$object" ] || continue
-    nm "$object" | awk -v file="$file" '
-        NF == 3 && $2 ~ /[TDRBC]/ { print file, "has", $3 }
-        NF == 2 && $1 == "U" { print file, "uses", $2 }'
-done >"$symbols"
+find $floors \( -name '*.c' -o -name '*.cu' \) | sort |
+    sed "s|^|$build/|; s|\.c\$|.o|; s|\.cu\$|.cu.o|" |
+    while read -r object; do
+        [ ! -e "$object" ] || printf '%s\0' "$object"
+    done | xargs -0 nm -A | awk -v build="$build/" '{
+        file = substr($1, length(build) + 1)
+        sub(/:.*/, "", file)
+        if (sub(/\.cu\.o$/, ".cu", file) == 0)
+            sub(/\.o$/, ".c", file)
+        if ($2 == "U")
+            print file, "uses", $3
+        else if ($2 ~ /[TDRBC]/)
+            print file, "has", $3
+    }' >"$symbols"
 
 # Nobody calls it: no other file of the product and no benchmark.  What a test
 # calls stays if its own file calls it too, or if it reads text where the product

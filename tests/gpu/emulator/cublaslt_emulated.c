@@ -4,7 +4,8 @@
  * sums of two parts of which the first is rounded to the type of the result.
  * Each product takes its algorithm's time on a clock that events read.
  */
-#include <cublasLt.h>
+#include "runtime/kernels_cuda/cublaslt_cuda.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,17 +346,25 @@ cublasStatus_t cublasLtMatmul(
     how->n_runs++;
     now_ms += how->ms;
     for (int32_t i = 0; i < d_layout->n_batch; i++) {
-        const operands o = {desc,
-                            a_layout,
-                            b_layout,
-                            of_batch(a, a_layout, i),
-                            of_batch(b, b_layout, i),
-                            desc->op_a == CUBLAS_OP_T ? a_layout->rows
-                                                      : a_layout->cols,
-                            algorithm->data[1] != 0 &&
-                                d_layout->type == CUDA_R_16BF};
+        const operands o = {
+            desc,
+            a_layout,
+            b_layout,
+            of_batch(a, a_layout, i),
+            of_batch(b, b_layout, i),
+            desc->op_a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols,
+            algorithm->data[1] != 0 && d_layout->type == CUDA_R_16BF};
         multiply(&o, scales, of_batch(c, c_layout, i),
                  (void *)of_batch(d, d_layout, i), d_layout);
     }
     return CUBLAS_STATUS_SUCCESS;
+}
+
+fr_status fr_cublaslt_load(fr_cublaslt *out, fr_err *err)
+{
+    (void)err;
+#define TAKE(name) out->name = name;
+    FR_CUBLASLT_FUNCTIONS(TAKE)
+#undef TAKE
+    return FR_OK;
 }
