@@ -7,7 +7,8 @@ static const fr_check_fn checks[] = {
     fr_check_open_files,   fr_check_temporary,     fr_check_interfaces,
     fr_check_infiniband,   fr_check_mpi,           fr_check_blas,
     fr_check_convolutions, fr_check_gpus,          fr_check_cuda,
-    fr_check_nccl,         fr_check_peer_memory,   fr_check_launchers,
+    fr_check_cublaslt,     fr_check_nccl,          fr_check_peer_memory,
+    fr_check_launchers,
 };
 
 fr_status fr_doctor_examine(const char *root, fr_findings *out, fr_err *err)

@@ -48,6 +48,7 @@ void fr_check_blas(fr_examination *at);
 void fr_check_convolutions(fr_examination *at);
 void fr_check_gpus(fr_examination *at);
 void fr_check_cuda(fr_examination *at);
+void fr_check_cublaslt(fr_examination *at);
 void fr_check_nccl(fr_examination *at);
 void fr_check_peer_memory(fr_examination *at);
 void fr_check_launchers(fr_examination *at);

@@ -137,6 +137,27 @@ void fr_check_nccl(fr_examination *at)
                       "libnccl.so.2 is not found");
 }
 
+/* What products on GPUs load (runtime/kernels_cuda/cublaslt_cuda.h): its major
+ * version is CUDA's. */
+void fr_check_cublaslt(fr_examination *at)
+{
+    char name[40];
+    const int runtime = library_version(RTLD_DEFAULT, "cudaRuntimeGetVersion");
+    if (runtime == 0)
+        return;
+    snprintf(name, sizeof name, "libcublasLt.so.%d", runtime / 1000);
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library != NULL) {
+        dlclose(library);
+        fr_doctor_add(at, "cuBLASLt", FR_FINDING_OK, NULL, "", "%s", name);
+        return;
+    }
+    fr_doctor_add(at, "cuBLASLt", FR_FINDING_ADVICE,
+                  "run and calibrate with --backend cuda",
+                  "install libcublas, or point LD_LIBRARY_PATH at it",
+                  "%s is not found", name);
+}
+
 /* GPUDirect RDMA, where there are both GPUs and InfiniBand. */
 void fr_check_peer_memory(fr_examination *at)
 {
