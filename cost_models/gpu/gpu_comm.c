@@ -244,7 +244,7 @@ static fr_status choose(const fr_gpu_comm_model *comm,
                                           : FR_COLLECTIVE_AUTO,
                        .protocol = (fr_protocol)instr->protocol,
                        .n_bytes = (double)fr_instr_payload_bytes(instr),
-                       .far_share =
+                       .n_copies =
                            instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
 
     FR_TRY(fr_gpu_comm_check(comm, ask.wanted, err));

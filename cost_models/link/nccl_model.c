@@ -14,7 +14,7 @@ typedef struct question {
     fr_op op;
     fr_protocol only; /* of all protocols; AUTO: any */
     double bytes;
-    double far_share; /* 1: all */
+    double n_copies; /* see fr_nccl_ask */
     double n, n_nodes, k;
     fr_nccl_wire wire; /* inside a node */
 } question;
@@ -339,6 +339,18 @@ static fr_nccl_time shift_time(const question *q)
     return time;
 }
 
+/* Of k copies that go to n places, each anywhere, what is left where a place
+ * gets one at most: n (1 - (1 - 1/n)^k) places are met. */
+static double met_share(double n, double k)
+{
+    return k > 0.0 ? n * (1.0 - pow(1.0 - 1.0 / n, k)) / k : 1.0;
+}
+
+/*
+ * Copies of a row are sent as DeepEP does it (DeepSeek-V3, arXiv:2412.19437,
+ * section 3.2.2): one to a node, to the rank there that has the sender's place,
+ * which hands it on to every other rank of the node that wants it.
+ */
 static fr_nccl_time pairs_time(const question *q)
 {
     if (q->op == FR_OP_SHIFT)
@@ -346,15 +358,16 @@ static fr_nccl_time pairs_time(const question *q)
     bool is_all = q->op == FR_OP_ALL_TO_ALL;
     double each = is_all ? q->bytes / q->n : q->bytes;
     double n_near = q->k - 1.0, n_far = q->n - q->k;
+    double n_handed_on = q->n_copies > 0.0 ? n_far * n_near / q->k : 0.0;
     double port_Bps = n_near > 1.0 ? q->links->line_Bps * q->fit->peers_share
                                    : q->links->pair_Bps;
     double step_s = q->fit->step_s[q->is_new];
     fr_nccl_time time = {
         .protocol = protocol_names[FR_NCCL_SIMPLE],
         .latency_s = q->fit->launch_s + fr_nccl_ring_base_s[FR_NCCL_SIMPLE],
-        .net_bytes = n_far * each * q->far_share,
-        /* What is sent once to a node is handed on inside of it. */
-        .port_bytes = (n_near + n_far * (1.0 - q->far_share)) * each,
+        .net_bytes = n_far * each * met_share(q->n_nodes, q->n_copies),
+        .port_bytes =
+            (n_near + n_handed_on) * each * met_share(q->n, q->n_copies),
     };
 
     if (q->fabric->kind == FR_INTRA_NVLINK) /* shares are in its rates */
@@ -520,7 +533,7 @@ bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
         .op = ask->op,
         .only = ask->protocol,
         .bytes = fmax(ask->n_bytes, 1.0),
-        .far_share = ask->far_share > 0.0 ? ask->far_share : 1.0,
+        .n_copies = ask->n_copies,
         .n = (double)links->n,
         .n_nodes = (double)links->n_nodes,
         .k = links->per_node,

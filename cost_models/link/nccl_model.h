@@ -33,8 +33,9 @@ typedef struct fr_nccl_ask {
     fr_protocol protocol;      /* the same; goes with `wanted`: where no
                                   algorithm has both, NCCL chooses */
     double n_bytes;            /* fr_instr_payload_bytes */
-    double far_share;          /* all-to-all: of what goes to other nodes, the
-                                  share that is sent; 0: all */
+    double n_copies;           /* all-to-all: of a row, spread evenly, of which
+                                  a node is sent one, which goes on to each
+                                  rank once; 0: all go their own ways */
 } fr_nccl_ask;
 
 typedef struct fr_nccl_time {

@@ -77,8 +77,9 @@ typedef enum fr_compress_unit {
 /* How tokens get to their experts. */
 typedef enum fr_dispatch_kind {
     FR_DISPATCH_ALL_TO_ALL, /* a copy for each expert */
-    FR_DISPATCH_BY_NODE, /* one copy for each node, which hands it on (DeepEP:
-                            DeepSeek-V3, arXiv 2412.19437, section 3.2.2) */
+    FR_DISPATCH_BY_NODE, /* one copy for each node, which hands it on to each of
+                            its ranks once (DeepEP: DeepSeek-V3, arXiv
+                            2412.19437, section 3.2.2) */
     FR_DISPATCH_N
 } fr_dispatch_kind;
 

@@ -4,8 +4,6 @@
 #include "plan/decide/grid.h"
 #include "plan/lower/segment/lower_block.h"
 
-#include <math.h>
-
 static int64_t etp_of(const lower_context *context)
 {
     return context->plan->etp > 0 ? context->plan->etp : context->plan->tp;
@@ -35,30 +33,6 @@ static fr_instr *permute(lower_context *context, fr_op op, int64_t from,
     return instr;
 }
 
-/*
- * Of the copies of a token that go to experts on other nodes, how many travel:
- * one for each such node.  With k experts spread evenly over n nodes, (n-1)
- * (1 - (1 - 1/n)^k) nodes are met against k (n-1)/n copies.
- */
-static double far_share(lower_context *context)
-{
-    const fr_plan *plan = context->plan;
-    const int32_t *node_of_rank = context->node_of_rank;
-    double k = (double)context->model->n_experts_per_token, n = 1;
-    if (plan->expert_dispatch != FR_DISPATCH_BY_NODE || node_of_rank == NULL)
-        return 0;
-    int64_t *ranks = malloc((size_t)fr_plan_world(plan) * sizeof *ranks);
-    if (ranks == NULL) {
-        context->is_out_of_memory = true;
-        return 0;
-    }
-    int64_t n_group = fr_plan_group(plan, 0, FR_AXIS_EP, ranks, NULL);
-    for (int64_t i = 1; i < n_group; i++)
-        n += node_of_rank[ranks[i]] != node_of_rank[ranks[i - 1]];
-    free(ranks);
-    return n > 1 ? n * (1 - pow(1 - 1 / n, k)) / k : 0;
-}
-
 static void exchange(lower_context *context, fr_op op, fr_axis axis,
                      int64_t rows, fr_ref src, fr_ref dst)
 {
@@ -69,8 +43,9 @@ static void exchange(lower_context *context, fr_op op, fr_axis axis,
     fr_instr *instr = lower_collective(
         context, op, axis, fr_plan_storage_dtype(context->plan),
         (uint64_t)(rows * context->shape.hidden), src, dst);
-    if (op == FR_OP_ALL_TO_ALL)
-        instr->scalar = far_share(context);
+    if (op == FR_OP_ALL_TO_ALL &&
+        context->plan->expert_dispatch == FR_DISPATCH_BY_NODE)
+        instr->scalar = (double)context->model->n_experts_per_token;
     if (is_beside)
         lower_pass_compute(context, LOWER_NO_PIECE, LOWER_NO_PIECE);
 }

@@ -189,6 +189,44 @@ static void test_traffic(void)
     strike(&s);
 }
 
+/* Two copies of each token, anywhere among 32 ranks on 4 nodes: what rank 0
+ * sends to other nodes, and what it sends, and what comes to it to be handed
+ * on, to ranks of its own, all cases counted one by one. */
+static void test_copies_of_a_token(void)
+{
+    enum { N = 32, PER_NODE = 8, N_NODES = N / PER_NODE };
+    double n_net = 0, n_port = 0;
+    const double bytes = 1e9, token_bytes = bytes / 2;
+    const fr_comm_scope four = {N, N_NODES, PER_NODE, 0};
+    scene s;
+    fr_err err = {0};
+    fr_cost cost = {0};
+    fr_instr instr = {.op = FR_OP_ALL_TO_ALL,
+                      .dtype = FR_DTYPE_U8,
+                      .scalar = 2,
+                      .dim = {(int64_t)bytes}};
+
+    for (int a = 0; a < N; a++)
+        for (int b = 0; b < N; b++)
+            for (int node = 0; node < N_NODES; node++) {
+                bool is_wanted[PER_NODE] = {false};
+                bool is_met = a / PER_NODE == node || b / PER_NODE == node;
+                if (a / PER_NODE == node)
+                    is_wanted[a % PER_NODE] = true;
+                if (b / PER_NODE == node)
+                    is_wanted[b % PER_NODE] = true;
+                n_net += is_met && node > 0;
+                /* Rank 0 of a node has it; the others are sent theirs. */
+                for (int i = 1; i < PER_NODE; i++)
+                    n_port += is_wanted[i];
+            }
+    stage(&s, "dgx-h100:4");
+    CHECK_OK(fr_gpu_comm_cost(s.comm, &instr, &four, &cost, &err), &err);
+    CHECK_NEAR(cost.link_bytes, token_bytes * n_net / (N * N), 1e-9);
+    CHECK_NEAR(cost.port_bytes, token_bytes * n_port / (N * N), 1e-9);
+    strike(&s);
+}
+
 /* The nodes that a group names, else the slowest. */
 static void test_mixed(void)
 {
@@ -308,7 +346,8 @@ static void test_nic_share(void)
 }
 
 CHECK_MAIN({"monotone", test_monotone}, {"faster_links", test_faster_links},
-           {"traffic", test_traffic}, {"mixed", test_mixed},
+           {"traffic", test_traffic},
+           {"copies_of_a_token", test_copies_of_a_token}, {"mixed", test_mixed},
            {"protocols", test_protocols}, {"no_protocol", test_no_protocol},
            {"channels", test_channels}, {"refusal", test_refusal},
            {"nic_share", test_nic_share})
