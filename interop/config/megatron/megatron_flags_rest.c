@@ -30,7 +30,6 @@ static const struct {
     {"moe-extended-tp", "no plan has it; leave it out"},
     {"fine-grained-activation-offloading", "no plan has it; take "
                                            "--cpu-offloading-num-layers"},
-    {"step-batch-size-schedule", "a plan has one global batch"},
 };
 
 /* Beginnings of flags that no prediction depends on. */
@@ -60,9 +59,13 @@ static const char *const beginnings[] = {"log-",
                                          "dist-ckpt",
                                          "mock-data",
                                          "init-method",
+                                         "init-model-with-meta",
                                          "moe-aux",
                                          "moe-z",
-                                         "moe-router-",
+                                         "moe-router-bias-update",
+                                         "moe-router-dtype",
+                                         "moe-router-force-",
+                                         "moe-router-padding-",
                                          "adlr",
                                          "no-one-logger",
                                          "rerun-",
