@@ -83,9 +83,10 @@ static fr_status read_expert_layers(fr_megatron_flags *flags, fr_model *model,
 
 /* ---- the router ---------------------------------------------------------- */
 
-/* Its "none", "sinkhorn" and "global_aux_loss" are not modelled. */
+/* Its "sinkhorn", "global_aux_loss" and "quantile_balancing" are not modelled,
+ * nor several at once. */
 static fr_status read_aux_loss(fr_megatron_flags *flags, fr_model *model,
-                               fr_err *err)
+                               fr_buffer *notes, fr_err *err)
 {
     const char *kind;
     double coef = 0;
@@ -95,6 +96,16 @@ static fr_status read_aux_loss(fr_megatron_flags *flags, fr_model *model,
     model->is_aux_by_sequence = strcmp(kind, "seq_aux_loss") == 0;
     if (model->is_aux_by_sequence || strcmp(kind, "aux_loss") == 0)
         model->router_aux_coef = coef;
+    const fr_megatron_flag *flag =
+        fr_megatron_find(flags, "moe-router-load-balancing-type");
+    bool is_known = model->is_aux_by_sequence ||
+                    strcmp(kind, "aux_loss") == 0 || strcmp(kind, "none") == 0;
+    if (flag != NULL && (!is_known || flag->n_values > 1))
+        fr_buffer_printf(notes,
+                         "line %d: --moe-router-load-balancing-type: the plan "
+                         "has what stands first, and of that aux_loss and "
+                         "seq_aux_loss alone\n",
+                         flag->line);
     return FR_OK;
 }
 
@@ -174,6 +185,6 @@ fr_status fr_megatron_read_experts(fr_megatron_flags *flags, fr_model *model,
                            &model->shared_expert_ffn_hidden, err));
     model->has_shared_expert_gate =
         fr_megatron_has(flags, "moe-shared-expert-gate");
-    FR_TRY(read_aux_loss(flags, model, err));
+    FR_TRY(read_aux_loss(flags, model, notes, err));
     return read_expert_layers(flags, model, err);
 }

@@ -132,6 +132,35 @@ static void test_router(void)
                   "--moe-router-num-groups");
 }
 
+/* What else of experts changes a prediction or is said. */
+static void test_experts(void)
+{
+    fr_config config;
+    if (CHECK_OK(read_more("--moe-router-fusion --moe-permute-fusion "
+                           "--moe-aux-loss-coeff 0.02385 "
+                           "--moe-router-load-balancing-type seq_aux_loss",
+                           &config),
+                 &err)) {
+        CHECK(config.file.plan.is_routing_fused);
+        CHECK(config.file.model.is_aux_by_sequence);
+        CHECK_NEAR(config.file.model.router_aux_coef, 0.02385, 1e-12);
+        CHECK(strstr(fr_buffer_text(&config.notes), "-fusion") == NULL);
+        CHECK(strstr(fr_buffer_text(&config.notes), "alone") == NULL);
+        fr_config_release(&config);
+    }
+    if (CHECK_OK(read_more("--moe-permute-fusion "
+                           "--moe-router-load-balancing-type sinkhorn",
+                           &config),
+                 &err)) {
+        CHECK(!config.file.plan.is_routing_fused);
+        CHECK_HAS(fr_buffer_text(&config.notes),
+                  "--moe-permute-fusion without --moe-router-fusion");
+        CHECK_HAS(fr_buffer_text(&config.notes),
+                  "aux_loss and seq_aux_loss alone");
+        fr_config_release(&config);
+    }
+}
+
 /* num_microbatches_calculator.py sorts by tokens; the last stays. */
 static void test_batch_schedule(void)
 {
@@ -164,4 +193,5 @@ static void test_batch_schedule(void)
 }
 
 CHECK_MAIN({"layers", test_layers}, {"layers_refused", test_layers_refused},
-           {"router", test_router}, {"batch_schedule", test_batch_schedule})
+           {"router", test_router}, {"experts", test_experts},
+           {"batch_schedule", test_batch_schedule})
