@@ -130,6 +130,19 @@ int64_t fr_megatron_offloaded_layers(const fr_plan *plan, const fr_model *model)
     return rest < 1e-6 && rest > -1e-6 ? n : -1;
 }
 
+bool fr_megatron_has_groups(const fr_model *model)
+{
+    return model->n_chosen_groups < model->n_expert_groups;
+}
+
+int64_t fr_megatron_group_best(const fr_model *model)
+{
+    return model->has_sigmoid_router &&
+                   model->n_experts > model->n_expert_groups
+               ? 2
+               : 1;
+}
+
 const fr_target fr_target_megatron = {
     .name = "megatron",
     .summary = "arguments of Megatron-LM's pretrain_gpt.py",

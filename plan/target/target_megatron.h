@@ -45,4 +45,11 @@ bool fr_megatron_ends(const fr_plan *plan, const fr_model *model,
 int64_t fr_megatron_offloaded_layers(const fr_plan *plan,
                                      const fr_model *model);
 
+/* Do groups of experts restrict the choice (--moe-router-group-topk)? */
+bool fr_megatron_has_groups(const fr_model *model);
+
+/* By the sum of how many of its best scores forerun chooses a group
+ * (leave_groups() of kernels_moe.c). */
+int64_t fr_megatron_group_best(const fr_model *model);
+
 #endif

@@ -254,6 +254,25 @@ RULE(has_no_window, model->sliding_window == 0)
 RULE(has_no_expert_gate,
      model->n_experts == 0 || !model->has_shared_expert_gate)
 
+/* A softmax over the chosen, or over all, and nothing else. */
+RULE(has_plain_router,
+     model->n_experts == 0 ||
+         (!model->has_sigmoid_router && !model->has_router_bias &&
+          !fr_megatron_has_groups(model) && model->routed_scale == 1))
+/* Sigmoids of several experts always add up to 1, that of one never does. */
+RULE(has_known_sigmoids,
+     model->n_experts == 0 || !model->has_sigmoid_router ||
+         model->has_softmax_over_all == (model->n_experts_per_token == 1))
+RULE(has_bias_of_sigmoids, model->n_experts == 0 || !model->has_router_bias ||
+                               model->has_sigmoid_router)
+RULE(has_groups_by_two, model->n_experts == 0 ||
+                            !fr_megatron_has_groups(model) ||
+                            fr_megatron_group_best(model) == 2)
+RULE(has_groups_by_share,
+     model->n_experts == 0 || !fr_megatron_has_groups(model) ||
+         model->n_experts_per_token / model->n_chosen_groups ==
+             fr_megatron_group_best(model))
+
 /* Before core 0.10 every layer has experts, as wide as --ffn-hidden-size. */
 RULE(has_experts_alone,
      model->n_experts == 0 ||
@@ -497,6 +516,23 @@ const fr_target_rule fr_megatron_rules[] = {
      "arguments.py, _add_moe_args", 0, has_experts_alone, 0, FR_MEGATRON_0_9},
     {"core 0.16 or later for gated shared experts (--moe-shared-expert-gate)",
      "arguments.py, _add_moe_args", 0, has_no_expert_gate, 0, FR_MEGATRON_0_15},
+    {"core 0.11 or later for a router of sigmoids, with a bias, groups of "
+     "experts or a scale (--moe-router-score-function)",
+     "arguments.py, _add_moe_args", 0, has_plain_router, 0, FR_MEGATRON_0_10},
+    {"sigmoids whose weights add up to 1 where a token has several experts, "
+     "and do not where it has one",
+     "transformer/moe/moe_utils.py:868, topk_routing_with_score_function", 0,
+     has_known_sigmoids, FR_MEGATRON_0_11, 0},
+    {"a router of sigmoids where a bias chooses experts",
+     "transformer/transformer_config.py:2284, __post_init__", 0,
+     has_bias_of_sigmoids, FR_MEGATRON_0_11, 0},
+    {"groups of experts that are chosen by the sum of their two best scores",
+     "transformer/moe/moe_utils.py:406, group_limited_topk", 0,
+     has_groups_by_two, FR_MEGATRON_0_11, FR_MEGATRON_0_11},
+    {"groups of experts that are chosen by the sum of their best "
+     "n_experts_per_token / n_chosen_groups scores",
+     "transformer/moe/moe_utils.py:655, group_limited_topk", 0,
+     has_groups_by_share, FR_MEGATRON_0_12, 0},
     {"optimizer adamw or sgd", "arguments.py, _add_training_args", 0,
      has_known_optimizer, 0, 0},
     {"a seed from 1 to 2^31 - 1", "initialize.py:436, _set_random_seed", 0,

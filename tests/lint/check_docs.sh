@@ -105,7 +105,8 @@ done < <(grep -noE '(`|^    )forerun [a-z][a-z-]*' "${pages[@]}" |
 # Options of other programs, as the docs quote them.
 foreign=' --of --rehearse'                           # lstopo, tests/gpu/run
 foreign="$foreign --delay-wgrad-compute "            # Megatron-LM
-foreign="$foreign --overlap-moe-expert-parallel-comm "
+foreign="$foreign --overlap-moe-expert-parallel-comm --moe-layer-freq "
+foreign="$foreign --init-model-with-meta-device --step-batch-size-schedule "
 while IFS=: read -r page line option; do
     bare=--${option#--no-}
     [[ $options == *" $option "* || $options == *" $bare "* ||

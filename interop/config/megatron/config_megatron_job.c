@@ -2,6 +2,8 @@
  * Megatron-LM, with its own values where they say nothing. */
 #include "interop/config/megatron/megatron_flags.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static fr_status read_optimizer(fr_megatron_flags *flags, fr_job *job,
@@ -78,6 +80,74 @@ static fr_status read_samples(fr_megatron_flags *flags, const char *name,
     return FR_OK;
 }
 
+/* "2.4B", "768": a number with its suffix; *p moves behind it.  -1: none. */
+static double take_amount(const char **p)
+{
+    static const struct {
+        char letter;
+        double factor;
+    } units[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+    char *end;
+    double value = strtod(*p, &end);
+    if (end == *p || !(value >= 0 && value < 1e30))
+        return -1;
+    for (size_t i = 0; i < FR_LENGTH(units); i++)
+        if (toupper((unsigned char)*end) == units[i].letter) {
+            value *= units[i].factor;
+            end++;
+            break;
+        }
+    *p = end;
+    return value;
+}
+
+/*
+ * "0:16 2.4B:320 12B:1536": the batch from so many tokens on, of which the plan
+ * takes the last (megatron/core/num_microbatches_calculator.py,
+ * StepBatchsizeNumMicroBatchesCalculator._parse_schedule, core 0.19).
+ */
+static fr_status read_steps_of_batch(fr_megatron_flags *flags, fr_config *out,
+                                     fr_err *err)
+{
+    const fr_megatron_flag *flag =
+        fr_megatron_find(flags, "step-batch-size-schedule");
+    double last = -1, batch = 0;
+    if (flag == NULL)
+        return FR_OK;
+    bool is_ok = flag->n_values > 0;
+    for (size_t i = 0; i < flag->n_values && is_ok; i++)
+        for (const char *p = flag->values[i].text; *p != '\0' && is_ok;) {
+            if (*p == ' ' || *p == ',') {
+                p++;
+                continue;
+            }
+            double from = take_amount(&p), size = -1;
+            if (from >= 0 && *p == ':') {
+                p++;
+                size = take_amount(&p);
+            }
+            is_ok = size >= 1 && size <= 1 << 30 && strchr(" ,", *p) != NULL;
+            if (is_ok && from >= last) {
+                last = from;
+                batch = size;
+            }
+        }
+    if (!is_ok || last < 0)
+        return fr_megatron_refuse(flags, flag,
+                                  "give tokens and batches, as "
+                                  "\"0:768 250B:1536\"",
+                                  err);
+    out->file.job.global_batch = (int64_t)batch;
+    fr_buffer_printf(&out->notes,
+                     "--step-batch-size-schedule: the plan is that of its last "
+                     "batch, %lld%s\n",
+                     (long long)batch,
+                     fr_megatron_has(flags, "global-batch-size")
+                         ? "; Megatron-LM takes no --global-batch-size besides"
+                         : "");
+    return FR_OK;
+}
+
 fr_status fr_megatron_read_job(fr_megatron_flags *flags, fr_config *out,
                                fr_err *err)
 {
@@ -95,6 +165,7 @@ fr_status fr_megatron_read_job(fr_megatron_flags *flags, fr_config *out,
     job->global_batch = plan->micro_batch * data_ranks;
     FR_TRY(fr_megatron_i64(flags, "global-batch-size", 1, &job->global_batch,
                            err));
+    FR_TRY(read_steps_of_batch(flags, out, err));
     if (fr_megatron_has(flags, "rampup-batch-size"))
         fr_buffer_puts(&out->notes, "--rampup-batch-size: the plan is that of "
                                     "the full batch\n");

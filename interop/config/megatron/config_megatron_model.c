@@ -42,6 +42,12 @@ static const char *const model_flags[] = {"num-layers",
                                           "v-head-dim",
                                           "num-experts",
                                           "moe-router-topk",
+                                          "moe-router-score-function",
+                                          "moe-router-pre-softmax",
+                                          "moe-router-num-groups",
+                                          "moe-router-group-topk",
+                                          "moe-router-topk-scaling-factor",
+                                          "moe-router-enable-expert-bias",
                                           "moe-aux-loss-coeff",
                                           "moe-router-load-balancing-type",
                                           "moe-ffn-hidden-size",
@@ -163,102 +169,6 @@ static fr_status read_positions(fr_megatron_flags *flags, fr_model *model,
                             err);
 }
 
-/* "[1]*58" at *p: the digit and how often it stands; *p moves behind it and a
- * "+". */
-static bool take_run(const char **p, bool *value, int64_t *n)
-{
-    const char *c = *p;
-    char *end;
-    if (c[0] != '[' || (c[1] != '0' && c[1] != '1') || c[2] != ']' ||
-        c[3] != '*')
-        return false;
-    *value = c[1] == '1';
-    *n = strtoll(c + 4, &end, 10);
-    *p = *end == '+' ? end + 1 : end;
-    return *n > 0;
-}
-
-/*
- * Which layers have experts (--moe-layer-freq "[0]*3+[1]*58"): those after the
- * first k, or every k-th.  false: others.
- */
-static bool read_runs(const char *text, fr_model *model)
-{
-    int64_t i = 0, n, every = 0, n_runs = 0;
-    bool value, is_regular = true;
-    for (; *text != '\0'; n_runs++) {
-        if (!take_run(&text, &value, &n) || n > model->n_layers - i)
-            return false;
-        if (n_runs == 0)
-            every = value ? 1 : n + 1;
-        /* A last run of dense layers may be cut short. */
-        is_regular =
-            is_regular &&
-            (value ? n == 1 : n == every - 1 || i + n == model->n_layers);
-        if (n_runs == 0 && !value)
-            model->first_dense_layers = n;
-        i += n;
-    }
-    if (i != model->n_layers)
-        return false;
-    if (n_runs <= 2 && value)
-        return true;
-    model->first_dense_layers = 0;
-    model->moe_every = every;
-    return is_regular && every > 1;
-}
-
-static fr_status read_expert_layers(fr_megatron_flags *flags, fr_model *model,
-                                    fr_err *err)
-{
-    const fr_megatron_flag *flag = fr_megatron_find(flags, "moe-layer-freq");
-    model->moe_every = 1;
-    if (flag == NULL)
-        return FR_OK;
-    const char *text = flag->n_values > 0 ? flag->values[0].text : "";
-    if (strcmp(text, "1") == 0 || (*text != '\0' && read_runs(text, model)))
-        return FR_OK;
-    return fr_megatron_refuse(flags, flag,
-                              "layers with experts are those after the first "
-                              "k, or every k-th; name the model with --model",
-                              err);
-}
-
-/* Its "none", "sinkhorn" and "global_aux_loss" are not modelled. */
-static fr_status read_aux_loss(fr_megatron_flags *flags, fr_model *model,
-                               fr_err *err)
-{
-    const char *kind;
-    double coef = 0;
-    FR_TRY(fr_megatron_real(flags, "moe-aux-loss-coeff", &coef, err));
-    FR_TRY(fr_megatron_word(flags, "moe-router-load-balancing-type", "aux_loss",
-                            &kind, err));
-    model->is_aux_by_sequence = strcmp(kind, "seq_aux_loss") == 0;
-    if (model->is_aux_by_sequence || strcmp(kind, "aux_loss") == 0)
-        model->router_aux_coef = coef;
-    return FR_OK;
-}
-
-static fr_status read_experts(fr_megatron_flags *flags, fr_model *model,
-                              fr_err *err)
-{
-    FR_TRY(fr_megatron_i64(flags, "num-experts", 0, &model->n_experts, err));
-    if (model->n_experts == 0)
-        return FR_OK;
-    model->n_experts_per_token = 2;
-    model->expert_ffn_hidden = model->ffn_hidden;
-    FR_TRY(fr_megatron_i64(flags, "moe-router-topk", 1,
-                           &model->n_experts_per_token, err));
-    FR_TRY(fr_megatron_i64(flags, "moe-ffn-hidden-size", 1,
-                           &model->expert_ffn_hidden, err));
-    FR_TRY(fr_megatron_i64(flags, "moe-shared-expert-intermediate-size", 1,
-                           &model->shared_expert_ffn_hidden, err));
-    model->has_shared_expert_gate =
-        fr_megatron_has(flags, "moe-shared-expert-gate");
-    FR_TRY(read_aux_loss(flags, model, err));
-    return read_expert_layers(flags, model, err);
-}
-
 static fr_status read_layers(fr_megatron_flags *flags, fr_model *model,
                              fr_err *err)
 {
@@ -299,7 +209,7 @@ fr_status fr_megatron_read_model(fr_megatron_flags *flags, int version,
     FR_TRY(read_attention(flags, model, err));
     FR_TRY(read_positions(flags, model, err));
     FR_TRY(read_latent(flags, model, err));
-    FR_TRY(read_experts(flags, model, err));
+    FR_TRY(fr_megatron_read_experts(flags, model, &out->notes, err));
     FR_TRY(
         fr_megatron_i64(flags, "mtp-num-layers", 0, &model->n_mtp_layers, err));
     if (model->n_mtp_layers > 0)

@@ -277,6 +277,23 @@ static fr_status read_capacity(fr_megatron_flags *flags, fr_plan *plan,
     return FR_OK;
 }
 
+/* A plan has both or none of what Megatron-LM fuses (--moe-router-fusion from
+ * core 0.14, --moe-permute-fusion from 0.11). */
+static void read_fusion(fr_megatron_flags *flags, fr_config *out)
+{
+    bool of_router = fr_megatron_has(flags, "moe-router-fusion");
+    bool of_order = fr_megatron_has(flags, "moe-permute-fusion");
+    if (out->file.model.n_experts == 0)
+        return;
+    out->file.plan.is_routing_fused = of_router && of_order;
+    if (of_router != of_order)
+        fr_buffer_printf(&out->notes,
+                         "--moe-%s-fusion without --moe-%s-fusion: routing is "
+                         "predicted without either\n",
+                         of_router ? "router" : "permute",
+                         of_router ? "permute" : "router");
+}
+
 static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
                               fr_err *err)
 {
@@ -296,6 +313,7 @@ static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
     plan->is_ep_overlap =
         fr_megatron_has(flags, "overlap-moe-expert-parallel-comm");
     FR_TRY(read_capacity(flags, plan, err));
+    read_fusion(flags, out);
     if (out->file.model.n_experts == 0)
         plan->expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
     else if (strcmp(dispatcher, "allgather") == 0)

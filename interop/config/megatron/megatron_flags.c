@@ -122,7 +122,9 @@ static fr_status put_entry(const entry *e, int line, fr_shell *shell,
     char first = e->value[0], last = e->value[e->n_value - 1];
     bool is_quoted =
         (first == '"' || first == '\'') && first == last && e->n_value > 1;
-    bool is_list = first == '[' && last == ']';
+    bool is_list =
+        first == '[' && last == ']' && /* not "[0]*3+[1]" */
+        memchr(e->value, ']', e->n_value) == e->value + e->n_value - 1;
     char *value = fr_arena_strndup(&shell->arena, e->value + is_quoted,
                                    e->n_value - 2 * (size_t)is_quoted);
     if (value == NULL)

@@ -63,6 +63,17 @@ void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes);
 FR_CHECKED fr_status fr_megatron_read_model(fr_megatron_flags *flags,
                                             int version, fr_config *out,
                                             fr_err *err);
+/* Experts, the router that chooses them, and the layers that have them. */
+FR_CHECKED fr_status fr_megatron_read_experts(fr_megatron_flags *flags,
+                                              fr_model *model, fr_buffer *notes,
+                                              fr_err *err);
+/*
+ * The list that --moe-layer-freq says, "([0]*3+[1]*58)" or "[0,1]*4": a 0 or 1
+ * for each of at most n_most layers, written to out; returns how many, -1: it
+ * is no such list.  Lists, numbers, +, * and brackets as Python has them
+ * (megatron/training/arguments.py, moe_freq_type).
+ */
+int64_t fr_megatron_layer_list(const char *text, int64_t n_most, char *out);
 /* Flags of the model count as read, where --model names it. */
 void fr_megatron_skip_model(fr_megatron_flags *flags);
 FR_CHECKED fr_status fr_megatron_read_job(fr_megatron_flags *flags,

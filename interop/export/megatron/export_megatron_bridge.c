@@ -56,12 +56,34 @@ static void put_latent(const fr_model *model, fr_buffer *out)
     put_switch(out, "apply_rope_fusion", false); /* YaRN's alone */
 }
 
+/* As megatron_arguments.c has it. */
+static void put_router(const fr_model *model, fr_buffer *out)
+{
+    put_number(out, "moe_router_topk", model->n_experts_per_token);
+    if (model->has_sigmoid_router)
+        put_word(out, "moe_router_score_function", "sigmoid");
+    if (fr_megatron_has_pre_softmax(model))
+        put_switch(out, "moe_router_pre_softmax", true);
+    if (fr_megatron_has_pre_softmax(model) && !model->has_softmax_over_all)
+        fr_buffer_puts(out, "        # the weight of a token's one expert is "
+                            "its share of all, not 1\n");
+    if (fr_megatron_has_groups(model)) {
+        put_number(out, "moe_router_num_groups", model->n_expert_groups);
+        put_number(out, "moe_router_group_topk", model->n_chosen_groups);
+    }
+    if (model->routed_scale != 1)
+        put_real(out, "moe_router_topk_scaling_factor", model->routed_scale);
+    if (model->has_router_bias) {
+        fr_buffer_puts(out, "        # Megatron Core moves this bias by 0.001 "
+                            "a step toward even loads\n");
+        put_switch(out, "moe_router_enable_expert_bias", true);
+    }
+}
+
 static void put_experts(const fr_model *model, fr_buffer *out)
 {
     put_number(out, "num_moe_experts", model->n_experts);
-    put_number(out, "moe_router_topk", model->n_experts_per_token);
-    if (model->n_experts_per_token == 1)
-        put_switch(out, "moe_router_pre_softmax", true);
+    put_router(model, out);
     put_switch(out, "moe_grouped_gemm", true);
     put_number(out, "moe_ffn_hidden_size", model->expert_ffn_hidden);
     if (model->shared_expert_ffn_hidden > 0)
@@ -221,6 +243,20 @@ static void put_kernels(const fr_plan *plan, const fr_model *model,
     put_switch(out, "use_te_rng_tracker", true);
 }
 
+/* Megatron FSDP makes the weights in parts, where their modules can. */
+static void put_meta_device(const fr_plan *plan, const fr_model *model,
+                            fr_buffer *out)
+{
+    if (plan->zero_stage < 2)
+        return;
+    if (fr_megatron_builds_on_meta(model, CORE))
+        put_switch(out, "init_model_with_meta_device", true);
+    else
+        fr_buffer_puts(out, "        # before it is sharded each GPU holds the "
+                            "whole model: the gate of its\n        # shared "
+                            "expert cannot be made in parts\n");
+}
+
 static void put_model(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_model *model = &file->model;
@@ -238,6 +274,7 @@ static void put_model(const fr_plan_file *file, fr_buffer *out)
     fr_buffer_puts(out, "        # how it is split\n");
     put_parallel(&file->plan, model, out);
     fr_buffer_puts(out, "        # memory and kernels\n");
+    put_meta_device(&file->plan, model, out);
     put_recompute(&file->plan, out);
     put_kernels(&file->plan, model, out);
     fr_buffer_puts(out, "    )\n");

@@ -129,13 +129,36 @@ static void put_aux_loss(const fr_megatron_request *of, fr_buffer *out)
     put_real(out, "moe-aux-loss-coeff", model->router_aux_coef);
 }
 
+/* How a token's experts are chosen and weighed (transformer/moe/moe_utils.py,
+ * topk_routing_with_score_function). */
+static void put_router(const fr_model *model, fr_buffer *out)
+{
+    put_number(out, "moe-router-topk", model->n_experts_per_token);
+    if (model->has_sigmoid_router)
+        put_word(out, "moe-router-score-function", "sigmoid");
+    if (fr_megatron_has_pre_softmax(model))
+        put_switch(out, "moe-router-pre-softmax");
+    if (fr_megatron_has_pre_softmax(model) && !model->has_softmax_over_all)
+        put_comment(out, "the weight of a token's one expert is its share of "
+                         "all, not 1");
+    if (fr_megatron_has_groups(model)) {
+        put_number(out, "moe-router-num-groups", model->n_expert_groups);
+        put_number(out, "moe-router-group-topk", model->n_chosen_groups);
+    }
+    if (model->routed_scale != 1)
+        put_real(out, "moe-router-topk-scaling-factor", model->routed_scale);
+    if (model->has_router_bias) {
+        put_comment(out, "Megatron-LM moves this bias by 0.001 a step toward "
+                         "even loads");
+        put_switch(out, "moe-router-enable-expert-bias");
+    }
+}
+
 static void put_experts(const fr_megatron_request *of, fr_buffer *out)
 {
     const fr_model *model = of->model;
     put_number(out, "num-experts", model->n_experts);
-    put_number(out, "moe-router-topk", model->n_experts_per_token);
-    if (model->n_experts_per_token == 1)
-        put_switch(out, "moe-router-pre-softmax");
+    put_router(model, out);
     if (has_grouped_products(of))
         put_switch(out, "moe-grouped-gemm");
     if (of->version >= FR_MEGATRON_0_10)
@@ -344,6 +367,12 @@ static void put_fsdp(const fr_megatron_request *of, fr_buffer *out)
              of->plan->zero_stage == 2 ? "optim_grads" : "optim_grads_params");
     if (has_new_name)
         put_word(out, "ckpt-format", "fsdp_dtensor");
+    if (fr_megatron_builds_on_meta(of->model, of->version))
+        put_switch(out, "init-model-with-meta-device");
+    else
+        put_comment(out, "before it is sharded each GPU holds the whole model: "
+                         "its router or the gate of its shared expert cannot "
+                         "be made in parts");
 }
 
 static void put_buckets(const fr_megatron_request *of, fr_buffer *out)

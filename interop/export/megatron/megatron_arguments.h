@@ -36,6 +36,17 @@ void fr_megatron_put_layout(const fr_plan *plan, const fr_model *model,
 /* "[0]*3+[1]*58": which layers have experts. */
 void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out);
 bool fr_megatron_has_dense_layers(const fr_model *model);
+/* --moe-router-pre-softmax, without which weights of chosen experts add up to
+ * 1.  Of one expert a token Megatron-LM takes no other. */
+bool fr_megatron_has_pre_softmax(const fr_model *model);
+/*
+ * Can Megatron FSDP make the weights in parts (--init-model-with-meta-device)?
+ * Modules that hold weights on the meta device must have a reset_parameters():
+ * the router has one from core 0.13, the gate of shared experts none
+ * (transformer/moe/shared_experts.py); buffers are not made at all, and the
+ * router's bias is kept off that device from core 0.15 (router.py).
+ */
+bool fr_megatron_builds_on_meta(const fr_model *model, int version);
 /* Words of --recompute-modules; returns how many. */
 enum { FR_MEGATRON_MODULES_MAX = 8 };
 int fr_megatron_recompute_modules(const fr_plan *plan,

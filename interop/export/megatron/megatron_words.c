@@ -43,6 +43,21 @@ bool fr_megatron_has_dense_layers(const fr_model *model)
     return false;
 }
 
+bool fr_megatron_has_pre_softmax(const fr_model *model)
+{
+    return !model->has_sigmoid_router &&
+           (model->has_softmax_over_all || model->n_experts_per_token == 1);
+}
+
+bool fr_megatron_builds_on_meta(const fr_model *model, int version)
+{
+    if (model->n_experts == 0)
+        return true;
+    if (version < FR_MEGATRON_0_13 || model->has_shared_expert_gate)
+        return false;
+    return version >= FR_MEGATRON_0_15 || !model->has_router_bias;
+}
+
 void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out)
 {
     for (int64_t i = 0; i < model->n_layers;) {
