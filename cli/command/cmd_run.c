@@ -163,11 +163,16 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     fr_run_result result;
     fr_run_watch watch;
     fr_faults faults = {0};
+    fr_rank_guard *guard = NULL;
     fr_run_options options = make_options(cli, &file->job, &faults, &watch);
     options.backend = on->backend;
     FR_TRY(fr_run_watch_open(&watch, cli, file, on->rank == 0, err));
     fr_timeline_init(&timeline);
     fr_status status;
+    if (fr_plan_world(&file->plan) == 1)
+        FR_TRY_GOTO(status, fr_cli_guard(cli, &guard, err), out_program);
+    if (guard != NULL)
+        options.page = fr_rank_guard_page(guard);
     FR_TRY_GOTO(status, parse_faults(cli, file, &faults, err), out_program);
     FR_TRY_GOTO(status,
                 fr_lower(&file->model, &file->job, &file->plan, &on->placement,
@@ -188,6 +193,7 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     fr_transport_destroy(on->transport);
     fr_run_leave();
 out_program:
+    fr_rank_guard_destroy(guard);
     fr_run_watch_close(&watch);
     fr_vec_release(&faults);
     fr_timeline_release(&timeline);
@@ -375,6 +381,8 @@ FR_COMMAND_FUNCTION(run)
         !fr_cli_has(cli, FR_OPT_PROFILE))
         return fr_fail(err, FR_USAGE,
                        "--update-profile writes the file of --profile");
+    if (fr_cli_has(cli, FR_OPT_CHECKPOINT))
+        fr_launch_hold_signals(); /* who asks early is heard, too */
     FR_TRY(load_file(cli, &file, err));
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
@@ -388,8 +396,6 @@ FR_COMMAND_FUNCTION(run)
         status = check_machine(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())
         status = fr_run_watch_check(cli, err);
-    if (fr_cli_has(cli, FR_OPT_CHECKPOINT))
-        fr_launch_hold_signals();
     fr_launch_detect(&launch);
     const bool is_elastic =
         fr_cli_has(cli, FR_OPT_ELASTIC) && launch.role == FR_LAUNCH_STANDALONE;

@@ -252,7 +252,11 @@ const fr_command fr_commands[] = {
      "PLAN", 1, 1, {IS(FILE)}, NULL, run_options, NULL,
      "Started by itself it starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
-     "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.",
+     "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.\n"
+     "With --checkpoint, SIGTERM or SIGUSR1 ends it after the step that it is "
+     "at and a\ncheckpoint; a second one ends it at once.  A rank without a "
+     "sign of life for 20 s,\nor one that others wait for for 60 s, ends it "
+     "(--timeout: for both).",
      "  forerun run plan.json --data book.txt --steps 100\n"
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json\n"

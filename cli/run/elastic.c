@@ -231,14 +231,15 @@ static fr_status rebalance(elastic *e, const fr_plan *plan, fr_err *err)
 
 static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
 {
-    const fr_plan *moved = why->status == FR_STOPPED
+    const fr_plan *moved = why->status == FR_PAUSED
                                ? fr_rebalance_take(&e->rebalance, e->reached)
                                : NULL;
     if (moved != NULL)
         return rebalance(e, moved, err);
     const bool has_grown =
-        why->status == FR_STOPPED && n_places(e) > e->n_planned;
+        why->status == FR_PAUSED && n_places(e) > e->n_planned;
 
+    /* What else ends a run would end the next one too, or was asked for. */
     if (why->status != FR_FAILURE && !has_grown) {
         *err = *why;
         return why->status;

@@ -1,11 +1,14 @@
 /* supervise.c: who am I: the user's process, or one of the ranks? */
 #include "cli/run/supervise.h"
 
+#include "cli/run/gpu_ranks.h"
 #include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "runtime/launch/launch.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,6 +49,15 @@ fr_status fr_cli_replica_path(const fr_cli *cli, char out[FR_REPLICA_PATH],
                : FR_OK;
 }
 
+/* A rank that stands still for so long hangs, where nobody waits for it; 0: it
+ * may, as on GPUs, which have limits of their own. */
+static double still_s_of(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_TIMEOUT) && !fr_cli_is_on_gpu(cli)
+               ? cli->option[FR_OPT_TIMEOUT].real
+               : 0;
+}
+
 fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
                              int64_t n_ranks, int n_threads,
                              bool (*look)(void *context, int64_t step),
@@ -63,6 +75,7 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
     options.is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.hung_s = cli->option[FR_OPT_TIMEOUT].real;
+    options.still_s = still_s_of(cli);
     options.on_line = pass_line;
     options.on_look = pass_step;
     options.context = &o;
@@ -71,6 +84,35 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
     fr_status status = fr_launch_supervise(argv, &options, err);
     fr_cli_status_end(cli);
     return status;
+}
+
+static void tell_line(void *context, const char *line)
+{
+    fr_cli_note(context, "%s", line);
+}
+
+/* The thread that stands still cannot be asked to clean up. */
+static void end_hung(void *context, const char *why)
+{
+    const fr_cli *cli = context;
+    fprintf(cli->chatter, "forerun: %s\n", why);
+    fflush(cli->chatter);
+    _exit(fr_status_exit_code(FR_FAILURE));
+}
+
+fr_status fr_cli_guard(const fr_cli *cli, fr_rank_guard **out, fr_err *err)
+{
+    const fr_rank_guard_options options = {
+        .is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT),
+        .still_s = still_s_of(cli),
+        .on_line = tell_line,
+        .on_hang = end_hung,
+        .context = (void *)(uintptr_t)cli};
+    *out = NULL;
+    if (fr_launch_is_supervised() ||
+        (!options.is_stoppable && options.still_s <= 0))
+        return FR_OK;
+    return fr_rank_guard_create(&options, out, err);
 }
 
 int64_t fr_launched_ranks(void)
@@ -95,6 +137,25 @@ bool fr_cli_shows_progress(const fr_cli *cli)
             (is_asked != NULL && strcmp(is_asked, "1") == 0));
 }
 
+/* Nobody who reads what is told (SIGPIPE) ends no work; nobody who reads the
+ * answer ends it, but after all the rest. */
+static fr_status work_alone(const fr_cli *cli,
+                            fr_status (*work)(const fr_cli *cli,
+                                              int64_t n_ranks, fr_err *err),
+                            fr_err *err)
+{
+    const struct timespec at_once = {0};
+    sigset_t pipes, before;
+    (void)sigemptyset(&pipes);
+    (void)sigaddset(&pipes, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipes, &before);
+    fr_status status = work(cli, 1, err);
+    if (!ferror(cli->out))
+        (void)sigtimedwait(&pipes, NULL, &at_once);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
 fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
                         fr_status (*work)(const fr_cli *cli, int64_t n_ranks,
                                           fr_err *err),
@@ -105,7 +166,7 @@ fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
     if (launch.role == FR_LAUNCH_BYSTANDER)
         return FR_OK;
     if (launch.role == FR_LAUNCH_STANDALONE)
-        return n_ranks == 1 ? work(cli, n_ranks, err)
+        return n_ranks == 1 ? work_alone(cli, work, err)
                             : fr_supervise_ranks(cli, cli->argv, n_ranks,
                                                  n_threads, NULL, NULL, err);
     fr_launch_begin_rank(launch.rank);

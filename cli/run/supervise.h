@@ -6,6 +6,7 @@
 #define FR_CLI_RUN_SUPERVISE_H
 
 #include "cli/command.h"
+#include "runtime/launch/rank_guard.h"
 #include "runtime/replica/replica_store.h"
 
 /*
@@ -23,6 +24,11 @@ FR_CHECKED fr_status fr_supervised(
 FR_CHECKED fr_status fr_supervise_ranks(
     const fr_cli *cli, char *const *argv, int64_t n_ranks, int n_threads,
     bool (*look)(void *context, int64_t step), void *context, fr_err *err);
+
+/* A guard for a rank that nobody supervises; *out is NULL where it has nothing
+ * to do. */
+FR_CHECKED fr_status fr_cli_guard(const fr_cli *cli, fr_rank_guard **out,
+                                  fr_err *err);
 
 /* Where the run's copies in memory lie on this host; "": it has none.  FR_IO:
  * the directory of its checkpoints is not there. */

@@ -24,7 +24,10 @@
     X(CHECK, 4)      /* a check failed */                                      \
     X(INPUT, 5)      /* a bad input file */                                    \
     X(STOPPED, 75)   /* asked to stop, and can go on from a checkpoint */      \
-    X(SKIPPED, 77)
+    X(SKIPPED, 77)                                                             \
+    X(FINAL, 1)       /* a failure that another try would meet again */        \
+    X(INTERRUPTED, 1) /* somebody ended it */                                  \
+    X(PAUSED, 75)     /* STOPPED by a program that goes on by itself */
 
 /* Items of an array whose size the compiler knows. */
 #define FR_LENGTH(array) (sizeof(array) / sizeof(array)[0])

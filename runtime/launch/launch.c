@@ -85,15 +85,28 @@ bool fr_launch_is_supervised(void)
     return getenv(FR_STATUS_DIR_ENV) != NULL;
 }
 
+bool fr_launch_is_ignored(int signal)
+{
+    struct sigaction now;
+
+    return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static const int held[] = {SIGTERM, SIGUSR1};
+
+void fr_launch_held_set(sigset_t *out)
+{
+    (void)sigemptyset(out);
+    for (size_t i = 0; i < FR_LENGTH(held); i++)
+        if (!fr_launch_is_ignored(held[i]))
+            (void)sigaddset(out, held[i]);
+}
 
 void fr_launch_hold_signals(void)
 {
     sigset_t set;
 
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < FR_LENGTH(held); i++)
-        (void)sigaddset(&set, held[i]);
+    fr_launch_held_set(&set);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 

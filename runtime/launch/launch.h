@@ -18,6 +18,8 @@
 
 #include "core/base/err.h"
 
+#include <signal.h>
+
 typedef enum fr_launch_role {
     FR_LAUNCH_STANDALONE, /* started by a user: may supervise */
     FR_LAUNCH_RANK,       /* one of `world` ranks that MPI can join */
@@ -55,16 +57,19 @@ typedef struct fr_launch_options {
     double hung_s; /* no sign of life of a rank for so long: it hangs; 0: 20 */
     /* Called with each line that a rank writes to stderr; may be NULL. */
     void (*on_line)(void *context, const char *line);
+    double still_s; /* a rank alone that is at one operation for so long
+                       hangs; 0: no limit */
     /* The ranks hold signals back and stop with FR_STOPPED (run_saver.h): the
-     * first SIGTERM or SIGUSR1 is handed on to them, and a second one, or
-     * hung_s without an end, is as any. */
+     * first SIGTERM or SIGUSR1 is handed on to them.  A second one is as any,
+     * and so are steps that take hung_s longer than thrice their longest. */
     bool is_stoppable;
     /* What goes where this process is killed: a run's copies in memory; may be
      * NULL. */
     const char *memory_dir;
     /* Looks at the run some times a second, and once after its end: the
      * furthest step that a rank of this machine has begun, -1: none.  True asks
-     * the ranks to stop, as SIGTERM would; may be NULL. */
+     * the ranks to stop, as SIGTERM would, but the run ends with FR_PAUSED
+     * where no user asks too; may be NULL. */
     bool (*on_look)(void *context, int64_t step);
     void *context;
 } fr_launch_options;
@@ -75,9 +80,10 @@ void fr_launch_options_init(fr_launch_options *options);
  * Runs argv (argv[0]: the program; NULL-terminated) as options->world ranks
  * under mpirun and waits for them; their stdout is this process's, when all has
  * gone well (FR_IO where it cannot be written).  SIGINT, SIGTERM and SIGHUP end
- * them; no child and no file outlives this process, even where it is killed.
- * FR_FAILURE (or the status that the rank reported) with one
- * line: which rank, its pid, the signal or reason and its last operation.
+ * them, unless this process was started to ignore them (FR_INTERRUPTED, also
+ * where it has failed since); no child and no file outlives this process, even
+ * where it is killed.  FR_FAILURE (or the status that the rank reported) with
+ * one line: which rank, its pid, the signal or reason and its last operation.
  * FR_FAILURE with the mend where mpirun is missing.
  */
 FR_CHECKED fr_status fr_launch_supervise(char *const *argv,
@@ -91,12 +97,18 @@ void fr_launch_follow_parent(void);
 void fr_launch_begin_rank(int64_t rank);
 
 /*
- * From now on SIGTERM and SIGUSR1 do not end this process but wait to be asked
- * for.  Before it has threads, which follow.
+ * From now on SIGTERM and SIGUSR1, unless they are ignored, do not end this
+ * process but wait to be asked for.  Before it has threads, which follow.
  */
 void fr_launch_hold_signals(void);
 /* The one that waits; 0: none, or they are not held back. */
 int fr_launch_held_signal(void);
+/* Those that would be held back. */
+void fr_launch_held_set(sigset_t *out);
+
+/* Does this process ignore the signal, as nohup and `&` in scripts make it?
+ * Linux keeps one that is blocked all the same. */
+bool fr_launch_is_ignored(int signal);
 
 /* Leaves the reason for the supervisor; false when nobody is there. */
 bool fr_launch_report(const fr_err *err);

@@ -21,6 +21,14 @@ enum {
     FR_BLAME_SIGNAL    /* a rank was killed */
 };
 
+/* That the ranks shall stop after a checkpoint (launch_stop.c). */
+typedef struct fr_stop_request {
+    int signal, by; /* 0: nobody has asked */
+    bool is_own;    /* this process asks, which goes on by itself */
+    double step_s;  /* for so long ranks have been within steps since */
+    double looked_s, sent_s; /* last looked at; by mpirun, 0: it was not */
+} fr_stop_request;
+
 typedef struct fr_supervisor {
     const fr_launch_options *options;
     char dir[256];        /* status pages */
@@ -37,9 +45,10 @@ typedef struct fr_supervisor {
     int blame;        /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];
-    bool is_still;              /* no rank goes on, and it was said */
-    int asked_signal, asked_by; /* who asked the ranks to stop; 0: nobody */
-    double asked_s;
+    bool is_still;       /* no rank goes on, and it was said */
+    bool is_interrupted; /* somebody has ended the run */
+    bool has_killed;     /* this process has killed ranks */
+    fr_stop_request stop;
     bool is_in_notice; /* between two rulers of mpirun's stderr */
     char notice[2048]; /* its lines, joined by blanks */
     char line[2048];
@@ -57,10 +66,26 @@ void fr_watch_hang(fr_supervisor *sv);
 void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n);
 /* The furthest step that has begun, -1: none. */
 int64_t fr_watch_step(fr_supervisor *sv);
-/* Notes who asked to stop. */
+/* Notes who ends the run. */
 void fr_watch_signal(fr_supervisor *sv, int signal, int from);
+/* Notes that ranks have not stopped when this process asked them to. */
+void fr_watch_deaf(fr_supervisor *sv, double waited_s);
 /* The page of a rank that has one; else NULL. */
 fr_rank_page *fr_watch_page(fr_supervisor *sv, int64_t rank);
+
+/*
+ * launch_stop.c.  A user who asks is told for how long the run may take; one
+ * who asks after this process did is heard.
+ */
+void fr_stop_ask(fr_supervisor *sv, int signal, int by, bool is_own);
+/* Hands the request on to ranks that have come since, and ends a run that
+ * takes longer. */
+void fr_stop_look(fr_supervisor *sv);
+/* Has a user asked the ranks to stop, or ended them? */
+bool fr_stop_is_of_user(const fr_supervisor *sv);
+enum { FR_SENDER_BYTES = 128 };
+/* "SIGTERM from pid 77 (bash)". */
+void fr_stop_describe(int signal, int from, char out[FR_SENDER_BYTES]);
 
 /* launch_clean.c: a process that ends all ranks if this one is killed. */
 void fr_clean_begin(fr_supervisor *sv);

@@ -99,7 +99,16 @@ static void become_mpirun(const char **args, const fr_launch_options *options,
                           const char *dir, pid_t parent, const int fds[3])
 {
     sigset_t none;
+    const int nothing = open("/dev/null", O_RDONLY);
 
+    /* What a terminal sends to all of a group is this program's to hand on:
+     * mpirun would end at a signal that it was started to ignore.  Nor does it
+     * read what was meant for others. */
+    (void)setpgid(0, 0);
+    if (nothing > STDIN_FILENO) {
+        (void)dup2(nothing, STDIN_FILENO);
+        (void)close(nothing);
+    }
     (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -237,15 +246,6 @@ static void follow(fr_supervisor *sv, const struct pollfd *seen, int *fd,
     *fd = -1;
 }
 
-/* mpirun hands SIGUSR1 on to its ranks; SIGTERM would end them. */
-static void ask_to_stop(fr_supervisor *sv, int signal, int from)
-{
-    sv->asked_signal = signal;
-    sv->asked_by = from;
-    sv->asked_s = fr_clock_s();
-    (void)kill(sv->mpirun, SIGUSR1);
-}
-
 static void take_signal(fr_supervisor *sv)
 {
     struct signalfd_siginfo info;
@@ -254,8 +254,8 @@ static void take_signal(fr_supervisor *sv)
         return;
     const bool is_asking =
         info.ssi_signo == SIGTERM || info.ssi_signo == SIGUSR1;
-    if (sv->options->is_stoppable && is_asking && sv->asked_signal == 0) {
-        ask_to_stop(sv, (int)info.ssi_signo, (int)info.ssi_pid);
+    if (sv->options->is_stoppable && is_asking && !fr_stop_is_of_user(sv)) {
+        fr_stop_ask(sv, (int)info.ssi_signo, (int)info.ssi_pid, false);
         return;
     }
     fr_watch_signal(sv, (int)info.ssi_signo, (int)info.ssi_pid);
@@ -275,10 +275,12 @@ static void press(fr_supervisor *sv, double *bad_since_s)
         return;
     }
     /* Ranks that hold signals back would not hear mpirun. */
-    if (sv->options->is_stoppable && now_s - *bad_since_s > WORDS_S)
+    if (now_s - *bad_since_s >
+        (sv->options->is_stoppable ? WORDS_S : 2 * GRACE_S)) {
+        sv->has_killed = true;
         fr_clean_ranks(sv);
+    }
     if (now_s - *bad_since_s > 2 * GRACE_S) {
-        fr_clean_ranks(sv);
         (void)kill(sv->mpirun, SIGKILL);
     } else if (now_s - *bad_since_s > GRACE_S) {
         fr_clean_signal(sv->mpirun, SIGTERM);
@@ -293,11 +295,10 @@ static void look(fr_supervisor *sv, bool has_ended)
     fr_watch_pages(sv);
     if (options->on_look != NULL &&
         options->on_look(options->context, fr_watch_step(sv)) && !has_ended &&
-        sv->asked_signal == 0)
-        ask_to_stop(sv, SIGTERM, (int)getpid());
-    if (!has_ended && sv->asked_signal != 0 && sv->blame == FR_BLAME_NONE &&
-        fr_clock_s() - sv->asked_s > options->hung_s)
-        fr_watch_signal(sv, sv->asked_signal, sv->asked_by);
+        sv->stop.signal == 0)
+        fr_stop_ask(sv, SIGTERM, (int)getpid(), true);
+    if (!has_ended && sv->blame == FR_BLAME_NONE)
+        fr_stop_look(sv);
 }
 
 /* Waits until mpirun has ended and returns its wait status. */
@@ -329,7 +330,8 @@ static int watch(fr_supervisor *sv)
     return wait_status;
 }
 
-static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
+static fr_status find_reason(const fr_supervisor *sv, int wait_status,
+                             fr_err *err)
 {
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 &&
         sv->blame < FR_BLAME_HUNG)
@@ -341,6 +343,24 @@ static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
                        WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
     return fr_fail(err, FR_FAILURE, "mpirun ended with exit code %d",
                    WEXITSTATUS(wait_status));
+}
+
+/* Who asks a run to stop does not want another try. */
+static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
+{
+    fr_err why = {0};
+    const fr_status status = find_reason(sv, wait_status, &why);
+
+    if (status == FR_OK)
+        return FR_OK;
+    if (status == FR_FAILURE && fr_stop_is_of_user(sv))
+        return fr_fail(err, FR_INTERRUPTED,
+                       "%s; somebody had asked the run to stop", why.text);
+    if (status == FR_STOPPED && sv->stop.is_own)
+        why.status = FR_PAUSED;
+    if (err != NULL)
+        *err = why;
+    return why.status;
 }
 
 static fr_status make_dir(fr_supervisor *sv, fr_err *err)
@@ -358,14 +378,14 @@ static fr_status make_dir(fr_supervisor *sv, fr_err *err)
  * who reads the answer (SIGPIPE) ends it too, but after all the rest. */
 static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
 {
+    static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     sigset_t ours, blocked;
 
     (void)sigemptyset(&ours);
-    (void)sigaddset(&ours, SIGINT);
-    (void)sigaddset(&ours, SIGTERM);
-    (void)sigaddset(&ours, SIGHUP);
-    if (sv->options->is_stoppable)
-        (void)sigaddset(&ours, SIGUSR1);
+    for (size_t i = 0; i < FR_LENGTH(taken); i++)
+        if ((taken[i] != SIGUSR1 || sv->options->is_stoppable) &&
+            !fr_launch_is_ignored(taken[i]))
+            (void)sigaddset(&ours, taken[i]);
     blocked = ours;
     (void)sigaddset(&blocked, SIGPIPE);
     if (sigprocmask(SIG_BLOCK, &blocked, before) != 0)
@@ -399,14 +419,24 @@ static void destroy(fr_supervisor *sv)
     free(sv);
 }
 
+/* Before the work: where it is closed, a pipe would become it, or a file that
+ * cannot be written already has. */
+static fr_status check_stdout(fr_err *err)
+{
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY
+               ? FR_OK
+               : fr_fail(err, FR_IO, "standard output: %s", strerror(EBADF));
+}
+
 fr_status fr_launch_supervise(char *const *argv,
                               const fr_launch_options *options, fr_err *err)
 {
     fr_launch_options own = *options;
     sigset_t before;
 
-    if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* or a pipe would become it */
-        return fr_fail(err, FR_IO, "standard output: %s", strerror(errno));
+    FR_TRY(check_stdout(err));
     if (options->hostfile == NULL &&
         options->world > (int64_t)MOST_RANKS_PER_CORE * n_allowed_cores())
         return fr_fail(err, FR_INPUT,

@@ -1,7 +1,6 @@
 /* launch_watch.c: finds out which rank is to blame, and says it in a line. */
 #include "core/base/clock.h"
 #include "core/base/text.h"
-#include "plan/ir/op.h"
 #include "runtime/launch/launch_state.h"
 
 #include <signal.h>
@@ -11,12 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * What comes after somebody has ended the run is a consequence of that, and so
+ * are words of other ranks where one has said what no other try would mend.
+ */
 static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
                                   const char *format, ...)
 {
+    const bool is_final = kind == FR_BLAME_REPORT && kind == sv->blame &&
+                          sv->blame_status == FR_FAILURE &&
+                          status != FR_FAILURE;
     va_list args;
 
-    if (kind <= sv->blame)
+    if (sv->blame == FR_BLAME_ASKED || (kind <= sv->blame && !is_final))
         return;
     sv->blame = kind;
     sv->blame_status = status;
@@ -40,19 +46,7 @@ fr_rank_page *fr_watch_page(fr_supervisor *sv, int64_t rank)
 
 void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n)
 {
-    const fr_rank_page *page = fr_watch_page(sv, rank);
-    uint32_t op = page != NULL ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
-
-    if (page == NULL || op >= FR_OP_N) {
-        (void)snprintf(out, n, "%s",
-                       page != NULL ? ", before its first step" : "");
-        return;
-    }
-    uint32_t layer = atomic_load(&page->layer);
-    int used = snprintf(out, n, ", at step %d in %s", atomic_load(&page->step),
-                        fr_op_name((fr_op)op));
-    if (layer > 0 && used > 0 && (size_t)used < n)
-        (void)snprintf(out + used, n - (size_t)used, " of layer %u", layer - 1);
+    fr_rank_page_describe(fr_watch_page(sv, rank), out, n);
 }
 
 /* The number after `key` in mpirun's notice; false when it is not there. */
@@ -83,6 +77,8 @@ static void judge_notice(fr_supervisor *sv)
     if (name != NULL && number_after(text, "process rank ", &rank) &&
         number_after(text, "on signal ", &signal)) {
         (void)number_after(text, "with PID ", &pid);
+        if (sv->has_killed && signal == SIGKILL)
+            return; /* the ranks that this process has ended */
         const char *open = strchr(name, '('), *close = strchr(name, ')');
         if (open != NULL && close != NULL && close > open)
             (void)snprintf(why, sizeof why, " %.*s", (int)(close - open + 1),
@@ -145,24 +141,19 @@ void fr_watch_line(fr_supervisor *sv, const char *line)
 
 void fr_watch_signal(fr_supervisor *sv, int signal, int from)
 {
-    char path[64], name[64] = "";
+    char sender[FR_SENDER_BYTES];
 
-    if (from <= 0) {
-        blame(sv, FR_BLAME_ASKED, FR_FAILURE, "stopped by %s%s",
-              signal == SIGINT ? "Ctrl-C" : "the kernel",
-              signal == SIGINT ? "" : ", as its terminal went away");
-        return;
-    }
-    (void)snprintf(path, sizeof path, "/proc/%d/comm", from);
-    FILE *file = fopen(path, "r");
-    if (file != NULL) {
-        if (fgets(name, sizeof name, file) != NULL)
-            name[strcspn(name, "\n")] = '\0';
-        (void)fclose(file);
-    }
-    blame(sv, FR_BLAME_ASKED, FR_FAILURE, "stopped by SIG%s from pid %d%s%s%s",
-          sigabbrev_np(signal), from, name[0] != '\0' ? " (" : "", name,
-          name[0] != '\0' ? ")" : "");
+    sv->is_interrupted = true;
+    fr_stop_describe(signal, from, sender);
+    blame(sv, FR_BLAME_ASKED, FR_INTERRUPTED, "stopped by %s", sender);
+}
+
+void fr_watch_deaf(fr_supervisor *sv, double waited_s)
+{
+    blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+          "the ranks were asked to stop after a checkpoint and have not in "
+          "%.0f s",
+          waited_s);
 }
 
 /* Is a process of this machine stopped (state T of /proc/PID/stat)? */
@@ -249,6 +240,21 @@ static void watch_absent(fr_supervisor *sv, int64_t rank, double since_s)
               "rank %lld has not begun in %.0f s", (long long)rank, since_s);
 }
 
+/* Others would wait for a rank that stands still, and say so. */
+static void watch_alone(fr_supervisor *sv, const fr_rank_page *page)
+{
+    const double still_s = fr_rank_page_still_s(page);
+    char doing[128];
+
+    if (sv->options->world > 1 || sv->options->still_s <= 0 ||
+        still_s < sv->options->still_s)
+        return;
+    fr_rank_page_describe(page, doing, sizeof doing);
+    blame(sv, FR_BLAME_HUNG, FR_FAILURE,
+          "rank 0 (pid %d) has not gone on for %.0f s%s", page->pid, still_s,
+          doing);
+}
+
 static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
 {
     char doing[128];
@@ -265,6 +271,7 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
               page->failure);
     if (state == FR_RANK_JOINED)
         watch_joined(sv, rank, page, now_ns);
+    watch_alone(sv, page);
     double silent_s = (double)(now_ns - atomic_load(&page->beat_ns)) * 1e-9;
     if (silent_s < sv->options->hung_s)
         return;
@@ -273,7 +280,7 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
         watch_waiting(sv, rank, page, state, silent_s);
     if (state != FR_RANK_RUNNING)
         return;
-    fr_watch_describe(sv, rank, doing, sizeof doing);
+    fr_rank_page_describe(page, doing, sizeof doing);
     blame(sv, FR_BLAME_HUNG, FR_FAILURE,
           "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
           (long long)rank, page->pid, silent_s, doing);

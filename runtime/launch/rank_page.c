@@ -34,21 +34,69 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner)
     (void)close(fd);
     if (page == MAP_FAILED)
         return NULL;
-    if (is_owner) {
-        page->pid = (int32_t)getpid();
-        page->rank = (int32_t)rank;
-        const char *job = getenv("PMIX_NAMESPACE");
-        page->job = job != NULL ? (uint32_t)strtoul(job, NULL, 10) : 0;
-        atomic_store(&page->step, -1);
-        atomic_store(&page->op, FR_OP_N);
-        atomic_store(&page->beat_ns, fr_clock_ns());
-        atomic_store(&page->since_ns, fr_clock_ns());
-        atomic_store(&page->waits_for, -1);
-        (void)gethostname(page->host, sizeof page->host - 1);
-        atomic_store_explicit(&page->state, FR_RANK_RUNNING,
-                              memory_order_release);
-    }
+    if (is_owner)
+        fr_rank_page_init(page, rank);
     return page;
+}
+
+void fr_rank_page_init(fr_rank_page *page, int64_t rank)
+{
+    const char *job = getenv("PMIX_NAMESPACE");
+
+    page->pid = (int32_t)getpid();
+    page->rank = (int32_t)rank;
+    page->job = job != NULL ? (uint32_t)strtoul(job, NULL, 10) : 0;
+    atomic_store(&page->step, -1);
+    atomic_store(&page->op, FR_OP_N);
+    atomic_store(&page->beat_ns, fr_clock_ns());
+    atomic_store(&page->since_ns, fr_clock_ns());
+    atomic_store(&page->waits_for, -1);
+    (void)gethostname(page->host, sizeof page->host - 1);
+    atomic_store_explicit(&page->state, FR_RANK_RUNNING, memory_order_release);
+}
+
+void fr_rank_page_describe(const fr_rank_page *page, char *out, size_t n)
+{
+    const uint32_t op =
+        page != NULL ? atomic_load(&page->op) : (uint32_t)FR_OP_N;
+
+    if (page == NULL || op >= FR_OP_N) {
+        (void)snprintf(out, n, "%s",
+                       page != NULL ? ", before its first step" : "");
+        return;
+    }
+    const uint32_t layer = atomic_load(&page->layer);
+    const int used = snprintf(out, n, ", at step %d in %s",
+                              atomic_load(&page->step), fr_op_name((fr_op)op));
+    if (layer > 0 && used > 0 && (size_t)used < n)
+        (void)snprintf(out + used, n - (size_t)used, " of layer %u", layer - 1);
+}
+
+void fr_rank_page_begin_step(fr_rank_page *page, int64_t step)
+{
+    if (page == NULL)
+        return;
+    atomic_store_explicit(&page->step, (int32_t)step, memory_order_relaxed);
+    atomic_store(&page->since_ns, fr_clock_ns());
+    atomic_store(&page->is_in_step, 1);
+}
+
+void fr_rank_page_end_step(fr_rank_page *page, double step_s)
+{
+    const int64_t step_ns = (int64_t)(step_s * 1e9);
+
+    if (page == NULL)
+        return;
+    if (step_ns > atomic_load(&page->longest_ns))
+        atomic_store(&page->longest_ns, step_ns);
+    atomic_store(&page->is_in_step, 0);
+}
+
+double fr_rank_page_still_s(const fr_rank_page *page)
+{
+    return atomic_load(&page->is_in_step) != 0
+               ? 1e-9 * (double)(fr_clock_ns() - atomic_load(&page->since_ns))
+               : 0;
 }
 
 void fr_rank_page_join(int64_t rank)

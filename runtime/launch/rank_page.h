@@ -26,12 +26,16 @@ typedef struct fr_rank_page {
     _Atomic int32_t step; /* -1: before the first */
     _Atomic uint32_t op;  /* fr_op, FR_OP_N: none */
     _Atomic uint32_t call;
-    _Atomic uint32_t layer;    /* + 1; 0: none */
-    _Atomic int64_t since_ns;  /* it is at that, on the same clock as: */
-    _Atomic int32_t waits_for; /* rank; -1: nobody, as far as is known */
-    _Atomic int64_t beat_ns;   /* CLOCK_MONOTONIC of the last sign of life */
-    int32_t status;            /* fr_status of the failure */
-    uint32_t job;              /* Open MPI's number of this job, 0: unknown */
+    _Atomic uint32_t layer;       /* + 1; 0: none */
+    _Atomic int64_t since_ns;     /* it is at that, on the same clock as: */
+    _Atomic int32_t waits_for;    /* rank; -1: nobody, as far as is known */
+    _Atomic int64_t beat_ns;      /* CLOCK_MONOTONIC of the last sign of life */
+    _Atomic uint32_t is_in_step;  /* else it saves or evaluates, say */
+    _Atomic int64_t longest_ns;   /* its longest step; 0: none has ended */
+    _Atomic uint32_t stop_signal; /* who watches asks it to stop after a
+                                     checkpoint, as this signal would; 0: not */
+    int32_t status;               /* fr_status of the failure */
+    uint32_t job; /* Open MPI's number of this job, 0: unknown */
     char host[64];
     char failure[512];
 } fr_rank_page;
@@ -44,6 +48,16 @@ fr_rank_page *fr_rank_page_open(const char *dir, int64_t rank, bool is_owner);
  * through with it; as far as somebody watches. */
 void fr_rank_page_join(int64_t rank);
 void fr_rank_page_joined(int64_t rank);
+/* Its owner writes who it is, and that it is at no step yet. */
+void fr_rank_page_init(fr_rank_page *page, int64_t rank);
+/* Both take NULL.  What happens before its first operation is of the step,
+ * too. */
+void fr_rank_page_begin_step(fr_rank_page *page, int64_t step);
+void fr_rank_page_end_step(fr_rank_page *page, double step_s);
+/* ", at step 7 in layer_bwd" for as much as is known; takes NULL. */
+void fr_rank_page_describe(const fr_rank_page *page, char *out, size_t n);
+/* For how long it has been at the same operation of a step; 0: at none. */
+double fr_rank_page_still_s(const fr_rank_page *page);
 void fr_rank_page_close(fr_rank_page *page);                   /* takes NULL */
 void fr_rank_page_fail(fr_rank_page *page, const fr_err *err); /* likewise */
 

@@ -122,7 +122,9 @@ static fr_status set_up(run *r, fr_err *err)
                                        err));
         executor->watch.on_gradients = note_gradients;
     }
-    if (!r->options.is_unwatched)
+    if (r->options.page != NULL)
+        r->page = r->options.page;
+    else if (!r->options.is_unwatched)
         r->page = fr_rank_page_open(getenv(FR_STATUS_DIR_ENV),
                                     r->transport->rank, true);
     if (r->page != NULL) {
@@ -190,6 +192,8 @@ static fr_status fill_slab(run *r, fr_err *err)
 
     FR_TRY(fr_run_saver_init(&r->options, r->program, r->transport, r->n_steps,
                              &r->saver, err));
+    if (r->page != NULL)
+        r->saver.stop_signal = &r->page->stop_signal;
     FR_TRY(executor->ops->connect(executor, err));
     FR_TRY(executor->ops->fill(executor, err));
     return resume(r, err);
@@ -200,7 +204,7 @@ static fr_status check_loss(const fr_step_record *record, fr_err *err)
 {
     if (isfinite(record->loss))
         return FR_OK;
-    return fr_fail(err, FR_FAILURE,
+    return fr_fail(err, FR_FINAL,
                    "step %lld: the loss of rank %lld is %s; lower --lr, or "
                    "look at the data and the weights that it began with",
                    (long long)record->step,
@@ -234,10 +238,9 @@ static fr_status do_step(run *r, int64_t i_step, fr_err *err)
     fr_step_record record;
     double step_s = 0;
 
-    if (r->page != NULL) /* what happens before its first operation, too */
-        atomic_store_explicit(&r->page->step, (int32_t)i_step,
-                              memory_order_relaxed);
+    fr_rank_page_begin_step(r->page, i_step);
     FR_TRY(executor->ops->step(executor, i_step, is_traced, &step_s, err));
+    fr_rank_page_end_step(r->page, step_s);
     FR_TRY(fr_step_monitor_gather(r->monitor, i_step, step_s, &record, err));
     record.n_steps = r->n_steps;
     r->step_s[i_out] = record.step_s;
@@ -456,7 +459,8 @@ static void tear_down(run *r)
     fr_run_validation_close(r->validation);
     fr_weights_close(r->weights);
     fr_gradient_dump_destroy(r->dump);
-    fr_rank_page_close(r->page);
+    if (r->page != r->options.page)
+        fr_rank_page_close(r->page);
     free(r->loss);
     free(r->step_s);
 }

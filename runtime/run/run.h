@@ -16,6 +16,7 @@
 #include "spec/run/step_record.h"
 
 typedef struct fr_backend fr_backend; /* executor.h; those of run.h: below */
+typedef struct fr_rank_page fr_rank_page;
 
 typedef struct fr_run_options {
     const fr_backend *backend; /* NULL: the CPU's */
@@ -42,9 +43,11 @@ typedef struct fr_run_options {
     int64_t replicate_every;    /* steps between copies of the state in memory,
                                    beside checkpoints; 0: none (replica.h) */
     const char *replica_dir;    /* NULL: FR_REPLICA_DIR */
-    bool is_checked;   /* fr_program_check first (it may take a while) */
-    bool is_unwatched; /* no supervisor is told how it goes, or ends: it is
-                          part of something else */
+    bool is_checked;    /* fr_program_check first (it may take a while) */
+    bool is_unwatched;  /* no supervisor is told how it goes, or ends: it is
+                           part of something else */
+    fr_rank_page *page; /* of a rank alone (rank_guard.h); NULL: the
+                           supervisor's, where there is one */
     const fr_faults *faults; /* on purpose; NULL: none */
     /* Tests: lanes wait at random (inject.h); 0: they do not.  CPUs only. */
     uint64_t shake_seed;

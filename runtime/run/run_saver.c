@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "runtime/launch/launch.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,10 +91,13 @@ static fr_status hear(fr_run_saver *saver, news *out, fr_err *err)
 {
     fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);
     bool is_sent = false;
+    int32_t signal = fr_launch_held_signal();
 
+    if (signal == 0 && saver->stop_signal != NULL)
+        signal = (int32_t)atomic_load(saver->stop_signal);
     if (replicas != NULL)
         FR_TRY(fr_replicas_is_sent(replicas, &is_sent, err));
-    const news mine = {.signal = fr_launch_held_signal(),
+    const news mine = {.signal = signal,
                        .is_written =
                            fr_checkpoints_is_written(saver->checkpoints),
                        .is_sent = is_sent};

@@ -5,7 +5,8 @@
  * Who wants to stop a run sends SIGTERM or SIGUSR1 to any of its ranks (Slurm's
  * --signal, a spot notice).  A run that keeps checkpoints saves one after the
  * step that it is at and ends with FR_STOPPED.  The signals must be held back
- * (fr_launch_hold_signals) before the process has threads.
+ * (fr_launch_hold_signals) before the process has threads.  Who watches the
+ * run asks by a word of a rank's page (rank_page.h).
  */
 #ifndef FR_RUNTIME_RUN_RUN_SAVER_H
 #define FR_RUNTIME_RUN_RUN_SAVER_H
@@ -16,7 +17,8 @@
 typedef struct fr_run_saver {
     const fr_run_options *options;
     fr_transport *transport;
-    fr_checkpoints *checkpoints; /* NULL: none are wanted */
+    const _Atomic uint32_t *stop_signal; /* of the rank's page; NULL: none */
+    fr_checkpoints *checkpoints;         /* NULL: none are wanted */
     int64_t first_step, n_steps;
     double *loss;               /* [n_steps] of all steps; NULL: not known */
     struct fr_saver_news *news; /* [world] */

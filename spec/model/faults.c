@@ -30,8 +30,7 @@ static const double most_factor = 1e6;
 static fr_status fail_word(const char *word, const char *why, fr_err *err)
 {
     return fr_fail(err, FR_USAGE,
-                   "--inject '%.80s': %s; such as kill:rank=2@step=30", word,
-                   why);
+                   "--inject '%.80s': %s; such as kill:rank=2@30", word, why);
 }
 
 /* Cuts the text at the separator; NULL: it is not there. */

@@ -1,7 +1,7 @@
 /*
  * faults.h: faults on purpose: the words of --inject.
  *
- *     kill:rank=2@step=30,slow:rank=1x2@10..40,read:20MB/s@10..40
+ *     kill:rank=2@30,slow:rank=1x2@10..40,read:20MB/s@10..40
  *
  * KIND:rank=R[xFACTOR]@[step=]FIRST[..LAST], separated by commas; a rate of
  * reading is that of each rank.  A kind is a row of a table (faults.c); what

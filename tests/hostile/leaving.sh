@@ -4,12 +4,18 @@ left() { # what is left of the run: processes of this session, files
     ls -d "$TMPDIR"/forerun-?????? "$TMPDIR"/ompi.* /dev/shm/vader_segment.* 2>/dev/null
 }
 
-# leaves NAME SIGNAL STOP: the run, whose mpirun is stopped first where STOP is
-# 1, gets the signal and says so; sets `out`, `rc`.
+# leaves NAME SIGNAL STOP OPTION...: the run, whose mpirun is stopped first where
+# STOP is 1, gets the signal and says so; sets `out`, `rc`.
 leaves() {
     local name=$1 signal=$2 stop=$3 before mpirun supervisor waited=0
+    shift 3
     before=$(ls -d /dev/shm/vader_segment.* 2>/dev/null | sort)
-    forerun run "$PWD/plan.json" --steps 1000000 --timeout 5 --json -q >answer 2>error &
+    # What a script starts with `&` ignores SIGINT.
+    (
+        trap - INT
+        exec forerun run "$PWD/plan.json" --steps 1000000 --timeout 5 --json -q "$@" \
+            >answer 2>error
+    ) &
     supervisor=$!
     for _ in $(seq 100); do
         mpirun=$(pgrep -P $supervisor mpirun)
@@ -49,6 +55,8 @@ if command -v mpirun >/dev/null && command -v pgrep >/dev/null; then
     for signal in TERM INT HUP KILL; do
         leaves "SIG$signal" $signal 0
     done
+    leaves "SIGINT, elastic" INT 0 --checkpoint int --elastic 2:2
+    leaves "SIGHUP, elastic" HUP 0 --checkpoint hup --elastic 2:2
     leaves "SIGTERM, mpirun stopped" TERM 1
     leaves "SIGKILL, mpirun stopped" KILL 1
 else

@@ -88,22 +88,36 @@ static void count_line(void *context, const char *line)
     n_lines++;
 }
 
-static fr_status launch(const char *behaviour, double *took_s, fr_err *err)
+static fr_launch_options usual_options(void)
 {
-    static char self[512];
-    char *argv[] = {self, (char *)(uintptr_t)behaviour, NULL};
     fr_launch_options options;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
-    if (n < 0)
-        return FR_FAILURE;
     fr_launch_options_init(&options);
     options.world = 3;
     options.hung_s = 5; /* the first beat is before MPI_Init */
     options.on_line = count_line;
+    return options;
+}
+
+static fr_status launch_with(const char *behaviour,
+                             const fr_launch_options *options, fr_err *err)
+{
+    static char self[512];
+    char *argv[] = {self, (char *)(uintptr_t)behaviour, NULL};
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n < 0)
+        return FR_FAILURE;
     n_lines = 0;
+    return fr_launch_supervise(argv, options, err);
+}
+
+static fr_status launch(const char *behaviour, double *took_s, fr_err *err)
+{
+    const fr_launch_options options = usual_options();
     double begin_s = fr_clock_s();
-    fr_status status = fr_launch_supervise(argv, &options, err);
+    fr_status status = launch_with(behaviour, &options, err);
+
     *took_s = fr_clock_s() - begin_s;
     return status;
 }
@@ -211,6 +225,144 @@ static void test_not_there(void)
     free(path);
 }
 
+/* ---- who asks the run to stop ------------------------------------------- */
+
+/* What is sent to this process when a rank says the words. */
+typedef struct asker {
+    const char *words;
+    int signal;
+    bool has_sent;
+    bool is_pausing; /* it looks on and asks the ranks to stop */
+    char told[512];  /* the supervisor's own line */
+} asker;
+
+static void ask_on_line(void *context, const char *line)
+{
+    asker *a = context;
+
+    if (fr_text_starts(line, "forerun: "))
+        (void)snprintf(a->told, sizeof a->told, "%s", line);
+    if (a->words == NULL || strstr(line, a->words) == NULL || a->has_sent)
+        return;
+    a->has_sent = true;
+    (void)kill(getpid(), a->signal);
+}
+
+static bool pause_on_look(void *context, int64_t step)
+{
+    const asker *a = context;
+
+    (void)step;
+    return a->is_pausing;
+}
+
+static fr_status launch_asked(const char *behaviour, bool is_stoppable,
+                              asker *a, fr_err *err)
+{
+    fr_launch_options options = usual_options();
+
+    options.is_stoppable = is_stoppable;
+    options.on_line = ask_on_line;
+    options.on_look = pause_on_look;
+    options.context = a;
+    return launch_with(behaviour, &options, err);
+}
+
+static void test_interrupted(void)
+{
+    asker a = {.words = "rank 1 is here", .signal = SIGINT};
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch_asked("--as-rank=works", true, &a, &err), FR_INTERRUPTED,
+                &err);
+    CHECK_HAS(err.text, "stopped by SIGINT from pid ");
+}
+
+static void test_stopped(void)
+{
+    asker early = {0}, user = {.words = "rank 1 is here", .signal = SIGTERM};
+    asker own = {.is_pausing = true};
+    asker both = {.words = "hears 15", .signal = SIGUSR1, .is_pausing = true};
+    sigset_t term, before;
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch_asked("--as-rank=stops at 15", true, &user, &err),
+                FR_STOPPED, &err);
+    CHECK_HAS(user.told, "SIGTERM from pid ");
+    CHECK_HAS(user.told, "another signal ends it without");
+    /* Before there is an mpirun that would hand a signal on. */
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &term, &before);
+    (void)kill(getpid(), SIGTERM);
+    CHECK_FAILS(launch_asked("--as-rank=stops at 15", true, &early, &err),
+                FR_STOPPED, &err);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    CHECK_FAILS(launch_asked("--as-rank=stops at 15", true, &own, &err),
+                FR_PAUSED, &err);
+    CHECK_STR(own.told, "");
+    /* The supervisor has asked before; the user's is no second signal. */
+    CHECK_FAILS(launch_asked("--as-rank=stops at 10", true, &both, &err),
+                FR_STOPPED, &err);
+}
+
+/* A step may take longer than a rank may be silent, once one has. */
+static void test_stopped_late(void)
+{
+    asker user = {.words = "rank 1 is here", .signal = SIGTERM};
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch_asked("--as-rank=stops late", true, &user, &err),
+                FR_STOPPED, &err);
+    CHECK_HAS(user.told, "or 305 s more within steps");
+}
+
+static void test_ignored(void)
+{
+    asker a = {.words = "rank 1 is here", .signal = SIGHUP};
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    (void)signal(SIGHUP, SIG_IGN);
+    CHECK_OK(launch_asked("--as-rank=well apart", false, &a, &err), &err);
+    CHECK(a.has_sent);
+    (void)signal(SIGHUP, SIG_DFL);
+}
+
+/* The healthy ranks, which the supervisor kills, are not to blame. */
+static void test_hangs_stoppable(void)
+{
+    asker a = {0};
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch_asked("--as-rank=hangs", true, &a, &err), FR_FAILURE,
+                &err);
+    CHECK_HAS(err.text, "rank 1 (pid ");
+    CHECK_HAS(err.text, "no sign of life");
+}
+
+/* Others say that they have lost a rank, which says why. */
+static void test_final(void)
+{
+    asker a = {0};
+    fr_err err = {0};
+
+    if (!has_mpirun())
+        SKIP("no mpirun");
+    CHECK_FAILS(launch_asked("--as-rank=ends for good", true, &a, &err),
+                FR_FINAL, &err);
+    CHECK_STR(err.text, "rank 2: nothing helps");
+}
+
 /* A killed supervisor takes its ranks along. */
 static void test_supervisor_dies(void)
 {
@@ -256,6 +408,61 @@ static void test_supervisor_dies(void)
 }
 
 /* ---- what the ranks do ------------------------------------------------- */
+
+static void await_failed(int64_t rank)
+{
+    const char *dir = getenv(FR_STATUS_DIR_ENV);
+    fr_rank_page *page = NULL;
+
+    while (page == NULL ||
+           atomic_load_explicit(&page->state, memory_order_acquire) !=
+               FR_RANK_FAILED) {
+        if (page == NULL)
+            page = fr_rank_page_open(dir, rank, false);
+        fr_sleep_s(0.01);
+    }
+}
+
+/* Rank 0 has failed for want of rank 2, whose words come later. */
+static int end_for_good(int64_t rank)
+{
+    const fr_err lost = {FR_FAILURE, "rank 0: lost rank 2"};
+    const fr_err why = {FR_FINAL, "rank 2: nothing helps"};
+
+    if (rank == 0)
+        (void)fr_launch_report(&lost);
+    else
+        await_failed(0);
+    if (rank == 2)
+        (void)fr_launch_report(&why);
+    else
+        await_failed(2);
+    return 1;
+}
+
+/* Works until it is asked to stop by that signal, or for ever. */
+static int stop_at(fr_rank_page *page, int64_t rank, uint32_t signal,
+                   bool is_late)
+{
+    const fr_err why = {FR_STOPPED, "asked to stop"};
+    uint32_t heard = 0;
+    double heard_s = 0;
+
+    while (heard == 0 || heard != signal ||
+           (is_late && fr_clock_s() - heard_s < 6)) {
+        const uint32_t now = atomic_load(&page->stop_signal);
+        atomic_store(&page->beat_ns, fr_clock_ns());
+        if (now != heard && rank == 1)
+            fprintf(stderr, "hears %u\n", now);
+        if (now != heard)
+            heard_s = fr_clock_s();
+        heard = now;
+        fr_sleep_s(0.02);
+    }
+    (void)fr_launch_report(&why);
+    return 75;
+}
+
 static int behave(const char *how)
 {
     fr_launch launch;
@@ -275,7 +482,22 @@ static int behave(const char *how)
         fr_rank_page_open(getenv(FR_STATUS_DIR_ENV), launch.rank, true);
     if (page == NULL)
         return 1;
+    if (strcmp(how, "stops late") == 0) {
+        atomic_store(&page->longest_ns, INT64_C(100000000000));
+        atomic_store(&page->is_in_step, 1);
+    }
     fprintf(stderr, "rank %lld is here\n", (long long)launch.rank);
+    if (strcmp(how, "works") == 0)
+        return stop_at(page, launch.rank, 0, false);
+    if (fr_text_starts(how, "stops at "))
+        return stop_at(page, launch.rank, (uint32_t)strtoul(how + 9, NULL, 10),
+                       false);
+    if (strcmp(how, "stops late") == 0)
+        return stop_at(page, launch.rank, SIGTERM, true);
+    if (strcmp(how, "ends for good") == 0)
+        return end_for_good(launch.rank);
+    if (strcmp(how, "well apart") == 0 && getpgid(getppid()) != getppid())
+        return 1; /* mpirun would get what a terminal sends to all */
     if (strcmp(how, "killed") == 0 && launch.rank == 1)
         (void)raise(SIGKILL);
     if (strcmp(how, "hangs") == 0 && launch.rank == 1)
@@ -299,7 +521,7 @@ static int behave(const char *how)
         for (;;)
             (void)pause();
     }
-    bool is_short = strcmp(how, "well") == 0 || strcmp(how, "stays") == 0;
+    bool is_short = fr_text_starts(how, "well") || strcmp(how, "stays") == 0;
     for (int i = 0; i < (is_short ? 3 : 100); i++) {
         atomic_store(&page->beat_ns, fr_clock_ns());
         fr_sleep_s(0.1);
@@ -326,6 +548,12 @@ int main(int argc, char **argv)
         {"exits", test_exits},
         {"hangs", test_hangs},
         {"stops", test_stops},
+        {"interrupted", test_interrupted},
+        {"stopped", test_stopped},
+        {"stopped_late", test_stopped_late},
+        {"ignored", test_ignored},
+        {"hangs_stoppable", test_hangs_stoppable},
+        {"final", test_final},
         {"not_there", test_not_there},
         {"supervisor_dies", test_supervisor_dies}};
 
