@@ -309,6 +309,33 @@ static void test_context(void)
     }
 }
 
+/* TF32 is how float32 products run: all of a model's, at its ends too. */
+static void test_tf32(void)
+{
+    fr_job job = layer_small_job();
+    for (int i = 0; i < n_layer_models; i++) {
+        fr_model model = layer_models[i].make();
+        fr_plan plan = layer_bf16_plan();
+        int n_products = 0, n_other = 0;
+        plan.precision = FR_DTYPE_TF32;
+        if (model.kind == FR_MODEL_LAYERS)
+            continue; /* its operations are not known */
+        fr_program *program = layer_lower(&model, &job, &plan);
+        if (program == NULL)
+            continue;
+        for (uint32_t k = 0; k < program->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[k];
+            bool is_product = instr->op >= FR_OP_LINEAR_FWD &&
+                              instr->op <= FR_OP_LINEAR_WGRAD;
+            n_products += is_product;
+            n_other += is_product && instr->dtype != FR_DTYPE_TF32;
+        }
+        if (!CHECK(n_products > 0) || !CHECK_INT(n_other, 0))
+            printf("    %s\n", layer_models[i].name);
+        fr_program_destroy(program);
+    }
+}
+
 /* Recompute by parts costs what it makes again. */
 static void test_remade_flop(void)
 {
@@ -397,5 +424,6 @@ static void test_deepseek_v3(void)
 CHECK_MAIN({"matrix", test_matrix}, {"products", test_products},
            {"narayanan", test_narayanan},
            {"attention_flop", test_attention_flop}, {"context", test_context},
-           {"tensor", test_tensor}, {"remade_flop", test_remade_flop},
-           {"catalogue", test_catalogue}, {"deepseek_v3", test_deepseek_v3})
+           {"tensor", test_tensor}, {"tf32", test_tf32},
+           {"remade_flop", test_remade_flop}, {"catalogue", test_catalogue},
+           {"deepseek_v3", test_deepseek_v3})
