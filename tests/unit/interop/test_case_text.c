@@ -170,7 +170,10 @@ static void test_switches(void)
     CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-2: by default)"),
               FR_FLASH_2);
     CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-1)"), FR_FLASH_1);
-    CHECK_INT(fr_case_parse_flash_kind("yes (cuDNN/TE fused)"), -1);
+    CHECK_INT(fr_case_parse_flash_kind("yes (cuDNN/TE fused)"),
+              FR_FLASH_NATIVE);
+    CHECK_INT(fr_case_parse_flash_kind("FlashAttention-3"), FR_FLASH_NATIVE);
+    CHECK_INT(fr_case_parse_flash_kind("SDPA"), -1);
     CHECK_INT(fr_case_parse_flash_kind(""), -1);
     CHECK_INT(fr_case_parse_switch("Yes (default when tp>1)"), 1);
     CHECK_INT(fr_case_parse_switch(""), -1);
