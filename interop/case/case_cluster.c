@@ -41,6 +41,8 @@ static const fr_catalog_device *find_device(const fr_case_gpu *gpu,
 {
     const fr_catalog_device *best = NULL;
     double best_score = INFINITY;
+    if (strpbrk(gpu->family, "0123456789") == NULL) /* "RTX" names no one */
+        return NULL;
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
         const fr_catalog_device *device = fr_catalog_device_at(i);
         const char *id = device->type.id;
@@ -59,6 +61,15 @@ static const fr_catalog_device *find_device(const fr_case_gpu *gpu,
         }
     }
     return best;
+}
+
+/* Is that the memory of a card of which the device is a part? */
+static bool is_whole_card(const fr_catalog_device *device, double memory_gb)
+{
+    const double n = (double)device->n_in_card;
+    return n > 1 && memory_gb > 0 &&
+           size_distance(&device->type, memory_gb / n) <
+               size_distance(&device->type, memory_gb);
 }
 
 static void apply_device_text(const fr_case_gpu *gpu, double memory_gb,
@@ -230,11 +241,12 @@ static fr_status choose_node(const fr_case *row,
                        "%s:%d: node '%.60s' is not in the catalogue (forerun "
                        "catalog nodes)",
                        row->file, row->line, name);
-    if (*out == NULL || n_host > 4096)
+    if (*out == NULL)
         return fr_fail(err, FR_INPUT,
-                       "%s:%d: no node type of the catalogue holds %lld '%s'",
-                       row->file, row->line, (long long)n_host,
-                       device->type.id);
+                       "%s:%d: no node of the catalogue has a '%s': name one "
+                       "in the column node (forerun catalog nodes), or write "
+                       "a cluster file and call forerun simulate",
+                       row->file, row->line, device->type.id);
     return FR_OK;
 }
 
@@ -282,8 +294,9 @@ static const char *device_name(const fr_case *row)
 /* "h100" of "h100-sxm-96g", "rtx-4090" of "rtx-4090". */
 static void name_family(const char *id, char *out, size_t n)
 {
+    const size_t n_letters = strcspn(id, "0123456789");
     size_t n_word = strcspn(id, "-");
-    if (strcspn(id, "0123456789") > n_word && id[n_word] == '-')
+    while (n_letters > n_word && id[n_word] == '-')
         n_word += 1 + strcspn(id + n_word + 1, "-");
     snprintf(out, n, "%.*s", (int)n_word, id);
 }
@@ -315,8 +328,15 @@ static fr_status find_or_fail(const fr_case *row, fr_case_gpu *gpu,
     if (*out == NULL)
         return fr_fail(err, FR_INPUT,
                        "%s:%d: gpu '%.60s' is not in the catalogue (forerun "
-                       "catalog clusters)",
+                       "catalog devices)",
                        row->file, row->line, text);
+    if (is_whole_card(*out, *memory_gb))
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: gpu '%.60s': %g GB are those of a card with %d "
+                       "devices: count devices in num_gpus and gpus_per_node, "
+                       "and name '%s' in the column device",
+                       row->file, row->line, text, *memory_gb,
+                       (int)(*out)->n_in_card, (*out)->type.id);
     return FR_OK;
 }
 

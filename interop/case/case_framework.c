@@ -2,6 +2,7 @@
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,44 @@ static bool is_megatron_plan(const fr_case *row)
            strtol(row->field[FR_CASE_TP], NULL, 10) > 1;
 }
 
+/*
+ * Does the name begin a word of the text and end there, or before a capital or
+ * a digit ("MegatronLM")?  Case is ignored.
+ */
+static bool has_name(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = text; (at = strcasestr(at, name)) != NULL; at++)
+        if ((at == text || !isalnum((unsigned char)at[-1])) &&
+            !islower((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+/*
+ * What a text names; NULL: nothing.  NeMo AutoModel trains with PyTorch's
+ * FSDP2 (NVIDIA-NeMo/Automodel README: "PyTorch native FSDP2, HSDP, TP, CP,
+ * SP and PP"; nemo_automodel/components/distributed), not as NeMo does.
+ */
+static const fr_framework *named_in(const char *text)
+{
+    if (has_name(text, "automodel"))
+        return &fr_frameworks[FR_FRAMEWORK_PYTORCH];
+    for (int i = 0; i < FR_FRAMEWORK_PYTORCH; i++)
+        if (has_name(text, fr_frameworks[i].name))
+            return &fr_frameworks[i];
+    return NULL;
+}
+
 const fr_framework *fr_case_framework_of(const fr_case *row)
 {
     static const fr_case_column columns[] = {FR_CASE_FRAMEWORK, FR_CASE_SOURCE,
                                              FR_CASE_SOURCE_REF};
     for (int c = 0; c < 3; c++) {
         const char *text = row->field[columns[c]];
-        for (int i = 0; i < FR_FRAMEWORK_PYTORCH; i++)
-            if (fr_case_has(text, fr_frameworks[i].name))
-                return &fr_frameworks[i];
+        const fr_framework *named = named_in(text);
+        if (named != NULL)
+            return named;
         if (c == 0 && *text != '\0')
             break; /* a framework is named that has no rules of its own */
     }

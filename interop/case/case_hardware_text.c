@@ -28,17 +28,20 @@ static double number_ending(const char *text, const char *at,
 
 /*
  * The number that stands right before `unit` ("80" of "80GB"), 0: none.  What
- * follows the unit is no letter, so that "GB" is not met in "GB200" or "GBps".
+ * follows the unit is no letter, so that "GB" is not met in "GB200" or "GBps";
+ * a unit of one letter ends no name, as that of "A10G".
  */
-static double number_before(const char *text, const char *unit,
-                            const char **where)
+static double number_before(const char *text, const char *unit)
 {
     size_t n_unit = strlen(unit);
     for (const char *at = text; (at = strcasestr(at, unit)) != NULL; at++) {
+        const char *begin = text;
         if (isalnum((unsigned char)at[n_unit]) || at[n_unit] == '/')
             continue;
-        double value = number_ending(text, at, where);
-        if (value > 0)
+        double value = number_ending(text, at, &begin);
+        bool is_name =
+            n_unit == 1 && begin > text && isalpha((unsigned char)begin[-1]);
+        if (value > 0 && !is_name)
             return value;
     }
     return 0;
@@ -74,6 +77,30 @@ static bool is_prefix_word(const char *word)
     return fr_text_find(word, words, FR_LENGTH(words)) >= 0;
 }
 
+/* Is false, and the family as it was, where the word has no room. */
+static bool add_word(const char *word, fr_case_gpu *gpu)
+{
+    char family[sizeof gpu->family];
+    int n = snprintf(family, sizeof family, "%s-%s", gpu->family, word);
+    if (word[0] == '\0' || n < 0 || (size_t)n >= sizeof family)
+        return false;
+    memcpy(gpu->family, family, sizeof family);
+    return true;
+}
+
+/* Words up to the first with a digit belong to the name: without it a family
+ * would stand for all of its maker's. */
+static const char *name_to_number(const char *text, fr_case_gpu *gpu)
+{
+    char word[24];
+    while (!has_digit(gpu->family)) {
+        text = next_word(text, word, sizeof word);
+        if (!add_word(word, gpu))
+            break;
+    }
+    return text;
+}
+
 fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
 {
     fr_case_gpu gpu = {.memory_gb = 0};
@@ -86,26 +113,23 @@ fr_status fr_case_parse_gpu(const char *text, fr_case_gpu *out, fr_err *err)
         if (!is_prefix_word(word))
             fr_text_copy_cut(gpu.family, sizeof gpu.family, word);
     }
-    if (!has_digit(gpu.family)) { /* "RTX 4090", "TPU v4" */
-        char family[sizeof gpu.family];
-        next_word(at, word, sizeof word);
-        int n = snprintf(family, sizeof family, "%s-%s", gpu.family, word);
-        if (has_digit(word) && n > 0 && (size_t)n < sizeof family)
-            memcpy(gpu.family, family, sizeof family);
-    }
+    at = name_to_number(at, &gpu); /* "RTX 4090", "TPU v4", "RTX PRO 6000" */
+    next_word(at, word, sizeof word);
+    if (strcmp(gpu.family, "rtx-6000") == 0 && strcmp(word, "ada") == 0)
+        (void)add_word(word, &gpu); /* Quadro's RTX 6000 is of 2018 */
     if (fr_case_has(text, "sxm"))
         fr_text_copy(gpu.form, sizeof gpu.form, "sxm");
     else if (fr_case_has(text, "pci"))
         fr_text_copy(gpu.form, sizeof gpu.form, "pcie");
     else if (fr_case_has(text, "nvl"))
         fr_text_copy(gpu.form, sizeof gpu.form, "nvl");
-    gpu.memory_gb = number_before(text, "GB", NULL);
+    gpu.memory_gb = number_before(text, "GB");
     if (gpu.memory_gb <= 0)
-        gpu.memory_gb = number_before(text, "GiB", NULL);
+        gpu.memory_gb = number_before(text, "GiB");
     if (gpu.memory_gb <= 0)
-        gpu.memory_gb = number_before(text, "G", NULL);
+        gpu.memory_gb = number_before(text, "G");
     gpu.memory_Bps = fr_case_find_rate_Bps(text, NULL, NULL);
-    gpu.power_w = number_before(text, "W", NULL);
+    gpu.power_w = number_before(text, "W");
     *out = gpu;
     return FR_OK;
 }

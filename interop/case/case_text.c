@@ -285,7 +285,11 @@ int fr_case_parse_flash_kind(const char *text)
 {
     if (fr_case_has(text, "FlashAttention-1"))
         return FR_FLASH_1;
-    return fr_case_has(text, "FlashAttention-2") ? FR_FLASH_2 : -1;
+    if (fr_case_has(text, "FlashAttention-2"))
+        return FR_FLASH_2;
+    return fr_case_has(text, "cudnn") || fr_case_has(text, "FlashAttention-3")
+               ? FR_FLASH_NATIVE
+               : -1;
 }
 
 int64_t fr_case_find_number(const char *text, const char *name)

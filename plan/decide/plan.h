@@ -45,6 +45,8 @@ typedef struct fr_plan {
                                  are scattered (DeepSpeed of 2021) */
     bool is_routing_fused;    /* FUSED: routing to experts in few kernels */
     bool is_norm_fused;       /* EAGER: norms are one kernel each way */
+    bool is_early_stop;       /* full recompute ends before a last product whose
+                                 output backward does not read */
     bool is_p2p_sync; /* GPUs, no chunks: the host waits until a transfer
                          between stages has come */
     bool is_sequence_parallel;

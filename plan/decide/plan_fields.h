@@ -73,6 +73,7 @@
     X(GRAD_LISTED)                                                             \
     X(ROUTING_FUSED)                                                           \
     X(NORM_FUSED)                                                              \
+    X(EARLY_STOP)                                                              \
     X(P2P_SYNC)
 
 typedef enum fr_plan_field_id {

@@ -70,6 +70,7 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
             FR_PREDICTED("kernels are the framework's own"),                   \
         [FR_PLAN_NORM_FUSED] =                                                 \
             FR_PREDICTED("kernels are the framework's own"),                   \
+        [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),       \
         [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),        \
         [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),       \
         [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),          \

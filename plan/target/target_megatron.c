@@ -57,6 +57,7 @@ const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),
     [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("kernels are the framework's own"),
     [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),
+    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),
     [FR_PLAN_P2P_SYNC] = FR_PREDICTED("it does where stages have no chunks"),
     [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN("--recompute-modules"),
     [FR_PLAN_RECOMPUTE_LAYERS] = FR_WRITTEN("--recompute-num-layers"),

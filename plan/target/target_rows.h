@@ -55,6 +55,7 @@ FR_TARGET_RULE(fr_gathers_with_reduction);
     [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),          \
     [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("kernels are the framework's own"), \
     [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),    \
+    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),           \
     [FR_PLAN_P2P_SYNC] = FR_PREDICTED("the framework decides it"),             \
     [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),           \
     [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),              \

@@ -49,6 +49,7 @@
     [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),          \
     [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("the script has no experts"),       \
     [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),    \
+    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),           \
     [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),            \
     [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone")
 

@@ -531,6 +531,7 @@ est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
                             .is_grad_added_apart = plan->is_grad_added_apart,
                             .is_ep_overlap = plan->is_ep_overlap,
                             .is_norm_fused = plan->is_norm_fused,
+                            .is_early_stop = plan->is_early_stop,
                             .is_routing_fused = plan->is_routing_fused,
                             .has_more = has_more(e, plan),
                             .is_scattered = is_scattered(plan),

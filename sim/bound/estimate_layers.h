@@ -76,7 +76,7 @@ typedef struct est_layers_key {
     bool is_flash, is_split, is_sequence_parallel, is_tp_overlap;
     bool is_loss_fused, is_grad_added_apart, has_more, is_executable;
     bool is_ep_overlap, is_scattered, is_norm_fused, is_routing_fused;
-    bool is_expert_padded, unused[3];
+    bool is_expert_padded, is_early_stop, unused[2];
 } est_layers_key;
 
 /* The same for all estimators. */

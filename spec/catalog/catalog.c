@@ -16,6 +16,9 @@ static const fr_catalog_source sources[] = {
     {"google", "docs.cloud.google.com/tpu, system architecture of each chip"},
     {"mlbook", "Stas Bekman, Machine Learning Engineering, "
                "compute/accelerator (a table of the vendors' pages)"},
+    {"tables", "tables after the vendors' sheets: hmc-tech.com, sysrqmts.com, "
+               "gpu.name, huggingface.co/hardware, aiwiki.ai (A800), "
+               "philisun.com (H800), zangshuxian.com (H20)"},
     {"smi", "memory total and SM count that nvidia-smi and deviceQuery print, "
             "in public logs (modal-client pull request 2797 and others)"},
     {"pciids", "the PCI ID repository, pci-ids.ucw.cz, and lspci outputs"},
@@ -26,6 +29,7 @@ static const fr_catalog_source sources[] = {
                    "2.4 TB/s, 500 W, 400 Gb/s per GPU"},
     {"meta", "The Llama 3 Herd of Models, arXiv 2407.21783"},
     {"idris", "idris.fr, Jean Zay: hardware"},
+    {"bsc", "bsc.es, MareNostrum 5: the accelerated partition"},
     {"fzj", "apps.fz-juelich.de/jsc, JUWELS: configuration"},
     {"ornl", "docs.olcf.ornl.gov, Frontier user guide"},
     {"horovod", "horovod/horovod, docs/benchmarks.rst, and arXiv 1802.05799"},

@@ -28,6 +28,7 @@ typedef struct fr_catalog_device {
     int32_t n_links;
     double pcie_Bps; /* to the host, as NCCL rates it: 24 GB/s is 4.0 x16 */
     int32_t compute_capability; /* NVIDIA's sm, 90 is 9.0; 0: none */
+    int32_t n_in_card; /* > 1: devices of one card, whose name is the card's */
 } fr_catalog_device;
 
 typedef struct fr_catalog_node {

@@ -50,7 +50,22 @@
  *   grace-dl    sands-lab/grace at fd3a7f4: Communicator.step() for each tensor
  *               (grace_dl/tensorflow/__init__.py), Horovod 0.21 with TensorFlow
  *               1.15 or PyTorch 1.7 (INSTALLING.md)
- *   torchtitan  SDPA's FlashAttention-2; eager unless torch.compile is said;
+ *   pytorch     checkpoints of FSDP are not reentrant (checkpoint_wrapper.py)
+ *               and stop when backward has its tensors (utils/checkpoint.py,
+ *               set_checkpoint_early_stop); reentrant ones run to the end:
+ *               Megatron-LM, DeepSpeed, Composer and LLM Foundry
+ *               (activation_checkpointing_reentrant), nanotron
+ *               (CheckpointFunction).  SDPA's FlashAttention-2; it takes cuDNN
+ *               first on Hopper and Blackwell where that is later than 9.15.0
+ *               (ATen/native/transformers/cuda/sdp_utils.cpp,
+ *               check_prefer_cudnn_attention; the wheels since 2.11): such
+ *               rows say cuDNN
+ *   torchtitan  SDPA's FlashAttention-2; cuDNN first on Blackwell since pull
+ *               request 1196 of May 2025, on all devices since 1776 of October
+ *               (models/common/attention.py): such rows say cuDNN;
+ *               early_stop=False (distributed/activation_checkpoint.py, since
+ *               pull request 1580 of August 2025); eager unless torch.compile
+ *               is said;
  *               the loss is compiled since components/loss.py of 2025 (before,
  *               train.py: "compiling loss function causes CUDA errors"): the
  *               row says "compiled loss" where it was
@@ -160,6 +175,7 @@ const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
     [FR_FRAMEWORK_PYTORCH] = {.name = "pytorch",
                               .is_overlap = true,
                               .is_gather_overlap = true,
+                              .is_early_stop = true,
                               .kernels = FR_KERNELS_EAGER,
                               .flash_kind = FR_FLASH_2},
 };

@@ -17,8 +17,8 @@ typedef enum fr_framework_kind {
     FR_FRAMEWORK_MEGATRON_CORE,
     FR_FRAMEWORK_BIGSCIENCE, /* Megatron-DeepSpeed of 2021 */
     FR_FRAMEWORK_DEEPSPEED,
-    FR_FRAMEWORK_MEGATRON,   /* Megatron-LM */
-    FR_FRAMEWORK_FOUNDRY,    /* MosaicML's LLM Foundry of 2023 */
+    FR_FRAMEWORK_MEGATRON, /* Megatron-LM */
+    FR_FRAMEWORK_FOUNDRY,  /* MosaicML's LLM Foundry of 2023 */
     FR_FRAMEWORK_COMPOSER,
     FR_FRAMEWORK_NANOTRON,
     FR_FRAMEWORK_FORERUN, /* our own runtime */
@@ -39,6 +39,7 @@ typedef struct fr_framework {
     bool has_megatron_buckets; /* else PyTorch's: 25 MB */
     bool is_per_op_recompute;  /* "selective" is PyTorch's per-op SAC */
     bool is_mbs_local;         /* mbs is the batch of one rank's pipeline */
+    bool is_early_stop;        /* of full recompute */
     bool is_p2p_sync;          /* without chunks the host waits for transfers
                                   between stages */
     bool is_bf16_grad;         /* bf16 gradients even where it could be f32 */

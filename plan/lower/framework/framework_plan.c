@@ -63,6 +63,7 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
     plan->is_grad_listed = how->is_grad_listed;
     plan->is_routing_fused = how->is_routing_fused;
     plan->is_norm_fused = how->is_norm_fused;
+    plan->is_early_stop = how->is_early_stop;
     plan->cp_kind = how->cp_kind;
     plan->is_p2p_sync = how->is_p2p_sync;
     for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {

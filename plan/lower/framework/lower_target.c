@@ -26,6 +26,13 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
                            .is_f32 = plan->precision == FR_DTYPE_F32,
                            .is_low = fr_dtype_bytes(plan->precision) < 2 &&
                                      !lower_has_row_scales(plan)};
+    /* torch.compile drops what nothing reads, but no wait for a collective
+     * (torch/distributed/_functional_collectives.py, has_side_effect), so that
+     * all before the last one is made again with tensor parallelism. */
+    const bool is_cut = target.kernels == LOWER_KERNELS_COMPILED
+                            ? plan->tp == 1
+                            : plan->is_early_stop;
+    target.is_early_stop = target.is_f32 || is_cut;
     bool is_ours = !plan->is_flash &&
                    (target.is_f32 || target.kernels == LOWER_KERNELS_RUN);
     /* The runtime's fused kernels compute probabilities again themselves. */

@@ -32,9 +32,12 @@ typedef struct lower_target {
     /* Memory comes from the framework's allocator, and sends are waited for as
      * its pipelines do (fr_placement.by_framework). */
     bool is_framework_step;
-    /* f32, as the CPU runtime has it: a layer's pass is never cut, and
-     * recompute stops when it has what backward needs. */
+    /* f32, as the CPU runtime has it: a layer's pass is never cut. */
     bool is_f32;
+    /* Full recompute stops when it has what backward needs: the CPU runtime in
+     * f32, PyTorch's checkpoints that are not reentrant, and what torch.compile
+     * leaves of them. */
+    bool is_early_stop;
     bool is_low; /* products have less than 16 bits */
     lower_attention attention;
     bool is_core_recomputed; /* attention's core runs again in backward */

@@ -202,6 +202,18 @@ void lower_cast_segment(lower_context *context, lower_kind *kind)
     cast_weights(context, kind, l->n_dense, l->n - l->n_dense);
 }
 
+/* A wide product has at least 16 bits: below that it runs in the storage's
+ * type.  TF32 is no such type: it is how all float32 products run
+ * (torch.backends.cuda.matmul.allow_tf32, NVIDIA_TF32_OVERRIDE). */
+static fr_dtype product_dtype(const lower_context *context,
+                              const lower_matrix *matrix)
+{
+    const fr_dtype precision = context->plan->precision;
+    return matrix->is_wide && fr_dtype_bytes(precision) < 2
+               ? fr_plan_storage_dtype(context->plan)
+               : precision;
+}
+
 static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
                          const lower_matrix *matrix)
 {
@@ -211,8 +223,7 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
                                    matrix->k *
                                        (is_grouped ? matrix->n_groups : 1));
     fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
-    if (!matrix->is_wide)
-        instr->dtype = (uint8_t)context->plan->precision;
+    instr->dtype = (uint8_t)product_dtype(context, matrix);
     if (instr->dtype == FR_DTYPE_FP8)
         instr->scaling = (uint8_t)context->plan->scaling;
     instr->linear.m = matrix->m;

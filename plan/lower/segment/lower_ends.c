@@ -117,15 +117,13 @@ static uint32_t head_segment(lower_context *context, const lower_ends *ends,
     const lower_shape *s = &context->shape;
     const lower_head_places *e = &ends->head;
     const lower_norm norm = lower_stream_norm(context, e->norm_w, e->norm_b);
-    /* The head's products have at least 16 bits (tf32 where the plan says so).
-     */
+    /* The head's products have at least 16 bits. */
     const lower_matrix head = {.m = s->rows,
                                .n = s->vocab_local,
                                .k = s->hidden,
                                .w = e->head,
                                .b = LOWER_ABSENT,
-                               .is_wide =
-                                   context->plan->precision != FR_DTYPE_TF32};
+                               .is_wide = true};
     uint32_t i_segment =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s", name);
     fr_ref logits =

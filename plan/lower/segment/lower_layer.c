@@ -69,7 +69,7 @@ static void forward_pre_norm(lower_context *context, const lower_kind *kind,
     if (is_whole)
         second_half(context, kind, x, mid, out);
     else
-        (void)lower_mlp_begin(context, kind, x);
+        lower_mlp_keep(context, kind, x);
     lower_temp_reset(context, mark);
 }
 

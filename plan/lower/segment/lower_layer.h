@@ -60,6 +60,8 @@ typedef struct lower_mlp_place {
 /* Its begin is all that backward needs of forward. */
 lower_mlp_place lower_mlp_begin(lower_context *context, const lower_kind *kind,
                                 fr_ref x);
+/* The same, what the last product reads included: nothing comes after it. */
+void lower_mlp_keep(lower_context *context, const lower_kind *kind, fr_ref x);
 void lower_mlp_finish(lower_context *context, const lower_kind *kind,
                       lower_mlp_place at, fr_ref target, bool is_partial);
 fr_ref lower_mlp_backward(lower_context *context, const lower_kind *kind,

@@ -7,16 +7,23 @@
 /*
  * Full recompute is the whole forward again: frameworks that checkpoint a
  * layer as one function (Megatron-LM; the 96 B s l h^2 of Narayanan et al.
- * 2021, arXiv 2104.04473, appendix) run its last product too.  The CPU
- * runtime, in f32, stops when it has what backward needs.
+ * 2021, arXiv 2104.04473, appendix) run its last product too.  Others stop
+ * when they have what backward needs, which that product is not, unless
+ * something reads its output: a norm, dropout, the weights of experts.
  */
+static bool is_recompute_whole(const lower_context *context,
+                               const lower_kind *kind)
+{
+    return !context->target.is_early_stop || kind->is_moe ||
+           lower_is_post_norm(context) || context->job->dropout > 0 ||
+           kind->saved.later_out != LOWER_ABSENT ||
+           context->model->is_parallel_block;
+}
+
 static void recompute_segment(lower_context *context, lower_kind *kind,
                               const char *name)
 {
-    bool is_whole = !context->target.is_f32 || kind->is_moe ||
-                    lower_is_post_norm(context) || context->job->dropout > 0 ||
-                    kind->saved.later_out != LOWER_ABSENT ||
-                    context->model->is_parallel_block;
+    const bool is_whole = is_recompute_whole(context, kind);
     kind->segments.i_recompute =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s_recompute", name);
     lower_segments_mark(context, kind->segments.i_recompute,
@@ -38,8 +45,10 @@ static void forward_passes(lower_context *context, lower_kind *kind,
         return;
     first = context->segments.n;
     lower_pass_begin(context, &kind->recompute, name, "recompute", 0);
-    fr_ref out = lower_temp(context, context->shape.stream_bytes);
-    lower_layer_forward(context, kind, out, true);
+    const bool is_whole = is_recompute_whole(context, kind);
+    fr_ref out = is_whole ? lower_temp(context, context->shape.stream_bytes)
+                          : lower_absent;
+    lower_layer_forward(context, kind, out, is_whole);
     lower_pass_end(context);
     lower_segments_mark(context, first, FR_SEGMENT_RECOMPUTE);
 }

@@ -66,6 +66,13 @@ void lower_mlp_finish(lower_context *context, const lower_kind *kind,
         lower_row_forward(context, kind, &matrix, act, target);
 }
 
+void lower_mlp_keep(lower_context *context, const lower_kind *kind, fr_ref x)
+{
+    const lower_shape *s = &context->shape;
+    const lower_mlp_place at = lower_mlp_begin(context, kind, x);
+    (void)lower_operand(context, at.act, kind->saved.act, s->rows, s->ffn);
+}
+
 /* Recomputes from x what selective recompute has not kept. */
 static lower_mlp_place recompute(lower_context *context, const lower_kind *kind,
                                  fr_ref x)

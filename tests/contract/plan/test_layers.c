@@ -87,6 +87,7 @@ static void set_plan(fr_plan *plan, unsigned i)
     plan->kernels = (fr_kernel_set)((i + dtype) % FR_KERNELS_N);
     plan->flash_kind = (fr_flash_kind)((i / 3 + recompute) % FR_FLASH_N);
     plan->is_loss_fused = i / 9 % 2;
+    plan->is_early_stop = i / 18 % 2;
     if (recompute == 4)
         plan->recompute_parts = (i * 7 + dtype) % (FR_RECOMPUTE_PARTS_ALL + 1);
 }
@@ -309,6 +310,33 @@ static void test_context(void)
     }
 }
 
+/* TF32 is how float32 products run: all of a model's, at its ends too. */
+static void test_tf32(void)
+{
+    fr_job job = layer_small_job();
+    for (int i = 0; i < n_layer_models; i++) {
+        fr_model model = layer_models[i].make();
+        fr_plan plan = layer_bf16_plan();
+        int n_products = 0, n_other = 0;
+        plan.precision = FR_DTYPE_TF32;
+        if (model.kind == FR_MODEL_LAYERS)
+            continue; /* its operations are not known */
+        fr_program *program = layer_lower(&model, &job, &plan);
+        if (program == NULL)
+            continue;
+        for (uint32_t k = 0; k < program->n_instrs; k++) {
+            const fr_instr *instr = &program->instrs[k];
+            bool is_product = instr->op >= FR_OP_LINEAR_FWD &&
+                              instr->op <= FR_OP_LINEAR_WGRAD;
+            n_products += is_product;
+            n_other += is_product && instr->dtype != FR_DTYPE_TF32;
+        }
+        if (!CHECK(n_products > 0) || !CHECK_INT(n_other, 0))
+            printf("    %s\n", layer_models[i].name);
+        fr_program_destroy(program);
+    }
+}
+
 /* Recompute by parts costs what it makes again. */
 static void test_remade_flop(void)
 {
@@ -328,6 +356,70 @@ static void test_remade_flop(void)
     CHECK_NEAR(sum_flop(program).recomputed,
                l * (8 * b * s * h * h + 12 * b * s * 4 * h), 1e-12);
     fr_program_destroy(program);
+}
+
+/* Products in the segments that make a layer again. */
+static int count_remade(const fr_model *model, const fr_plan *plan)
+{
+    fr_job job = layer_small_job();
+    int n = 0;
+    fr_program *program = layer_lower(model, &job, plan);
+    for (uint32_t s = 0; program != NULL && s < program->n_segments; s++) {
+        const fr_segment *segment = &program->segments[s];
+        const fr_instr *at = &program->instrs[segment->first_instr];
+        for (uint32_t k = 0; k < segment->n_instrs; k++)
+            n += segment->role == FR_SEGMENT_RECOMPUTE &&
+                 at[k].op == FR_OP_LINEAR_FWD;
+    }
+    fr_program_destroy(program);
+    return n;
+}
+
+/*
+ * Full recompute with or without its last product (torch.utils.checkpoint,
+ * set_checkpoint_early_stop; what torch.compile drops): of queries, keys and
+ * values together, output, two of the MLP.  What reads that product's output
+ * keeps it: the next norm of BERT, experts' weights, GPT-NeoX's sum.
+ */
+static void test_early_stop(void)
+{
+    fr_plan plan = layer_bf16_plan();
+    fr_model gpt = layer_model_gpt(), llama = layer_model_llama();
+    fr_model bert = layer_model_bert(), neox = layer_model_neox();
+    fr_model mixtral = layer_model_mixtral();
+    plan.recompute = FR_RECOMPUTE_FULL;
+    plan.kernels = FR_KERNELS_FUSED;
+    CHECK_INT(count_remade(&gpt, &plan), 4);
+    CHECK_INT(count_remade(&llama, &plan), 4);
+    int n_bert = count_remade(&bert, &plan);
+    int n_neox = count_remade(&neox, &plan);
+    int n_mixtral = count_remade(&mixtral, &plan);
+    plan.is_early_stop = true;
+    CHECK_INT(count_remade(&gpt, &plan), 3);
+    CHECK_INT(count_remade(&llama, &plan), 3);
+    CHECK_INT(count_remade(&bert, &plan), n_bert);
+    CHECK_INT(count_remade(&neox, &plan), n_neox);
+    CHECK_INT(count_remade(&mixtral, &plan), n_mixtral);
+    plan.precision = FR_DTYPE_FP8;
+    CHECK_INT(count_remade(&llama, &plan), 3);
+    plan.precision = FR_DTYPE_BF16;
+    plan.tp = 2; /* also where passes are cut */
+    plan.is_sequence_parallel = true;
+    CHECK_INT(count_remade(&llama, &plan), 3);
+    plan.is_tp_overlap = true; /* each in pieces */
+    int n_pieces = count_remade(&llama, &plan);
+    plan.is_early_stop = false;
+    CHECK_INT(3 * count_remade(&llama, &plan), 4 * n_pieces);
+    plan = layer_bf16_plan();
+    plan.recompute = FR_RECOMPUTE_FULL;
+    plan.kernels = FR_KERNELS_EAGER;
+    int n_eager = count_remade(&llama, &plan);
+    plan.kernels = FR_KERNELS_COMPILED;
+    CHECK_INT(count_remade(&llama, &plan), n_eager - 1);
+    plan.tp = 2; /* its wait for the last sum stays */
+    plan.is_sequence_parallel = true;
+    plan.is_early_stop = true;
+    CHECK_INT(count_remade(&llama, &plan), n_eager);
 }
 
 /* Published sizes: configs, and what lowering makes of them. */
@@ -397,5 +489,6 @@ static void test_deepseek_v3(void)
 CHECK_MAIN({"matrix", test_matrix}, {"products", test_products},
            {"narayanan", test_narayanan},
            {"attention_flop", test_attention_flop}, {"context", test_context},
-           {"tensor", test_tensor}, {"remade_flop", test_remade_flop},
+           {"tensor", test_tensor}, {"tf32", test_tf32},
+           {"remade_flop", test_remade_flop}, {"early_stop", test_early_stop},
            {"catalogue", test_catalogue}, {"deepseek_v3", test_deepseek_v3})

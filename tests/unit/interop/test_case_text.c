@@ -170,7 +170,10 @@ static void test_switches(void)
     CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-2: by default)"),
               FR_FLASH_2);
     CHECK_INT(fr_case_parse_flash_kind("yes (FlashAttention-1)"), FR_FLASH_1);
-    CHECK_INT(fr_case_parse_flash_kind("yes (cuDNN/TE fused)"), -1);
+    CHECK_INT(fr_case_parse_flash_kind("yes (cuDNN/TE fused)"),
+              FR_FLASH_NATIVE);
+    CHECK_INT(fr_case_parse_flash_kind("FlashAttention-3"), FR_FLASH_NATIVE);
+    CHECK_INT(fr_case_parse_flash_kind("SDPA"), -1);
     CHECK_INT(fr_case_parse_flash_kind(""), -1);
     CHECK_INT(fr_case_parse_switch("Yes (default when tp>1)"), 1);
     CHECK_INT(fr_case_parse_switch(""), -1);
@@ -200,6 +203,13 @@ static void test_gpu(void)
         {"NVIDIA H100-SXM5-80GB", "h100", "sxm", 80, 0, 0},
         {"AMD Instinct MI300X", "mi300x", "", 0, 0, 0},
         {"A100 40 GB, 350 W", "a100", "", 40, 0, 350},
+        {"A10G", "a10g", "", 0, 0, 0}, /* 24 GB: the G is the name's */
+        {"A10G 24G", "a10g", "", 24, 0, 0},
+        {"A100-SXM4-80G", "a100", "sxm", 80, 0, 0},
+        {"NVIDIA RTX PRO 6000 Blackwell 96GB", "rtx-pro-6000", "", 96, 0, 0},
+        {"RTX 6000 Ada Generation", "rtx-6000-ada", "", 0, 0, 0},
+        {"Quadro RTX 6000", "quadro-rtx-6000", "", 0, 0, 0},
+        {"TPU v5p", "tpu-v5p", "", 0, 0, 0},
     };
     fr_err err;
     fr_case_gpu got;
