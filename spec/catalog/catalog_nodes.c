@@ -112,7 +112,7 @@ const fr_catalog_node fr_catalog_servers[] = {
       NICS(4, 200, FR_NIC_INFINIBAND), .n_rails = 4, HOSTS(1, 2, 512),
       .host_link_Bps = 48 * GBPS},
      .device = "h100-sxm", .fabric = FR_FABRIC_RAIL,
-     .summary = "HGX H100 with 4 GPUs, 4 x NDR200, as MareNostrum 5",
+     .summary = "HGX H100 with 4 GPUs, 4 x NDR200 (the NICs of MareNostrum 5)",
      .source = "nvidia (HGX H100), bsc", .date = "2026-11"},
     {{.id = "hgx-h200-4", .n_devices = 4, NVLINK(450, 150),
       NICS(4, 400, FR_NIC_INFINIBAND), .n_rails = 4, HOSTS(1, 2, 1024),
