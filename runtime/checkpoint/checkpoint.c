@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
+#include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/checkpoint/checkpoint_state.h"
 #include "runtime/checkpoint/shard_reader.h"
 #include "runtime/data/token_file.h"
@@ -63,6 +64,12 @@ static fr_status prepare(fr_checkpoints *c, bool is_resumed, fr_err *err)
     (void)snprintf(path, sizeof path, "%s/writable", c->dir);
     FR_TRY(fr_file_write(path, "", 0, err));
     (void)remove(path);
+    /* The others wait for the answer no longer than the time limit. */
+    const double limit_s = c->transport->timeout_s / 2;
+    FR_TRY(fr_checkpoint_lock(
+        c->dir,
+        limit_s < FR_CHECKPOINT_LEAVE_S ? limit_s : FR_CHECKPOINT_LEAVE_S,
+        &c->lock, err));
     there = fr_checkpoint_older(c->dir, INT64_MAX);
     if (!is_resumed && there > 0)
         return fr_fail(err, FR_INPUT,
@@ -99,6 +106,7 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
     c->is_async = options->is_async;
     c->n_kept = options->n_kept > 0 ? options->n_kept : 2;
     c->own_first = INT64_MAX;
+    c->lock = -1;
     if (!fr_text_copy(c->dir, sizeof c->dir, options->dir))
         status =
             fr_fail(err, FR_INPUT, "%s: the path is too long", options->dir);
@@ -138,6 +146,7 @@ void fr_checkpoints_close(fr_checkpoints *checkpoints)
         return;
     fr_checkpoint_writer_stop(checkpoints);
     fr_replicas_close(checkpoints->replicas);
+    fr_checkpoint_unlock(checkpoints->lock);
     fr_shard_release(&checkpoints->shard);
     free(checkpoints);
 }

@@ -40,6 +40,7 @@ struct fr_checkpoints {
     fr_checkpoint_writer writer;
     fr_replicas *replicas; /* NULL: none are wanted */
     bool is_from_memory;   /* what was loaded */
+    int lock; /* of rank 0, on the directory (checkpoint_lock.h); -1: none */
 };
 
 /* What a rank of a program writes. */

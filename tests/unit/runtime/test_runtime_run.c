@@ -5,6 +5,7 @@
  */
 #include "core/base/fileio.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
 #include "tests/unit/rank_threads.h"
@@ -366,6 +367,31 @@ static void test_fresh_run_into_old_checkpoints(void)
     remove_scratch();
 }
 
+/* Two runs would each take the other's checkpoints for its own old ones. */
+static void test_directory_in_use(void)
+{
+    show s;
+    int lock = -1;
+    fr_err err = {0};
+
+    leave_checkpoints("");
+    CHECK_OK(fr_checkpoint_lock(scratch_dir(), 0, &lock, &err), &err);
+    show_init(&s);
+    s.plan.dp = 2;
+    s.job.n_steps = 14;
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.is_resumed = true;
+    if (perform(&s))
+        for (int rank = 0; rank < 2; rank++) {
+            CHECK_INT(s.ranks.status[rank], FR_INPUT);
+            CHECK_HAS(s.ranks.err[rank].text, "is using it");
+        }
+    show_release(&s);
+    fr_checkpoint_unlock(lock);
+    CHECK_INT(resume_to(14, "", ""), 12);
+    remove_scratch();
+}
+
 /* Before the first step, so that nothing is lost. */
 static void test_directory_that_cannot_be_written(void)
 {
@@ -512,6 +538,7 @@ CHECK_MAIN({"resume", test_resume},
            {"latest_is_missing", test_latest_is_missing},
            {"unfinished_alone", test_unfinished_alone},
            {"fresh_run_into_old", test_fresh_run_into_old_checkpoints},
+           {"directory_in_use", test_directory_in_use},
            {"directory_not_writable", test_directory_that_cannot_be_written},
            {"changed_data", test_changed_data},
            {"nothing_to_resume", test_nothing_to_resume},
