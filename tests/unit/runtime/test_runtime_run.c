@@ -348,6 +348,34 @@ static void test_unfinished_alone(void)
     remove_scratch();
 }
 
+/* A rank that cannot write its file: what the others wrote takes no room. */
+static void test_failed_checkpoint(void)
+{
+    for (int is_async = 0; is_async < 2; is_async++) {
+        char path[CHECK_PATH_BYTES + 64];
+        fr_err err = {0};
+        show s;
+
+        (void)snprintf(path, sizeof path, "%s/step-3/rank-1/in-the-way",
+                       scratch_dir());
+        CHECK_OK(fr_dir_create(path, &err), &err);
+        show_init(&s);
+        s.plan.dp = 2;
+        s.options.checkpoint_dir = scratch_dir();
+        s.options.checkpoint_every = 3;
+        s.options.is_checkpoint_async = is_async;
+        s.options.is_resumed = true;
+        if (perform(&s)) {
+            CHECK_INT(s.ranks.status[0], FR_IO);
+            CHECK_HAS(s.ranks.err[0].text, "step-3/rank-1");
+        }
+        show_release(&s);
+        (void)snprintf(path, sizeof path, "%s/step-3/rank-0", scratch_dir());
+        CHECK(!fr_file_exists(path));
+        remove_scratch();
+    }
+}
+
 /* A run that is not resumed leaves other runs' checkpoints alone. */
 static void test_fresh_run_into_old_checkpoints(void)
 {
@@ -538,6 +566,7 @@ CHECK_MAIN({"resume", test_resume},
            {"latest_is_missing", test_latest_is_missing},
            {"unfinished_alone", test_unfinished_alone},
            {"fresh_run_into_old", test_fresh_run_into_old_checkpoints},
+           {"failed_checkpoint", test_failed_checkpoint},
            {"directory_in_use", test_directory_in_use},
            {"directory_not_writable", test_directory_that_cannot_be_written},
            {"changed_data", test_changed_data},
