@@ -31,7 +31,7 @@ struct fr_checkpoints {
     char dir[FR_CHECKPOINT_PATH - 64]; /* names are appended to it */
     const fr_program *program;
     fr_transport *transport;
-    uint64_t data_hash;
+    fr_data_identity data;
     bool is_async;
     int64_t n_kept;
     int64_t loaded, own_first; /* steps: the one that was loaded, 0 without; the

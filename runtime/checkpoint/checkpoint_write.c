@@ -97,7 +97,7 @@ static fr_status publish(fr_checkpoints *c, fr_err *err)
 {
     const fr_checkpoint_writer *w = &c->writer;
     fr_manifest manifest = {.n_steps_done = w->n_steps_done,
-                            .data_hash = c->data_hash,
+                            .data = c->data,
                             .n_files = c->transport->world,
                             .files = w->files};
 
