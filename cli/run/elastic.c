@@ -181,6 +181,18 @@ static fr_status lose_memory(elastic *e, fr_err *err)
     return FR_OK;
 }
 
+/* Of copies that were under way: the next ranks need the room before they come
+ * to their copies. */
+static void drop_slots(const fr_cli *cli)
+{
+    char run[FR_REPLICA_PATH];
+    fr_err ignored = {0};
+
+    if (fr_cli_replica_path(cli, run, &ignored) == FR_OK && run[0] != '\0' &&
+        !fr_checkpoint_is_locked(fr_cli_text(cli, FR_OPT_CHECKPOINT)))
+        fr_replica_drop_slots(run);
+}
+
 /* Nobody goes on from it any more, where no other run is at it. */
 static void drop_memory(const fr_cli *cli)
 {
@@ -197,6 +209,7 @@ static void drop_memory(const fr_cli *cli)
 static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
 {
     FR_TRY(lose_memory(e, err));
+    drop_slots(e->cli);
     const int64_t n = n_places(e);
     fr_restart restart = {.step = e->reached, .ranks_before = e->world};
 

@@ -43,3 +43,15 @@ if mount -t tmpfs -o size=1m tmpfs disk 2>/dev/null; then
 else
     n_skipped=$((n_skipped + 1))
 fi
+
+# Shared memory that has no room for the copies of a state: a line, not SIGBUS.
+if unshare -m true 2>/dev/null; then
+    forerun simulate gpt2-tiny this-machine --dp 2 --global-batch 4 --seq 32 -q \
+        -o two.json >/dev/null
+    # shellcheck disable=SC2016
+    LIMIT_S=60 refuses 1 "no room for a copy of the state" unshare -m bash -c '
+        mount -t tmpfs -o size=40m tmpfs /dev/shm && exec "$@"' short forerun run two.json \
+        --steps 8 --checkpoint kept --checkpoint-every 5 --elastic 2:2 --replicate-every 2
+else
+    n_skipped=$((n_skipped + 1))
+fi
