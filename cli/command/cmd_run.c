@@ -15,6 +15,7 @@
 #include "cli/run/run_answer.h"
 #include "cli/run/supervise.h"
 #include "cli/watch/run_watch.h"
+#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "plan/decide/plan_json.h"
@@ -300,9 +301,7 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
                            : DEFAULT_TIMEOUT_S;
 
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
-    const char *output = fr_cli_text(cli, FR_OPT_TRACE);
-    if (output == NULL)
-        output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_run_trace_path(cli);
     if (world > 1 && !setup.is_shared && output != NULL)
         FR_TRY(fr_nccl_topology_ask(output, err));
     fr_backend backend = fr_gpu_backend(&setup);
@@ -359,6 +358,16 @@ static fr_status check_machine(const fr_cli *cli, const fr_plan_file *file,
         fr_format_bytes(have, sizeof have, (double)here.memory_bytes));
 }
 
+/* What would be lost after hours of training is said before; rank 0 may be on
+ * another host. */
+static fr_status check_files(const fr_cli *cli, fr_err *err)
+{
+    const char *trace = fr_run_trace_path(cli);
+    if (trace != NULL && !fr_cli_has(cli, FR_OPT_HOSTFILE))
+        FR_TRY(fr_file_check_writable(trace, err));
+    return fr_run_watch_check(cli, err);
+}
+
 /* This process is none of the ranks, and starts them as often as it takes. */
 static fr_status run_elastic(const fr_cli *cli, const fr_plan_file *file,
                              fr_err *err)
@@ -395,7 +404,7 @@ FR_COMMAND_FUNCTION(run)
     if (status == FR_OK)
         status = check_machine(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())
-        status = fr_run_watch_check(cli, err);
+        status = check_files(cli, err);
     fr_launch_detect(&launch);
     const bool is_elastic =
         fr_cli_has(cli, FR_OPT_ELASTIC) && launch.role == FR_LAUNCH_STANDALONE;

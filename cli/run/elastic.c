@@ -9,6 +9,7 @@
 #include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/launch/launch.h"
 
 #include <stdio.h>
@@ -180,12 +181,26 @@ static fr_status lose_memory(elastic *e, fr_err *err)
     return FR_OK;
 }
 
-/* Nobody goes on from it any more. */
+/* Of copies that were under way: the next ranks need the room before they come
+ * to their copies. */
+static void drop_slots(const fr_cli *cli)
+{
+    char run[FR_REPLICA_PATH];
+    fr_err ignored = {0};
+
+    if (fr_cli_replica_path(cli, run, &ignored) == FR_OK && run[0] != '\0' &&
+        !fr_checkpoint_is_locked(fr_cli_text(cli, FR_OPT_CHECKPOINT)))
+        fr_replica_drop_slots(run);
+}
+
+/* Nobody goes on from it any more, where no other run is at it. */
 static void drop_memory(const fr_cli *cli)
 {
     char run[FR_REPLICA_PATH];
     fr_err ignored = {0};
 
+    if (fr_checkpoint_is_locked(fr_cli_text(cli, FR_OPT_CHECKPOINT)))
+        return;
     if (fr_cli_replica_path(cli, run, &ignored) == FR_OK && run[0] != '\0')
         fr_dir_remove(run);
 }
@@ -194,6 +209,7 @@ static void drop_memory(const fr_cli *cli)
 static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
 {
     FR_TRY(lose_memory(e, err));
+    drop_slots(e->cli);
     const int64_t n = n_places(e);
     fr_restart restart = {.step = e->reached, .ranks_before = e->world};
 
@@ -253,6 +269,19 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
     return prepare_next(e, why, err);
 }
 
+/* Before this run writes anything; its rank 0 takes the lock. */
+static fr_status check_is_unused(const fr_cli *cli, fr_err *err)
+{
+    const char *dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
+    int lock = -1;
+
+    if (!fr_checkpoint_is_locked(dir))
+        return FR_OK;
+    FR_TRY(fr_checkpoint_lock(dir, FR_CHECKPOINT_LEAVE_S, &lock, err));
+    fr_checkpoint_unlock(lock);
+    return FR_OK;
+}
+
 fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                          const fr_faults *faults, fr_err *err)
 {
@@ -278,6 +307,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                        "--elastic %s: the plan is of %lld rank%s",
                        fr_cli_text(cli, FR_OPT_ELASTIC), (long long)e.world,
                        e.world == 1 ? "" : "s");
+    FR_TRY(check_is_unused(cli, err));
     FR_TRY(fr_restart_log_begin(&e.log, cli, err));
     fr_rebalance_begin(&e.rebalance, cli, file, &file->plan, -1);
     e.n_planned = n_places(&e);

@@ -179,15 +179,19 @@ static fr_status print_report(const answer_parts *parts,
     return fr_answer_text(status, &text, cli, err);
 }
 
+const char *fr_run_trace_path(const fr_cli *cli)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_TRACE);
+    return path != NULL ? path : fr_cli_text(cli, FR_OPT_OUTPUT);
+}
+
 fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
                         const fr_program *program, const fr_timeline *timeline,
                         const fr_run_result *result, fr_err *err)
 {
     char name[256];
     fr_run_report report;
-    const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
-    if (trace == NULL)
-        trace = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *trace = fr_run_trace_path(cli);
     answer_parts parts = {.cli = cli,
                           .file = file,
                           .program = program,
@@ -197,9 +201,9 @@ fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
     FR_TRY_GOTO(status, predict(&parts, err), out_forecast);
     FR_TRY_GOTO(status, fill_report(&parts, name, sizeof name, &report, err),
                 out_forecast);
-    if (trace != NULL)
-        FR_TRY_GOTO(status, write_trace(&parts, trace, err), out_forecast);
-    status = print_report(&parts, &report, err);
+    FR_TRY_GOTO(status, print_report(&parts, &report, err), out_forecast);
+    if (trace != NULL) /* last: a full disk does not take the answer along */
+        status = write_trace(&parts, trace, err);
 out_forecast:
     fr_forecast_release(&parts.forecast);
     return status;

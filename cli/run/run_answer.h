@@ -10,7 +10,11 @@
 #include "runtime/run/run.h"
 #include "spec/result/timeline.h"
 
+/* The file of the trace: --trace, or -o; NULL: none is wanted. */
+const char *fr_run_trace_path(const fr_cli *cli);
+
 /*
+ * The answer is printed, then the trace written: FR_IO may be of that alone.
  * The prediction is simulated anew when --profile is given (and the cluster
  * of the plan can be loaded), else it is the one that the plan carries; only
  * the former has a timeline for the trace.

@@ -12,14 +12,28 @@ static fr_status fail(const char *path, fr_err *err)
     return fr_fail(err, FR_IO, "--metrics %s: %s", path, strerror(errno));
 }
 
-/* A pipe without a reader would end the run, or hold it up. */
-static fr_status open_path(const char *path, int flags, int *out, fr_err *err)
+/* What an earlier run wrote goes with the first line of this one: it may be
+ * refused until then. */
+static bool drop_old_lines(fr_metrics_file *file)
 {
     struct stat info;
-    int fd = open(path,
-                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK |
-                      O_NOCTTY | flags,
-                  0666);
+
+    if (!file->is_replaced)
+        return true;
+    if (fstat(file->fd, &info) != 0 ||
+        (S_ISREG(info.st_mode) && ftruncate(file->fd, 0) != 0))
+        return false;
+    file->is_replaced = false;
+    return true;
+}
+
+/* A pipe without a reader would end the run, or hold it up. */
+static fr_status open_path(const char *path, int *out, fr_err *err)
+{
+    struct stat info;
+    int fd = open(
+        path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+        0666);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
         fr_status status = fail(path, err);
@@ -39,7 +53,7 @@ fr_status fr_metrics_file_check(const char *path, fr_err *err)
 {
     int fd = -1;
 
-    FR_TRY(open_path(path, 0, &fd, err));
+    FR_TRY(open_path(path, &fd, err));
     (void)close(fd);
     return FR_OK;
 }
@@ -50,8 +64,9 @@ fr_status fr_metrics_file_open(fr_metrics_file *file, const char *path,
     int fd = -1;
 
     if (path != NULL)
-        FR_TRY(open_path(path, is_appended ? 0 : O_TRUNC, &fd, err));
-    *file = (fr_metrics_file){.path = path, .fd = fd};
+        FR_TRY(open_path(path, &fd, err));
+    *file = (fr_metrics_file){
+        .path = path, .fd = fd, .is_replaced = path != NULL && !is_appended};
     return FR_OK;
 }
 
@@ -67,8 +82,9 @@ fr_status fr_metrics_file_add(fr_metrics_file *file, const fr_buffer *line,
 {
     if (file->path == NULL)
         return FR_OK;
+    const bool is_begun = drop_old_lines(file);
     off_t end = lseek(file->fd, 0, SEEK_END);
-    ssize_t n = write(file->fd, line->data, line->n);
+    ssize_t n = is_begun ? write(file->fd, line->data, line->n) : -1;
     if (n == (ssize_t)line->n)
         return FR_OK;
     if (n >= 0) {

@@ -10,13 +10,14 @@
 typedef struct fr_metrics_file {
     const char *path; /* borrowed; NULL: there is none */
     int fd;
-    bool has_failed; /* to write; it was said */
+    bool has_failed;  /* to write; it was said */
+    bool is_replaced; /* older lines go when the first is written */
 } fr_metrics_file;
 
 /* Can it be written?  Nothing is changed, but an empty file made.  FR_IO. */
 FR_CHECKED fr_status fr_metrics_file_check(const char *path, fr_err *err);
 /* path NULL: no file, and nothing fails.  Lines are appended to what is there,
- * or replace it. */
+ * or replace it, as soon as there is one. */
 FR_CHECKED fr_status fr_metrics_file_open(fr_metrics_file *file,
                                           const char *path, bool is_appended,
                                           fr_err *err);

@@ -140,9 +140,9 @@ static fr_status write_all(int fd, const char *path, const char *bytes,
 }
 
 /* Not every file system can sync a directory: no error of ours. */
-static void sync_dir(const char *dir)
+void fr_dir_sync(const char *path)
 {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd >= 0) {
         (void)fsync(fd);
@@ -223,7 +223,23 @@ fr_status fr_file_write(const char *path, const void *bytes, size_t n,
         unlink(temporary);
         return status;
     }
-    sync_dir(dir);
+    fr_dir_sync(dir);
+    return FR_OK;
+}
+
+fr_status fr_file_check_writable(const char *path, fr_err *err)
+{
+    char temporary[PATH_MAX];
+
+    if (fr_dir_exists(path))
+        return fr_fail(err, FR_IO, "%s: is a directory", path);
+    if (is_special(path))
+        return access(path, W_OK) == 0 ? FR_OK : fail_errno(err, path);
+    const int fd = open_temporary(path, temporary, sizeof temporary, err);
+    if (fd < 0)
+        return FR_IO;
+    close(fd);
+    unlink(temporary);
     return FR_OK;
 }
 

@@ -22,6 +22,9 @@ FR_CHECKED fr_status fr_file_read(const char *path, size_t max_bytes,
 /* Temporary file beside it, fsync, rename, fsync of the directory. */
 FR_CHECKED fr_status fr_file_write(const char *path, const void *bytes,
                                    size_t n, fr_err *err);
+/* Before there is anything to write: FR_IO, as fr_file_write() would say, where
+ * no file can be made there.  Nothing is changed. */
+FR_CHECKED fr_status fr_file_check_writable(const char *path, fr_err *err);
 /* All that was appended; releases the buffer, also on failure. */
 FR_CHECKED fr_status fr_file_write_buffer(const char *path, fr_buffer *buffer,
                                           fr_err *err);
@@ -29,6 +32,8 @@ bool fr_file_exists(const char *path); /* anything of that name */
 bool fr_dir_exists(const char *path);
 /* Like mkdir -p; an existing directory is fine. */
 FR_CHECKED fr_status fr_dir_create(const char *path, fr_err *err);
+/* Its names are on the disk, as far as the file system can tell. */
+void fr_dir_sync(const char *path);
 /* Like rm -rf, as far as it goes; links are not followed. */
 void fr_dir_remove(const char *path);
 /* `path` with its last part cut off: "a/b" -> "a", "b" -> ".". */

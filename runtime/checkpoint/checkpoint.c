@@ -6,9 +6,9 @@
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
+#include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/checkpoint/checkpoint_state.h"
 #include "runtime/checkpoint/shard_reader.h"
-#include "runtime/data/token_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +63,19 @@ static fr_status prepare(fr_checkpoints *c, bool is_resumed, fr_err *err)
     (void)snprintf(path, sizeof path, "%s/writable", c->dir);
     FR_TRY(fr_file_write(path, "", 0, err));
     (void)remove(path);
+    /* The others wait for the answer no longer than the time limit. */
+    const double limit_s = c->transport->timeout_s / 2;
+    FR_TRY(fr_checkpoint_lock(
+        c->dir,
+        limit_s < FR_CHECKPOINT_LEAVE_S ? limit_s : FR_CHECKPOINT_LEAVE_S,
+        &c->lock, err));
     there = fr_checkpoint_older(c->dir, INT64_MAX);
     if (!is_resumed && there > 0)
         return fr_fail(err, FR_INPUT,
                        "%s: there is a checkpoint of step %lld in it; give "
                        "--resume to go on from it, or another directory",
                        c->dir, (long long)there);
-    return fr_data_identity(c->program->job.data, &c->data_hash, err);
+    return fr_data_identify(c->program->job.data, &c->data, err);
 }
 
 static fr_status open_replicas(fr_checkpoints *c,
@@ -79,7 +85,7 @@ static fr_status open_replicas(fr_checkpoints *c,
     const fr_replica_options replica = {.dir = options->replica_dir,
                                         .checkpoint_dir = c->dir,
                                         .is_resumed = options->is_resumed,
-                                        .data_hash = c->data_hash};
+                                        .data = c->data};
 
     return fr_replicas_open(&replica, c->program, c->transport, &c->shard,
                             &c->replicas, err);
@@ -99,6 +105,7 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
     c->is_async = options->is_async;
     c->n_kept = options->n_kept > 0 ? options->n_kept : 2;
     c->own_first = INT64_MAX;
+    c->lock = -1;
     if (!fr_text_copy(c->dir, sizeof c->dir, options->dir))
         status =
             fr_fail(err, FR_INPUT, "%s: the path is too long", options->dir);
@@ -110,8 +117,7 @@ fr_status fr_checkpoints_open(const fr_checkpoint_options *options,
         status = prepare(c, options->is_resumed, err);
     status = fr_transport_agree(transport, status, false, err);
     if (status == FR_OK)
-        status = fr_transport_share(transport, &c->data_hash,
-                                    sizeof c->data_hash, err);
+        status = fr_transport_share(transport, &c->data, sizeof c->data, err);
     if (status == FR_OK && options->is_replicated)
         status = open_replicas(c, options, err);
     if (status != FR_OK) {
@@ -138,6 +144,7 @@ void fr_checkpoints_close(fr_checkpoints *checkpoints)
         return;
     fr_checkpoint_writer_stop(checkpoints);
     fr_replicas_close(checkpoints->replicas);
+    fr_checkpoint_unlock(checkpoints->lock);
     fr_shard_release(&checkpoints->shard);
     free(checkpoints);
 }
@@ -150,6 +157,7 @@ typedef enum verdict { WHOLE, DAMAGED, FOREIGN, FAILED } verdict;
 typedef struct report {
     int32_t verdict;
     bool lost_own; /* there was something of the layout's own to go on from */
+    bool is_data_unsure; /* only the manifest of the data was compared */
     char text[500];
 } report;
 
@@ -197,8 +205,8 @@ static fr_status open_and_verify(const fr_checkpoints *c, const place *at,
     fr_err why = {0};
 
     FR_TRY(fr_shard_reader_open(at->dir, at->n_done, out, err));
-    if (fr_manifest_check(fr_shard_reader_manifest(*out), c->program,
-                          c->data_hash, &why) != FR_OK)
+    if (fr_manifest_check(fr_shard_reader_manifest(*out), c->program, &c->data,
+                          &why) != FR_OK)
         return fr_fail(err, why.status, "%s/step-%lld: %s", at->dir,
                        (long long)at->n_done, why.text);
     return at->is_memory ? FR_OK : verify_share(c, *out, err);
@@ -249,6 +257,9 @@ static fr_status try_one(const fr_checkpoints *c, const place *at,
         status = fr_losses_read(at->dir, fr_shard_reader_manifest(reader), loss,
                                 &own);
     fill_report(status, &own, &mine);
+    if (reader != NULL)
+        mine.is_data_unsure = fr_data_identity_is_unsure(
+            &fr_shard_reader_manifest(reader)->data, &c->data);
     status = gather_reports(c, &mine, worst, err);
     if (status == FR_OK && worst->verdict == WHOLE) {
         own.text[0] = '\0';
@@ -267,6 +278,14 @@ static void note_loaded(const fr_checkpoints *c, const report *found,
     if (c->transport->rank == 0 && found->lost_own)
         fr_buffer_printf(notes, "the checkpoint is of another layout: what the "
                                 "compressor left on each rank begins anew\n");
+    if (c->transport->rank == 0 && found->is_data_unsure)
+        fr_buffer_printf(
+            notes,
+            "%s is the manifest that the checkpoint was made with; "
+            "whether its files are still the same is not known: "
+            "an older forerun wrote it, or rank 0 does not see "
+            "them all\n",
+            c->program->job.data);
 }
 
 /* Everywhere the same. */

@@ -65,7 +65,7 @@ static fr_status prepare(const fr_manifest *from, const fr_program *program,
 {
     char path[FR_CHECKPOINT_PATH];
 
-    FR_TRY(fr_manifest_check(from, program, from->data_hash, err));
+    FR_TRY(fr_manifest_check(from, program, &from->data, err));
     const int64_t there = fr_checkpoint_older(dir, INT64_MAX);
     if (there > 0)
         return fr_fail(err, FR_INPUT,
@@ -84,7 +84,7 @@ fr_status fr_checkpoint_convert(fr_shard_reader *reader, const char *source_dir,
     const fr_manifest *from = fr_shard_reader_manifest(reader);
     const int64_t world = fr_plan_world(&program->plan);
     fr_manifest manifest = {.n_steps_done = from->n_steps_done,
-                            .data_hash = from->data_hash,
+                            .data = from->data,
                             .n_files = world};
     double *loss = NULL;
 

@@ -31,7 +31,7 @@ struct fr_checkpoints {
     char dir[FR_CHECKPOINT_PATH - 64]; /* names are appended to it */
     const fr_program *program;
     fr_transport *transport;
-    uint64_t data_hash;
+    fr_data_identity data;
     bool is_async;
     int64_t n_kept;
     int64_t loaded, own_first; /* steps: the one that was loaded, 0 without; the
@@ -40,6 +40,7 @@ struct fr_checkpoints {
     fr_checkpoint_writer writer;
     fr_replicas *replicas; /* NULL: none are wanted */
     bool is_from_memory;   /* what was loaded */
+    int lock; /* of rank 0, on the directory (checkpoint_lock.h); -1: none */
 };
 
 /* What a rank of a program writes. */

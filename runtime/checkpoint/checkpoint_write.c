@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- losses ------------------------------------------------------------- */
 
@@ -96,14 +97,34 @@ static fr_status publish(fr_checkpoints *c, fr_err *err)
 {
     const fr_checkpoint_writer *w = &c->writer;
     fr_manifest manifest = {.n_steps_done = w->n_steps_done,
-                            .data_hash = c->data_hash,
+                            .data = c->data,
                             .n_files = c->transport->world,
                             .files = w->files};
 
-    FR_TRY(fr_checkpoint_publish(c->dir, c->program, &manifest, w->loss, err));
+    const fr_status status =
+        fr_checkpoint_publish(c->dir, c->program, &manifest, w->loss, err);
+    if (status != FR_OK) {
+        if (!fr_checkpoint_was_finished(c->dir, w->n_steps_done))
+            fr_checkpoint_remove(c->dir, w->n_steps_done);
+        return status;
+    }
     fr_checkpoint_prune(c->dir, w->n_steps_done, c->n_kept, c->loaded,
                         c->own_first);
     return FR_OK;
+}
+
+/* What will never be complete goes, so that it takes no room; not what was a
+ * checkpoint before this run wrote to it. */
+static void drop_own_file(const fr_checkpoints *c)
+{
+    const int64_t step = c->writer.n_steps_done;
+    char path[FR_CHECKPOINT_PATH];
+
+    if (fr_checkpoint_was_finished(c->dir, step))
+        return;
+    (void)remove(fr_shard_path(c->dir, step, c->transport->rank, path));
+    (void)snprintf(path, sizeof path, "%s/step-%lld", c->dir, (long long)step);
+    (void)rmdir(path); /* the last rank's goes through */
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -151,6 +172,8 @@ void fr_checkpoint_writer_stop(fr_checkpoints *c)
 
     if (join(&c->writer, &ignored) != FR_OK)
         c->writer.is_pending = false;
+    if (c->writer.is_pending) /* no rank has heard of it */
+        drop_own_file(c);
     free(c->writer.image);
     free(c->writer.loss);
     free(c->writer.files);
@@ -165,7 +188,12 @@ static fr_status agree(fr_checkpoints *c, fr_status mine, fr_err *err)
     const fr_manifest_file file = {fr_shard_bytes(&c->shard), w->hash};
 
     w->is_pending = false;
-    FR_TRY(fr_transport_agree(c->transport, mine, false, err));
+    const fr_status status = fr_transport_agree(c->transport, mine, false, err);
+    /* Where it is rank 0 that is not heard, it may publish. */
+    if (mine != FR_OK || status == FR_IO)
+        drop_own_file(c);
+    if (status != FR_OK)
+        return status;
     return fr_transport_all_gather(c->transport, &file, sizeof file, w->files,
                                    err);
 }

@@ -45,6 +45,18 @@ static fr_status read_hash(const fr_json_value *object, const char *key,
                : fr_json_fail(object, err, "'%s' is not a hash", text);
 }
 
+/* Checkpoints of before 'files_hash' was known, and of data that is no
+ * manifest, have none. */
+static fr_status read_data(const fr_json_value *object, fr_data_identity *out,
+                           fr_err *err)
+{
+    FR_TRY(read_hash(object, "hash", &out->hash, err));
+    out->files_hash = 0;
+    return fr_json_find(object, "files_hash") != NULL
+               ? read_hash(object, "files_hash", &out->files_hash, err)
+               : FR_OK;
+}
+
 static fr_status read_files(const fr_json_value *root, fr_manifest *out,
                             fr_err *err)
 {
@@ -82,7 +94,7 @@ static fr_status read_root(const fr_json_value *root, int64_t n_steps_done,
     FR_TRY(fr_json_get_object(root, "job", &object, err));
     FR_TRY(fr_job_json_read(object, &out->job, err));
     FR_TRY(fr_json_get_object(root, "data", &object, err));
-    FR_TRY(read_hash(object, "hash", &out->data_hash, err));
+    FR_TRY(read_data(object, &out->data, err));
     FR_TRY(fr_json_get_i64_or(root, "n_losses", 0, &out->n_losses, err));
     if (out->n_losses != 0 && out->n_losses != n_steps_done)
         return fr_json_fail(root, err, "n_losses is %lld",
@@ -146,7 +158,9 @@ static void put_data(const fr_job *job, const fr_manifest *manifest,
 {
     fr_json_open_object(w, "data");
     fr_json_put_string(w, "file", job->data);
-    put_hash(w, "hash", manifest->data_hash);
+    put_hash(w, "hash", manifest->data.hash);
+    if (manifest->data.files_hash != 0)
+        put_hash(w, "files_hash", manifest->data.files_hash);
     fr_json_put_string(w, "order", data_order);
     fr_json_put_u64(w, "seed", job->seed);
     fr_json_put_i64(w, "global_batch", job->global_batch);
@@ -267,8 +281,8 @@ static fr_status is_same(void (*put)(const void *what, fr_json_writer *w),
 }
 
 fr_status fr_manifest_check(const fr_manifest *manifest,
-                            const fr_program *program, uint64_t data_hash,
-                            fr_err *err)
+                            const fr_program *program,
+                            const fr_data_identity *data, fr_err *err)
 {
     const fr_plan *then = &manifest->plan, *now = &program->plan;
     bool is_same_model = false, is_same_job = false;
@@ -276,10 +290,11 @@ fr_status fr_manifest_check(const fr_manifest *manifest,
     FR_TRY(is_same(put_model, &manifest->model, &program->model, &is_same_model,
                    err));
     FR_TRY(is_same(put_job, &manifest->job, &program->job, &is_same_job, err));
-    const char *other = !is_same_model                     ? "another model"
-                        : !is_same_job                     ? "another job"
-                        : manifest->data_hash != data_hash ? "other data"
-                                                           : NULL;
+    const char *other = !is_same_model ? "another model"
+                        : !is_same_job ? "another job"
+                        : !fr_data_identity_agrees(&manifest->data, data)
+                            ? "other data"
+                            : NULL;
     if (other != NULL)
         return fr_fail(err, FR_INPUT,
                        "made with %s; resume with the model, job and "

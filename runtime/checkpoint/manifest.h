@@ -10,6 +10,7 @@
 
 #include "plan/ir/program.h"
 #include "runtime/checkpoint/state.h"
+#include "runtime/data/data_identity.h"
 
 typedef struct fr_manifest_file {
     uint64_t n_bytes, hash;
@@ -19,8 +20,8 @@ typedef struct fr_manifest {
     int64_t n_steps_done;
     fr_plan plan;
     fr_job job;
-    fr_model model;          /* owned */
-    uint64_t data_hash;      /* fr_data_identity() */
+    fr_model model; /* owned */
+    fr_data_identity data;
     int64_t n_files;         /* of rank 0, 1 ... */
     fr_manifest_file *files; /* owned */
     int64_t n_losses;        /* of all steps so far, in the file "losses"; 0:
@@ -44,7 +45,8 @@ FR_CHECKED fr_status fr_manifest_write(const char *dir,
  * data.  The plan may be any of the same precision, and the number of steps. */
 FR_CHECKED fr_status fr_manifest_check(const fr_manifest *manifest,
                                        const fr_program *program,
-                                       uint64_t data_hash, fr_err *err);
+                                       const fr_data_identity *data,
+                                       fr_err *err);
 
 /* Losses of all steps so far, to be freed; *out NULL where there are none. */
 FR_CHECKED fr_status fr_losses_read(const char *dir,

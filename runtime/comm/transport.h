@@ -24,7 +24,8 @@ typedef struct fr_transport_ops {
     const char *name;
     void (*destroy)(fr_transport *transport);
     /* Collective: makes every rank's slab and control block visible to the
-     * ranks of its node.  Memory is zero and untouched. */
+     * ranks of its node.  Memory is zero, and that which is shared is there:
+     * FR_NO_MEMORY where it has no room, instead of a signal later. */
     fr_status (*open_slab)(fr_transport *transport, uint64_t n_bytes,
                            fr_err *err);
     void (*close_slab)(fr_transport *transport);

@@ -16,7 +16,9 @@
 
 #ifdef FR_HAVE_MPI
 
+#include <errno.h>
 #include <mpi.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 
 #define PAGE_BYTES 4096
@@ -88,6 +90,16 @@ static void mpi_destroy(fr_transport *transport)
     free(self);
 }
 
+static fr_status fail_no_room(uint64_t n_bytes, uint64_t n_free, fr_err *err)
+{
+    return fr_fail(err, FR_NO_MEMORY,
+                   "the ranks of this node need %llu MB of shared memory, %s "
+                   "has %llu MB free; enlarge it (mount -o remount,size=N %s) "
+                   "or use fewer ranks per node",
+                   (unsigned long long)(n_bytes >> 20), SHM_DIR,
+                   (unsigned long long)(n_free >> 20), SHM_DIR);
+}
+
 /* All ranks of a node at once must fit into what /dev/shm still has: writing
  * beyond it kills a process with SIGBUS instead of an error. */
 static fr_status check_shm_room(mpi_transport *self, uint64_t n_bytes,
@@ -104,12 +116,52 @@ static fr_status check_shm_room(mpi_transport *self, uint64_t n_bytes,
     uint64_t n_free = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (n_total <= n_free)
         return FR_OK;
-    return fr_fail(err, FR_NO_MEMORY,
-                   "the ranks of this node need %llu MB of shared memory, %s "
-                   "has %llu MB free; enlarge it (mount -o remount,size=N %s) "
-                   "or use fewer ranks per node",
-                   (unsigned long long)(n_total >> 20), SHM_DIR,
-                   (unsigned long long)(n_free >> 20), SHM_DIR);
+    return fail_no_room(n_total, n_free, err);
+}
+
+/*
+ * Takes the pages now, before copies of the state or another program do; 0, or
+ * errno.  They are not mapped for longer than a piece takes, so that they do
+ * not count twice in what a rank is measured to use (madvise(2):
+ * MADV_POPULATE_WRITE since Linux 5.14, else EINVAL, and the check above is all
+ * there is).
+ */
+static int take_pages(unsigned char *base, uint64_t n_bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uint64_t piece = (uint64_t)256 << 10;
+
+    for (uint64_t at = 0; at < n_bytes;) {
+        const uint64_t n = n_bytes - at < piece ? n_bytes - at : piece;
+        if (madvise(base + at, n, MADV_POPULATE_WRITE) == 0) {
+            (void)madvise(base + at, n, MADV_DONTNEED);
+            at += n;
+        } else if (errno != EINTR && errno != EAGAIN)
+            return errno == EINVAL ? 0 : errno;
+    }
+#else
+    (void)base, (void)n_bytes;
+#endif
+    return 0;
+}
+
+/* On all ranks of the node, or on none. */
+static fr_status take_window(mpi_transport *self, unsigned char *base,
+                             uint64_t n_bytes, fr_err *err)
+{
+    int code = take_pages(base, n_bytes), worst = 0;
+    struct statvfs fs = {0};
+    uint64_t n_total = 0;
+
+    TRY_MPI(MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MAX, self->node),
+            "shared window");
+    TRY_MPI(
+        MPI_Allreduce(&n_bytes, &n_total, 1, MPI_UINT64_T, MPI_SUM, self->node),
+        "sum of slabs");
+    if (worst == 0)
+        return FR_OK;
+    (void)statvfs(SHM_DIR, &fs);
+    return fail_no_room(n_total, (uint64_t)fs.f_bavail * fs.f_frsize, err);
 }
 
 /*
@@ -157,8 +209,9 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
         transport->control[rank] = (fr_shm_control *)(void *)base;
         transport->slab[rank] = base + control_bytes;
     }
-    TRY_MPI(MPI_Barrier(self->node), "barrier");
-    return FR_OK;
+    return take_window(self,
+                       (unsigned char *)transport->control[transport->rank],
+                       control_bytes + n_bytes, err);
 }
 
 /* MPI_Request is a pointer or an int, depending on the implementation. */

@@ -1,7 +1,6 @@
 /* token_file.c: see token_file.h. */
 #include "runtime/data/token_file.h"
 
-#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "runtime/data/read_at.h"
 
@@ -14,8 +13,6 @@
 #define LLMC_MAGIC 20240520U
 #define LLMC_HEADER_BYTES 1024
 #define SCAN_TOKENS 32768
-#define IDENTITY_PIECES 64
-#define IDENTITY_BYTES ((uint64_t)1 << 20) /* of a piece */
 
 static fr_status read_at(const fr_token_file *file, uint64_t offset,
                          void *bytes, size_t n, fr_err *err)
@@ -142,41 +139,5 @@ fr_status fr_token_file_check(const fr_token_file *file, int64_t vocab,
     }
     free(scratch);
     free(tokens);
-    return status;
-}
-
-fr_status fr_data_identity(const char *path, uint64_t *out, fr_err *err)
-{
-    fr_token_file file = {.fd = -1};
-    struct stat info;
-    fr_status status = FR_OK;
-
-    *out = 0;
-    if (path[0] == '\0')
-        return FR_OK;
-    fr_text_copy_cut(file.path, sizeof file.path, path);
-    file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    unsigned char *piece = malloc(IDENTITY_BYTES);
-    if (piece == NULL)
-        status = fr_fail_no_memory(err);
-    else if (file.fd < 0 || fstat(file.fd, &info) != 0)
-        status = fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));
-    if (status == FR_OK) {
-        uint64_t n_file = (uint64_t)info.st_size, at = 0;
-        uint64_t step = n_file <= IDENTITY_PIECES * IDENTITY_BYTES
-                            ? IDENTITY_BYTES
-                            : n_file / IDENTITY_PIECES;
-        *out = fr_hash_bytes(&n_file, sizeof n_file, 0);
-        for (; status == FR_OK && at < n_file; at += step) {
-            uint64_t n =
-                n_file - at < IDENTITY_BYTES ? n_file - at : IDENTITY_BYTES;
-            status = read_at(&file, at, piece, n, err);
-            if (status == FR_OK)
-                *out = fr_hash_bytes(piece, n, *out);
-        }
-    }
-    free(piece);
-    if (file.fd >= 0)
-        (void)close(file.fd);
     return status;
 }

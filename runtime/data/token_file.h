@@ -34,15 +34,6 @@ FR_CHECKED fr_status fr_token_file_check(const fr_token_file *file,
                                          int64_t vocab, fr_err *err);
 
 /*
- * A hash of what is in a file, so that another one of the same name is told
- * from it: of its size and all bytes, of more than 64 MiB of 64 pieces spread
- * over it; of a manifest, not of the files that it names.  "": synthetic, 0.
- * FR_IO: it cannot be read.
- */
-FR_CHECKED fr_status fr_data_identity(const char *path, uint64_t *out,
-                                      fr_err *err);
-
-/*
  * Many files, of a manifest:
  *
  *     {"schema": "forerun.tokens/1", "shuffle": "ranges", "files": [

@@ -403,7 +403,12 @@ static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
         status = judge(sv, watch(sv), err);
     fr_clean_end(sv);
     fr_clean_files(sv, status != FR_OK);
-    return status == FR_OK ? give_answer(sv, err) : status;
+    if (status == FR_OK)
+        return give_answer(sv, err);
+    /* The first rank answers before it writes what may not find room. */
+    if (status == FR_IO)
+        (void)!give_answer(sv, &(fr_err){0});
+    return status;
 }
 
 static void destroy(fr_supervisor *sv)

@@ -184,7 +184,7 @@ fr_status fr_replicas_open(const fr_replica_options *options,
     r->program = program;
     r->transport = transport;
     r->shard = shard;
-    r->data_hash = options->data_hash;
+    r->data = options->data;
     r->own_bytes = fr_shard_bytes(shard);
     fr_status status = open_all(r, options, err);
     if (status == FR_OK)
@@ -428,7 +428,7 @@ static void remove_stale(const fr_replicas *r)
 fr_status fr_replicas_finish(fr_replicas *r, fr_err *err)
 {
     fr_manifest manifest = {.n_steps_done = r->transfer.n_steps_done,
-                            .data_hash = r->data_hash,
+                            .data = r->data,
                             .n_files = r->transport->world};
 
     if (!r->transfer.is_pending)

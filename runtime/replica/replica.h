@@ -16,12 +16,13 @@
 #include "plan/ir/program.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/comm/transport.h"
+#include "runtime/data/data_identity.h"
 
 typedef struct fr_replica_options {
     const char *dir;            /* NULL: FR_REPLICA_DIR */
     const char *checkpoint_dir; /* which run it is */
     bool is_resumed;            /* what is there may be gone on from */
-    uint64_t data_hash;         /* fr_data_identity() */
+    fr_data_identity data;
 } fr_replica_options;
 
 typedef struct fr_replicas fr_replicas;

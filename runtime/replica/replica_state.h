@@ -41,7 +41,7 @@ struct fr_replicas {
     const fr_program *program;
     fr_transport *transport;
     const fr_shard *shard;
-    uint64_t data_hash;
+    fr_data_identity data;
     char run[FR_REPLICA_PATH], store[FR_REPLICA_PATH];
     int64_t holder, source; /* who keeps this rank's copy; whose it keeps */
     uint64_t own_bytes, held_bytes; /* held_bytes 0: the world is one rank */

@@ -108,6 +108,19 @@ int64_t fr_replica_find(const char *run, int64_t step, const char *name,
     return -1;
 }
 
+void fr_replica_drop_slots(const char *run)
+{
+    char store[FR_REPLICA_PATH], path[FR_CHECKPOINT_PATH];
+
+    for (int64_t i = -1; (i = next_store(run, i + 1)) >= 0;) {
+        fr_replica_store_path(run, i, store);
+        for (int slot = 0; slot < 2; slot++) {
+            (void)snprintf(path, sizeof path, "%s/slot-%d", store, slot);
+            fr_dir_remove(path);
+        }
+    }
+}
+
 void fr_replica_forget(const char *run, int64_t from)
 {
     char store[FR_REPLICA_PATH];

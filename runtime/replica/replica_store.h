@@ -42,6 +42,9 @@ int64_t fr_replica_newest(const char *run, int64_t below);
 int64_t fr_replica_find(const char *run, int64_t step, const char *name,
                         int64_t from, char path[FR_CHECKPOINT_PATH]);
 
+/* Removes what copies that were under way when all ranks ended have taken. */
+void fr_replica_drop_slots(const char *run);
+
 /* Removes the stores of this host from that number on. */
 void fr_replica_forget(const char *run, int64_t from);
 

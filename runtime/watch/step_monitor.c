@@ -42,7 +42,7 @@ static bool has_norm(const fr_executor *executor)
 
     while (fr_instr_walk_next(&at))
         if (at.instr->op == FR_OP_CLIP)
-            return true;
+            return at.instr->scalar > 0;
     return false;
 }
 

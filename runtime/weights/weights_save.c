@@ -356,11 +356,18 @@ static fr_status write_index(const saving *s, fr_err *err)
     return fr_file_write_buffer(path, &text, err);
 }
 
-/* Readers take the one file before the index: what an earlier run left of the
- * other kind goes. */
+/*
+ * Readers take the one file before the index: what an earlier run left of the
+ * other kind goes.  Shards of it may have the names of the new ones, so its
+ * index goes first, and who is interrupted leaves no index rather than one of a
+ * mixture.
+ */
 static fr_status publish(const saving *s, fr_err *err)
 {
     char name[64], from[FR_WEIGHT_PATH], to[FR_WEIGHT_PATH];
+    file_path(s, FR_WEIGHT_INDEX, "", to);
+    if (s->shards.n > 1 && unlink(to) == 0)
+        fr_dir_sync(s->dir);
     for (size_t i = 0; i < s->shards.n; i++) {
         file_name(s, i, name, sizeof name);
         file_path(s, name, TEMPORARY, from);
@@ -368,12 +375,24 @@ static fr_status publish(const saving *s, fr_err *err)
         if (rename(from, to) != 0)
             return fail_io(to, err);
     }
+    fr_dir_sync(s->dir);
     file_path(s, s->shards.n > 1 ? FR_WEIGHT_FILE : FR_WEIGHT_INDEX, "", to);
     if (s->shards.n > 1)
         FR_TRY(write_index(s, err));
     FR_TRY(write_config(s, err));
     (void)unlink(to);
     return FR_OK;
+}
+
+/* What has no name yet is of no use to anybody. */
+static void drop_parts(const saving *s)
+{
+    char name[64], path[FR_WEIGHT_PATH];
+    for (size_t i = 0; i < s->shards.n; i++) {
+        file_name(s, i, name, sizeof name);
+        file_path(s, name, TEMPORARY, path);
+        (void)unlink(path);
+    }
 }
 
 static void release(saving *s)
@@ -424,8 +443,11 @@ fr_status fr_weights_save(const char *dir, const fr_program *program,
     status = fr_transport_agree(transport, status, true, err);
     if (status == FR_OK && is_first)
         status = publish(&s, err);
+    status = fr_transport_agree(transport, status, true, err);
+    if (status != FR_OK && is_first)
+        drop_parts(&s);
     release(&s);
-    return fr_transport_agree(transport, status, true, err);
+    return status;
 }
 
 fr_status fr_weights_check_dir(const char *dir, const fr_program *program,

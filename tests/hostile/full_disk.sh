@@ -18,6 +18,11 @@ if mount -t tmpfs -o size=1m tmpfs disk 2>/dev/null; then
         else
             fail "full disk $kind" "$(forerun checkpoint verify disk/kept 2>&1)"
         fi
+        if [ "$(find disk/kept -name 'step-*' | wc -l)" = 2 ]; then
+            pass
+        else
+            fail "full disk $kind, half a checkpoint stays" "$(find disk/kept)"
+        fi
         rm -rf disk/kept/step-5
         if forerun run disk.json --checkpoint disk/kept --checkpoint-every 100 --keep 1 \
             --resume --json -q 2>error | grep -q '"resumed_from_step": 10'; then
@@ -26,6 +31,27 @@ if mount -t tmpfs -o size=1m tmpfs disk 2>/dev/null; then
             fail "full disk $kind, resumed" "$(cat error)"
         fi
     done
+    rm -rf disk/kept
+    head -c 2M /dev/zero >disk/filler 2>/dev/null
+    truncate -s -40K disk/filler
+    refuses 1 "No space left on device" forerun run disk.json --save disk/weights
+    if [ -z "$(find disk/weights -type f)" ]; then
+        pass
+    else
+        fail "full disk, half the weights stay" "$(find disk/weights)"
+    fi
+else
+    n_skipped=$((n_skipped + 1))
+fi
+
+# Shared memory that has no room for the copies of a state: a line, not SIGBUS.
+if unshare -m true 2>/dev/null; then
+    forerun simulate gpt2-tiny this-machine --dp 2 --global-batch 4 --seq 32 -q \
+        -o two.json >/dev/null
+    # shellcheck disable=SC2016
+    LIMIT_S=60 refuses 1 "no room for a copy of the state" unshare -m bash -c '
+        mount -t tmpfs -o size=40m tmpfs /dev/shm && exec "$@"' short forerun run two.json \
+        --steps 8 --checkpoint kept --checkpoint-every 5 --elastic 2:2 --replicate-every 2
 else
     n_skipped=$((n_skipped + 1))
 fi

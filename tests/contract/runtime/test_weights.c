@@ -221,6 +221,46 @@ static void test_shards(void)
     remove_dir(dir);
 }
 
+static int count_parts(const char *dir)
+{
+    char command[CHECK_PATH_BYTES + 64];
+    int n = -1;
+    snprintf(command, sizeof command, "ls '%s' | grep -c '[.]part$'", dir);
+    FILE *listed = popen(command, "r");
+    if (listed != NULL && fscanf(listed, "%d", &n) != 1)
+        n = -1;
+    if (listed != NULL)
+        (void)pclose(listed);
+    return n;
+}
+
+/* A save that ends among shards of the names of older ones: no index says that
+ * the mixture is a model, and nothing else is left of it. */
+static void test_interrupted_shards(void)
+{
+    char dir[CHECK_PATH_BYTES], path[CHECK_PATH_BYTES + 64],
+        command[2 * CHECK_PATH_BYTES + 64];
+    check_tmp_path(dir, "test_weights.%d", (int)getpid());
+    for (int i = 0; i < 2; i++) {
+        gpu_show s;
+        init(&s, 5);
+        s.options.init_path = GOLDENS "qwen2_moe";
+        s.options.save_dir = dir;
+        s.options.save_shard_bytes = 7000;
+        (void)perform(&s, GOLDENS "qwen2_moe", i == 0);
+        gpu_show_release(&s);
+        snprintf(path, sizeof path, "%s/%s", dir, FR_WEIGHT_INDEX);
+        CHECK_INT(fr_file_exists(path), i == 0);
+        CHECK_INT(count_parts(dir), 0);
+        /* The second shard cannot take its name. */
+        snprintf(command, sizeof command,
+                 "cd '%s' && f=$(ls model-00002-*) && rm $f && mkdir -p $f/x",
+                 dir);
+        CHECK_INT(i == 0 ? system(command) : 0, 0);
+    }
+    remove_dir(dir);
+}
+
 /* What is written with the weights is the same model when it is read. */
 static void test_configs(void)
 {
@@ -368,5 +408,6 @@ static void test_wrong(void)
 }
 
 CHECK_MAIN({"families", test_families}, {"shards", test_shards},
+           {"interrupted_shards", test_interrupted_shards},
            {"configs", test_configs}, {"cut", test_cut},
            {"headers", test_headers}, {"wrong", test_wrong})

@@ -60,6 +60,24 @@ static void write_and_read(const char *dir)
 }
 
 /* What has no end is refused, what nobody writes to is not waited for. */
+/* Looking changes nothing, also where there is a file. */
+static void check_writable(const char *dir)
+{
+    char path[512];
+    fr_err err;
+    const int n_before = count_entries(dir);
+
+    snprintf(path, sizeof path, "%s/not-yet", dir);
+    CHECK_OK(fr_file_check_writable(path, &err), &err);
+    CHECK(!fr_file_exists(path));
+    CHECK_FAILS(fr_file_check_writable(dir, &err), FR_IO, &err);
+    snprintf(path, sizeof path, "%s/nowhere/file", dir);
+    CHECK_FAILS(fr_file_check_writable(path, &err), FR_IO, &err);
+    CHECK_HAS(err.text, "nowhere/file: No such file or directory");
+    CHECK_OK(fr_file_check_writable("/dev/null", &err), &err);
+    CHECK_INT(count_entries(dir), n_before);
+}
+
 static void read_special(const char *dir)
 {
     char path[CHECK_PATH_BYTES + 8], *text;
@@ -87,6 +105,7 @@ static void test_files(void)
         SKIP("no temporary folder");
     write_and_read(dir);
     read_special(dir);
+    check_writable(dir);
     snprintf(line, sizeof line, "rm -rf '%s'", dir);
     CHECK_INT(system(line), 0);
 }

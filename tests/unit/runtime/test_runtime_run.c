@@ -5,6 +5,7 @@
  */
 #include "core/base/fileio.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
 #include "tests/unit/rank_threads.h"
@@ -347,6 +348,34 @@ static void test_unfinished_alone(void)
     remove_scratch();
 }
 
+/* A rank that cannot write its file: what the others wrote takes no room. */
+static void test_failed_checkpoint(void)
+{
+    for (int is_async = 0; is_async < 2; is_async++) {
+        char path[CHECK_PATH_BYTES + 64];
+        fr_err err = {0};
+        show s;
+
+        (void)snprintf(path, sizeof path, "%s/step-3/rank-1/in-the-way",
+                       scratch_dir());
+        CHECK_OK(fr_dir_create(path, &err), &err);
+        show_init(&s);
+        s.plan.dp = 2;
+        s.options.checkpoint_dir = scratch_dir();
+        s.options.checkpoint_every = 3;
+        s.options.is_checkpoint_async = is_async;
+        s.options.is_resumed = true;
+        if (perform(&s)) {
+            CHECK_INT(s.ranks.status[0], FR_IO);
+            CHECK_HAS(s.ranks.err[0].text, "step-3/rank-1");
+        }
+        show_release(&s);
+        (void)snprintf(path, sizeof path, "%s/step-3/rank-0", scratch_dir());
+        CHECK(!fr_file_exists(path));
+        remove_scratch();
+    }
+}
+
 /* A run that is not resumed leaves other runs' checkpoints alone. */
 static void test_fresh_run_into_old_checkpoints(void)
 {
@@ -362,6 +391,27 @@ static void test_fresh_run_into_old_checkpoints(void)
                   "there is a checkpoint of step 12 in it");
     }
     show_release(&s);
+    CHECK_INT(resume_to(14, "", ""), 12);
+    remove_scratch();
+}
+
+/* Two runs would each take the other's checkpoints for its own old ones. */
+static void test_directory_in_use(void)
+{
+    show s;
+    int lock = -1;
+    fr_err err = {0};
+
+    leave_checkpoints("");
+    CHECK_OK(fr_checkpoint_lock(scratch_dir(), 0, &lock, &err), &err);
+    show_init(&s);
+    s.plan.dp = 2;
+    s.options.checkpoint_dir = scratch_dir();
+    s.options.is_resumed = true;
+    CHECK(perform(&s) && s.ranks.status[0] == FR_INPUT);
+    CHECK_HAS(s.ranks.err[1].text, "is using it");
+    show_release(&s);
+    fr_checkpoint_unlock(lock);
     CHECK_INT(resume_to(14, "", ""), 12);
     remove_scratch();
 }
@@ -404,6 +454,33 @@ static void test_changed_data(void)
     CHECK_OK(fr_file_write(path, text, sizeof text, &err), &err);
     CHECK_INT(resume_to(14, path, ""), 12);
     (void)remove(path);
+    remove_scratch();
+}
+
+/* The manifest stays the same, and what it names does not. */
+static void test_changed_data_behind_a_manifest(void)
+{
+    char path[CHECK_PATH_BYTES + 64], text[901], command[2 * CHECK_PATH_BYTES];
+    fr_err err = {0};
+
+    CHECK_OK(fr_dir_create(scratch_dir(), &err), &err);
+    (void)snprintf(path, sizeof path, "%s/all.json", scratch_dir());
+    write_text("all.json", "{\"schema\": \"forerun.tokens/1\", \"files\": "
+                           "[{\"path\": \"part.txt\", \"tokens\": 900}]}");
+    memset(text, 7, 900);
+    text[900] = '\0';
+    write_text("part.txt", text);
+    leave_checkpoints(path);
+    text[400] = 8;
+    write_text("part.txt", text);
+    CHECK_INT(resume_to(14, path, "made with other data"), -1);
+    /* An older forerun looked at the manifest alone, which is said. */
+    (void)snprintf(command, sizeof command,
+                   "sed -i -E 's/\"files_hash\": *\"[0-9a-f]+\",//' "
+                   "'%s'/step-*/manifest.json",
+                   scratch_dir());
+    CHECK_INT(system(command), 0);
+    CHECK_INT(resume_to(14, path, "are still the same is not known"), 12);
     remove_scratch();
 }
 
@@ -512,8 +589,12 @@ CHECK_MAIN({"resume", test_resume},
            {"latest_is_missing", test_latest_is_missing},
            {"unfinished_alone", test_unfinished_alone},
            {"fresh_run_into_old", test_fresh_run_into_old_checkpoints},
+           {"failed_checkpoint", test_failed_checkpoint},
+           {"directory_in_use", test_directory_in_use},
            {"directory_not_writable", test_directory_that_cannot_be_written},
            {"changed_data", test_changed_data},
+           {"changed_data_behind_a_manifest",
+            test_changed_data_behind_a_manifest},
            {"nothing_to_resume", test_nothing_to_resume},
            {"failing_rank", test_failing_rank}, {"timeline", test_timeline},
            {"time_limit", test_time_limit})
