@@ -178,6 +178,15 @@ static void test_front(void)
         CHECK_INT(sweep.points[i].is_pareto, at[i].is_pareto);
     CHECK_INT(sweep.n_priced, 7);
     CHECK_INT(sweep.n_pareto, 4);
+    /* Where all that have a price tell a run, that is what counts. */
+    for (int i = 0; i < N; i++) {
+        sweep.points[i].is_pareto = false;
+        sweep.points[i].run.usd = at[i].usd > 0 ? 10 - at[i].usd : 0;
+        sweep.points[i].run.seconds = at[i].tokens_per_s;
+    }
+    CHECK_OK(fr_sweep_finish(&sweep, &err), &err);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(sweep.points[i].is_pareto, i == 2 || i == 5 || i == 7);
     fr_sweep_release(&sweep);
 }
 
