@@ -240,6 +240,8 @@ static void test_knobs(void)
     CHECK_NEAR(c.spot_interruption_per_h, 1 / 100.0, 1e-12);
     CHECK_OK(turn(&c, "jitter", "0.03", &err), &err);
     CHECK_NEAR(c.jitter_compute_frac, 0.03, 0);
+    CHECK_OK(turn(&c, "jitter", "7%", &err), &err);
+    CHECK_NEAR(c.jitter_compute_frac, 0.07, 1e-15);
     CHECK_OK(turn(&c, "jitter", "0", &err), &err);
     CHECK_NEAR(c.jitter_compute_frac, 0, 0);
     CHECK_INT(turn(&c, "slow", "0.9", &err), FR_INPUT);
@@ -318,7 +320,7 @@ static void test_knobs_that_cannot(void)
         {"dgx-h100:2", "mtbf", "0h", FR_INPUT},
         {"dgx-h100:2", "restart", "0s", FR_INPUT},
         {"dgx-h100:2", "spot-every", "0h", FR_INPUT},
-        {"dgx-h100:2", "jitter", "-0.1", FR_INPUT},
+        {"dgx-h100:2", "jitter", "-0.1", FR_USAGE},
         {"torus-64", "nodes", "8", FR_INPUT},
         {"mixed-a100-v100", "nodes", "8", FR_INPUT},
         {"this-machine", "gpu", "h100", FR_INPUT},
