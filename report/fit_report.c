@@ -42,7 +42,13 @@ static fr_status print_changes(const fr_fit_advice *advice, fr_buffer *out,
         fr_table_bytes(&table, (double)at->peak_bytes);
         fr_table_likely(&table, at->p_fits);
     }
-    return fr_table_finish(&table, out, err);
+    FR_TRY(fr_table_finish(&table, out, err));
+    if (advice->n_left_out > 0)
+        fr_buffer_printf(out,
+                         "%d further sets of changes were left out, not looked "
+                         "at or too long to simulate\n",
+                         advice->n_left_out);
+    return FR_OK;
 }
 
 fr_status fr_report_fit_text(const fr_fit_advice *advice, fr_buffer *out,
@@ -64,9 +70,10 @@ fr_status fr_report_fit_text(const fr_fit_advice *advice, fr_buffer *out,
         return print_changes(advice, out, err);
     if (advice->n_left_out > 0)
         fr_buffer_printf(out,
-                         "no changes of it are known to fit: %d were left out "
-                         "that take too long to simulate;\nforerun tune looks "
-                         "at all plans, more nodes need less of each\n",
+                         "no changes of it are known to fit: %d sets were left "
+                         "out, not looked at or too long to\nsimulate; forerun "
+                         "tune looks at all plans, more nodes need less of "
+                         "each\n",
                          advice->n_left_out);
     else
         fr_buffer_puts(out, "no three changes of it fit: forerun tune looks at "

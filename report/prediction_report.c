@@ -89,12 +89,25 @@ static void put_memory(const fr_prediction *p, fr_json_writer *json)
     fr_json_end_object(json);
 }
 
+/* A price or a power of 0 is one that nobody said: null. */
+static fr_prediction without_unknown_costs(const fr_prediction *p)
+{
+    fr_prediction known = *p;
+    if (!(p->cost.usd_per_hour > 0))
+        known.cost.usd_per_hour = known.cost.usd_total = NAN;
+    if (!(p->cost.kwh > 0))
+        known.cost.kwh = NAN;
+    return known;
+}
+
 void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
 {
     fr_fields_put(fr_prediction_fields, FR_PREDICTION_TIMES_N, p, json);
     put_memory(p, json);
+    const fr_prediction known = without_unknown_costs(p);
     fr_fields_put(&fr_prediction_fields[FR_PREDICTION_AFTER_MEMORY],
-                  FR_PREDICTION_FIELDS_N - FR_PREDICTION_AFTER_MEMORY, p, json);
+                  FR_PREDICTION_FIELDS_N - FR_PREDICTION_AFTER_MEMORY, &known,
+                  json);
     if (p->learned.n_runs > 0)
         fr_fields_put(FR_FIELDS(learned_group), p, json);
     if (p->learned.field_factor > 0)

@@ -273,6 +273,14 @@ static bool has_front(const fr_sweep *sweep)
     return sweep->n_pareto < sweep->n_priced && sweep->n_trials == 0;
 }
 
+static size_t first_on_front(const fr_sweep *sweep)
+{
+    size_t i = 0;
+    while (i + 1 < sweep->n_points && !sweep->points[i].is_pareto)
+        i++;
+    return i;
+}
+
 static void note_of(const fr_sweep *sweep, const fr_sweep_point *point,
                     char *buf, size_t n_buf)
 {
@@ -353,8 +361,11 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
             "point before do; knee: the next\nones do less than %.0f %%\n",
             what, sweep->is_weak ? "weak" : "strong", 100 * sweep->knee_frac);
     if (has_front(sweep))
-        fr_buffer_puts(out, "pareto: none is cheaper per token without being "
-                            "slower\n");
+        fr_buffer_puts(out, sweep->points[first_on_front(sweep)].run.usd > 0
+                                ? "pareto: no run is cheaper without being "
+                                  "longer\n"
+                                : "pareto: none is cheaper per token without "
+                                  "being slower\n");
     if (sweep->n_trials > 0)
         fr_buffer_printf(out,
                          "%lld trials, at-once of them at a time, each on its "

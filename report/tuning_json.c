@@ -219,7 +219,8 @@ static void put_certificate(const fr_tuning *t, fr_json_writer *json)
     fr_json_put_bool(json, "optimal_in_space", t->certificate.optimal_in_space);
     fr_json_put_double(json, "bound_s",
                        t->goal.is_step ? t->certificate.bound : HUGE_VAL);
-    fr_json_put_double(json, "bound", t->certificate.bound);
+    fr_json_put_double(json, "bound",
+                       fr_tuning_shown_value(&t->goal, t->certificate.bound));
     fr_json_put_double(json, "gap", t->certificate.gap);
     fr_json_end_object(json);
 }

@@ -60,22 +60,20 @@ static void number_cell(fr_table *table, double value, int n_digits)
 fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
 {
     static const char *const headings[] = {
-        "device", "generation",  ">GiB",       ">GB/s", ">bf16 TFLOP/s",
-        ">fp8",   ">links GB/s", ">PCIe GB/s", ">W",    "sources",
-        NULL};
+        "device",        "generation", ">GiB",    ">GB/s",
+        ">fp16 TFLOP/s", ">bf16",      ">fp8",    ">links GB/s",
+        ">PCIe GB/s",    ">W",         "sources", NULL};
     fr_table table;
     fr_table_init(&table, headings);
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
         const fr_catalog_device *device = fr_catalog_device_at(i);
         const fr_device_type *type = &device->type;
-        double half = fr_device_peak_flops(type, "bf16");
-        if (half <= 0.0) /* Volta */
-            half = fr_device_peak_flops(type, "fp16");
         fr_table_text(&table, type->id);
         fr_table_text(&table, type->generation);
         number_cell(&table, (double)type->memory_bytes / GIB, 1);
         number_cell(&table, type->memory_Bps * 1e-9, 0);
-        number_cell(&table, half * 1e-12, 0);
+        number_cell(&table, fr_device_peak_flops(type, "fp16") * 1e-12, 0);
+        number_cell(&table, fr_device_peak_flops(type, "bf16") * 1e-12, 0);
         number_cell(&table, fr_device_peak_flops(type, "fp8") * 1e-12, 0);
         number_cell(&table, device->link_Bps * 1e-9, 0);
         number_cell(&table, device->pcie_Bps * 1e-9, 0);

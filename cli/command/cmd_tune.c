@@ -84,8 +84,19 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
     return fr_answer_text(status, &text, cli, err);
 }
 
+/* Do n nodes that are as efficient as a run's own break no limit but that on
+ * time?  They take as many node hours. */
+static bool keeps_others(const fr_goal *goal, const fr_goal_run *run, double n)
+{
+    const double n_devices = (double)run->n_devices / (double)run->n_nodes * n;
+    return (goal->most_usd <= 0 || run->outlook.usd <= goal->most_usd) &&
+           (goal->most_kwh <= 0 || run->outlook.kwh <= goal->most_kwh) &&
+           (goal->most_devices <= 0 || n_devices <= (double)goal->most_devices);
+}
+
 /* How many nodes would keep a deadline that the nearest plan misses, if they
- * were as efficient as its own; "" where it keeps it.  Returns buf. */
+ * were as efficient as its own; "" where it keeps it, or where they would break
+ * another limit.  Returns buf. */
 static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
                        const fr_goal *goal, const fr_tuning *tuning, char *buf,
                        size_t n_buf)
@@ -98,12 +109,13 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
     const fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
                                            nearest->plan, &subject);
     const double seconds = run.outlook.seconds_p95;
-    if (goal->deadline_s > 0 && seconds > goal->deadline_s)
+    const double n = ceil((double)run.n_nodes * seconds / goal->deadline_s);
+    if (goal->deadline_s > 0 && seconds > goal->deadline_s &&
+        keeps_others(goal, &run, n))
         snprintf(buf, n_buf,
                  "; %.0f nodes as efficient as its %lld would meet the "
                  "deadline",
-                 ceil((double)run.n_nodes * seconds / goal->deadline_s),
-                 (long long)run.n_nodes);
+                 n, (long long)run.n_nodes);
     return buf;
 }
 

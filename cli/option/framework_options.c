@@ -1,6 +1,7 @@
 /* framework_options.c: see framework_options.h. */
 #include "cli/option/framework_options.h"
 
+#include "cli/option/plan_options.h"
 #include "plan/lower/framework/framework_plan.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@ void fr_cli_apply_framework(const fr_cli *cli, const fr_cluster *cluster,
     /* Fused attention came with the A100 (arXiv 2205.14135), and bf16. */
     if (!(given & FR_GIVEN(FLASH_ATTENTION)))
         plan->is_flash =
-            fr_device_peak_flops(fr_cluster_device(cluster, 0), "bf16") > 0;
+            fr_usual_precision(cluster, INT64_MAX) == FR_DTYPE_BF16;
     fr_framework_set_plan(framework, given, plan);
     model->vocab = fr_framework_vocab(framework, plan, model);
     if (!fr_cli_has(cli, FR_OPT_DROPOUT))

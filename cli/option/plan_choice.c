@@ -59,16 +59,11 @@ static fr_status take_config(const fr_cli *cli, const fr_cluster *cluster,
 /* GPUs train in 16 bits with fused attention, where they have that. */
 void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
 {
-    const fr_device_type *device = fr_cluster_device(cluster, 0);
-    bool has_bf16 = fr_device_peak_flops(device, "bf16") > 0;
-    bool has_f16 = fr_device_peak_flops(device, "fp16") > 0;
     fr_plan_init(plan);
-    if (device->kind != FR_DEVICE_GPU)
+    if (fr_cluster_device(cluster, 0)->kind != FR_DEVICE_GPU)
         return;
     plan->is_flash = true;
-    plan->precision = has_bf16  ? FR_DTYPE_BF16
-                      : has_f16 ? FR_DTYPE_F16
-                                : FR_DTYPE_F32;
+    plan->precision = fr_usual_precision(cluster, INT64_MAX);
 }
 
 /* On CPUs 16 bits are the runtime's own kernels', which fuse attention, and so
@@ -197,6 +192,45 @@ static fr_status move_work(mover move, const fr_inputs *inputs,
     return FR_OK;
 }
 
+/* The faster of two plans by their predictions; what cannot be predicted is
+ * none. */
+static const fr_plan *faster_of(const fr_inputs *inputs, const fr_model *model,
+                                const fr_job *job, const fr_plan *a,
+                                const fr_plan *b)
+{
+    fr_prediction of_a, of_b;
+    fr_err why;
+    if (fr_forecast_predict(inputs, model, job, b, &of_b, &why) != FR_OK)
+        return a;
+    if (fr_forecast_predict(inputs, model, job, a, &of_a, &why) != FR_OK)
+        return b;
+    if (of_a.memory.fits != of_b.memory.fits)
+        return of_a.memory.fits ? a : b;
+    return of_b.step_s < of_a.step_s ? b : a;
+}
+
+/* What a stage takes is one of its devices' type, and one of how slow some of
+ * them are: layers are moved from the even split and from the balanced one. */
+static fr_status split_beside_slow(const fr_inputs *inputs,
+                                   const fr_model *model, const fr_job *job,
+                                   fr_plan *plan, fr_err *err)
+{
+    fr_plan balanced = *plan, moved = *plan;
+    fr_err why;
+    const fr_status status = fr_balance_plan(model, job, &inputs->cluster,
+                                             inputs->costs, &balanced, &why);
+    if (status != FR_OK && status != FR_INFEASIBLE)
+        return fr_fail(err, status, "%s", why.text);
+    FR_TRY(move_work(fr_move_layers, inputs, model, job, &moved, err));
+    if (status == FR_OK && balanced.n_split > 0) {
+        FR_TRY(move_work(fr_move_layers, inputs, model, job, &balanced, err));
+        *plan = *faster_of(inputs, model, job, &moved, &balanced);
+    } else {
+        *plan = moved;
+    }
+    return FR_OK;
+}
+
 static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
                                 const fr_model *model, const fr_job *job,
                                 fr_plan *plan, fr_err *err)
@@ -204,9 +238,14 @@ static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
     if (!fr_cli_is_split_auto(cli))
         return FR_OK;
     if (inputs->cluster.n_slow > 0 && plan->pp > 1)
-        return move_work(fr_move_layers, inputs, model, job, plan, err);
-    return fr_balance_plan(model, job, &inputs->cluster, inputs->costs, plan,
-                           err);
+        FR_TRY(split_beside_slow(inputs, model, job, plan, err));
+    else
+        FR_TRY(fr_balance_plan(model, job, &inputs->cluster, inputs->costs,
+                               plan, err));
+    if (plan->n_split == 0 && plan->pp > 1)
+        fr_cli_note(cli, "forerun: --layer-split auto: no split of the layers "
+                         "is predicted to be faster than the even one");
+    return FR_OK;
 }
 
 fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,

@@ -274,3 +274,24 @@ int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks)
     int64_t n_threads = device->n_cores / n_per_node;
     return n_threads > 1 ? (int32_t)n_threads : 1;
 }
+
+/* Have all devices that so many ranks take a peak of it? */
+static bool all_have(const fr_cluster *cluster, int64_t n_ranks,
+                     const char *dtype)
+{
+    const int64_t n_nodes = fr_cluster_n_nodes(cluster);
+    for (int64_t node = 0; node < n_nodes && n_ranks > 0; node++) {
+        if (!(fr_device_peak_flops(fr_cluster_device(cluster, node), dtype) >
+              0))
+            return false;
+        n_ranks -= fr_cluster_node_slots(cluster, node, 1);
+    }
+    return true;
+}
+
+fr_dtype fr_usual_precision(const fr_cluster *cluster, int64_t n_ranks)
+{
+    if (all_have(cluster, n_ranks, "bf16"))
+        return FR_DTYPE_BF16;
+    return all_have(cluster, n_ranks, "fp16") ? FR_DTYPE_F16 : FR_DTYPE_F32;
+}

@@ -40,4 +40,8 @@ FR_CHECKED fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model,
  */
 int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks);
 
+/* bf16, else f16, else f32: the first that all devices of the first n_ranks
+ * ranks have. */
+fr_dtype fr_usual_precision(const fr_cluster *cluster, int64_t n_ranks);
+
 #endif

@@ -51,6 +51,20 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
     return true;
 }
 
+fr_prediction fr_cli_run_length_priced(const fr_cli *cli,
+                                       const fr_report_setup *setup,
+                                       const fr_prediction *prediction)
+{
+    fr_run_length run;
+    fr_prediction priced = *prediction;
+    if (find_run(cli, setup, prediction, &run)) {
+        const double times = run.n_steps / (double)setup->job->n_steps;
+        priced.cost.usd_total *= times;
+        priced.cost.kwh *= times;
+    }
+    return priced;
+}
+
 fr_status fr_cli_run_length_text(const fr_cli *cli,
                                  const fr_report_setup *setup,
                                  const fr_prediction *prediction,

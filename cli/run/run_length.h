@@ -23,6 +23,12 @@ void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
                             const fr_prediction *prediction,
                             fr_json_writer *json);
 
+/* What that run costs and draws where nothing interrupts it, instead of the
+ * job's own steps: answers, plan files keep to the job. */
+fr_prediction fr_cli_run_length_priced(const fr_cli *cli,
+                                       const fr_report_setup *setup,
+                                       const fr_prediction *prediction);
+
 /* What the runs of a goal count on a cluster; energy is told of up to so many
  * nodes (0: of none). */
 fr_run_counts fr_cli_run_counts(const fr_goal *goal, const fr_cluster *cluster,

@@ -214,8 +214,9 @@ static const char *reason_against(fr_collective_kind kind)
     }
 }
 
-fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
-                            fr_collective_kind kind, fr_err *err)
+/* For groups that exchange by `op`, of the kinds that do so. */
+static fr_status check_for(const fr_gpu_comm_model *comm,
+                           fr_collective_kind kind, fr_op op, fr_err *err)
 {
     char choices[160] = "auto";
     size_t n = strlen(choices);
@@ -224,13 +225,19 @@ fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
         return FR_OK;
     for (int i = 0; i < fr_n_collectives; i++)
         if (fr_collectives[i] != NULL && can_be_told(comm, i) &&
-            fr_collectives[i]->fits(FR_OP_ALL_REDUCE, 4) && n < sizeof choices)
+            fr_collectives[i]->fits(op, 4) && n < sizeof choices)
             n += (size_t)snprintf(choices + n, sizeof choices - n, ", %s",
                                   fr_collectives[i]->name);
     return fr_fail(err, FR_INPUT,
                    "the GPUs of '%s' have no %s: %s; choose collective %s",
                    comm->cluster->name, fr_name_of(&fr_collective_names, kind),
                    reason_against(kind), choices);
+}
+
+fr_status fr_gpu_comm_check(const fr_gpu_comm_model *comm,
+                            fr_collective_kind kind, fr_err *err)
+{
+    return check_for(comm, kind, FR_OP_ALL_REDUCE, err);
 }
 
 static fr_status choose(const fr_gpu_comm_model *comm,
@@ -247,7 +254,7 @@ static fr_status choose(const fr_gpu_comm_model *comm,
                        .n_copies =
                            instr->op == FR_OP_ALL_TO_ALL ? instr->scalar : 0.0};
 
-    FR_TRY(fr_gpu_comm_check(comm, ask.wanted, err));
+    FR_TRY(check_for(comm, ask.wanted, ask.op, err));
     if (fr_nccl_time_of(fabric, links, &ask, out))
         return FR_OK;
     return fr_fail(err, FR_INPUT,

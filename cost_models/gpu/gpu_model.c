@@ -37,13 +37,15 @@ static double peak_flops(const fr_device_type *device, fr_gpu_math math)
         [FR_GPU_MATH_F32] = "fp32", [FR_GPU_MATH_TF32] = "tf32",
         [FR_GPU_MATH_F16] = "fp16", [FR_GPU_MATH_BF16] = "bf16",
         [FR_GPU_MATH_FP8] = "fp8",  [FR_GPU_MATH_FP4] = "fp4"};
-    double flops = fr_device_peak_flops(device, names[math]);
 
-    /* A datasheet may list one of the two for both. */
-    if (flops <= 0.0 && fr_gpu_math_is_16(math))
-        flops = fmax(fr_device_peak_flops(device, "fp16"),
-                     fr_device_peak_flops(device, "bf16"));
-    return flops;
+    return fr_device_peak_flops(device, names[math]);
+}
+
+/* Of products of 16 bits: in bf16, where there is none in fp16. */
+static double peak_16_flops(const fr_device_type *device)
+{
+    const double flops = peak_flops(device, FR_GPU_MATH_BF16);
+    return flops > 0.0 ? flops : peak_flops(device, FR_GPU_MATH_F16);
 }
 
 /* Measured of this generation and unit, or the nearest that was. */
@@ -74,8 +76,8 @@ static double power_factor(const fr_device_type *device, fr_gpu_math math,
 {
     double reference =
         fr_gpu_generations[fr_gpu_generation_of(device)].reference_w_per_tflops;
-    double peak =
-        peak_flops(device, fr_gpu_math_is_16(math) ? math : FR_GPU_MATH_BF16);
+    double peak = fr_gpu_math_is_16(math) ? peak_flops(device, math)
+                                          : peak_16_flops(device);
 
     if (reference <= 0.0 || device->power_w <= 0.0 || peak <= 0.0)
         return 1.0;
@@ -88,7 +90,7 @@ bool fr_gpu_knows_power(const fr_device_type *device)
     return device->kind == FR_DEVICE_GPU && device->power_w > 0 &&
            fr_gpu_generations[fr_gpu_generation_of(device)]
                    .reference_w_per_tflops > 0 &&
-           peak_flops(device, FR_GPU_MATH_BF16) > 0;
+           peak_16_flops(device) > 0;
 }
 
 void fr_gpu_model_init_with(const fr_device_type *device,
@@ -148,9 +150,8 @@ fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
         math = model->flops[FR_GPU_MATH_TF32] > 0.0 ? FR_GPU_MATH_TF32
                                                     : FR_GPU_MATH_F32;
         break;
-    case FR_DTYPE_BF16: /* Volta has fp16 alone; an id tells it */
-        math = model->generation == FR_GPU_VOLTA ? FR_GPU_MATH_F32
-                                                 : FR_GPU_MATH_BF16;
+    case FR_DTYPE_BF16:
+        math = FR_GPU_MATH_BF16;
         break;
     case FR_DTYPE_F16:
         math = FR_GPU_MATH_F16;
@@ -166,7 +167,8 @@ fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype)
     }
     /* Cards that list 16 bits alone do everything wider there. */
     if (model->flops[math] <= 0.0 && math < FR_GPU_MATH_F16)
-        math = FR_GPU_MATH_F16;
+        math = model->flops[FR_GPU_MATH_F16] > 0.0 ? FR_GPU_MATH_F16
+                                                   : FR_GPU_MATH_BF16;
     return model->flops[math] > 0.0 ? math : FR_GPU_MATH_N;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "plan/codec/compressor.h"
 
+#include <stdio.h>
+
 const fr_codec_work fr_codec_feedback = {.n_kernels = 2,
                                          .element_bytes = 12 + 12};
 const fr_codec_work fr_codec_sum = {.n_kernels = 1, .element_bytes = 12};
@@ -39,11 +41,17 @@ fr_status fr_compressor_check_shards(const fr_plan *plan, const char *name,
         (plan->zero_stage == 1 && plan->zero_group > 0 &&
          plan->zero_group < n_data))
         return FR_OK;
+    char group[64] = "";
+    int64_t most = n_data / 2;
+    while (most > 1 && n_data % most != 0)
+        most--;
+    if (most > 1)
+        snprintf(group, sizeof group, ", or zero 1 with zero_group %lld",
+                 (long long)most);
     return fr_fail(err, FR_INPUT,
                    "compressor %s does not go with ZeRO %d, which scatters "
-                   "the reduced gradient: %s; choose zero 0, bf16 or int8, or "
-                   "a zero_group that divides dp x cp = %lld",
-                   name, (int)plan->zero_stage, why, (long long)n_data);
+                   "the reduced gradient: %s; choose zero 0%s, or bf16 or int8",
+                   name, (int)plan->zero_stage, why, group);
 }
 
 fr_status fr_compressor_check_no_zero(const fr_plan *plan, const char *name,

@@ -303,13 +303,20 @@ static fr_status check_compressor(const fr_plan *plan, const fr_model *model,
                        "gradients as they are; choose compressor none, bf16, "
                        "int8 or topk",
                        name);
-    if (plan->zero_stage >= 2)
-        return fr_fail(err, FR_INPUT,
-                       "compressor %s does not go with ZeRO %d, which reduces "
-                       "gradients layer by layer as they come; choose zero 0 "
-                       "or 1, or 16-bit gradients (grad_dtype bf16)",
-                       name, plan->zero_stage);
-    return fr_compressors[plan->compressor]->check(plan, err);
+    if (plan->zero_stage < 2)
+        return fr_compressors[plan->compressor]->check(plan, err);
+    fr_plan less = *plan;
+    fr_err unused;
+    less.zero_stage = 1;
+    return fr_fail(
+        err, FR_INPUT,
+        "compressor %s does not go with ZeRO %d, which reduces gradients layer "
+        "by layer as they come; choose zero 0%s, or compressor none with "
+        "grad_dtype bf16",
+        name, plan->zero_stage,
+        fr_compressors[plan->compressor]->check(&less, &unused) == FR_OK
+            ? " or 1"
+            : "");
 }
 
 static fr_status check_data_parallel(const fr_plan *plan, const fr_model *model,

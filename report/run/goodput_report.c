@@ -82,7 +82,10 @@ static const fr_field setup_fields[] = {
 void fr_report_goodput_json(const fr_goodput *goodput,
                             const fr_goodput_setup *setup, fr_json_writer *json)
 {
-    fr_fields_put(FR_FIELDS(goodput_fields), goodput, json);
+    fr_goodput known = *goodput;
+    if (!(known.expected_goodput > 0)) /* there is no formula for it */
+        known.expected_goodput = NAN;
+    fr_fields_put(FR_FIELDS(goodput_fields), &known, json);
     fr_fields_put(FR_FIELDS(sum_fields), setup, json);
     fr_json_put_string(json, "checkpoint_kind", setup->checkpoint_kind);
     fr_json_key(json, "conditions");

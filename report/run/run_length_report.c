@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 
+#include <math.h>
 #include <stdio.h>
 
 void fr_run_length_begin(const fr_run_counts *counts, fr_table *table)
@@ -145,7 +146,12 @@ static const fr_field run_fields[] = {
 
 void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json)
 {
-    fr_fields_put(FR_FIELDS(outlook_fields), outlook, json);
+    fr_run_outlook known = *outlook;
+    if (!(known.usd > 0)) /* no price, no power is known */
+        known.usd = NAN;
+    if (!(known.kwh > 0))
+        known.kwh = NAN;
+    fr_fields_put(FR_FIELDS(outlook_fields), &known, json);
 }
 
 void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json)

@@ -211,11 +211,14 @@ fr_status fr_cluster_place(const fr_cluster *cluster, int64_t n_ranks,
     int64_t n_nodes = fr_cluster_n_nodes(cluster), n_fit = 0;
     for (int64_t node = 0; node < n_nodes && n_fit < n_ranks; node++)
         n_fit += ranks_on(cluster, node, n_threads, ranks_per_node);
+    char threads[32] = "";
+    if (!fr_cluster_is_all_gpu(cluster))
+        snprintf(threads, sizeof threads, " of %d threads", n_threads);
     if (n_fit < n_ranks)
         return fr_fail(err, FR_INFEASIBLE,
-                       "%lld ranks of %d threads do not fit: cluster '%s' has "
-                       "room for %lld",
-                       (long long)n_ranks, n_threads, cluster->name,
+                       "%lld ranks%s do not fit: cluster '%s' has room for "
+                       "%lld",
+                       (long long)n_ranks, threads, cluster->name,
                        (long long)n_fit);
     int64_t rank = 0;
     for (int64_t node = 0; rank < n_ranks; node++) {

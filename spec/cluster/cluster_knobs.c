@@ -541,7 +541,7 @@ static const fr_cluster_knob knobs[] = {
      .node_member = {FR_MEMBER(fr_node_type, storage_latency_s)}},
     {"spot-every", "mean time until a spot node is taken away: 200h",
      FR_QUANTITY_S, .turn = turn_spot_every},
-    {"jitter", "of compute, the standard deviation: 0.015", FR_QUANTITY_N,
+    {"jitter", "of compute, the standard deviation: 1.5%", FR_QUANTITY_FRAC,
      .turn = turn_jitter},
     {"slow", "the first device is so many times slower: 1.2", FR_QUANTITY_N,
      .turn = turn_slow},

@@ -210,8 +210,9 @@ static void mark_best(fr_sweep *sweep)
         best->is_best = true;
 }
 
+/* Of a run, where all points tell one, else of its steps. */
 typedef struct offer {
-    double usd, tokens_per_s;
+    double usd, per_s; /* runs or tokens */
     size_t point;
 } offer;
 
@@ -221,9 +222,24 @@ static int compare_offers(const void *left, const void *right)
     const offer *a = left, *b = right;
     if (a->usd != b->usd)
         return a->usd < b->usd ? -1 : 1;
-    if (a->tokens_per_s != b->tokens_per_s)
-        return a->tokens_per_s > b->tokens_per_s ? -1 : 1;
+    if (a->per_s != b->per_s)
+        return a->per_s > b->per_s ? -1 : 1;
     return (a->point > b->point) - (a->point < b->point);
+}
+
+static bool is_priced(const fr_sweep_point *at)
+{
+    return at->is_feasible && at->usd_per_1e9_tokens > 0;
+}
+
+static bool has_runs(const fr_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        const fr_sweep_point *at = &sweep->points[i];
+        if (is_priced(at) && !(at->run.seconds > 0 && at->run.usd > 0))
+            return false;
+    }
+    return true;
 }
 
 static fr_status mark_pareto(fr_sweep *sweep, fr_err *err)
@@ -232,19 +248,21 @@ static fr_status mark_pareto(fr_sweep *sweep, fr_err *err)
     const offer *last = NULL; /* on the front */
     if (offers == NULL)
         return fr_fail_no_memory(err);
+    const bool is_of_runs = has_runs(sweep);
     sweep->n_priced = sweep->n_pareto = 0;
     for (size_t i = 0; i < sweep->n_points; i++) {
         const fr_sweep_point *at = &sweep->points[i];
-        if (at->is_feasible && at->usd_per_1e9_tokens > 0)
-            offers[sweep->n_priced++] =
-                (offer){at->usd_per_1e9_tokens, at->tokens_per_s, i};
+        if (!is_priced(at))
+            continue;
+        offers[sweep->n_priced++] =
+            is_of_runs ? (offer){at->run.usd, 1 / at->run.seconds, i}
+                       : (offer){at->usd_per_1e9_tokens, at->tokens_per_s, i};
     }
     qsort(offers, sweep->n_priced, sizeof *offers, compare_offers);
     for (size_t i = 0; i < sweep->n_priced; i++) {
         bool is_equal = last != NULL && offers[i].usd == last->usd &&
-                        offers[i].tokens_per_s == last->tokens_per_s;
-        if (last != NULL && !is_equal &&
-            offers[i].tokens_per_s <= last->tokens_per_s)
+                        offers[i].per_s == last->per_s;
+        if (last != NULL && !is_equal && offers[i].per_s <= last->per_s)
             continue;
         last = &offers[i];
         sweep->points[offers[i].point].is_pareto = true;

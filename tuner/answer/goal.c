@@ -210,9 +210,10 @@ static char *as_percent(char *out, size_t n, double share)
 static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
 {
     const fr_goal *goal = at->goal;
+    const fr_run_outlook *run = &at->run.outlook;
     const limit all[N_LIMITS] = {
-        {"time", goal->deadline_s > 0, at->run.outlook.seconds_p95,
-         goal->deadline_s, as_duration},
+        {run->seconds_p95 > run->seconds ? "time of 19 in 20 runs" : "time",
+         goal->deadline_s > 0, run->seconds_p95, goal->deadline_s, as_duration},
         {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, fr_format_usd},
         {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh,
          fr_format_kwh},
@@ -417,15 +418,21 @@ double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
     return value_of(&at);
 }
 
-/* The one that is exceeded most. */
-static const limit *find_broken(const limit *limits)
+static double excess_at(const limit *l)
 {
-    const limit *found = NULL;
+    return l->is / l->most;
+}
+
+/* The next one that is exceeded, those that are most first. */
+static limit *take_broken(limit *limits)
+{
+    limit *found = NULL;
     for (int i = 0; i < N_LIMITS; i++)
         if (is_broken(&limits[i]) &&
-            (found == NULL ||
-             limits[i].is / limits[i].most > found->is / found->most))
+            (found == NULL || excess_at(&limits[i]) > excess_at(found)))
             found = &limits[i];
+    if (found != NULL)
+        found->is_given = false;
     return found;
 }
 
@@ -433,21 +440,26 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
                       const fr_plan *plan, const fr_goal_subject *subject,
                       char *buf, size_t n_buf)
 {
-    char is[FR_FORMAT_MAX] = "not known", most[FR_FORMAT_MAX];
+    char is[FR_FORMAT_MAX], most[FR_FORMAT_MAX];
     limit limits[N_LIMITS];
     const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
     const fr_goal_point at =
         point_of(goal, plan, subject, &scale, prediction->step_s,
                  fr_goal_taken_frac(prediction));
     list_limits(&at, limits);
-    const limit *broken = find_broken(limits);
     buf[0] = '\0';
-    if (broken == NULL)
-        return buf;
-    if (isfinite(broken->is))
-        broken->format(is, sizeof is, broken->is);
-    snprintf(buf, n_buf, "%s is %s, the limit %s", broken->what, is,
-             broken->format(most, sizeof most, broken->most));
+    for (const limit *l; (l = take_broken(limits)) != NULL;) {
+        const size_t used = strlen(buf);
+        fr_text_copy_cut(is, sizeof is, "not known");
+        if (isfinite(l->is))
+            l->format(is, sizeof is, l->is);
+        const int n =
+            snprintf(buf + used, n_buf - used, "%s%s is %s, the limit %s",
+                     used > 0 ? "; " : "", l->what, is,
+                     l->format(most, sizeof most, l->most));
+        if (used > 0 && (size_t)n >= n_buf - used)
+            buf[used] = '\0'; /* for which there is no room */
+    }
     return buf;
 }
 

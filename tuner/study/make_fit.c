@@ -15,7 +15,8 @@
 enum {
     MOST_AT_ONCE = 3,
     MOST_SETS = 1024,
-    MOST_TRIED = 8,
+    MOST_SIMULATED = 8,
+    MOST_LOOKED_AT = 64, /* each is lowered, and its memory added up */
     MOST_OF_A_COUNT = 3
 };
 /* What is advised is likely to fit; a larger set has to be worth it. */
@@ -252,30 +253,32 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
 {
     const int first = out->n_changes;
     const double most_s = worth_a_change * s->best_s;
-    size_t n_tried = 0;
+    size_t n_simulated = 0, i = 0;
     s->n = 0;
     list_sets(s, 0, n_at_once, s->request->plan, "");
     qsort(s->sets, s->n, sizeof *s->sets, by_estimate);
-    for (size_t i = 0; i < s->n && n_tried < MOST_TRIED &&
-                       out->n_changes < first + MOST_OF_A_COUNT;
+    for (; i < s->n && s->sets[i].estimate_s <= most_s && i < MOST_LOOKED_AT &&
+           n_simulated < MOST_SIMULATED &&
+           out->n_changes < first + MOST_OF_A_COUNT;
          i++) {
         fr_evaluation found;
         fr_err why;
-        if (s->sets[i].estimate_s > most_s)
-            break;
-        n_tried++;
         fr_status status = fr_evaluate(&s->space, s->request->costs,
                                        &s->sets[i].plan, &found, &why);
         if (status == FR_NO_MEMORY)
             return fr_fail_no_memory(err);
         if (status == FR_OK && found.outcome == FR_OUTCOME_UNPLACEABLE)
             out->n_left_out++;
+        n_simulated += status == FR_OK && found.outcome == FR_OUTCOME_SIMULATED;
         if (status != FR_OK || found.outcome != FR_OUTCOME_SIMULATED ||
             found.prediction.step_s > most_s)
             continue;
         s->best_s = fmin(s->best_s, found.prediction.step_s);
         add_change(&s->sets[i], &found.prediction, n_at_once, first, out);
     }
+    if (out->n_changes < first + MOST_OF_A_COUNT)
+        for (; i < s->n && s->sets[i].estimate_s <= most_s; i++)
+            out->n_left_out++;
     return FR_OK;
 }
 

@@ -37,7 +37,7 @@ static fr_instr attention(fr_op op, int64_t b, int64_t t, int64_t n_kv,
                           int64_t d, uint16_t flags)
 {
     return (fr_instr){.op = (uint8_t)op,
-                      .dtype = FR_DTYPE_BF16,
+                      .dtype = FR_DTYPE_F16,
                       .flags = flags,
                       .dim = {b, t, 32, n_kv, d}};
 }
@@ -318,6 +318,19 @@ static void test_sources(void)
     CHECK_FAILS(fr_gpu_cost_compute(&model, &p8, &cost, &err), FR_INFEASIBLE,
                 &err);
     CHECK_HAS(err.text, "fp8");
+    /* Pascal and Volta have one of the two formats of 16 bits, TPUs the
+     * other. */
+    p8.dtype = FR_DTYPE_BF16;
+    model = model_of("p100-sxm2-16g");
+    CHECK_FAILS(fr_gpu_cost_compute(&model, &p8, &cost, &err), FR_INFEASIBLE,
+                &err);
+    model = model_of("v100-sxm2-32g");
+    CHECK_FAILS(fr_gpu_cost_compute(&model, &p8, &cost, &err), FR_INFEASIBLE,
+                &err);
+    model = model_of("tpu-v4");
+    CHECK_FAILS(fr_gpu_cost_compute(&model, &p16, &cost, &err), FR_INFEASIBLE,
+                &err);
+    CHECK_OK(fr_gpu_cost_compute(&model, &p8, &cost, &err), &err);
     p8.op = FR_OP_ALL_REDUCE;
     CHECK(fr_gpu_cost_compute(&model, &p8, &cost, &err) == FR_FAILURE);
 }
@@ -328,12 +341,14 @@ static void test_all_operations(void)
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
         fr_gpu_model model;
         const fr_device_type *type = &fr_catalog_device_at(i)->type;
-        bool has_16 = fr_device_peak_flops(type, "fp16") > 0 ||
-                      fr_device_peak_flops(type, "bf16") > 0;
+        const fr_dtype dtype =
+            fr_device_peak_flops(type, "bf16") > 0   ? FR_DTYPE_BF16
+            : fr_device_peak_flops(type, "fp16") > 0 ? FR_DTYPE_F16
+                                                     : FR_DTYPE_F32;
         fr_gpu_model_init(type, &model);
         for (int op = 0; op < FR_OP_N; op++) {
             fr_instr instr = {.op = (uint8_t)op,
-                              .dtype = has_16 ? FR_DTYPE_BF16 : FR_DTYPE_F32,
+                              .dtype = (uint8_t)dtype,
                               .dim = {64, 128, 8, 8, 64},
                               .scalar = 2};
             if (op == FR_OP_COMPRESS || op == FR_OP_DECOMPRESS) {

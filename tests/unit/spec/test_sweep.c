@@ -178,6 +178,15 @@ static void test_front(void)
         CHECK_INT(sweep.points[i].is_pareto, at[i].is_pareto);
     CHECK_INT(sweep.n_priced, 7);
     CHECK_INT(sweep.n_pareto, 4);
+    /* Where all that have a price tell a run, that is what counts. */
+    for (int i = 0; i < N; i++) {
+        sweep.points[i].is_pareto = false;
+        sweep.points[i].run.usd = at[i].usd > 0 ? 10 - at[i].usd : 0;
+        sweep.points[i].run.seconds = at[i].tokens_per_s;
+    }
+    CHECK_OK(fr_sweep_finish(&sweep, &err), &err);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(sweep.points[i].is_pareto, i == 2 || i == 5 || i == 7);
     fr_sweep_release(&sweep);
 }
 
@@ -231,6 +240,8 @@ static void test_knobs(void)
     CHECK_NEAR(c.spot_interruption_per_h, 1 / 100.0, 1e-12);
     CHECK_OK(turn(&c, "jitter", "0.03", &err), &err);
     CHECK_NEAR(c.jitter_compute_frac, 0.03, 0);
+    CHECK_OK(turn(&c, "jitter", "7%", &err), &err);
+    CHECK_NEAR(c.jitter_compute_frac, 0.07, 1e-15);
     CHECK_OK(turn(&c, "jitter", "0", &err), &err);
     CHECK_NEAR(c.jitter_compute_frac, 0, 0);
     CHECK_INT(turn(&c, "slow", "0.9", &err), FR_INPUT);
@@ -309,7 +320,7 @@ static void test_knobs_that_cannot(void)
         {"dgx-h100:2", "mtbf", "0h", FR_INPUT},
         {"dgx-h100:2", "restart", "0s", FR_INPUT},
         {"dgx-h100:2", "spot-every", "0h", FR_INPUT},
-        {"dgx-h100:2", "jitter", "-0.1", FR_INPUT},
+        {"dgx-h100:2", "jitter", "-0.1", FR_USAGE},
         {"torus-64", "nodes", "8", FR_INPUT},
         {"mixed-a100-v100", "nodes", "8", FR_INPUT},
         {"this-machine", "gpu", "h100", FR_INPUT},

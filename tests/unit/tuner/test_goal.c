@@ -170,6 +170,14 @@ static void test_constraints(void)
                                   why, sizeof why),
                   rows[i].word);
     }
+    /* All that are broken, those by most first. */
+    f.goal = free;
+    f.goal.deadline_s = seconds / 1.7;
+    f.goal.most_usd = 2 * 11.3 * seconds / 3600 / 3.1;
+    fr_goal_why_not(&f.goal, &f.prediction, &f.plan, &subject, why, sizeof why);
+    CHECK(strncmp(why, "cost", 4) == 0);
+    CHECK_HAS(why, "; time is");
+    CHECK(strstr(why, "energy") == NULL);
     f.goal = free;
     f.goal.most_devices = 6;
     CHECK(isfinite(value(&f)));
