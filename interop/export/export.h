@@ -63,6 +63,12 @@ typedef struct fr_exporter {
      * torchrun: what follows torchrun's own options), without its end of line.
      * It runs in the folder that the files are in. */
     fr_export_start start;
+    /* Of FR_START_NODE: its command takes --hosts H0,H1 --node I, by which each
+     * process finds the others; without --node, I is mpirun's or Slurm's. */
+    bool takes_hosts;
+    /* A variable that only the user can set and without which it does not run,
+     * and what it is; NULL: none. */
+    const char *variable, *variable_meaning;
     /* With these it saves when it gets SIGUSR1, ends with 75, and goes on when
      * it is started again; NULL: it cannot. */
     const char *resume_options;
@@ -117,13 +123,21 @@ int fr_export_environment(const fr_export_request *request,
 /* The same as lines "export NAME=VALUE" of a shell script. */
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);
 
+/* Options by which a task finds those of the other nodes, each behind a blank:
+ * torchrun's own, and those of a program that takes hosts. */
+typedef struct fr_export_peers {
+    const char *torchrun, *program;
+} fr_export_peers;
+
+/* Is the program told of the hosts?  On one node there are no others. */
+bool fr_export_has_hosts(const fr_export_request *request);
+
 /*
  * The command that one task of a launcher runs: torchrun with the program's
- * command behind it, or that command alone.  `rendezvous` are torchrun's
- * options to find the others, "" on one node.
+ * command behind it, or that command alone.
  */
 FR_CHECKED fr_status fr_export_put_task(const fr_export_request *request,
-                                        const char *rendezvous, fr_buffer *out,
+                                        fr_export_peers peers, fr_buffer *out,
                                         fr_err *err);
 /* Tasks that a launcher starts on each node: one for torchrun, or a rank. */
 int64_t fr_export_tasks_per_node(const fr_export_request *request);

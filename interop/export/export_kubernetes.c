@@ -47,7 +47,7 @@ static void begin(const fr_export_request *request,
 
 /* One container of a pod, with shared memory for the processes of a node. */
 static fr_status put_pod(const fr_export_request *request, const char *name,
-                         const char *rendezvous, const char *before,
+                         fr_export_peers peers, const char *before,
                          int n_indent, fr_buffer *out, fr_err *err)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
@@ -65,7 +65,7 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
                          "    cp /forerun/* .\n");
     fr_buffer_puts(&pod, before);
     fr_buffer_puts(&pod, "    ");
-    fr_status status = fr_export_put_task(request, rendezvous, &pod, err);
+    fr_status status = fr_export_put_task(request, peers, &pod, err);
     fr_buffer_puts(&pod, "\n");
     if (n_variables > 0)
         fr_buffer_puts(&pod, "  env:\n");
@@ -99,7 +99,8 @@ static fr_status write_jobset(const fr_export_request *request,
                               const fr_export_files *program_files,
                               const char *name, fr_buffer *out, fr_err *err)
 {
-    char before[256];
+    char before[512];
+    int n_before = 0;
     begin(request, program_files, name, out);
     fr_buffer_printf(out,
                      "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
@@ -113,13 +114,21 @@ static fr_status write_jobset(const fr_export_request *request,
                      "            restartPolicy: Never\n",
                      name, (long long)request->n_nodes,
                      (long long)request->n_nodes);
-    snprintf(before, sizeof before,
-             "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n", name,
-             name, PORT);
-    return put_pod(request, name,
-                   " --node_rank \"$JOB_COMPLETION_INDEX\" --master_addr "
-                   "\"$MASTER_ADDR\" --master_port \"$MASTER_PORT\"",
-                   before, 12, out, err);
+    n_before =
+        snprintf(before, sizeof before,
+                 "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n",
+                 name, name, PORT);
+    if (fr_export_has_hosts(request))
+        snprintf(before + n_before, sizeof before - (size_t)n_before,
+                 "    hosts=$(seq -s , -f '%s-workers-0-%%.0f.%s' 0 %lld)\n",
+                 name, name, (long long)request->n_nodes - 1);
+    return put_pod(
+        request, name,
+        (fr_export_peers){
+            .torchrun = " --node_rank \"$JOB_COMPLETION_INDEX\" --master_addr "
+                        "\"$MASTER_ADDR\" --master_port \"$MASTER_PORT\"",
+            .program = " --hosts \"$hosts\" --node \"$JOB_COMPLETION_INDEX\""},
+        before, 12, out, err);
 }
 
 static fr_status put_replicas(const fr_export_request *request,
@@ -131,10 +140,13 @@ static fr_status put_replicas(const fr_export_request *request,
                      "      restartPolicy: Never\n      template:\n"
                      "        spec:\n",
                      role, (long long)n_replicas);
-    return put_pod(request, name,
-                   " --node_rank \"$PET_NODE_RANK\" --master_addr "
-                   "\"$PET_MASTER_ADDR\" --master_port \"$PET_MASTER_PORT\"",
-                   "", 10, out, err);
+    return put_pod(
+        request, name,
+        (fr_export_peers){.torchrun =
+                              " --node_rank \"$PET_NODE_RANK\" --master_addr "
+                              "\"$PET_MASTER_ADDR\" --master_port "
+                              "\"$PET_MASTER_PORT\""},
+        "", 10, out, err);
 }
 
 static fr_status write_pytorchjob(const fr_export_request *request,

@@ -4,6 +4,20 @@
  */
 #include "interop/export/export_list.h"
 
+/* The hostfile, named as it is seen from where the script was called. */
+static void put_hosts(const fr_export_request *request, fr_buffer *out)
+{
+    fr_buffer_puts(out, "first_host=$(awk '!/^[[:space:]]*(#|$)/ "
+                        "{ print $1; exit }' \"$hostfile\")\n");
+    if (fr_export_has_hosts(request))
+        fr_buffer_printf(out,
+                         "hosts=$(awk '!/^[[:space:]]*(#|$)/ && !seen[$1]++ "
+                         "&& n++ < %lld {\n"
+                         "    names = names comma $1; comma = \",\" }\n"
+                         "    END { print names }' \"$hostfile\")\n",
+                         (long long)request->n_nodes);
+}
+
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
@@ -20,16 +34,17 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer *text = &file->text;
     fr_buffer_puts(text, "#!/bin/bash\n");
     fr_export_put_header(request, program->target, "# ", text);
-    fr_buffer_puts(text, "set -euo pipefail\n\ncd \"$(dirname \"$0\")\"\n");
+    fr_buffer_puts(text, "set -euo pipefail\n\n");
     if (request->n_nodes > 1)
-        fr_buffer_puts(text, "hosts=${1:?a hostfile, a line for each host}\n");
+        fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "
+                             "for each host}\")\n");
+    fr_buffer_puts(text, "cd \"$(dirname \"$0\")\"\n");
     if (has_rendezvous)
-        fr_buffer_puts(text, "first_host=$(awk '!/^[[:space:]]*(#|$)/ "
-                             "{ print $1; exit }' \"$hosts\")\n");
+        put_hosts(request, text);
     fr_buffer_printf(text, "mpirun -np %lld",
                      (long long)(request->n_nodes * per_node));
     if (request->n_nodes > 1)
-        fr_buffer_printf(text, " --hostfile \"$hosts\"");
+        fr_buffer_printf(text, " --hostfile \"$hostfile\"");
     fr_buffer_printf(text, " --map-by ppr:%lld:node --bind-to none",
                      (long long)per_node);
     for (int i = 0; i < n_variables; i++)
@@ -38,10 +53,12 @@ static fr_status write_script(const fr_export_request *request,
     if (has_rendezvous && program->start == FR_START_NODE)
         fr_buffer_puts(text, " \\\n    -x MASTER_ADDR=\"$first_host\"");
     fr_buffer_puts(text, " \\\n    ");
-    FR_TRY(fr_export_put_task(request,
-                              " --rdzv_backend c10d --rdzv_id forerun "
-                              "--rdzv_endpoint \"$first_host:29500\"",
-                              text, err));
+    FR_TRY(fr_export_put_task(
+        request,
+        (fr_export_peers){.torchrun = " --rdzv_backend c10d --rdzv_id forerun "
+                                      "--rdzv_endpoint \"$first_host:29500\"",
+                          .program = " --hosts \"$hosts\""},
+        text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);
 }

@@ -80,12 +80,19 @@ static fr_status write_task(const fr_export_request *request,
     put_environment(request, text);
     fr_buffer_puts(text, "run: |\n  export MASTER_PORT=29500\n"
                          "  MASTER_ADDR=$(echo \"$SKYPILOT_NODE_IPS\" | head "
-                         "-n 1)\n  export MASTER_ADDR\n  ");
-    FR_TRY(fr_export_put_task(request,
-                              " --node_rank \"$SKYPILOT_NODE_RANK\" "
-                              "--master_addr \"$MASTER_ADDR\" --master_port "
-                              "\"$MASTER_PORT\"",
-                              text, err));
+                         "-n 1)\n  export MASTER_ADDR\n");
+    if (fr_export_has_hosts(request))
+        fr_buffer_puts(
+            text, "  hosts=$(echo \"$SKYPILOT_NODE_IPS\" | paste -sd , -)\n");
+    fr_buffer_puts(text, "  ");
+    FR_TRY(fr_export_put_task(
+        request,
+        (fr_export_peers){
+            .torchrun = " --node_rank \"$SKYPILOT_NODE_RANK\" "
+                        "--master_addr \"$MASTER_ADDR\" --master_port "
+                        "\"$MASTER_PORT\"",
+            .program = " --hosts \"$hosts\" --node \"$SKYPILOT_NODE_RANK\""},
+        text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);
 }
