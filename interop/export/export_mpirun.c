@@ -38,6 +38,9 @@ static fr_status write_script(const fr_export_request *request,
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "
                              "for each host}\")\n");
+    if (program->variable != NULL)
+        fr_buffer_printf(text, ": \"${%s:?%s}\"\n", program->variable,
+                         program->variable_meaning);
     fr_buffer_puts(text, "cd \"$(dirname \"$0\")\"\n");
     if (has_rendezvous)
         put_hosts(request, text);
@@ -50,6 +53,9 @@ static fr_status write_script(const fr_export_request *request,
     for (int i = 0; i < n_variables; i++)
         fr_buffer_printf(text, " \\\n    -x %s=%s", variables[i].name,
                          variables[i].value);
+    if (program->variable != NULL)
+        fr_buffer_printf(text, " \\\n    -x %s=\"$%s\"", program->variable,
+                         program->variable);
     if (has_rendezvous && program->start == FR_START_NODE)
         fr_buffer_puts(text, " \\\n    -x MASTER_ADDR=\"$first_host\"");
     fr_buffer_puts(text, " \\\n    ");

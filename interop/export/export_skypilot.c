@@ -43,8 +43,16 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n = fr_export_environment(request, variables);
-    if (n > 0)
+    const fr_exporter *program = request->program;
+    if (n > 0 || program->variable != NULL)
         fr_buffer_puts(out, "envs:\n");
+    /* SkyPilot refuses a null that the command line does not replace. */
+    if (program->variable != NULL)
+        fr_buffer_printf(out,
+                         "  # %s: sky launch --env %s=FOLDER task.yaml\n"
+                         "  %s: null\n",
+                         program->variable_meaning, program->variable,
+                         program->variable);
     for (int i = 0; i < n; i++)
         fr_buffer_printf(out, "  %s: \"%s\"\n", variables[i].name,
                          variables[i].value);

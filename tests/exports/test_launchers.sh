@@ -51,6 +51,15 @@ has slurm/job.sbatch '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=1' \
 has kubernetes/jobset.yaml 'parallelism: 4' 'nvidia.com/gpu: 8'
 has kubernetes/pytorchjob.yaml 'nprocPerNode: "8"' 'replicas: 3'
 has skypilot/task.yaml 'accelerators: H100:8' 'num_nodes: 4'
+# Devices of other makers are called otherwise; files of the program can be run.
+for cluster in mi300x-8:2=amd.com/gpu tpu-v6e-256=google.com/tpu dgx-h100:2=nvidia.com/gpu; do
+    ask forerun simulate gpt2-tiny "${cluster%=*}" --dp 16 --global-batch 64 -o other.json
+    ask forerun export other.json --to kubernetes --program ddp -o other
+    ends_with 0
+    reads other/jobset.yaml
+    has other/jobset.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+    has other/pytorchjob.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+done
 # Slurm knows every directive (man sbatch).
 asked="directives of sbatch"
 ! grep -oE '^#SBATCH --[a-z-]+' slurm/job.sbatch |

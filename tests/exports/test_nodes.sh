@@ -137,4 +137,27 @@ ends_with 0
 launchers="mpirun kubernetes"
 on_nodes plan.json tensorflow finds_servers
 
+# Megatron-LM is found where the user says it is, on every node.
+mkdir megatron
+echo 'print("started")' >megatron/pretrain_gpt.py
+starts_twice() {
+    [ "$(grep -cx started "$work/.out")" = 2 ]
+    verdict $? "not started on both nodes"
+}
+ask forerun simulate llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 --global-batch 64 \
+    -o plan.json
+ends_with 0
+export MEGATRON=$work/megatron
+launchers="mpirun slurm kubernetes"
+on_nodes plan.json megatron starts_twice
+unset MEGATRON
+ask forerun export plan.json --to mpirun --program megatron -o job
+ask bash -c "starts mpirun job"
+ends_with 1
+warns 'MEGATRON: the folder of Megatron-LM'
+ask forerun export plan.json --to skypilot --program megatron -o job
+ends_with 0
+ask python3 -c 'import yaml; print(yaml.safe_load(open("job/task.yaml"))["envs"])'
+says "^{'MEGATRON': None}$"
+
 summary

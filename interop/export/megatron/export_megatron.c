@@ -146,5 +146,7 @@ const fr_exporter fr_exporter_megatron = {
     .target = &fr_target_megatron,
     .write = write_script,
     .start = FR_START_TORCHRUN,
+    .variable = "MEGATRON",
+    .variable_meaning = "the folder of Megatron-LM",
     .put_command = put_command,
 };
