@@ -137,6 +137,17 @@ ends_with 0
 launchers="mpirun kubernetes"
 on_nodes plan.json tensorflow finds_servers
 
+# The optimizer's step on the host joins its norms over gloo, which Ray has to be told.
+ray_joins() { # BACKEND OPTION...
+    plan --zero 3 "${@:2}"
+    ask forerun export plan.json --to ray-train -o job/
+    ask env PYTHONPATH="$here" python3 job/train_ray_fsdp2.py
+    ends_with 0
+    says "^workers 16, backend $1$"
+}
+ray_joins cpu:gloo,cuda:nccl --offload-optimizer
+ray_joins None
+
 # Megatron-LM is found where the user says it is, on every node.
 mkdir megatron
 echo 'print("started")' >megatron/pretrain_gpt.py

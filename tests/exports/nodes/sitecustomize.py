@@ -1,5 +1,5 @@
-"""JAX and TensorFlow as far as they find the other nodes: what a script tells
-them is printed, and ends it.  Python imports this file by itself from PYTHONPATH;
+"""JAX, TensorFlow and Ray as far as they find the other ranks: what a script
+tells them is printed, and ends it.  Python imports this file by itself from PYTHONPATH;
 STUB_DEVICES is the number of GPUs of a node."""
 import json
 import os
@@ -60,7 +60,32 @@ def end_tensorflow(*unused, **options):
     sys.exit(0)
 
 
+def end_ray(loop, *, train_loop_config, torch_config, scaling_config):
+    """Ray's workers have joined with this backend when the loop begins."""
+    print(f"workers {scaling_config['num_workers']}, backend {torch_config}",
+          flush=True)
+    sys.exit(0)
+
+
+def install_ray():
+    torch, ray = MagicMock(), MagicMock()
+    torch.nn.Module = object
+    ray.cluster_resources = lambda: {"GPU": 16.0}
+    ray.ScalingConfig = dict
+    ray.TorchConfig = lambda backend=None: backend
+    ray.TorchTrainer = end_ray
+    for name in ("ray", "ray.train", "ray.train.torch"):
+        sys.modules[name] = ray
+    for name in ("torch", "torch.distributed", "torch.nn",
+                 "torch.nn.functional", "torch.distributed.fsdp",
+                 "torch.distributed.device_mesh", "torch.utils",
+                 "torch.utils.checkpoint"):
+        sys.modules[name] = torch
+    sys.modules["torch.nn"] = torch.nn
+
+
 def install():
+    install_ray()
     jax = Jax()
     jax.distributed.initialize = jax.initialize
     jax.Mesh = end_mesh  # jax.sharding is this module, too
