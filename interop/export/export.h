@@ -41,11 +41,17 @@ struct fr_exporter;
 
 typedef struct fr_export_request {
     const fr_plan_file *file;
-    const char *plan_path;             /* as the user named it */
-    const fr_cluster *cluster;         /* NULL: none is named */
-    int version;                       /* of the target */
-    int64_t n_nodes, n_ranks_per_node; /* their product is the plan's ranks */
+    const char *plan_path;     /* as the user named it */
+    const fr_cluster *cluster; /* NULL: none is named */
+    int version;               /* of the target */
+    /* What fr_export_count_hosts() finds.  Nodes are servers here: a rack of
+     * one NVLink domain is several.  Their product is the plan's ranks; 0
+     * ranks: they differ, from least_ranks to most_ranks. */
+    int64_t n_nodes, n_ranks_per_node;
+    int64_t least_ranks, most_ranks;
     bool has_gpus;                     /* a rank is a GPU; else a CPU's cores */
+    bool is_one_device;                /* all ranks have the same */
+    bool fills_nodes;                  /* no GPU of a node is left out */
     const struct fr_exporter *program; /* of a launcher; else NULL */
 } fr_export_request;
 
@@ -91,6 +97,11 @@ FR_CHECKED fr_status fr_export(const fr_exporter *exporter,
                                fr_export_files *out, fr_err *err);
 void fr_export_files_release(fr_export_files *files);
 
+/* Fills in the nodes that `file` takes of `cluster` (NULL: 8 ranks on each).
+ * FR_INFEASIBLE when they do not fit. */
+FR_CHECKED fr_status fr_export_count_hosts(fr_export_request *request,
+                                           fr_err *err);
+
 /* ---- for exporters ------------------------------------------------------- */
 
 /* A new file at the end of *out, empty; NULL: no memory. */
@@ -122,6 +133,18 @@ int fr_export_environment(const fr_export_request *request,
 
 /* The same as lines "export NAME=VALUE" of a shell script. */
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);
+
+/* FR_INFEASIBLE where nodes have different numbers of ranks, which `who` cannot
+ * say. */
+FR_CHECKED fr_status fr_export_check_even(const fr_export_request *request,
+                                          const char *who, fr_err *err);
+/* The same of torchrun, which starts a process for each GPU that there is where
+ * nodes differ and are filled. */
+FR_CHECKED fr_status fr_export_check_torchrun(const fr_export_request *request,
+                                              fr_err *err);
+/* Its --nproc_per_node: a number, or "gpu" where nodes differ.  Returns buf. */
+char *fr_export_ranks_word(const fr_export_request *request, char *buf,
+                           size_t n_buf);
 
 /* Options by which a task finds those of the other nodes, each behind a blank:
  * torchrun's own, and those of a program that takes hosts. */

@@ -220,6 +220,7 @@ static fr_status write_manifests(const fr_export_request *request,
                        "a JobSet starts one process on each node, %s wants one "
                        "for each rank; take slurm or mpirun",
                        program->name);
+    FR_TRY(fr_export_check_even(request, "a JobSet", err));
     fr_export_job_name(request, name, sizeof name);
     fr_buffer_init(&jobset.text);
     fr_buffer_init(&pytorchjob.text);

@@ -18,13 +18,35 @@ static void put_hosts(const fr_export_request *request, fr_buffer *out)
                          (long long)request->n_nodes);
 }
 
+/* So many on each node, or as many as the hostfile has slots for. */
+static void put_processes(const fr_export_request *request, fr_buffer *out)
+{
+    int64_t per_node = fr_export_tasks_per_node(request);
+    int64_t n = per_node > 0 ? per_node * request->n_nodes
+                             : fr_plan_world(&request->file->plan);
+    if (per_node == 0)
+        fr_buffer_printf(out,
+                         "# %lld nodes with %lld to %lld ranks: slots=N of the "
+                         "hostfile says how many.\n",
+                         (long long)request->n_nodes,
+                         (long long)request->least_ranks,
+                         (long long)request->most_ranks);
+    fr_buffer_printf(out, "mpirun -np %lld", (long long)n);
+    if (request->n_nodes > 1)
+        fr_buffer_printf(out, " --hostfile \"$hostfile\"");
+    if (per_node > 0)
+        fr_buffer_printf(out, " --map-by ppr:%lld:node --bind-to none",
+                         (long long)per_node);
+    else
+        fr_buffer_puts(out, " --map-by slot --bind-to none");
+}
+
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n_variables = fr_export_environment(request, variables);
-    int64_t per_node = fr_export_tasks_per_node(request);
     /* One process on each node has to find the first. */
     bool has_rendezvous =
         program->start != FR_START_MPI && request->n_nodes > 1;
@@ -44,12 +66,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer_puts(text, "cd \"$(dirname \"$0\")\"\n");
     if (has_rendezvous)
         put_hosts(request, text);
-    fr_buffer_printf(text, "mpirun -np %lld",
-                     (long long)(request->n_nodes * per_node));
-    if (request->n_nodes > 1)
-        fr_buffer_printf(text, " --hostfile \"$hostfile\"");
-    fr_buffer_printf(text, " --map-by ppr:%lld:node --bind-to none",
-                     (long long)per_node);
+    put_processes(request, text);
     for (int i = 0; i < n_variables; i++)
         fr_buffer_printf(text, " \\\n    -x %s=%s", variables[i].name,
                          variables[i].value);

@@ -136,11 +136,16 @@ fr_status fr_export_put_task(const fr_export_request *request,
                              fr_export_peers peers, fr_buffer *out, fr_err *err)
 {
     fr_export_request of = *request;
+    char ranks[24];
     of.program = NULL;
+    if (request->program->start == FR_START_NODE)
+        FR_TRY(fr_export_check_even(request, request->program->name, err));
     if (request->program->start == FR_START_TORCHRUN)
-        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc_per_node %lld%s ",
+        FR_TRY(fr_export_check_torchrun(request, err));
+    if (request->program->start == FR_START_TORCHRUN)
+        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc_per_node %s%s ",
                          (long long)request->n_nodes,
-                         (long long)request->n_ranks_per_node,
+                         fr_export_ranks_word(request, ranks, sizeof ranks),
                          request->n_nodes > 1 ? peers.torchrun : "");
     FR_TRY(request->program->put_command(&of, out, err));
     if (fr_export_has_hosts(request))

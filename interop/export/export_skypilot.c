@@ -26,6 +26,10 @@ static const struct accelerator {
     {"h100-pcie", "H100"},
     {"h200-sxm", "H200"},
     {"b200-sxm", "B200"},
+    /* Of Kubernetes, by the labels of nodes: NVIDIA-GB200
+     * (sky/provision/kubernetes/utils.py, GFDLabelFormatter). */
+    {"gb200", "GB200"},
+    {"gb300", "GB300"},
     {"mi300x", "MI300X"},
 };
 
@@ -65,6 +69,7 @@ static fr_status write_task(const fr_export_request *request,
     const char *accelerator =
         request->cluster != NULL ? find_accelerator(request->cluster) : NULL;
     char name[64];
+    FR_TRY(fr_export_check_even(request, "SkyPilot", err));
     fr_export_file *file = fr_export_add(out, "task.yaml", false);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -77,6 +82,12 @@ static fr_status write_task(const fr_export_request *request,
         return fr_fail(err, FR_INFEASIBLE,
                        "skypilot has no name for the devices; give a cluster "
                        "of GPUs that it rents (sky show-gpus)");
+    if (!request->is_one_device)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "the nodes of a task of skypilot are all alike, those "
+                       "of %.60s have several devices; take so many ranks as "
+                       "fit those of one kind, or another launcher",
+                       request->cluster->name);
     fr_buffer *text = &file->text;
     fr_export_put_header(request, program->target, "# ", text);
     fr_buffer_printf(text, "name: %s\nnum_nodes: %lld\n",

@@ -61,6 +61,7 @@ static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
+    FR_TRY(fr_export_check_even(request, "Slurm", err));
     fr_export_file *file = fr_export_add(out, "job.sbatch", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
