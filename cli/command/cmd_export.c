@@ -164,24 +164,6 @@ static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
     return FR_OK;
 }
 
-/* As many ranks on each node as leave none of them out: of nodes of 8 for 12
- * ranks two with 6. */
-static void count_nodes(const fr_cluster *cluster, fr_export_request *request)
-{
-    int64_t world = fr_plan_world(&request->file->plan);
-    int64_t per_node = cluster != NULL ? fr_cluster_node_slots(cluster, 0, 1)
-                                       : 8; /* as most GPU nodes have */
-    per_node = per_node < world ? per_node : world;
-    while (world % per_node != 0)
-        per_node--;
-    request->n_ranks_per_node = per_node;
-    request->n_nodes = world / per_node;
-    request->has_gpus = strcmp(request->file->backend, "cuda") == 0;
-    if (cluster != NULL)
-        request->has_gpus =
-            fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
-}
-
 static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                               fr_export_request *request, fr_err *err)
 {
@@ -224,8 +206,9 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     if (has_cluster)
         FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
     request.cluster = has_cluster ? &cluster : NULL;
-    count_nodes(request.cluster, &request);
-    fr_status status = fr_export(exporter, &request, &files, err);
+    fr_status status = fr_export_count_hosts(&request, err);
+    if (status == FR_OK)
+        status = fr_export(exporter, &request, &files, err);
     if (status == FR_OK)
         status = print_files(cli, exporter, &request, &files, err);
     fr_export_files_release(&files);

@@ -41,11 +41,17 @@ struct fr_exporter;
 
 typedef struct fr_export_request {
     const fr_plan_file *file;
-    const char *plan_path;             /* as the user named it */
-    const fr_cluster *cluster;         /* NULL: none is named */
-    int version;                       /* of the target */
-    int64_t n_nodes, n_ranks_per_node; /* their product is the plan's ranks */
+    const char *plan_path;     /* as the user named it */
+    const fr_cluster *cluster; /* NULL: none is named */
+    int version;               /* of the target */
+    /* What fr_export_count_hosts() finds.  Nodes are servers here: a rack of
+     * one NVLink domain is several.  Their product is the plan's ranks; 0
+     * ranks: they differ, from least_ranks to most_ranks. */
+    int64_t n_nodes, n_ranks_per_node;
+    int64_t least_ranks, most_ranks;
     bool has_gpus;                     /* a rank is a GPU; else a CPU's cores */
+    bool is_one_device;                /* all ranks have the same */
+    bool fills_nodes;                  /* no GPU of a node is left out */
     const struct fr_exporter *program; /* of a launcher; else NULL */
 } fr_export_request;
 
@@ -63,6 +69,12 @@ typedef struct fr_exporter {
      * torchrun: what follows torchrun's own options), without its end of line.
      * It runs in the folder that the files are in. */
     fr_export_start start;
+    /* Of FR_START_NODE: its command takes --hosts H0,H1 --node I, by which each
+     * process finds the others; without --node, I is mpirun's or Slurm's. */
+    bool takes_hosts;
+    /* A variable that only the user can set and without which it does not run,
+     * and what it is; NULL: none. */
+    const char *variable, *variable_meaning;
     /* With these it saves when it gets SIGUSR1, ends with 75, and goes on when
      * it is started again; NULL: it cannot. */
     const char *resume_options;
@@ -84,6 +96,11 @@ FR_CHECKED fr_status fr_export(const fr_exporter *exporter,
                                const fr_export_request *request,
                                fr_export_files *out, fr_err *err);
 void fr_export_files_release(fr_export_files *files);
+
+/* Fills in the nodes that `file` takes of `cluster` (NULL: 8 ranks on each).
+ * FR_INFEASIBLE when they do not fit. */
+FR_CHECKED fr_status fr_export_count_hosts(fr_export_request *request,
+                                           fr_err *err);
 
 /* ---- for exporters ------------------------------------------------------- */
 
@@ -117,13 +134,33 @@ int fr_export_environment(const fr_export_request *request,
 /* The same as lines "export NAME=VALUE" of a shell script. */
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);
 
+/* FR_INFEASIBLE where nodes have different numbers of ranks, which `who` cannot
+ * say. */
+FR_CHECKED fr_status fr_export_check_even(const fr_export_request *request,
+                                          const char *who, fr_err *err);
+/* The same of torchrun, which starts a process for each GPU that there is where
+ * nodes differ and are filled. */
+FR_CHECKED fr_status fr_export_check_torchrun(const fr_export_request *request,
+                                              fr_err *err);
+/* Its --nproc_per_node: a number, or "gpu" where nodes differ.  Returns buf. */
+char *fr_export_ranks_word(const fr_export_request *request, char *buf,
+                           size_t n_buf);
+
+/* Options by which a task finds those of the other nodes, each behind a blank:
+ * torchrun's own, and those of a program that takes hosts. */
+typedef struct fr_export_peers {
+    const char *torchrun, *program;
+} fr_export_peers;
+
+/* Is the program told of the hosts?  On one node there are no others. */
+bool fr_export_has_hosts(const fr_export_request *request);
+
 /*
  * The command that one task of a launcher runs: torchrun with the program's
- * command behind it, or that command alone.  `rendezvous` are torchrun's
- * options to find the others, "" on one node.
+ * command behind it, or that command alone.
  */
 FR_CHECKED fr_status fr_export_put_task(const fr_export_request *request,
-                                        const char *rendezvous, fr_buffer *out,
+                                        fr_export_peers peers, fr_buffer *out,
                                         fr_err *err);
 /* Tasks that a launcher starts on each node: one for torchrun, or a rank. */
 int64_t fr_export_tasks_per_node(const fr_export_request *request);

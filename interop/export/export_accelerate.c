@@ -449,6 +449,7 @@ static fr_status write_files(const fr_export_request *request,
                              fr_export_files *out, fr_err *err)
 {
     layout it = layout_of(request, NULL);
+    FR_TRY(fr_export_check_even(request, "accelerate launch", err));
     if (!request->has_gpus && it.backend != &fr_accelerate_ddp)
         return fr_fail(err, FR_INFEASIBLE,
                        "%s wants GPUs; on CPUs it has DDP alone: zero 0, tp 1, "

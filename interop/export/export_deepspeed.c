@@ -299,10 +299,12 @@ static void put_script(const fr_export_request *request, fr_buffer *out)
                          "--hostfile \"${HOSTFILE:-hostfile}\" --num_nodes "
                          "%lld ",
                          (long long)request->n_nodes);
-    fr_buffer_printf(out,
-                     "--num_gpus %lld \\\n    \"${TRAIN:-train.py}\" "
-                     "--deepspeed --deepspeed_config ds_config.json \"$@\"\n",
-                     (long long)request->n_ranks_per_node);
+    /* Where they differ, the slots of the hostfile say them. */
+    if (request->n_ranks_per_node > 0)
+        fr_buffer_printf(out, "--num_gpus %lld ",
+                         (long long)request->n_ranks_per_node);
+    fr_buffer_puts(out, "\\\n    \"${TRAIN:-train.py}\" --deepspeed "
+                        "--deepspeed_config ds_config.json \"$@\"\n");
 }
 
 fr_status fr_deepspeed_add_config(const fr_plan_file *plan,

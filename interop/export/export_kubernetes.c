@@ -5,6 +5,7 @@
  * (kubeflow.org/v1, of Kubeflow's training operator).
  */
 #include "interop/export/export_list.h"
+#include "spec/catalog/catalog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,15 +26,44 @@ static void put_indented(const char *text, int n_indent, fr_buffer *out)
     }
 }
 
+/* What the device plugin of each vendor calls its devices: NVIDIA's
+ * k8s-device-plugin, ROCm's, and that of GKE ("TPUs in GKE"). */
+static const char *const resources[] = {
+    [FR_VENDOR_NVIDIA] = "nvidia.com/gpu",
+    [FR_VENDOR_AMD] = "amd.com/gpu",
+    [FR_VENDOR_GOOGLE] = "google.com/tpu",
+};
+
+static fr_vendor vendor_of(const fr_export_request *request)
+{
+    return request->cluster != NULL
+               ? fr_catalog_vendor(fr_cluster_device(request->cluster, 0))
+               : FR_VENDOR_NVIDIA;
+}
+
+/* What the user fills in. */
+static void put_open_ends(const fr_export_request *request, fr_buffer *out)
+{
+    const fr_exporter *program = request->program;
+    fr_buffer_puts(out, "# Set IMAGE first: an image with the program in its "
+                        "working folder.\n");
+    if (program->variable != NULL)
+        fr_buffer_printf(out, "# Set the value of %s: %s in it.\n",
+                         program->variable, program->variable_meaning);
+    if (request->has_gpus && vendor_of(request) == FR_VENDOR_GOOGLE)
+        fr_buffer_puts(out, "# Add the nodeSelector of the slice: "
+                            "cloud.google.com/gke-tpu-accelerator,\n"
+                            "# cloud.google.com/gke-tpu-topology.\n");
+}
+
 /* The files of the program, and what stands in comments. */
 static void begin(const fr_export_request *request,
                   const fr_export_files *program_files, const char *name,
                   fr_buffer *out)
 {
     fr_export_put_header(request, request->program->target, "# ", out);
+    put_open_ends(request, out);
     fr_buffer_printf(out,
-                     "# Set IMAGE first: an image with the program in its "
-                     "working folder.\n"
                      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n"
                      "  name: %s-files\ndata:\n",
                      name);
@@ -45,13 +75,26 @@ static void begin(const fr_export_request *request,
     fr_buffer_puts(out, "---\n");
 }
 
-/* One container of a pod, with shared memory for the processes of a node. */
-static fr_status put_pod(const fr_export_request *request, const char *name,
-                         const char *rendezvous, const char *before,
-                         int n_indent, fr_buffer *out, fr_err *err)
+static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n_variables = fr_export_environment(request, variables);
+    const char *to_fill = request->program->variable;
+    if (n_variables > 0 || to_fill != NULL)
+        fr_buffer_puts(out, "  env:\n");
+    if (to_fill != NULL)
+        fr_buffer_printf(out, "  - name: %s\n    value: \"\" # to be set\n",
+                         to_fill);
+    for (int i = 0; i < n_variables; i++)
+        fr_buffer_printf(out, "  - name: %s\n    value: \"%s\"\n",
+                         variables[i].name, variables[i].value);
+}
+
+/* One container of a pod, with shared memory for the processes of a node. */
+static fr_status put_pod(const fr_export_request *request, const char *name,
+                         fr_export_peers peers, const char *before,
+                         int n_indent, fr_buffer *out, fr_err *err)
+{
     fr_buffer pod;
     fr_buffer_init(&pod);
     fr_buffer_puts(&pod, "containers:\n"
@@ -65,18 +108,15 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
                          "    cp /forerun/* .\n");
     fr_buffer_puts(&pod, before);
     fr_buffer_puts(&pod, "    ");
-    fr_status status = fr_export_put_task(request, rendezvous, &pod, err);
+    fr_status status = fr_export_put_task(request, peers, &pod, err);
     fr_buffer_puts(&pod, "\n");
-    if (n_variables > 0)
-        fr_buffer_puts(&pod, "  env:\n");
-    for (int i = 0; i < n_variables; i++)
-        fr_buffer_printf(&pod, "  - name: %s\n    value: \"%s\"\n",
-                         variables[i].name, variables[i].value);
+    put_environment(request, &pod);
     fr_buffer_printf(&pod, "  ports:\n  - containerPort: %d\n", PORT);
     if (request->has_gpus)
         fr_buffer_printf(&pod,
                          "  resources:\n    limits:\n"
-                         "      nvidia.com/gpu: %lld\n",
+                         "      %s: %lld\n",
+                         resources[vendor_of(request)],
                          (long long)request->n_ranks_per_node);
     fr_buffer_printf(&pod,
                      "  volumeMounts:\n"
@@ -84,6 +124,7 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
                      "  - name: shared-memory\n    mountPath: /dev/shm\n"
                      "volumes:\n"
                      "- name: files\n  configMap:\n    name: %s-files\n"
+                     "    defaultMode: 0755\n"
                      "- name: shared-memory\n  emptyDir:\n"
                      "    medium: Memory\n",
                      name);
@@ -99,7 +140,8 @@ static fr_status write_jobset(const fr_export_request *request,
                               const fr_export_files *program_files,
                               const char *name, fr_buffer *out, fr_err *err)
 {
-    char before[256];
+    char before[512];
+    int n_before = 0;
     begin(request, program_files, name, out);
     fr_buffer_printf(out,
                      "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
@@ -113,13 +155,21 @@ static fr_status write_jobset(const fr_export_request *request,
                      "            restartPolicy: Never\n",
                      name, (long long)request->n_nodes,
                      (long long)request->n_nodes);
-    snprintf(before, sizeof before,
-             "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n", name,
-             name, PORT);
-    return put_pod(request, name,
-                   " --node_rank \"$JOB_COMPLETION_INDEX\" --master_addr "
-                   "\"$MASTER_ADDR\" --master_port \"$MASTER_PORT\"",
-                   before, 12, out, err);
+    n_before =
+        snprintf(before, sizeof before,
+                 "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n",
+                 name, name, PORT);
+    if (fr_export_has_hosts(request))
+        snprintf(before + n_before, sizeof before - (size_t)n_before,
+                 "    hosts=$(seq -s , -f '%s-workers-0-%%.0f.%s' 0 %lld)\n",
+                 name, name, (long long)request->n_nodes - 1);
+    return put_pod(
+        request, name,
+        (fr_export_peers){
+            .torchrun = " --node_rank \"$JOB_COMPLETION_INDEX\" --master_addr "
+                        "\"$MASTER_ADDR\" --master_port \"$MASTER_PORT\"",
+            .program = " --hosts \"$hosts\" --node \"$JOB_COMPLETION_INDEX\""},
+        before, 12, out, err);
 }
 
 static fr_status put_replicas(const fr_export_request *request,
@@ -131,10 +181,13 @@ static fr_status put_replicas(const fr_export_request *request,
                      "      restartPolicy: Never\n      template:\n"
                      "        spec:\n",
                      role, (long long)n_replicas);
-    return put_pod(request, name,
-                   " --node_rank \"$PET_NODE_RANK\" --master_addr "
-                   "\"$PET_MASTER_ADDR\" --master_port \"$PET_MASTER_PORT\"",
-                   "", 10, out, err);
+    return put_pod(
+        request, name,
+        (fr_export_peers){.torchrun =
+                              " --node_rank \"$PET_NODE_RANK\" --master_addr "
+                              "\"$PET_MASTER_ADDR\" --master_port "
+                              "\"$PET_MASTER_PORT\""},
+        "", 10, out, err);
 }
 
 static fr_status write_pytorchjob(const fr_export_request *request,
@@ -167,6 +220,7 @@ static fr_status write_manifests(const fr_export_request *request,
                        "a JobSet starts one process on each node, %s wants one "
                        "for each rank; take slurm or mpirun",
                        program->name);
+    FR_TRY(fr_export_check_even(request, "a JobSet", err));
     fr_export_job_name(request, name, sizeof name);
     fr_buffer_init(&jobset.text);
     fr_buffer_init(&pytorchjob.text);

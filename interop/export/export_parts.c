@@ -127,18 +127,30 @@ int64_t fr_export_tasks_per_node(const fr_export_request *request)
                                                    : 1;
 }
 
+bool fr_export_has_hosts(const fr_export_request *request)
+{
+    return request->program->takes_hosts && request->n_nodes > 1;
+}
+
 fr_status fr_export_put_task(const fr_export_request *request,
-                             const char *rendezvous, fr_buffer *out,
-                             fr_err *err)
+                             fr_export_peers peers, fr_buffer *out, fr_err *err)
 {
     fr_export_request of = *request;
+    char ranks[24];
     of.program = NULL;
+    if (request->program->start == FR_START_NODE)
+        FR_TRY(fr_export_check_even(request, request->program->name, err));
     if (request->program->start == FR_START_TORCHRUN)
-        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc_per_node %lld%s ",
+        FR_TRY(fr_export_check_torchrun(request, err));
+    if (request->program->start == FR_START_TORCHRUN)
+        fr_buffer_printf(out, "torchrun --nnodes %lld --nproc_per_node %s%s ",
                          (long long)request->n_nodes,
-                         (long long)request->n_ranks_per_node,
-                         request->n_nodes > 1 ? rendezvous : "");
-    return request->program->put_command(&of, out, err);
+                         fr_export_ranks_word(request, ranks, sizeof ranks),
+                         request->n_nodes > 1 ? peers.torchrun : "");
+    FR_TRY(request->program->put_command(&of, out, err));
+    if (fr_export_has_hosts(request))
+        fr_buffer_puts(out, peers.program);
+    return FR_OK;
 }
 
 char *fr_export_job_name(const fr_export_request *request, char *buf,

@@ -26,6 +26,10 @@ static const struct accelerator {
     {"h100-pcie", "H100"},
     {"h200-sxm", "H200"},
     {"b200-sxm", "B200"},
+    /* Of Kubernetes, by the labels of nodes: NVIDIA-GB200
+     * (sky/provision/kubernetes/utils.py, GFDLabelFormatter). */
+    {"gb200", "GB200"},
+    {"gb300", "GB300"},
     {"mi300x", "MI300X"},
 };
 
@@ -43,8 +47,16 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n = fr_export_environment(request, variables);
-    if (n > 0)
+    const fr_exporter *program = request->program;
+    if (n > 0 || program->variable != NULL)
         fr_buffer_puts(out, "envs:\n");
+    /* SkyPilot refuses a null that the command line does not replace. */
+    if (program->variable != NULL)
+        fr_buffer_printf(out,
+                         "  # %s: sky launch --env %s=FOLDER task.yaml\n"
+                         "  %s: null\n",
+                         program->variable_meaning, program->variable,
+                         program->variable);
     for (int i = 0; i < n; i++)
         fr_buffer_printf(out, "  %s: \"%s\"\n", variables[i].name,
                          variables[i].value);
@@ -57,6 +69,7 @@ static fr_status write_task(const fr_export_request *request,
     const char *accelerator =
         request->cluster != NULL ? find_accelerator(request->cluster) : NULL;
     char name[64];
+    FR_TRY(fr_export_check_even(request, "SkyPilot", err));
     fr_export_file *file = fr_export_add(out, "task.yaml", false);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -69,6 +82,12 @@ static fr_status write_task(const fr_export_request *request,
         return fr_fail(err, FR_INFEASIBLE,
                        "skypilot has no name for the devices; give a cluster "
                        "of GPUs that it rents (sky show-gpus)");
+    if (!request->is_one_device)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "the nodes of a task of skypilot are all alike, those "
+                       "of %.60s have several devices; take so many ranks as "
+                       "fit those of one kind, or another launcher",
+                       request->cluster->name);
     fr_buffer *text = &file->text;
     fr_export_put_header(request, program->target, "# ", text);
     fr_buffer_printf(text, "name: %s\nnum_nodes: %lld\n",
@@ -80,12 +99,19 @@ static fr_status write_task(const fr_export_request *request,
     put_environment(request, text);
     fr_buffer_puts(text, "run: |\n  export MASTER_PORT=29500\n"
                          "  MASTER_ADDR=$(echo \"$SKYPILOT_NODE_IPS\" | head "
-                         "-n 1)\n  export MASTER_ADDR\n  ");
-    FR_TRY(fr_export_put_task(request,
-                              " --node_rank \"$SKYPILOT_NODE_RANK\" "
-                              "--master_addr \"$MASTER_ADDR\" --master_port "
-                              "\"$MASTER_PORT\"",
-                              text, err));
+                         "-n 1)\n  export MASTER_ADDR\n");
+    if (fr_export_has_hosts(request))
+        fr_buffer_puts(
+            text, "  hosts=$(echo \"$SKYPILOT_NODE_IPS\" | paste -sd , -)\n");
+    fr_buffer_puts(text, "  ");
+    FR_TRY(fr_export_put_task(
+        request,
+        (fr_export_peers){
+            .torchrun = " --node_rank \"$SKYPILOT_NODE_RANK\" "
+                        "--master_addr \"$MASTER_ADDR\" --master_port "
+                        "\"$MASTER_PORT\"",
+            .program = " --hosts \"$hosts\" --node \"$SKYPILOT_NODE_RANK\""},
+        text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);
 }

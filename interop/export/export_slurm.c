@@ -34,6 +34,9 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
                         "\"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                         "export MASTER_ADDR\n"
                         "export MASTER_PORT=29500\n");
+    if (fr_export_has_hosts(request))
+        fr_buffer_puts(out, "hosts=$(scontrol show hostnames "
+                            "\"$SLURM_JOB_NODELIST\" | paste -sd , -)\n");
 }
 
 /* What saves when it is asked to stop ends with 75, and is started again. */
@@ -58,6 +61,7 @@ static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
+    FR_TRY(fr_export_check_even(request, "Slurm", err));
     fr_export_file *file = fr_export_add(out, "job.sbatch", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -77,11 +81,13 @@ static fr_status write_script(const fr_export_request *request,
                      program->start == FR_START_MPI && !request->has_gpus
                          ? "--mpi=pmix "
                          : "");
-    FR_TRY(fr_export_put_task(request,
-                              " --rdzv_backend c10d --rdzv_id "
-                              "\"$SLURM_JOB_ID\" --rdzv_endpoint "
-                              "\"$MASTER_ADDR:$MASTER_PORT\"",
-                              text, err));
+    FR_TRY(fr_export_put_task(
+        request,
+        (fr_export_peers){.torchrun = " --rdzv_backend c10d --rdzv_id "
+                                      "\"$SLURM_JOB_ID\" --rdzv_endpoint "
+                                      "\"$MASTER_ADDR:$MASTER_PORT\"",
+                          .program = " --hosts \"$hosts\""},
+        text, err));
     put_end(program, text);
     return fr_buffer_check(text, err);
 }

@@ -28,10 +28,11 @@ static fr_status write_script(const fr_export_request *request,
         fr_buffer_puts(text, "node=${1:?number of this node, from 0}\n"
                              "first_host=${2:?name of the first host}\n");
     fr_export_put_exports(request, text);
-    FR_TRY(fr_export_put_task(request,
-                              " --node_rank \"$node\" --master_addr "
-                              "\"$first_host\" --master_port 29500",
-                              text, err));
+    FR_TRY(fr_export_put_task(
+        request,
+        (fr_export_peers){.torchrun = " --node_rank \"$node\" --master_addr "
+                                      "\"$first_host\" --master_port 29500"},
+        text, err));
     fr_buffer_putc(text, '\n');
     return fr_buffer_check(text, err);
 }

@@ -86,6 +86,17 @@ const fr_catalog_device *fr_catalog_device_find(const char *id)
     return NULL;
 }
 
+fr_vendor fr_catalog_vendor(const fr_device_type *device)
+{
+    const fr_catalog_device *row = fr_catalog_device_find(device->id);
+    for (size_t i = 0; row == NULL && i < fr_catalog_devices_n; i++)
+        if (device->generation[0] != '\0' &&
+            strcmp(fr_catalog_devices[i].type.generation, device->generation) ==
+                0)
+            row = &fr_catalog_devices[i];
+    return row != NULL ? row->vendor : FR_VENDOR_NVIDIA;
+}
+
 const fr_catalog_node *fr_catalog_node_find(const char *id)
 {
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)

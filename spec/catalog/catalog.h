@@ -13,8 +13,15 @@
 
 #define FR_CATALOG_PCI_IDS 4
 
+typedef enum fr_vendor {
+    FR_VENDOR_NVIDIA, /* of rows that name none */
+    FR_VENDOR_AMD,
+    FR_VENDOR_GOOGLE
+} fr_vendor;
+
 typedef struct fr_catalog_device {
     fr_device_type type;
+    fr_vendor vendor;
     const char *summary; /* "NVIDIA H100 SXM5 80 GB" */
     const char *source;  /* short names: "nvidia, mlbook" */
     const char *date;    /* "2026-08": when they were read */
@@ -57,6 +64,9 @@ const fr_catalog_source *fr_catalog_source_at(size_t i);
 /* NULL when absent. */
 const fr_catalog_device *fr_catalog_device_find(const char *id);
 const fr_catalog_node *fr_catalog_node_find(const char *id);
+/* Who makes a device of a cluster: the row with its id says it, or any of its
+ * generation; NVIDIA when there is none. */
+fr_vendor fr_catalog_vendor(const fr_device_type *device);
 /* By the ids of its PCI function (0x10de, 0x2330). */
 const fr_catalog_device *fr_catalog_device_find_pci(uint32_t vendor,
                                                     uint32_t device);

@@ -170,8 +170,13 @@ def new_optimizer(optimizer, named_parameters, compression, op,
 
 
 class TorchTrainer:
-    def __init__(self, loop, *, train_loop_config, scaling_config):
+    """Joins the ranks before the loop begins, as Ray does, and by the backend
+    that it is given; without GPUs none is."""
+
+    def __init__(self, loop, *, train_loop_config, torch_config,
+                 scaling_config):
         self.loop, self.config = loop, train_loop_config
+        assert torch_config["backend"] is None
         assert scaling_config["num_workers"] == int(os.environ["WORLD_SIZE"])
 
     def fit(self):
@@ -198,5 +203,5 @@ def install():
     module("ray", init=lambda runtime_env: None,
            cluster_resources=lambda: {"CPU": 2.0},
            train=module("ray.train", ScalingConfig=dict,
-                        torch=module("ray.train.torch",
+                        torch=module("ray.train.torch", TorchConfig=dict,
                                      TorchTrainer=TorchTrainer)))

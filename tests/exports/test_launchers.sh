@@ -51,6 +51,69 @@ has slurm/job.sbatch '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=1' \
 has kubernetes/jobset.yaml 'parallelism: 4' 'nvidia.com/gpu: 8'
 has kubernetes/pytorchjob.yaml 'nprocPerNode: "8"' 'replicas: 3'
 has skypilot/task.yaml 'accelerators: H100:8' 'num_nodes: 4'
+# Devices of other makers are called otherwise; files of the program can be run.
+for cluster in mi300x-8:2=amd.com/gpu tpu-v6e-256=google.com/tpu dgx-h100:2=nvidia.com/gpu; do
+    ask forerun simulate gpt2-tiny "${cluster%=*}" --dp 16 --global-batch 64 -o other.json
+    ask forerun export other.json --to kubernetes --program ddp -o other
+    ends_with 0
+    reads other/jobset.yaml
+    has other/jobset.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+    has other/pytorchjob.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+done
+# A rack of one NVLink domain is servers of 4 GPUs.
+ask forerun simulate llama-3-8b gb200-nvl72-8 --dp 64 --global-batch 64 --seq 1024 -o rack.json
+for launcher in torchrun slurm kubernetes skypilot; do
+    ask forerun export rack.json --to $launcher --program ddp -o rack
+    ends_with 0
+done
+has rack/launch.sh '--nnodes 16 --nproc_per_node 4 '
+has rack/job.sbatch '#SBATCH --nodes=16' '#SBATCH --gres=gpu:4'
+has rack/jobset.yaml 'parallelism: 16' 'nvidia.com/gpu: 4'
+has rack/task.yaml 'accelerators: GB200:4' 'num_nodes: 16'
+
+# 4 nodes of 8 GPUs and 8 of 4: what says no number of its own for each node is refused.
+ask forerun simulate llama-3-8b mixed-a100-v100 --dp 64 --global-batch 64 --seq 1024 -o mixed.json
+for launcher in slurm kubernetes skypilot; do
+    ask forerun export mixed.json --to $launcher --program ddp -o no
+    ends_with 3
+    warns 'and here 12 nodes of mixed-a100-v100 have 4 to 8'
+done
+ask forerun export mixed.json --to mpirun --program accelerate -o no
+ends_with 3
+for launcher in torchrun mpirun; do
+    ask forerun export mixed.json --to $launcher --program megatron -o mixed
+    ends_with 0
+    reads mixed/launch.sh
+    has mixed/launch.sh 'torchrun --nnodes 12 --nproc_per_node gpu '
+done
+has mixed/megatron.sh 'torchrun --nnodes 12 --nproc_per_node gpu '
+ask forerun export mixed.json --to mpirun --program forerun -o mixed
+ends_with 0
+has mixed/launch.sh 'mpirun -np 64 --hostfile "\$hostfile" --map-by slot '
+ask forerun simulate llama-3-8b mixed-a100-v100 --dp 64 --zero 3 --global-batch 64 --seq 1024 \
+    -o mixed.json
+ask forerun export mixed.json --to deepspeed -o mixed
+ends_with 0
+has mixed/run_deepspeed.sh '--num_nodes 12 \\$'
+ask forerun simulate llama-3-8b mixed-a100-v100 --dp 61 --global-batch 61 --seq 1024 -o mixed.json
+ask forerun export mixed.json --to torchrun --program ddp -o no
+ends_with 3
+ask forerun simulate llama-3-8b mixed-a100-v100 --dp 32 --global-batch 64 --seq 1024 -o mixed.json
+ask forerun export mixed.json --to slurm --program ddp -o mixed
+ends_with 0
+has mixed/job.sbatch '#SBATCH --nodes=4' '#SBATCH --gres=gpu:8'
+ask forerun simulate gpt2-tiny two-generations --dp 128 --global-batch 128 -o mixed.json
+ask forerun export mixed.json --to skypilot --program ddp -o no
+ends_with 3
+warns 'two-generations have several devices'
+# Of 13 ranks no two nodes of 8 have as many.
+ask forerun simulate gpt2-tiny dgx-h100:2 --dp 13 --global-batch 13 -o mixed.json
+ask forerun export mixed.json --to slurm --program ddp -o no
+ends_with 3
+warns 'have 5 to 8'
+ask forerun export plan.json dgx-h100:2 --to slurm --program deepspeed -o no
+ends_with 3
+warns '32 ranks .* do not fit'
 # Slurm knows every directive (man sbatch).
 asked="directives of sbatch"
 ! grep -oE '^#SBATCH --[a-z-]+' slurm/job.sbatch |

@@ -66,15 +66,16 @@ static void put_tag(const fr_export_request *request, fr_buffer *out)
 
 static void put_start(const fr_export_request *request, fr_buffer *out)
 {
+    char ranks[24];
     fr_buffer_puts(out, "\n# Under torchrun, each process has its rank in the "
                         "environment.\n"
                         "if [[ -n \"${LOCAL_RANK:-}\" ]]; then\n"
                         "    exec python3 \"$MEGATRON/pretrain_gpt.py\" "
                         "\"${ARGUMENTS[@]}\" \"$@\"\n"
                         "fi\n");
-    fr_buffer_printf(out, "exec torchrun --nnodes %lld --nproc_per_node %lld",
+    fr_buffer_printf(out, "exec torchrun --nnodes %lld --nproc_per_node %s",
                      (long long)request->n_nodes,
-                     (long long)request->n_ranks_per_node);
+                     fr_export_ranks_word(request, ranks, sizeof ranks));
     if (request->n_nodes > 1)
         fr_buffer_puts(out,
                        " \\\n    --node_rank \"${NODE_RANK:?0 on the first "
@@ -112,6 +113,7 @@ static fr_status write_script(const fr_export_request *request,
                                     .model = &plan->model,
                                     .job = &plan->job,
                                     .version = request->version};
+    FR_TRY(fr_export_check_torchrun(request, err));
     fr_export_file *file = fr_export_add(out, "megatron.sh", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -146,5 +148,7 @@ const fr_exporter fr_exporter_megatron = {
     .target = &fr_target_megatron,
     .write = write_script,
     .start = FR_START_TORCHRUN,
+    .variable = "MEGATRON",
+    .variable_meaning = "the folder of Megatron-LM",
     .put_command = put_command,
 };

@@ -472,6 +472,8 @@ static fr_status write_recipe(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_plan_file *plan = request->file;
+    char ranks[24];
+    FR_TRY(fr_export_check_torchrun(request, err));
     fr_export_file *file = fr_export_add(out, "recipe.py", false);
     if (file == NULL)
         return fr_fail_no_memory(err);
@@ -479,13 +481,14 @@ static fr_status write_recipe(const fr_export_request *request,
     fr_export_put_header(request, &fr_target_megatron_bridge, "# ", text);
     fr_buffer_printf(text,
                      "#\n# A recipe of Megatron-Bridge v%s.0: torchrun "
-                     "--nnodes %lld --nproc_per_node %lld recipe.py\n"
+                     "--nnodes %lld --nproc_per_node %s recipe.py\n"
                      "# Its warm-up begins with a rate of 0, a step behind "
                      "forerun's.\n%s\n\n"
                      "def forerun_config() -> ConfigContainer:\n",
                      fr_target_megatron_bridge.versions[request->version],
                      (long long)request->n_nodes,
-                     (long long)request->n_ranks_per_node, imports);
+                     fr_export_ranks_word(request, ranks, sizeof ranks),
+                     imports);
     put_model(plan, text);
     put_ddp(&plan->plan, text);
     put_optimizer(&plan->plan, &plan->job, text);

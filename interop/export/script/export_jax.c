@@ -24,5 +24,6 @@ const fr_exporter fr_exporter_jax = {
     .target = &fr_target_jax,
     .write = write_script,
     .start = FR_START_NODE,
+    .takes_hosts = true,
     .put_command = put_command,
 };

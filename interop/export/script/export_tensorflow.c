@@ -25,5 +25,6 @@ const fr_exporter fr_exporter_tensorflow = {
     .target = &fr_target_tensorflow,
     .write = write_script,
     .start = FR_START_NODE,
+    .takes_hosts = true,
     .put_command = put_command,
 };

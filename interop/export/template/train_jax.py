@@ -2,14 +2,16 @@
 Trains a decoder with JAX (0.4.31 and later) over a mesh of devices: data
 parallel, sharded as ZeRO is, and tensor parallel by the shardings of matrices.
 
-    python3 train_jax.py        on every node, one process for all its devices
+    python3 train_jax.py --hosts h0,h1 --node 0     on every node, one process
+                                                    for all its devices
 
-jax.distributed finds the others under Slurm and Open MPI.  It begins with the
-weights that `forerun run` begins with, and trains on its tokens.
+Under Slurm both are known, under mpirun the node.  It begins with the weights
+that `forerun run` begins with, and trains on its tokens.
 """
 import argparse
 import math
 import os
+import subprocess
 import sys
 import time
 
@@ -37,12 +39,26 @@ from jax.sharding import PartitionSpec as P
 # forerun: include tokens.py
 # forerun: include schedule.py
 # forerun: include array_model.py
+# forerun: include nodes.py
 # ---- the mesh: copies, shards of each, tensor parallel -----------------------
 
 COMPUTE = xp.bfloat16 if PLAN["precision"] == "bf16" else xp.float32
 PARTS = PLAN["recompute_parts"] if PLAN["recompute"] == "selective" else 0
 N_SHARDS = PLAN["zero_group"] or PLAN["dp"]
 DATA = ("copy", "shard")
+
+
+def join(arguments):
+    """JAX is told all there is to know: what it finds out by itself under Slurm
+    and Open MPI is one device for a process (jax/_src/clusters/cluster.py)."""
+    hosts = find_hosts(arguments)
+    if len(hosts) > 1:
+        n_here = PLAN["dp"] * PLAN["tp"] // len(hosts)
+        jax.distributed.initialize(
+            f"{hosts[0]}:{os.environ.get('MASTER_PORT', '29500')}", len(hosts),
+            arguments.node, local_device_ids=list(range(n_here)))
+    elif "JAX_COORDINATOR_ADDRESS" in os.environ:
+        jax.distributed.initialize()
 
 
 def new_mesh():
@@ -156,11 +172,9 @@ def main():
     parser = argparse.ArgumentParser(description="trains with JAX")
     parser.add_argument("--steps", type=int, default=JOB["steps"])
     parser.add_argument("--data", default=JOB["data"])
+    add_node_options(parser)
     arguments = parser.parse_args()
-    if any(name in os.environ for name in ("SLURM_JOB_ID",
-                                           "OMPI_MCA_orte_hnp_uri",
-                                           "JAX_COORDINATOR_ADDRESS")):
-        jax.distributed.initialize()
+    join(arguments)
     if PLAN["precision"] == "tf32":
         jax.config.update("jax_default_matmul_precision", "tensorfloat32")
     elif PLAN["precision"] == "f32":

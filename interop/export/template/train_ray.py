@@ -23,7 +23,7 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 from ray.train import ScalingConfig
-from ray.train.torch import TorchTrainer
+from ray.train.torch import TorchConfig, TorchTrainer
 from torch.distributed.algorithms.ddp_comm_hooks import (
     default_hooks, powerSGD_hook)
 from torch.distributed.optim import ZeroRedundancyOptimizer

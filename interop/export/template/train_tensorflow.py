@@ -6,9 +6,10 @@ plan has parameter servers.
     python3 train_tensorflow.py --hosts h0,h1 --node 0        on every node
 
 TF_CONFIG is made from the hosts and the place of this one among them (under
-Slurm both are known).  With parameter servers the script starts a process for
-each worker and server of its node, and the coordinator on the first.  It begins
-with the weights that `forerun run` begins with, and trains on its tokens.
+Slurm both are known, under mpirun the place).  With parameter servers the
+script starts a process for each worker and server of its node, and the
+coordinator on the first.  It begins with the weights that `forerun run` begins
+with, and trains on its tokens.
 """
 import argparse
 import json
@@ -30,6 +31,7 @@ import tensorflow.experimental.numpy as xp
 # forerun: include tokens.py
 # forerun: include schedule.py
 # forerun: include array_model.py
+# forerun: include nodes.py
 # ---- what the model asks of the script ---------------------------------------
 
 xp.experimental_enable_numpy_behavior()
@@ -239,15 +241,10 @@ def main():
     parser = argparse.ArgumentParser(description="trains with TensorFlow")
     parser.add_argument("--steps", type=int, default=JOB["steps"])
     parser.add_argument("--data", default=JOB["data"])
-    parser.add_argument("--hosts", help="of all nodes, with commas")
-    parser.add_argument("--node", type=int, help="this one's place, from 0",
-                        default=int(os.environ.get("SLURM_NODEID", "0")))
+    add_node_options(parser)
     arguments = parser.parse_args()
-    hosts = (arguments.hosts or "localhost").split(",")
-    if arguments.hosts is None and "SLURM_JOB_NODELIST" in os.environ:
-        hosts = subprocess.check_output(
-            ["scontrol", "show", "hostnames"], text=True).split()
-    arguments.n_nodes, node = len(hosts), arguments.node
+    hosts, node = find_hosts(arguments), arguments.node
+    arguments.n_nodes = len(hosts)
     n_per_node = PLAN["dp"] // len(hosts)
     if IS_SERVED and "TF_CONFIG" not in os.environ:
         sys.exit(start_tasks(hosts, node, n_per_node))

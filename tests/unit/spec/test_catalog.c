@@ -2,6 +2,7 @@
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Every word before a comma, blank or bracket is a source that is explained. */
@@ -90,4 +91,24 @@ static void test_catalog(void)
     CHECK(fr_catalog_device_at(fr_catalog_n_devices()) == NULL);
 }
 
-CHECK_MAIN({"catalog", test_catalog}, {"products", test_products})
+static void check_vendor(const char *id, const char *generation,
+                         fr_vendor vendor)
+{
+    fr_device_type device = {0};
+    snprintf(device.id, sizeof device.id, "%s", id);
+    snprintf(device.generation, sizeof device.generation, "%s", generation);
+    CHECK_INT(fr_catalog_vendor(&device), vendor);
+}
+
+/* A cluster file may call a device as it likes. */
+static void test_vendors(void)
+{
+    check_vendor("h100-sxm", "hopper", FR_VENDOR_NVIDIA);
+    check_vendor("mi250x-gcd", "cdna2", FR_VENDOR_AMD);
+    check_vendor("ours", "cdna4", FR_VENDOR_AMD);
+    check_vendor("chip", "tpu-v7x", FR_VENDOR_GOOGLE);
+    check_vendor("ours", "", FR_VENDOR_NVIDIA);
+}
+
+CHECK_MAIN({"catalog", test_catalog}, {"products", test_products},
+           {"vendors", test_vendors})
