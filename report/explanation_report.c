@@ -137,6 +137,8 @@ static const char *title_of(const fr_explanation *e, int resource)
                     : fr_resource_title((fr_resource)resource);
 }
 
+static const char fixed_title[] = "fixed times, such as launches";
+
 /* What none of the step follows is not shown. */
 static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
                               fr_err *err)
@@ -152,8 +154,7 @@ static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
     if (e->bubble_share >= 5e-4)
         add_share(&table, "waiting in the pipeline", e->bubble_share, false, 0);
     if (e->fixed_share >= 5e-4)
-        add_share(&table, "fixed times, such as launches", e->fixed_share,
-                  false, 0);
+        add_share(&table, fixed_title, e->fixed_share, false, 0);
     return fr_table_finish(&table, out, err);
 }
 
@@ -167,6 +168,8 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
             snprintf(title, sizeof title, "%s", title_of(e, i));
     if (strcmp(e->bound_by, "bubble") == 0)
         snprintf(title, sizeof title, "waiting in the pipeline");
+    if (strcmp(e->bound_by, "fixed") == 0)
+        snprintf(title, sizeof title, "%s", fixed_title);
     fr_buffer_printf(
         out, "bound by: %s%s: %s of %s\n", title,
         strcmp(title, "memory") == 0 ? "" : "; memory",

@@ -168,6 +168,7 @@ fr_status fr_losses_of_parts(double step_s, const double parts_s[FR_PART_N],
         [FR_PART_BUBBLE] = FR_LOSS_PIPELINE,
         [FR_PART_OPTIMIZER] = FR_LOSS_OPTIMIZER,
         [FR_PART_DATA] = FR_LOSS_DATA,
+        [FR_PART_EXPOSED_OFFLOAD] = FR_LOSS_DATA, /* "data, copies" */
         [FR_PART_HOST] = FR_LOSS_IDLE,
         [FR_PART_OTHER] = FR_LOSS_IDLE,
     };

@@ -9,6 +9,8 @@ static const struct {
     [FR_RESOURCE_NODE_LINKS] = {"node_links", "links inside a node"},
     [FR_RESOURCE_NETWORK] = {"network", "network between nodes"},
     [FR_RESOURCE_SWITCHES] = {"switches", "narrow links behind the NICs"},
+    [FR_RESOURCE_HOST] = {"host", "links to the host, its memory"},
+    [FR_RESOURCE_INPUT] = {"input", "reading and decoding of samples"},
     [FR_RESOURCE_NODE_LATENCY] = {"node_latency", "latency inside a node"},
     [FR_RESOURCE_NET_LATENCY] = {"network_latency", "latency between nodes"},
 };

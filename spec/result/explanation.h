@@ -16,6 +16,8 @@ typedef enum fr_resource {
     FR_RESOURCE_NETWORK,      /* NICs and all that is behind them */
     FR_RESOURCE_SWITCHES,     /* of that what is narrower than the NICs below:
                                  oversubscribed trees, links between groups */
+    FR_RESOURCE_HOST,         /* of GPUs: links to the host, its memory */
+    FR_RESOURCE_INPUT,        /* samples read and decoded per second */
     FR_RESOURCE_NODE_LATENCY, /* of a transfer inside a node */
     FR_RESOURCE_NET_LATENCY,  /* between nodes */
     FR_RESOURCE_N
@@ -30,7 +32,8 @@ const char *fr_resource_title(fr_resource resource); /* "NVLink, PCIe" */
  * Latencies have positive ones.
  */
 typedef struct fr_sensitivity {
-    bool is_known; /* false: the cluster has no such thing */
+    bool is_known; /* false: the cluster has no such thing, or the plan does
+                      not wait for it */
     double elasticity;
     double less_s, more_s; /* steps with x smaller and larger */
 } fr_sensitivity;
@@ -129,8 +132,8 @@ typedef struct fr_explanation {
      * the bubble taken out of all of them, and the rest, times that nothing
      * changes (launches of kernels). */
     double share[FR_RESOURCE_N], bubble_share, fixed_share;
-    char bound_by[24]; /* largest share: name of a resource, "bubble", or
-                          "memory" when the plan does not fit */
+    char bound_by[24]; /* largest share: name of a resource, "bubble", "fixed",
+                          or "memory" when the plan does not fit */
     fr_plan_change changes[FR_PLAN_CHANGES]; /* that fit, fastest first; then
                                                 those that do not */
     int n_changes, n_fitting;

@@ -12,6 +12,7 @@ static const char *const names[FR_PART_N] = {
     [FR_PART_STRAGGLERS] = "stragglers",
     [FR_PART_OPTIMIZER] = "optimizer",
     [FR_PART_DATA] = "data",
+    [FR_PART_EXPOSED_OFFLOAD] = "exposed_offload",
     [FR_PART_HOST] = "host",
     [FR_PART_OTHER] = "other",
 };

@@ -20,6 +20,7 @@ typedef enum fr_part {
     FR_PART_STRAGGLERS, /* waits for ranks that are slower, by jitter too */
     FR_PART_OPTIMIZER,
     FR_PART_DATA,
+    FR_PART_EXPOSED_OFFLOAD, /* copies to the host's memory and back */
     FR_PART_HOST, /* nothing runs: the host has not issued what could */
     FR_PART_OTHER,
     FR_PART_N

@@ -39,7 +39,21 @@ static fr_status evaluate_on(const fr_explain_request *r,
     return fr_evaluate(&request, costs, plan, out, err);
 }
 
-/* The step with a resource changed; 0: the cluster has none of it. */
+/* Nothing of a step that has no such part follows what it waits for there. */
+static bool is_used(const fr_explain_request *r, fr_resource resource)
+{
+    switch (resource) {
+    case FR_RESOURCE_HOST:
+        return r->plan->is_optimizer_offloaded ||
+               r->plan->activation_offload_frac > 0;
+    case FR_RESOURCE_INPUT:
+        return r->prediction->breakdown_s[FR_PART_DATA] > 0;
+    default:
+        return true;
+    }
+}
+
+/* The step with a resource changed; 0: there is none of it. */
 static fr_status simulate_changed(const fr_explain_request *r,
                                   const fr_cluster *unlimited,
                                   fr_resource resource, double factor,
@@ -48,13 +62,20 @@ static fr_status simulate_changed(const fr_explain_request *r,
     fr_what_if changed;
     fr_evaluation found;
     bool is_there;
+    fr_job job = *r->job;
+    fr_explain_request on = *r;
+    on.job = &job;
     *step_s = 0;
+    if (!is_used(r, resource))
+        return FR_OK;
+    if (resource == FR_RESOURCE_INPUT)
+        job.decode_s /= factor;
     FR_TRY(fr_what_if_create(unlimited, r->profile, resource, factor, &changed,
                              &is_there, err));
     if (!is_there)
         return FR_OK;
     fr_status status =
-        evaluate_on(r, &changed.cluster, changed.costs, r->plan, &found, err);
+        evaluate_on(&on, &changed.cluster, changed.costs, r->plan, &found, err);
     fr_what_if_release(&changed);
     if (status != FR_OK)
         return status;
@@ -167,6 +188,7 @@ static bool is_rate(int resource)
 static void fill_shares(const work *w, fr_explanation *out)
 {
     double sum = 0, most;
+    const char *binds = "fixed";
     double bubble_s = out->prediction.breakdown_s[FR_PART_BUBBLE];
     for (int i = 0; i < FR_RESOURCE_N; i++) {
         fr_sensitivity *at = &out->of[i];
@@ -182,19 +204,22 @@ static void fill_shares(const work *w, fr_explanation *out)
         0, out->share[FR_RESOURCE_NETWORK] - out->share[FR_RESOURCE_SWITCHES]);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         sum += out->share[i];
-    out->bubble_share = most = bubble_s / out->prediction.step_s;
-    out->fixed_share = fmax(0, 1 - sum) * (1 - out->bubble_share);
-    fr_text_copy_cut(out->bound_by, sizeof out->bound_by, "bubble");
+    out->bubble_share = bubble_s / out->prediction.step_s;
+    out->fixed_share = most = fmax(0, 1 - sum) * (1 - out->bubble_share);
+    if (out->bubble_share > most) {
+        most = out->bubble_share;
+        binds = "bubble";
+    }
     for (int i = 0; i < FR_RESOURCE_N; i++) {
         out->share[i] *= 1 - out->bubble_share;
         if (out->share[i] <= most)
             continue;
         most = out->share[i];
-        fr_text_copy_cut(out->bound_by, sizeof out->bound_by,
-                         fr_resource_name((fr_resource)i));
+        binds = fr_resource_name((fr_resource)i);
     }
     if (!out->prediction.memory.fits)
-        fr_text_copy_cut(out->bound_by, sizeof out->bound_by, "memory");
+        binds = "memory";
+    fr_text_copy_cut(out->bound_by, sizeof out->bound_by, binds);
 }
 
 /* "-12 % exposed tp, +2 % bubble": the three parts that change most. */

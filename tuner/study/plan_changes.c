@@ -188,6 +188,12 @@ static void change_switches(change_list *list, const fr_cluster *cluster)
         flip(list, FR_PLAN_ZERO_RESHARD);
     if (fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
         flip(list, FR_PLAN_OFFLOAD_OPTIMIZER);
+    if (from->activation_offload_frac > 0) {
+        fr_plan plan = *from;
+        plan.activation_offload_frac = 0;
+        add(list, &plan, "without %s",
+            fr_plan_fields[FR_PLAN_OFFLOAD_ACTIVATIONS].field.option);
+    }
 }
 
 static void change_buckets(change_list *list)

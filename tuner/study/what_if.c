@@ -1,6 +1,7 @@
 /* what_if.c: a resource changed: in the cluster, or in times of the model. */
 #include "tuner/study/what_if.h"
 
+#include "cost_models/compute/host_time.h"
 #include "spec/cluster/cluster_knobs.h"
 
 #include <stdio.h>
@@ -29,6 +30,28 @@ static bool scale_switches(fr_cluster *cluster, double factor)
             net->levels[i].oversubscription /= factor;
     }
     return is_narrow;
+}
+
+static void scale_hosts(fr_cluster *cluster, double factor)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        fr_node_type *type = &cluster->node_types[i];
+        /* Of what is not told a rate is assumed. */
+        const double Bps = fr_host_memory_Bps(type) * factor;
+        if (type->host_memory_Bps <= 0)
+            type->host_memory_Bps = Bps;
+        type->host_memory_Bps *= Bps / fr_host_memory_Bps(type);
+        type->host_link_Bps *= factor;
+        type->pcie_uplink_Bps *= factor;
+    }
+}
+
+static void scale_storage(fr_cluster *cluster, double factor)
+{
+    for (size_t i = 0; i < cluster->n_node_types; i++) {
+        cluster->node_types[i].storage_read_Bps *= factor;
+        cluster->node_types[i].storage_latency_s /= factor;
+    }
 }
 
 static bool turn(fr_cluster *cluster, const char *knob, double factor)
@@ -70,6 +93,12 @@ static bool change_gpus(fr_cluster *cluster, const fr_profile *profile,
         return true;
     case FR_RESOURCE_SWITCHES:
         return scale_switches(cluster, factor);
+    case FR_RESOURCE_HOST:
+        scale_hosts(cluster, factor);
+        return true;
+    case FR_RESOURCE_INPUT:
+        scale_storage(cluster, factor);
+        return true;
     case FR_RESOURCE_NODE_LATENCY:
     case FR_RESOURCE_NET_LATENCY:
         scale->latency[resource == FR_RESOURCE_NET_LATENCY] = factor;
@@ -97,6 +126,9 @@ static bool change_cpus(fr_cluster *cluster, const fr_profile *profile,
         scale_network(cluster, factor);
         if (is_measured(profile, true))
             scale->transfer[true] = 1 / factor;
+        return true;
+    case FR_RESOURCE_INPUT:
+        scale_storage(cluster, factor);
         return true;
     case FR_RESOURCE_NODE_LATENCY:
     case FR_RESOURCE_NET_LATENCY:

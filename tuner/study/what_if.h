@@ -19,7 +19,8 @@ typedef struct fr_what_if {
  * stand, in the cluster, so that algorithms and shared links follow;
  * latencies are constants of NCCL, and links that the profile (NULL: none)
  * has measured do not hear the cluster: of them the times are scaled.  CPUs:
- * the same of the network, else times, whole.  *is_there: the cluster has such
+ * the same of the network, else times, whole.  Of INPUT this is storage alone:
+ * decoding is the job's.  *is_there: the cluster has such
  * a thing; else *out is empty. `profile` is borrowed for the life of *out,
  * which must not move: in place.
  */

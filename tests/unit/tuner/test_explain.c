@@ -122,6 +122,56 @@ static void test_bubble_bound(void)
     explain_fixture_close(&f);
 }
 
+/* Copies to the host, samples that come slowly and kernels that are launched
+ * one by one bind as they are, not as arithmetic or waiting in a pipeline. */
+static void test_host_bound(void)
+{
+    explain_fixture f;
+    fr_explanation e;
+    setup(&f, "dgx-h100", 1);
+    f.plan.micro_batch = 8;
+    f.plan.activation_offload_frac = 1;
+    f.cluster.node_types[0].host_link_Bps *= 0.01;
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "host");
+    CHECK_WITHIN(e.of[FR_RESOURCE_HOST].elasticity, -1, 0.05);
+    bool is_listed = false;
+    for (int i = 0; i < e.n_changes; i++)
+        is_listed = is_listed || strcmp(e.changes[i].what,
+                                        "without offload-activations") == 0;
+    CHECK(is_listed);
+    explain_fixture_close(&f);
+}
+
+static void test_input_bound(void)
+{
+    explain_fixture f;
+    fr_explanation e;
+    setup(&f, "dgx-h100", 1);
+    f.job.decode_s = 0.5;
+    explain(&f, &e);
+    CHECK_STR(e.bound_by, "input");
+    CHECK_NEAR(e.of[FR_RESOURCE_INPUT].elasticity, -1, 1e-3);
+    CHECK(!e.of[FR_RESOURCE_HOST].is_known);
+    f.job.decode_s = 0;
+    explain(&f, &e);
+    CHECK(!e.of[FR_RESOURCE_INPUT].is_known);
+    explain_fixture_close(&f);
+}
+
+static void test_fixed_bound(void)
+{
+    explain_fixture f;
+    fr_explanation e;
+    setup(&f, "dgx-h100", 1);
+    f.job.global_batch = 1;
+    f.job.seq = 64;
+    explain(&f, &e);
+    CHECK(e.fixed_share > 0.5);
+    CHECK_STR(e.bound_by, "fixed");
+    explain_fixture_close(&f);
+}
+
 /* What does not fit is bound by memory, and the changes that fit come first. */
 static void test_memory_bound(void)
 {
@@ -227,6 +277,7 @@ static void test_scale(void)
 
 CHECK_MAIN({"one_gpu", test_one_gpu}, {"network_bound", test_network_bound},
            {"switch_bound", test_switch_bound},
-           {"bubble_bound", test_bubble_bound},
+           {"bubble_bound", test_bubble_bound}, {"host_bound", test_host_bound},
+           {"input_bound", test_input_bound}, {"fixed_bound", test_fixed_bound},
            {"memory_bound", test_memory_bound}, {"changes", test_changes},
            {"threads", test_threads}, {"scale", test_scale})
