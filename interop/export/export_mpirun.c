@@ -33,8 +33,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer_printf(text, " --map-by ppr:%lld:node --bind-to none",
                      (long long)per_node);
     for (int i = 0; i < n_variables; i++)
-        fr_buffer_printf(text, " \\\n    -x %s=%s", variables[i].name,
-                         variables[i].value);
+        fr_export_put_variable(&variables[i], " \\\n    -x ", text);
     if (has_rendezvous && program->start == FR_START_NODE)
         fr_buffer_puts(text, " \\\n    -x MASTER_ADDR=\"$first_host\"");
     fr_buffer_puts(text, " \\\n    ");
