@@ -559,4 +559,5 @@ const fr_target fr_target_torchtitan = {
     .versions = versions,
     .fields = fields,
     .rules = rules,
+    .is_eager = true,
 };
