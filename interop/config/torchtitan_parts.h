@@ -1,22 +1,42 @@
 /*
- * torchtitan_parts.h: models of the catalog that torchtitan has in a registry
- * of its own (torchtitan/models/X/__init__.py of 0.2 and main), and what it
- * makes again in backward.
+ * torchtitan_parts.h: models that torchtitan has in a registry of its own, by
+ * their shape, and what it makes again in backward.
  */
 #ifndef FR_INTEROP_CONFIG_TORCHTITAN_PARTS_H
 #define FR_INTEROP_CONFIG_TORCHTITAN_PARTS_H
 
 #include "interop/config/config_parts.h"
 
-typedef struct fr_torchtitan_model {
-    const char *model, *name, *flavor;
-} fr_torchtitan_model;
+/* torchtitan/models/NAME. */
+typedef enum fr_torchtitan_family {
+    FR_TORCHTITAN_LLAMA3,
+    FR_TORCHTITAN_QWEN3,
+    FR_TORCHTITAN_DEEPSEEK_V3
+} fr_torchtitan_family;
 
-/* NULL: torchtitan has none of that name. */
-const fr_torchtitan_model *fr_torchtitan_model_find(const char *model);
+/* Words of a configuration. */
+typedef struct fr_torchtitan_words {
+    const char *name;   /* of the family */
+    const char *flavor; /* NULL: it has none with these sizes */
+    const char *recipe; /* a function of main's config_registry: of this flavor,
+                           or of one with the same data and loss */
+} fr_torchtitan_words;
+
+/* Of a model that the target allows, for main or 0.2. */
+fr_torchtitan_words fr_torchtitan_words_of(const fr_model *model, bool is_main);
 
 /* The catalog's name of a registered model; NULL: it has none. */
 const char *fr_torchtitan_model_of(const char *name, const char *flavor);
+
+/* The sizes that a flavor has to be given, under torchtitan's names, a line
+ * each behind `prefix`. */
+void fr_torchtitan_put_sizes(const fr_model *model, const char *prefix,
+                             fr_buffer *out);
+
+/* What the family fixes and the model has otherwise (rotary frequencies), a
+ * line each behind `prefix`. */
+void fr_torchtitan_put_differences(const fr_model *model, const char *prefix,
+                                   fr_buffer *out);
 
 /* [activation_checkpoint]; NULL: its defaults.  The model, pp and vpp are
  * there. */

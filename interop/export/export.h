@@ -124,12 +124,16 @@ void fr_export_put_header(const fr_export_request *request,
 
 /* NCCL's environment for what the plan asks of it, as NAME=VALUE pairs. */
 typedef struct fr_export_variable {
-    char name[32], value[64];
+    char name[32], value[96];
 } fr_export_variable;
 enum { FR_EXPORT_VARIABLES_MAX = 16 };
 /* Returns how many. */
 int fr_export_environment(const fr_export_request *request,
                           fr_export_variable out[FR_EXPORT_VARIABLES_MAX]);
+
+/* Behind `before`, NAME=VALUE as a word of a shell. */
+void fr_export_put_variable(const fr_export_variable *variable,
+                            const char *before, fr_buffer *out);
 
 /* The same as lines "export NAME=VALUE" of a shell script. */
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);

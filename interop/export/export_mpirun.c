@@ -68,8 +68,7 @@ static fr_status write_script(const fr_export_request *request,
         put_hosts(request, text);
     put_processes(request, text);
     for (int i = 0; i < n_variables; i++)
-        fr_buffer_printf(text, " \\\n    -x %s=%s", variables[i].name,
-                         variables[i].value);
+        fr_export_put_variable(&variables[i], " \\\n    -x ", text);
     if (program->variable != NULL)
         fr_buffer_printf(text, " \\\n    -x %s=\"$%s\"", program->variable,
                          program->variable);

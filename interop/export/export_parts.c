@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 fr_export_file *fr_export_add(fr_export_files *out, const char *name,
                               bool is_executable)
@@ -34,6 +35,25 @@ static void put_on_line(const char *text, fr_buffer *out)
         fr_buffer_putc(out, iscntrl((unsigned char)*c) ? ' ' : *c);
 }
 
+/* Whose words name operations, and what becomes of the others. */
+static void put_nccl_note(const fr_plan *plan, const char *prefix,
+                          fr_buffer *out)
+{
+    if (plan->collective != FR_COLLECTIVE_DOUBLE_TREE &&
+        plan->collective != FR_COLLECTIVE_NVLS)
+        return;
+    fr_buffer_printf(
+        out,
+        "%sNCCL_ALGO names operations, which NCCL 2.24 and later read; older "
+        "ones choose\n%sby themselves, as all do for those without a name.\n",
+        prefix, prefix);
+    if (plan->collective == FR_COLLECTIVE_NVLS)
+        fr_buffer_printf(out,
+                         "%sThe ring is for groups and types that the switches "
+                         "do not add.\n",
+                         prefix);
+}
+
 void fr_export_put_header(const fr_export_request *request,
                           const fr_target *target, const char *prefix,
                           fr_buffer *out)
@@ -57,18 +77,38 @@ void fr_export_put_header(const fr_export_request *request,
         fr_buffer_printf(out, "%sNot in this file:\n%s", prefix,
                          fr_buffer_text(&notes));
     fr_buffer_release(&notes);
+    put_nccl_note(&file->plan, prefix, out);
 }
 
-/* NCCL's word for a collective algorithm (docs.nvidia.com, NCCL_ALGO). */
-static const char *nccl_algorithm(fr_collective_kind kind)
+/*
+ * NCCL_ALGO for a collective algorithm.  All operations have a ring; the others
+ * are named by operation: a word without one is for all of them, and since
+ * NCCL 2.24 an operation that is left without an algorithm stops the job
+ * (NCCL v2.24.3 and v2.30.7, src/graph/tuning.cc parseList, src/enqueue.cc
+ * topoGetAlgoInfo).  Broadcast, with which data parallelism starts, has the
+ * ring alone, and the halves of an all-reduce have no tree.
+ *
+ * Switches neither add for groups with one or two members on a node (which
+ * depends on the version) nor take the largest of floats
+ * (src/transport/nvls.cc ncclNvlsInit, src/include/device.h
+ * ncclNvlsSupported): the ring stands beside NVLS for these.  Between nodes it
+ * is NVLSTree, as predictions have it; NCCL drops the one of the two that a
+ * group cannot have.
+ */
+static const char *nccl_algorithm(const fr_export_request *request)
 {
-    switch (kind) {
+    const fr_plan *plan = &request->file->plan;
+    switch (plan->collective) {
     case FR_COLLECTIVE_RING:
         return "Ring";
     case FR_COLLECTIVE_DOUBLE_TREE:
-        return "Tree";
+        return "allreduce:Tree";
     case FR_COLLECTIVE_NVLS:
-        return "NVLS";
+        return request->n_nodes > 1 ? "allreduce:NVLS,NVLSTree,Ring"
+               : plan->zero_stage > 0
+                   ? "allreduce:NVLS,Ring;allgather:NVLS,Ring;"
+                     "reducescatter:NVLS,Ring"
+                   : "allreduce:NVLS,Ring";
     default:
         return NULL;
     }
@@ -94,7 +134,7 @@ int fr_export_environment(const fr_export_request *request,
                           fr_export_variable out[FR_EXPORT_VARIABLES_MAX])
 {
     const fr_plan *plan = &request->file->plan;
-    const char *algorithm = nccl_algorithm(plan->collective);
+    const char *algorithm = nccl_algorithm(request);
     const char *protocol = nccl_protocol(plan->protocol);
     char text[32];
     int n = 0;
@@ -112,13 +152,22 @@ int fr_export_environment(const fr_export_request *request,
     return n;
 }
 
+void fr_export_put_variable(const fr_export_variable *variable,
+                            const char *before, fr_buffer *out)
+{
+    const char *quote = strchr(variable->value, ';') != NULL ? "'" : "";
+    fr_buffer_printf(out, "%s%s=%s%s%s", before, variable->name, quote,
+                     variable->value, quote);
+}
+
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n = fr_export_environment(request, variables);
-    for (int i = 0; i < n; i++)
-        fr_buffer_printf(out, "export %s=%s\n", variables[i].name,
-                         variables[i].value);
+    for (int i = 0; i < n; i++) {
+        fr_export_put_variable(&variables[i], "export ", out);
+        fr_buffer_putc(out, '\n');
+    }
 }
 
 int64_t fr_export_tasks_per_node(const fr_export_request *request)

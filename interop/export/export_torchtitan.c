@@ -7,7 +7,6 @@
 #include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,15 +114,22 @@ static void put_split(const fr_plan *plan, const char *head, fr_buffer *out)
     fr_buffer_puts(out, "]");
 }
 
-/* The model as torchtitan calls it, or words that a user replaces. */
-static fr_torchtitan_model model_of(const fr_model *model)
+/* Stands where a user enters a flavor with the sizes that put_model() names. */
+static const char no_flavor[] = "CHOOSE-A-FLAVOR";
+
+/* What the registry has not. */
+static void put_model(const fr_model *model, const fr_torchtitan_words *words,
+                      fr_buffer *out)
 {
-    const fr_torchtitan_model *known = fr_torchtitan_model_find(model->name);
-    if (known != NULL)
-        return *known;
-    return (fr_torchtitan_model){
-        model->name, model->n_experts > 0 ? "deepseek_v3" : "llama3",
-        "CHOOSE-A-FLAVOR"};
+    fr_torchtitan_put_differences(model, "# ", out);
+    if (words->flavor != NULL)
+        return;
+    fr_buffer_printf(out,
+                     "#\n# %s: torchtitan/models/%s/__init__.py has no flavor "
+                     "with these sizes.  Enter one\n# there, and its name "
+                     "below:\n",
+                     no_flavor, words->name);
+    fr_torchtitan_put_sizes(model, "#     ", out);
 }
 
 /* ---- TOML of 0.2 --------------------------------------------------------- */
@@ -180,27 +186,26 @@ static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
 }
 
 static void put_toml_job(const fr_plan_file *file, const layout *it,
-                         fr_buffer *out)
+                         const fr_torchtitan_words *model, fr_buffer *out)
 {
     const fr_plan *plan = &file->plan;
     const fr_job *job = &file->job;
-    const fr_torchtitan_model model = model_of(&file->model);
-    fr_buffer_printf(out,
-                     "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s"
-                     "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
-                     "beta1 = %.12g\nbeta2 = %.12g\neps = %.12g\n"
-                     "weight_decay = %.12g\n",
-                     model.name, model.flavor,
-                     it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
-                     : plan->scaling == FR_SCALING_ROW && it->is_fp8
-                         ? "converters = [\"quantize.linear.float8\"]\n"
-                           "\n[quantize.linear.float8]\n"
-                           "recipe_name = \"rowwise\"\n"
-                     : it->is_fp8
-                         ? "converters = [\"quantize.linear.float8\"]\n"
-                         : "",
-                     fr_job_peak_lr(job), job->beta1, job->beta2,
-                     job->optimizer_eps, job->weight_decay);
+    fr_buffer_printf(
+        out,
+        "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s"
+        "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
+        "beta1 = %.12g\nbeta2 = %.12g\neps = %.12g\n"
+        "weight_decay = %.12g\n",
+        model->name, model->flavor != NULL ? model->flavor : no_flavor,
+        it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
+        : plan->scaling == FR_SCALING_ROW && it->is_fp8
+            ? "converters = [\"quantize.linear.float8\"]\n"
+              "\n[quantize.linear.float8]\n"
+              "recipe_name = \"rowwise\"\n"
+        : it->is_fp8 ? "converters = [\"quantize.linear.float8\"]\n"
+                     : "",
+        fr_job_peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
+        job->weight_decay);
     fr_buffer_printf(out, "\n[lr_scheduler]\nwarmup_steps = %lld\n",
                      (long long)job->warmup_steps);
     if (job->lr_schedule == FR_LR_CONSTANT)
@@ -230,10 +235,13 @@ static void put_toml(const fr_export_request *request, fr_buffer *out)
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
     const layout it = layout_of(request);
+    const fr_torchtitan_words model =
+        fr_torchtitan_words_of(&file->model, false);
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
     put_left(file, out);
+    put_model(&file->model, &model, out);
     fr_buffer_puts(out, "\n[job]\ndescription = \"written by forerun\"\n");
-    put_toml_job(file, &it, out);
+    put_toml_job(file, &it, &model, out);
     put_toml_parallelism(file, &it, out);
     fr_buffer_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n",
                      plan->recompute == FR_RECOMPUTE_FULL        ? "full"
@@ -344,10 +352,12 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
     const layout it = layout_of(request);
-    const fr_torchtitan_model model = model_of(&file->model);
+    const fr_torchtitan_words model =
+        fr_torchtitan_words_of(&file->model, true);
     const bool is_converted = it.is_mx || it.is_fp8;
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
     put_left(file, out);
+    put_model(&file->model, &model, out);
     fr_buffer_printf(
         out,
         "#\n# Without GPUs: NGPU=%lld COMM_MODE=fake_backend "
@@ -363,21 +373,19 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         "from torchtitan.models.%s import config_registry, model_registry\n"
         "from torchtitan.trainer import Trainer\n\n\n"
         "def forerun_plan() -> Trainer.Config:\n"
-        "    # The registry's recipe of this model: data, loss, tokenizer.\n"
-        "    config = config_registry.%s_",
+        "    # A recipe of the registry: data, loss, tokenizer.\n"
+        "    config = config_registry.%s()\n",
         (long long)fr_plan_world(plan),
         is_converted ? "from torchtitan.components.quantization import " : "",
         is_converted ? converter_of(&it) : "", is_converted ? "\n" : "",
-        model.name, model.name);
-    for (const char *c = model.flavor; *c != '\0'; c++)
-        fr_buffer_putc(out, *c == '-' ? '_' : (char)tolower((unsigned char)*c));
+        model.name, model.recipe);
     char backend[64] = "";
     if (file->model.n_experts > 0)
         snprintf(backend, sizeof backend, ", moe_comm_backend=\"%s\"",
                  expert_backend(plan));
     /* A recipe may have a model in fp8 of its own (llama3_405b). */
-    fr_buffer_printf(out, "()\n    config.model_spec = model_registry(\"%s\"%s",
-                     model.flavor, backend);
+    fr_buffer_printf(out, "    config.model_spec = model_registry(\"%s\"%s",
+                     model.flavor != NULL ? model.flavor : no_flavor, backend);
     if (is_converted)
         fr_buffer_printf(out,
                          ", converters=[\n        %s.Config("

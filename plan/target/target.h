@@ -62,6 +62,9 @@ typedef struct fr_target {
     /* [FR_PLAN_FIELDS_N]; NULL: a plan file itself, which holds all. */
     const fr_target_field *fields;
     const fr_target_rule *rules; /* text NULL at the end */
+    /* One kernel an operator unless it compiles: a plan that is predicted with
+     * fused kernels is noted. */
+    bool is_eager;
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
     const struct fr_target *base;

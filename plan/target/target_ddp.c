@@ -59,4 +59,5 @@ const fr_target fr_target_ddp = {
     .summary = "a training script for PyTorch DDP",
     .fields = fr_target_ddp_fields,
     .rules = rules,
+    .is_eager = true,
 };

@@ -62,4 +62,5 @@ const fr_target fr_target_fsdp2 = {
     .summary = "a training script for PyTorch's fully_shard",
     .fields = fr_target_fsdp2_fields,
     .rules = rules,
+    .is_eager = true,
 };

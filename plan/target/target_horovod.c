@@ -45,4 +45,5 @@ const fr_target fr_target_horovod = {
     .summary = "a training script for Horovod",
     .fields = fields,
     .rules = rules,
+    .is_eager = true,
 };

@@ -13,6 +13,7 @@ static const fr_target ddp = {
     .summary = "DistributedDataParallel",
     .fields = fr_target_ddp_fields,
     .rules = no_rules,
+    .is_eager = true,
     .base = &fr_target_ddp,
 };
 
@@ -21,6 +22,7 @@ static const fr_target fsdp2 = {
     .summary = "fully_shard",
     .fields = fr_target_fsdp2_fields,
     .rules = no_rules,
+    .is_eager = true,
     .base = &fr_target_fsdp2,
 };
 

@@ -204,9 +204,134 @@ static FR_TARGET_RULE(borrows_ranks)
     return n_shards * plan->tp % (etp * plan->ep) == 0;
 }
 
+/* ---- models -------------------------------------------------------------- */
+
+static FR_TARGET_RULE(is_decoder)
+{
+    (void)plan;
+    (void)job;
+    return model->kind == FR_MODEL_DECODER;
+}
+
+/* Of all three forms. */
+static FR_TARGET_RULE(has_blocks_of_llama)
+{
+    (void)plan;
+    (void)job;
+    return model->is_rms_norm && model->is_gated_mlp &&
+           model->activation == FR_ACTIVATION_SILU && model->is_rope &&
+           model->rope_frac == 1 && !model->has_qkv_bias &&
+           !model->has_out_bias && !model->has_mlp_bias &&
+           !model->is_parallel_block && !model->has_scaled_embedding;
+}
+
+static FR_TARGET_RULE(sees_all_tokens)
+{
+    (void)plan;
+    (void)job;
+    return model->sliding_window == 0;
+}
+
+static FR_TARGET_RULE(has_heads_of_hidden)
+{
+    (void)plan;
+    (void)job;
+    return model->has_qk_norm || model->kv_lora_rank > 0 ||
+           model->head_dim * model->n_heads == model->hidden;
+}
+
+static FR_TARGET_RULE(has_known_experts)
+{
+    (void)plan;
+    (void)job;
+    return model->n_experts == 0 || model->has_qk_norm ||
+           model->kv_lora_rank > 0;
+}
+
+static FR_TARGET_RULE(has_experts_of_qwen3)
+{
+    (void)plan;
+    (void)job;
+    return model->n_experts == 0 || !model->has_qk_norm ||
+           (model->first_dense_layers == 0 && model->moe_every == 1 &&
+            model->shared_expert_ffn_hidden == 0 &&
+            !model->has_softmax_over_all && !model->has_sigmoid_router);
+}
+
+static FR_TARGET_RULE(has_layers_of_deepseek)
+{
+    (void)plan;
+    (void)job;
+    return model->kv_lora_rank == 0 ||
+           (model->n_experts > 0 && model->moe_every == 1 &&
+            model->shared_expert_ffn_hidden > 0 &&
+            model->shared_expert_ffn_hidden % model->expert_ffn_hidden == 0 &&
+            !model->has_shared_expert_gate && !model->has_qk_norm &&
+            !model->is_tied);
+}
+
+static FR_TARGET_RULE(has_own_head)
+{
+    (void)plan;
+    (void)job;
+    return model->has_qk_norm || !model->is_tied;
+}
+
+static FR_TARGET_RULE(stages_no_qwen3)
+{
+    (void)job;
+    return !model->has_qk_norm || plan->pp == 1;
+}
+
+static FR_TARGET_RULE(dispatches_qwen3_to_each)
+{
+    return !model->has_qk_norm || dispatches_to_each(plan, model, job);
+}
+
 #define BIT(symbol) FR_PLAN_BIT(symbol)
 
 static const fr_target_rule rules[] = {
+    {.text = "a decoder: it has no encoders and no lists of layers",
+     .source = "models/ (main, b5bcd76): llama3, qwen3, deepseek_v3 ...",
+     .holds = is_decoder},
+    {.text = "RMSNorm, SwiGLU, rotary positions of whole heads and no biases, "
+             "one after the other, as Llama, Qwen3 and DeepSeek-V3 have",
+     .source = "models/common/config_utils.py, make_gqa_config, "
+               "make_ffn_config (main); models/*/model/model.py (0.2)",
+     .holds = has_blocks_of_llama},
+    {.text = "attention to all tokens: its models of that form have no window",
+     .source = "models/common/config_utils.py, get_attention_config (main)",
+     .holds = sees_all_tokens},
+    {.text = "heads of hidden / heads columns, or norms of q and k (Qwen3)",
+     .source = "models/llama3/__init__.py, _build_llama3_layers",
+     .holds = has_heads_of_hidden},
+    {.text = "experts with norms of q and k (Qwen3) or latent attention "
+             "(DeepSeek-V3); others it has not",
+     .source = "models/{qwen3,deepseek_v3}/__init__.py",
+     .holds = has_known_experts},
+    {.text = "experts in all layers, none shared, whose weights add up to 1, "
+             "with norms of q and k",
+     .source = "models/qwen3/__init__.py, _build_qwen3_moe_layers",
+     .holds = has_experts_of_qwen3},
+    {.text = "experts beside shared ones of whole width, and a head of its "
+             "own, with latent attention",
+     .source = "models/deepseek_v3/__init__.py, build_mla_moe_layers",
+     .holds = has_layers_of_deepseek},
+    {.text = "a head apart from the embedding without norms of q and k",
+     .source = "models/llama3/model/args.py (0.2): no enable_weight_tying",
+     .holds = has_own_head,
+     .until = V0_2},
+    {.text = "pp 1 with norms of q and k before main",
+     .source = "models/qwen3/__init__.py (0.2), pipelining_fn=None",
+     .fields = BIT(PP),
+     .holds = stages_no_qwen3,
+     .until = V0_2},
+    {.text = "expert-dispatch all-to-all with norms of q and k before main",
+     .source = "models/qwen3/infra/parallelize.py (0.2), apply_moe_ep_tp: no "
+               "use_deepep",
+     .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
+     .holds = dispatches_qwen3_to_each,
+     .until = V0_2},
     {.text = "more than one rank to shard over with zero 3",
      .source = "distributed/parallel_dims.py, fsdp_enabled",
      .fields = BIT(ZERO) | BIT(DP) | BIT(CP) | BIT(ZERO_GROUP),
@@ -434,4 +559,5 @@ const fr_target fr_target_torchtitan = {
     .versions = versions,
     .fields = fields,
     .rules = rules,
+    .is_eager = true,
 };

@@ -114,6 +114,41 @@ warns 'have 5 to 8'
 ask forerun export plan.json dgx-h100:2 --to slurm --program deepspeed -o no
 ends_with 3
 warns '32 ranks .* do not fit'
+
+# Words of NCCL_ALGO: an operation without an algorithm would stop the job.
+words() { # NCCL_ALGO COLLECTIVE CLUSTER OPTION...
+    local word=$1 collective=$2
+    shift 2
+    rm -rf words
+    ask forerun simulate llama-3-8b "$@" --global-batch 128 --seq 4096 \
+        --collective "$collective" -o words.json
+    ends_with 0
+    for launcher in torchrun mpirun slurm kubernetes skypilot; do
+        ask forerun export words.json --to $launcher --program ddp \
+            -o words/$launcher
+        ends_with 0
+        for file in words/$launcher/*; do
+            reads "$file"
+        done
+    done
+    # shellcheck disable=SC2016 # Bash of the file's.
+    asked="NCCL_ALGO of $collective"
+    [ "$(bash -c "$(grep '^export NCCL_ALGO=' words/torchrun/launch.sh)
+        echo \"\$NCCL_ALGO\"")" = "$word" ]
+    verdict $? "NCCL_ALGO is not $word"
+    has words/torchrun/train_ddp.py "\"NCCL_ALGO\": \"$word\"" 'NCCL 2.24'
+    ask forerun export words.json --to megatron -o words/megatron.sh
+    reads words/megatron.sh
+    ask forerun import megatron words/megatron.sh --model llama-3-8b \
+        -o again.json
+    ends_with 0
+    has again.json "\"collective\": \"$collective\""
+}
+words allreduce:Tree double-tree dgx-h100:4 --zero 0
+words allreduce:NVLS,NVLSTree,Ring nvls dgx-h100:4 --zero 0
+words 'allreduce:NVLS,Ring;allgather:NVLS,Ring;reducescatter:NVLS,Ring' nvls \
+    dgx-h100:1 --zero 1 --no-gather-overlap
+
 # Slurm knows every directive (man sbatch).
 asked="directives of sbatch"
 ! grep -oE '^#SBATCH --[a-z-]+' slurm/job.sbatch |

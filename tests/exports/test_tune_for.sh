@@ -16,15 +16,22 @@ picks() {
     ends_with 0
 }
 
-for target in megatron megatron-bridge deepspeed torchtitan accelerate ddp \
-    fsdp2 horovod jax; do
+for target in megatron megatron-bridge deepspeed accelerate ddp fsdp2 horovod \
+    jax; do
     picks $target gpt2-1.5b dgx-a100:2 --global-batch 64 --seq 1024
 done
 for target in megatron deepspeed torchtitan accelerate; do
     picks $target llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 done
 picks megatron mixtral-8x7b dgx-h100:4 --global-batch 128 --seq 4096
-picks torchtitan=0.2 mixtral-8x7b dgx-b200:16 --global-batch 512 --seq 2048
+picks torchtitan=0.2 deepseek-v3 dgx-b200:32 --global-batch 512 --seq 2048
 picks megatron=core-0.8 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 picks accelerate=1.0 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
+# Models that torchtitan has not.
+for model in resnet-50 gpt2-1.5b mixtral-8x7b; do
+    ask forerun tune $model dgx-h100:4 --global-batch 128 --for torchtitan \
+        --budget 1s
+    ends_with 5
+    warns 'torchtitan asks for'
+done
 summary

@@ -5,6 +5,7 @@
 #include "plan/target/target_megatron.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- data parallel ------------------------------------------------------- */
 
@@ -283,11 +284,17 @@ static void read_nccl(const fr_megatron_flags *flags, fr_plan *plan)
     const fr_shell_variable *v = fr_shell_find(&flags->shell, "NCCL_ALGO");
     const char *word =
         v != NULL && v->words.n == 1 ? v->words.items[0].text : "";
-    if (strcmp(word, "Ring") == 0)
+    /* An algorithm for all operations, or the first of all-reduce's. */
+    static const char of_all_reduce[] = "allreduce:";
+    const size_t n_prefix = strlen(of_all_reduce);
+    if (strncasecmp(word, of_all_reduce, n_prefix) == 0)
+        word += n_prefix;
+    const size_t n_word = strcspn(word, ",;");
+    if (n_word == 4 && strncasecmp(word, "Ring", n_word) == 0)
         plan->collective = FR_COLLECTIVE_RING;
-    else if (strcmp(word, "Tree") == 0)
+    else if (n_word == 4 && strncasecmp(word, "Tree", n_word) == 0)
         plan->collective = FR_COLLECTIVE_DOUBLE_TREE;
-    else if (strcmp(word, "NVLS") == 0)
+    else if (n_word == 4 && strncasecmp(word, "NVLS", n_word) == 0)
         plan->collective = FR_COLLECTIVE_NVLS;
     v = fr_shell_find(&flags->shell, "NCCL_COLLNET_ENABLE");
     if (v != NULL && v->words.n == 1 &&

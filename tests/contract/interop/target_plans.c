@@ -16,11 +16,15 @@ void target_plans_setup(bool has_experts, fr_plan_file *out)
     model->ffn_hidden = 6144;
     model->vocab = 50304;
     model->max_seq = 4096;
+    /* Llama's form, which all targets have. */
+    model->activation = FR_ACTIVATION_SILU;
+    model->is_gated_mlp = model->is_rms_norm = model->is_rope = true;
     if (has_experts) {
         model->n_experts = 16;
         model->n_experts_per_token = 2;
         model->expert_ffn_hidden = 2304;
         model->moe_every = 1;
+        model->has_qk_norm = true; /* torchtitan's are Qwen3's */
     }
     out->job.seq = 2048;
     out->job.global_batch = 384;
