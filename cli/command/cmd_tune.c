@@ -194,8 +194,10 @@ static fr_status choose_version(const fr_cli *cli, const fr_cluster *cluster,
                        "--version %.40s of what? give --for torchtitan, "
                        "megatron ...",
                        version);
-    return target != NULL ? fr_target_version(target, version, out, err)
-                          : FR_OK;
+    if (target == NULL)
+        return FR_OK;
+    FR_TRY(fr_target_check_device(target, fr_cluster_device(cluster, 0), err));
+    return fr_target_version(target, version, out, err);
 }
 
 static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,

@@ -59,6 +59,9 @@ fr_status fr_export(const fr_exporter *exporter,
                     fr_err *err)
 {
     if (exporter->target != NULL) {
+        if (request->cluster != NULL)
+            FR_TRY(fr_target_check_device(
+                exporter->target, fr_cluster_device(request->cluster, 0), err));
         FR_TRY(check_target(exporter->target, request, err));
         return exporter->write(request, out, err);
     }

@@ -3,6 +3,7 @@
 
 #include "plan/decide/plan_refusals.h"
 #include "plan/target/target_list.h"
+#include "spec/catalog/catalog.h"
 
 #include <string.h>
 
@@ -183,6 +184,17 @@ uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
 const char *fr_target_executor_name(int bit)
 {
     return bit == 0 ? fr_target_runtime(false)->name : fr_target_name(bit - 1);
+}
+
+fr_status fr_target_check_device(const fr_target *target,
+                                 const fr_device_type *device, fr_err *err)
+{
+    if (target->fields == NULL || target->has_tpus ||
+        fr_catalog_vendor(device) != FR_VENDOR_GOOGLE)
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%s does not run on TPUs ('%s'); choose %s", target->name,
+                   device->id, fr_target_jax.name);
 }
 
 void fr_target_put_notes(const fr_target *target, const fr_plan *plan,

@@ -12,6 +12,7 @@
 
 #include "core/base/buffer.h"
 #include "plan/decide/plan_fields.h"
+#include "spec/cluster/cluster.h"
 
 /* What becomes of a field. */
 typedef enum fr_target_fate {
@@ -65,6 +66,7 @@ typedef struct fr_target {
     /* One kernel an operator unless it compiles: a plan that is predicted with
      * fused kernels is noted. */
     bool is_eager;
+    bool has_tpus; /* runs on TPUs too; what has fields and not this: no */
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
     const struct fr_target *base;
@@ -112,6 +114,11 @@ FR_CHECKED fr_status fr_target_check(const fr_target *target, int version,
                                      uint64_t asked, uint64_t known,
                                      const fr_plan *plan, const fr_model *model,
                                      const fr_job *job, fr_err *err);
+
+/* FR_INFEASIBLE where the target does not run on such a device. */
+FR_CHECKED fr_status fr_target_check_device(const fr_target *target,
+                                            const fr_device_type *device,
+                                            fr_err *err);
 
 /*
  * target_nearest.c: the plan with the fewest changed fields that the target can

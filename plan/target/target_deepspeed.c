@@ -153,6 +153,7 @@ static const fr_target_rule rules[] = {
 
 const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_KERNELS,
+    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are the framework's own"),
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
     [FR_PLAN_TP] = FR_WRITTEN("tensor_parallel.autotp_size"),

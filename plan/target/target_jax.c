@@ -71,4 +71,5 @@ const fr_target fr_target_jax = {
     .summary = "a training script for JAX",
     .fields = fields,
     .rules = rules,
+    .has_tpus = true,
 };

@@ -47,7 +47,6 @@ FR_TARGET_RULE(fr_shards_without_pipeline);
 FR_TARGET_RULE(fr_gathers_with_reduction);
 /* What the host and the kernels do is the framework's own. */
 #define FR_TARGET_FIELDS_OF_KERNELS                                            \
-    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are the framework's own"),       \
     [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the kernel"),   \
     [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),  \
     [FR_PLAN_GRAD_ADDED_APART] = FR_PREDICTED("kernels are the framework's "   \

@@ -464,6 +464,7 @@ static const fr_target_rule rules[] = {
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_KERNELS,
+    [FR_PLAN_KERNELS] = FR_WRITTEN("compile.enable: compiled, or eager"),
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_WRITTEN("parallelism.data_parallel_replicate_degree, "
                               "data_parallel_shard_degree"),

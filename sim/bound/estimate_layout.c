@@ -1,4 +1,5 @@
 /* estimate_layout.c: where the ranks of a plan and their groups sit. */
+#include "cost_models/gpu/gpu_precision.h"
 #include "plan/decide/grid.h"
 #include "sim/bound/estimate_state.h"
 #include "sim/topology/rank_copies.h"
@@ -131,13 +132,16 @@ static int32_t local_of(const fr_estimator *e, int64_t rank)
     return local;
 }
 
-/* Of the device of a rank, at its best. */
-static double flops_of(const fr_estimator *e, int64_t rank)
+/* Of the device of a rank, at its best; 0 where it cannot compute in the plan's
+ * precision, so that this is found. */
+static double flops_of(const fr_estimator *e, const fr_plan *plan, int64_t rank)
 {
     static const char *const dtypes[] = {"fp32", "fp16", "bf16"};
     const int64_t node = e->node_of_rank[rank];
     const fr_device_type *device = fr_cluster_device(e->cluster, node);
     double flops = 0;
+    if (!fr_device_has_precision(device, plan->precision))
+        return 0;
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         double peak = fr_device_peak_flops(device, dtypes[i]);
         flops = peak > flops ? peak : flops;
@@ -161,7 +165,7 @@ static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
         fr_coord at = {.dp = i / plan->tp, .tp = i % plan->tp};
         double s = 0; /* of a flop on every stage */
         for (at.pp = 0; at.pp < plan->pp; at.pp++)
-            s += 1 / flops_of(e, fr_plan_rank(plan, at));
+            s += 1 / flops_of(e, plan, fr_plan_rank(plan, at));
         at.pp = 0;
         if (plan->n_shares > 0)
             s *= plan->batch_shares[at.dp];

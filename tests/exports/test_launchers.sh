@@ -53,13 +53,26 @@ has kubernetes/pytorchjob.yaml 'nprocPerNode: "8"' 'replicas: 3'
 has skypilot/task.yaml 'accelerators: H100:8' 'num_nodes: 4'
 # Devices of other makers are called otherwise; files of the program can be run.
 for cluster in mi300x-8:2=amd.com/gpu tpu-v6e-256=google.com/tpu dgx-h100:2=nvidia.com/gpu; do
-    ask forerun simulate gpt2-tiny "${cluster%=*}" --dp 16 --global-batch 64 -o other.json
-    ask forerun export other.json --to kubernetes --program ddp -o other
+    ask forerun simulate gpt2-tiny "${cluster%=*}" --dp 16 --micro-batch 4 --global-batch 64 -o other.json
+    ask forerun export other.json --to kubernetes --program jax -o other
     ends_with 0
     reads other/jobset.yaml
     has other/jobset.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
-    has other/pytorchjob.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+    ask forerun export other.json --to kubernetes --program ddp -o other
+    case $cluster in
+    tpu-*)
+        ends_with 3
+        warns 'ddp does not run on TPUs .*; choose jax'
+        ;;
+    *)
+        ends_with 0
+        has other/pytorchjob.yaml "^ *${cluster#*=}: [0-9]+$" '^ *defaultMode: 0755$'
+        ;;
+    esac
 done
+ask forerun tune gpt2-tiny tpu-v6e-256 --global-batch 256 --for megatron
+ends_with 3
+warns 'megatron does not run on TPUs'
 # A rack of one NVLink domain is servers of 4 GPUs.
 ask forerun simulate llama-3-8b gb200-nvl72-8 --dp 64 --global-batch 64 --seq 1024 -o rack.json
 for launcher in torchrun slurm kubernetes skypilot; do

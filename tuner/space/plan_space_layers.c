@@ -3,13 +3,17 @@
  * costs.  What is left out because it cannot win, or cannot differ, is said at
  * each axis.
  */
+#include "cost_models/gpu/gpu_precision.h"
 #include "tuner/space/plan_space_lists.h"
 
 /* ---- ranks ---------------------------------------------------------------
  * The number of ranks travels in dp until cp, tp and pp have taken theirs. */
 static int64_t nodes_of(const fr_plan_space_request *request)
 {
-    int64_t n_nodes = fr_cluster_n_nodes(request->cluster);
+    int64_t n_nodes =
+        fr_nodes_with_precision(request->cluster, request->base.precision);
+    if (n_nodes == 0) /* the costs say what is missing */
+        n_nodes = fr_cluster_n_nodes(request->cluster);
     return request->most_nodes > 0 && request->most_nodes < n_nodes
                ? request->most_nodes
                : n_nodes;

@@ -1,0 +1,17 @@
+/*
+ * gpu_precision.h: which devices can multiply in a plan's precision.
+ */
+#ifndef FR_COST_MODELS_GPU_GPU_PRECISION_H
+#define FR_COST_MODELS_GPU_GPU_PRECISION_H
+
+#include "plan/decide/dtype.h"
+#include "spec/cluster/cluster.h"
+
+/* GPUs have what their peaks list (TF32 falls back to F32), CPUs all. */
+bool fr_device_has_precision(const fr_device_type *device, fr_dtype precision);
+
+/* Nodes before the first that has a device without it: ranks are placed node
+ * by node. */
+int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision);
+
+#endif
