@@ -100,6 +100,8 @@ for launcher in torchrun mpirun; do
     has mixed/launch.sh 'torchrun --nnodes 12 --nproc_per_node gpu '
 done
 has mixed/megatron.sh 'torchrun --nnodes 12 --nproc_per_node gpu '
+ask forerun simulate llama-3-8b mixed-a100-v100 --dp 64 --precision f32 --global-batch 64 \
+    --seq 1024 -o mixed.json
 ask forerun export mixed.json --to mpirun --program forerun -o mixed
 ends_with 0
 has mixed/launch.sh 'mpirun -np 64 --hostfile "\$hostfile" --map-by slot '
@@ -126,7 +128,7 @@ ends_with 3
 warns 'have 5 to 8'
 ask forerun export plan.json dgx-h100:2 --to slurm --program deepspeed -o no
 ends_with 3
-warns '32 ranks .* do not fit'
+warns '32 ranks do not fit'
 
 # Words of NCCL_ALGO: an operation without an algorithm would stop the job.
 words() { # NCCL_ALGO COLLECTIVE CLUSTER OPTION...

@@ -4,6 +4,7 @@ STUB_DEVICES is the number of GPUs of a node."""
 import json
 import os
 import sys
+import time
 from unittest.mock import MagicMock
 
 
@@ -49,6 +50,24 @@ def end_mesh(devices, names):
     sys.exit(0)
 
 
+def has_ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def await_siblings():
+    """A coordinator trains for longer than servers and workers need to say
+    who they are; the script ends them when it has ended."""
+    parent = os.getppid()
+    with open(f"/proc/{parent}/task/{parent}/children") as file:
+        siblings = set(map(int, file.read().split())) - {os.getpid()}
+    while not all(map(has_ended, siblings)):
+        time.sleep(0.02)
+
+
 def end_tensorflow(*unused, **options):
     config = json.loads(os.environ.get("TF_CONFIG", "null"))
     if config is None:
@@ -57,6 +76,8 @@ def end_tensorflow(*unused, **options):
         task, workers = config["task"], config["cluster"]["worker"]
         print(f"{task['type']} {task['index']} of {len(workers)}: "
               f"{workers[0]}, {workers[-1]}", flush=True)
+        if task["type"] == "chief":
+            await_siblings()
     sys.exit(0)
 
 
