@@ -116,6 +116,27 @@ static bool perform(size_t i_layout, const fr_model *model, const fr_job *job,
     return is_ok;
 }
 
+/* Batches of so few images differ by more than narrow CNNs learn from them: the
+ * later ones are compared with what they give without any learning. */
+static void check_learned(const char *name, const fr_model *model,
+                          const fr_job *job, const fr_plan *plan,
+                          const double *trained)
+{
+    fr_job idle = *job;
+    double untrained[N_STEPS], with = 0, without = 0;
+
+    idle.lr = 1e-12;
+    if (!perform(0, model, &idle, plan, untrained))
+        return;
+    for (int i = N_STEPS / 2; i < N_STEPS; i++) {
+        with += trained[i] / (N_STEPS / 2);
+        without += untrained[i] / (N_STEPS / 2);
+    }
+    check_that(with < 0.995 * without, __FILE__, __LINE__,
+               "%s: the later losses are %g, without learning %g", name, with,
+               without);
+}
+
 static void train(const char *name, const fr_model *model, const fr_job *job,
                   const fr_plan *plan)
 {
@@ -133,9 +154,11 @@ static void train(const char *name, const fr_model *model, const fr_job *job,
                        __LINE__, "%s %s: loss %d: %g, alone %g", name,
                        layouts[l].name, i, loss[i], alone[i]);
     }
-    /* So few images a step teach narrow CNNs slowly. */
-    const double most = model->kind == FR_MODEL_LAYERS ? 0.985 : 0.95;
-    check_that(alone[N_STEPS - 1] < most * alone[0], __FILE__, __LINE__,
+    if (model->kind == FR_MODEL_LAYERS) {
+        check_learned(name, model, job, plan, alone);
+        return;
+    }
+    check_that(alone[N_STEPS - 1] < 0.95 * alone[0], __FILE__, __LINE__,
                "%s: the loss goes from %g to %g", name, alone[0],
                alone[N_STEPS - 1]);
 }
@@ -168,7 +191,7 @@ static void check_model(const char *name)
     job.global_batch = 8;
     job.seq = 24;
     job.n_steps = N_STEPS;
-    job.lr = 0.004;
+    job.lr = model.kind == FR_MODEL_LAYERS ? 0.001 : 0.004;
     job.warmup_steps = 2;
     /* Masks do not depend on the layout. */
     job.dropout = fr_model_has_layer_ops(&model) ? 0.02 : 0;
