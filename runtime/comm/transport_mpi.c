@@ -20,6 +20,7 @@
 #include <mpi.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #define PAGE_BYTES 4096
 #define SHM_DIR "/dev/shm" /* where MPI keeps the windows on Linux */
@@ -348,6 +349,23 @@ static fr_status join(mpi_transport *self, MPI_Comm parent, fr_err *err)
     return FR_OK;
 }
 
+/* Ranks that come early leave the processors to those that are on their way:
+ * MPI itself waits by looking again and again. */
+static fr_status await_all(fr_err *err)
+{
+    const struct timespec nap = {.tv_nsec = 200000};
+    MPI_Request all = MPI_REQUEST_NULL;
+    int are_here = 0;
+
+    TRY_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &all), "barrier");
+    TRY_MPI(MPI_Test(&all, &are_here, MPI_STATUS_IGNORE), "barrier");
+    while (!are_here) {
+        (void)nanosleep(&nap, NULL);
+        TRY_MPI(MPI_Test(&all, &are_here, MPI_STATUS_IGNORE), "barrier");
+    }
+    return FR_OK;
+}
+
 fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
                                   fr_transport **out, fr_err *err)
 {
@@ -363,6 +381,7 @@ fr_status fr_transport_mpi_create(int64_t world, double timeout_s,
                        "the plan needs %lld ranks, MPI started %d; start it "
                        "with mpirun -np %lld",
                        (long long)world, n_ranks, (long long)world);
+    FR_TRY(await_all(err));
     TRY_MPI(MPI_Comm_split(MPI_COMM_WORLD, rank < world ? 0 : MPI_UNDEFINED,
                            rank, &parent),
             "split");
