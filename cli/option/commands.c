@@ -255,7 +255,7 @@ const fr_command fr_commands[] = {
      "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.\n"
      "With --checkpoint, SIGTERM or SIGUSR1 ends it after the step that it is "
      "at and a\ncheckpoint; a second one ends it at once.  A rank without a "
-     "sign of life for 20 s,\nor one that others wait for for 60 s, ends it "
+     "sign of life for\n20 s, or one that others wait for for 60 s, ends it "
      "(--timeout: for both).",
      "  forerun run plan.json --data book.txt --steps 100\n"
      "  forerun run plan.json --trace trace.json -p machine.json\n"

@@ -2,6 +2,7 @@
  * gpu_cost.c: instructions as kernels of the GPU model.
  */
 #include "cost_models/gpu/gpu_model.h"
+#include "cost_models/gpu/gpu_precision.h"
 #include "plan/codec/compressor.h"
 
 #include <math.h>
@@ -34,10 +35,7 @@ static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
     *out = fr_gpu_math_of(model, dtype);
     if (*out != FR_GPU_MATH_N)
         return FR_OK;
-    return fr_fail(err, FR_INFEASIBLE,
-                   "%s: no peak of %s is known for it; choose a --precision "
-                   "that its peaks list",
-                   model->id, fr_dtype_name(dtype));
+    return fr_fail_precision(model->id, dtype, err);
 }
 
 /* What each of the three products has as m, n and k (the instruction's

@@ -26,3 +26,12 @@ int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision)
         n++;
     return n;
 }
+
+fr_status fr_fail_precision(const char *device_id, fr_dtype precision,
+                            fr_err *err)
+{
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%s: no peak of %s is known for it; choose a --precision "
+                   "that its peaks list",
+                   device_id, fr_dtype_name(precision));
+}

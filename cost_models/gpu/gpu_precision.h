@@ -14,4 +14,8 @@ bool fr_device_has_precision(const fr_device_type *device, fr_dtype precision);
  * by node. */
 int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision);
 
+/* FR_INFEASIBLE: what a device that has it not is refused with. */
+fr_status fr_fail_precision(const char *device_id, fr_dtype precision,
+                            fr_err *err);
+
 #endif

@@ -132,16 +132,13 @@ static int32_t local_of(const fr_estimator *e, int64_t rank)
     return local;
 }
 
-/* Of the device of a rank, at its best; 0 where it cannot compute in the plan's
- * precision, so that this is found. */
-static double flops_of(const fr_estimator *e, const fr_plan *plan, int64_t rank)
+/* Of the device of a rank, at its best. */
+static double flops_of(const fr_estimator *e, int64_t rank)
 {
     static const char *const dtypes[] = {"fp32", "fp16", "bf16"};
     const int64_t node = e->node_of_rank[rank];
     const fr_device_type *device = fr_cluster_device(e->cluster, node);
     double flops = 0;
-    if (!fr_device_has_precision(device, plan->precision))
-        return 0;
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         double peak = fr_device_peak_flops(device, dtypes[i]);
         flops = peak > flops ? peak : flops;
@@ -165,7 +162,7 @@ static fr_coord slowest_ranks(const fr_estimator *e, const fr_plan *plan)
         fr_coord at = {.dp = i / plan->tp, .tp = i % plan->tp};
         double s = 0; /* of a flop on every stage */
         for (at.pp = 0; at.pp < plan->pp; at.pp++)
-            s += 1 / flops_of(e, plan, fr_plan_rank(plan, at));
+            s += 1 / flops_of(e, fr_plan_rank(plan, at));
         at.pp = 0;
         if (plan->n_shares > 0)
             s *= plan->batch_shares[at.dp];
@@ -267,6 +264,24 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
     return FR_OK;
 }
 
+/* Of several types of nodes the ranks that are priced may be on others than one
+ * that cannot compute in the plan's precision. */
+static fr_status check_precision(const fr_estimator *e, const fr_plan *plan,
+                                 fr_err *err)
+{
+    const fr_cluster *cluster = e->cluster;
+    if (cluster->n_node_types == 1)
+        return FR_OK;
+    const int64_t n_nodes = fr_nodes_with_precision(cluster, plan->precision);
+    int64_t n_left = fr_plan_world(plan);
+    for (int64_t node = 0; node < n_nodes && n_left > 0; node++)
+        n_left -= fr_cluster_node_slots(cluster, node, plan->n_threads);
+    return n_left <= 0 || n_nodes == fr_cluster_n_nodes(cluster)
+               ? FR_OK
+               : fr_fail_precision(fr_cluster_device(cluster, n_nodes)->id,
+                                   plan->precision, err);
+}
+
 fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           const est_layout **out, fr_err *err)
 {
@@ -279,6 +294,7 @@ fr_status est_layout_find(fr_estimator *e, const fr_plan *plan,
                           .zero_group = plan->zero_group,
                           .n_threads = plan->n_threads,
                           .rank_order = (int32_t)plan->rank_order};
+    FR_TRY(check_precision(e, plan, err));
     FR_TRY(est_shares_find(e, plan, &key.shares, err));
     if (e->at_layout != NULL &&
         memcmp(&key, &e->last_layout, sizeof key) == 0) {

@@ -59,6 +59,9 @@ static void test_nearest(void)
     fr_plan plan, out;
     fr_job_init(&job);
     small_model(&model, 8, 8, 32, 512, 128);
+    /* Llama's form, which all targets have. */
+    model.activation = FR_ACTIVATION_SILU;
+    model.is_gated_mlp = model.is_rms_norm = model.is_rope = true;
     job.global_batch = 64;
     job.seq = 128;
     fr_plan_init(&plan);
