@@ -1,7 +1,7 @@
 /* gpu_precision.c: see gpu_precision.h. */
 #include "cost_models/gpu/gpu_precision.h"
 
-bool fr_device_has_precision(const fr_device_type *device, fr_dtype precision)
+static bool has_precision(const fr_device_type *device, fr_dtype precision)
 {
     static const char *const peaks[FR_DTYPE_N] = {[FR_DTYPE_F16] = "fp16",
                                                   [FR_DTYPE_BF16] = "bf16",
@@ -18,11 +18,10 @@ int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision)
     int64_t n = 0;
 
     if (cluster->n_node_types == 1)
-        return fr_device_has_precision(fr_cluster_device(cluster, 0), precision)
-                   ? n_nodes
-                   : 0;
+        return has_precision(fr_cluster_device(cluster, 0), precision) ? n_nodes
+                                                                       : 0;
     while (n < n_nodes &&
-           fr_device_has_precision(fr_cluster_device(cluster, n), precision))
+           has_precision(fr_cluster_device(cluster, n), precision))
         n++;
     return n;
 }

@@ -7,11 +7,9 @@
 #include "plan/decide/dtype.h"
 #include "spec/cluster/cluster.h"
 
-/* GPUs have what their peaks list (TF32 falls back to F32), CPUs all. */
-bool fr_device_has_precision(const fr_device_type *device, fr_dtype precision);
-
 /* Nodes before the first that has a device without it: ranks are placed node
- * by node. */
+ * by node.  GPUs have what their peaks list (TF32 falls back to F32), CPUs
+ * all. */
 int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision);
 
 /* FR_INFEASIBLE: what a device that has it not is refused with. */
