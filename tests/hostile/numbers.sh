@@ -16,7 +16,7 @@ cat >deep.json <<'END'
 END
 # Changes that would make it fit are not simulated for as long as the plan.
 for batch in 1024 4096; do
-    answers 'were left out that take too long' forerun simulate deep.json dgx-h100:64 --pp 512 --global-batch $batch
+    answers 'left out, not looked at or too long' forerun simulate deep.json dgx-h100:64 --pp 512 --global-batch $batch
 done
 for zero in 0 1 2 3; do
     LIMIT_S=10 answers 'tokens/s' forerun simulate llama-3-8b $on --zero $zero --global-batch 1000000

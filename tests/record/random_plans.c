@@ -79,7 +79,8 @@ static void draw_kernels(fr_rng *rng, fr_plan *plan)
     plan->is_routing_fused = once_in(rng, 4);
     plan->is_norm_fused = once_in(rng, 4);
     plan->is_grad_listed = once_in(rng, 4);
-    plan->is_early_stop = once_in(rng, 4);
+    /* Not drawn: plans of a seed stay what they were. */
+    plan->is_early_stop = plan->is_norm_fused != plan->is_grad_listed;
     plan->is_p2p_sync = once_in(rng, 4);
     plan->precision = dtypes[pick(rng, 6)];
     plan->grad_dtype = plan->precision == FR_DTYPE_BF16 && once_in(rng, 4)

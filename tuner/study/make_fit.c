@@ -16,7 +16,7 @@ enum {
     MOST_AT_ONCE = 3,
     MOST_SETS = 1024,
     MOST_SIMULATED = 8,
-    MOST_LOOKED_AT = 64, /* each is lowered, and its memory added up */
+    MOST_LOOKED_AT = 24, /* each is lowered, and its memory added up */
     MOST_OF_A_COUNT = 3
 };
 /* What is advised is likely to fit; a larger set has to be worth it. */
@@ -269,7 +269,8 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
             return fr_fail_no_memory(err);
         if (status == FR_OK && found.outcome == FR_OUTCOME_UNPLACEABLE)
             out->n_left_out++;
-        n_simulated += status == FR_OK && found.outcome == FR_OUTCOME_SIMULATED;
+        /* What is too long to simulate takes as long to find out. */
+        n_simulated += status == FR_OK && found.outcome != FR_OUTCOME_TOO_LARGE;
         if (status != FR_OK || found.outcome != FR_OUTCOME_SIMULATED ||
             found.prediction.step_s > most_s)
             continue;
