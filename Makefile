@@ -346,7 +346,8 @@ $(BUILD)/tests/unit/cost_models/test_gpu_fit $(BUILD)/tests/fuzz/fuzz_kernels: \
 
 # In `make check` a fuzz target is a program that replays its corpus; in
 # `make fuzz` libFuzzer brings the main.
-$(FUZZ_BIN): %: %.o $(if $(FUZZER),,$(BUILD)/tests/fuzz/corpus.o) $(TEST_LIB)
+$(FUZZ_BIN): %: %.o $(if $(FUZZER),$(LIB),$(BUILD)/tests/fuzz/corpus.o \
+    $(TEST_LIB))
 	$(LINK)
 
 clean:
@@ -410,7 +411,7 @@ tidy:
 	    tests/lint/tidy.sh '$(filter-out -fopenmp,$(CFLAGS_ALL))'
 
 FUZZ_S ?= 20
-# Where files are read.
+# Where files are read; of these floors the archive gives what is called.
 FUZZED_FLOORS := core spec plan cost_models sim runtime/weights interop
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \
