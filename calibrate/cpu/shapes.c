@@ -488,13 +488,13 @@ bool fr_shape_fill_routes(const fr_shape *shape, int i_ref, void *operand,
 
     switch ((fr_op)instr->op) {
     case FR_OP_ROUTER_BWD:
-        if (i_ref != FR_ROUTER_BWD_CHOSEN)
+        if (!fr_instr_ref_is_choices(instr, i_ref))
             return false;
         fill_chosen(instr->router.n_experts, operand, n_bytes);
         return true;
     case FR_OP_PERMUTE:
     case FR_OP_UNPERMUTE:
-        if (i_ref != FR_PERMUTE_CHOSEN)
+        if (!fr_instr_ref_is_choices(instr, i_ref))
             return false;
         fill_chosen(instr->permute.n_experts, operand, n_bytes);
         return true;

@@ -113,7 +113,7 @@ static fr_status make_memory(fr_gpu_rig *rig, uint64_t wanted_bytes,
 
     FR_TRY(rig->driver->alloc(rig->gpu, sizeof *rig->step, &memory, err));
     rig->step = memory;
-    FR_TRY(rig->driver->zero(rig->gpu, rig->stream, rig->step,
+    FR_TRY(rig->driver->fill(rig->gpu, rig->stream, rig->step, 0,
                              sizeof *rig->step, err));
     FR_TRY(fr_gpu_guard_create(rig->driver, rig->gpu, &rig->guard, err));
     FR_TRY(rig->driver->alloc_host(rig->gpu, HOST_BYTES, &memory, err));
@@ -278,7 +278,7 @@ fr_status fr_gpu_rig_check_held(const fr_gpu_rig *rig, fr_err *err)
 fr_status fr_gpu_rig_flush(const fr_gpu_rig *rig, fr_err *err)
 {
     FR_TRY(fr_gpu_rig_check(rig, err));
-    return rig->driver->zero(rig->gpu, rig->stream, rig->arena,
+    return rig->driver->fill(rig->gpu, rig->stream, rig->arena, 0,
                              rig->flush_bytes, err);
 }
 

@@ -114,14 +114,6 @@ REFUSAL(has_wide_heads)
            model->v_head_dim > GPU_HEAD_COLUMNS;
 }
 
-/* Their rows are written beyond their room: not understood yet. */
-REFUSAL(caps_offloaded_experts)
-{
-    UNUSED_BUT(model);
-    return model->n_experts > 0 && plan->expert_capacity > 0.0 &&
-           plan->activation_offload_frac > 0.0;
-}
-
 REFUSAL(has_other_rope_scaling)
 {
     UNUSED_BUT(model);
@@ -245,9 +237,6 @@ const fr_plan_refusal fr_plan_refusals[] = {
      BIT(ZERO), predicts_later_gathered},
     {"rotary frequencies rescaled otherwise than linear, llama3, yarn, dynamic",
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
-    {"offloaded activations of experts with a capacity, on GPUs",
-     "choose expert-capacity 0 or offload-activations 0", GPU,
-     BIT(EXPERT_CAPACITY) | BIT(OFFLOAD_ACTIVATIONS), caps_offloaded_experts},
     {"attention heads of more than 256 columns, on GPUs",
      "choose a model with narrower heads", GPU, 0, has_wide_heads},
     {"precisions other than f32 and bf16", "choose precision f32 or bf16", CPU,

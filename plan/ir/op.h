@@ -195,6 +195,10 @@ uint64_t fr_instr_ref_bytes(const fr_instr *instr, int i_ref, int n_group);
 /* The type of the operand's elements in memory. */
 fr_dtype fr_instr_ref_dtype(const fr_instr *instr, int i_ref);
 
+/* Does the operand hold choices of experts?  Bytes of 0xff are choices that
+ * were dropped. */
+bool fr_instr_ref_is_choices(const fr_instr *instr, int i_ref);
+
 /* Bytes read plus written once each: the memory floor of the kernel. */
 uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group);
 

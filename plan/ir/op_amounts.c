@@ -38,6 +38,8 @@ uint64_t op_element_bytes(const fr_instr *instr, op_element element)
 {
     if (element == OP_ELEMENT_SCALARS)
         return sizeof(fr_step_scalars);
+    if (element == OP_ELEMENT_CHOICE)
+        return fr_dtype_bytes(FR_DTYPE_F32) + fr_dtype_bytes(FR_DTYPE_I32);
     return element == OP_ELEMENT_SPECIAL
                ? 0
                : fr_dtype_bytes(element_dtype(instr, element));
@@ -51,6 +53,11 @@ fr_dtype fr_instr_ref_dtype(const fr_instr *instr, int i_ref)
         return row->special->ref_dtype(instr, i_ref);
     const fr_dtype dtype = element_dtype(instr, element);
     return dtype == FR_DTYPE_TF32 ? FR_DTYPE_F32 : dtype;
+}
+
+bool fr_instr_ref_is_choices(const fr_instr *instr, int i_ref)
+{
+    return op_rows[instr->op].operands[i_ref].element == OP_ELEMENT_CHOICE;
 }
 
 uint64_t fr_instr_flop(const fr_instr *instr)

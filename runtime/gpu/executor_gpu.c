@@ -210,7 +210,7 @@ static fr_status gpu_set_up(fr_executor *executor, fr_err *err)
 
 static fr_status clear(gpu_executor *self, fr_err *err)
 {
-    FR_TRY(self->driver->zero(self->gpu, self->stream, self->slab,
+    FR_TRY(self->driver->fill(self->gpu, self->stream, self->slab, 0,
                               self->base.rank_program->slab_bytes, err));
     return wait_copied(self, err);
 }

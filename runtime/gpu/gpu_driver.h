@@ -94,8 +94,9 @@ typedef struct fr_gpu_driver {
     /* Copies between any two memories, of the host or of devices. */
     fr_status (*copy)(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
                       const void *src, uint64_t n_bytes, fr_err *err);
-    fr_status (*zero)(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
-                      uint64_t n_bytes, fr_err *err);
+    /* Every byte of it becomes `byte`. */
+    fr_status (*fill)(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
+                      uint8_t byte, uint64_t n_bytes, fr_err *err);
     /* Writes a word of page-locked memory when the stream gets there; holds
      * the stream until the word is at least `value`. */
     fr_status (*mark)(fr_gpu *gpu, fr_gpu_stream stream, uint32_t *word,

@@ -389,11 +389,11 @@ static fr_status cuda_copy(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
     return FR_OK;
 }
 
-static fr_status cuda_zero(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
-                           uint64_t n_bytes, fr_err *err)
+static fr_status cuda_fill(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
+                           uint8_t byte, uint64_t n_bytes, fr_err *err)
 {
     (void)gpu;
-    TRY_CUDA(cudaMemsetAsync(dst, 0, n_bytes, stream), "zero");
+    TRY_CUDA(cudaMemsetAsync(dst, byte, n_bytes, stream), "fill");
     return FR_OK;
 }
 
@@ -518,7 +518,7 @@ const fr_gpu_driver fr_gpu_driver_cuda = {
     .event_query = cuda_event_query,
     .event_elapsed = cuda_event_elapsed,
     .copy = cuda_copy,
-    .zero = cuda_zero,
+    .fill = cuda_fill,
     .mark = cuda_mark,
     .await = cuda_await,
     .call_host = cuda_call_host,

@@ -94,18 +94,23 @@ static fr_status launch_kernel(fr_gpu_interpreter *it, fr_lane lane,
     return status;
 }
 
-/* Indices of zero point at what is there. */
+/* Indices of zero point at what is there; but were all copies of rows given to
+ * one expert, its capacity would not hold them. */
 static fr_status clear_operands(fr_gpu_interpreter *it, fr_gpu_stream stream,
                                 const fr_instr *instr, void *const *ptr,
                                 fr_err *err)
 {
+    enum { DROPPED = 0xff };
+
     for (int i = 0; i < FR_INSTR_REFS; i++) {
         uint64_t n_bytes =
             ptr[i] != NULL
                 ? fr_instr_ref_bytes(instr, i, it->rank.n_group[instr->axis])
                 : 0;
         if (n_bytes > 0)
-            FR_TRY(it->driver->zero(it->gpu, stream, ptr[i], n_bytes, err));
+            FR_TRY(it->driver->fill(
+                it->gpu, stream, ptr[i],
+                fr_instr_ref_is_choices(instr, i) ? DROPPED : 0, n_bytes, err));
     }
     return FR_OK;
 }
@@ -154,7 +159,7 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
     bool *is_known;
 
     FR_TRY_CALLOC(is_known, it->rank.program->n_instrs + 1, err);
-    fr_status status = it->driver->zero(it->gpu, main->stream, it->device_step,
+    fr_status status = it->driver->fill(it->gpu, main->stream, it->device_step, 0,
                                         sizeof *it->device_step, err);
     if (status == FR_OK)
         status = wait_lane(it, main, err);

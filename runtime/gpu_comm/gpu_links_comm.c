@@ -268,7 +268,7 @@ static fr_status connect(comm_links *self, fr_err *err)
                 out);
     FR_TRY_GOTO(status, driver->event_create(place->gpu, false, &end, err),
                 out);
-    FR_TRY_GOTO(status, driver->zero(place->gpu, stream, scratch, 256, err),
+    FR_TRY_GOTO(status, driver->fill(place->gpu, stream, scratch, 0, 256, err),
                 out);
     FR_TRY_GOTO(status, make_comms(self, stream, scratch, err), out);
     FR_TRY_GOTO(status, driver->event_record(place->gpu, end, stream, err),

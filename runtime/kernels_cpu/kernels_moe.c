@@ -10,6 +10,7 @@
 #include "runtime/kernels_cpu/kernels_list.h"
 #include "runtime/kernels_cpu/kernels_simd.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* What the router chose for a row; expert -1 - e: e, which has no room. */
@@ -392,6 +393,7 @@ void fr_kernel_permute(const fr_kernel_call *call)
             if (is_dropped(&chosen[i]))
                 continue;
             int64_t to = at.next[chosen[i].expert]++;
+            assert(to < d->rows_out);
             memcpy(dst + to * cols, src + i / top_k * cols,
                    (size_t)cols * sizeof *dst);
             if (weights != NULL)

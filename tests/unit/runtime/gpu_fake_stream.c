@@ -339,18 +339,21 @@ static fr_status copy(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
     return FR_OK;
 }
 
-static void run_zero(gpu_fake_task *task)
+static void run_fill(gpu_fake_task *task)
 {
     if (is_made_up(task))
         return;
-    memset(gpu_fake_real(task->a), 0, task->n);
+    memset(gpu_fake_real(task->a), (int)task->number, task->n);
 }
 
-static fr_status zero(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
-                      uint64_t n_bytes, fr_err *err)
+static fr_status fill(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
+                      uint8_t byte, uint64_t n_bytes, fr_err *err)
 {
-    gpu_fake_task task = {
-        .stream = stream, .run = run_zero, .a = dst, .n = n_bytes};
+    gpu_fake_task task = {.stream = stream,
+                          .run = run_fill,
+                          .a = dst,
+                          .n = n_bytes,
+                          .number = byte};
 
     (void)gpu;
     return gpu_fake_push(&task, err);
@@ -483,7 +486,7 @@ const fr_gpu_driver gpu_fake_streams = {
     .event_query = query_event,
     .event_elapsed = elapsed,
     .copy = copy,
-    .zero = zero,
+    .fill = fill,
     .mark = mark,
     .await = await,
     .call_host = call_host,
