@@ -1,9 +1,9 @@
 /* doctor_software.c: MPI, BLAS, drivers and libraries of GPUs, launchers. */
 #include "calibrate/doctor/doctor_checks.h"
 #include "calibrate/versions.h"
+#include "core/base/shared_library.h"
 #include "runtime/kernels_cpu/images/conv.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,16 +80,15 @@ void fr_check_gpus(fr_examination *at)
                       "none is seen; %s", built);
 }
 
-/* What a function of a library says of its version; 0: it is not there. */
+/* What a function of a library (NULL: of any that is loaded) says of its
+ * version; 0: it is not there. */
 static int library_version(void *library, const char *name)
 {
     typedef int (*version_fn)(int *);
     int version = 0;
     version_fn get;
-    void *symbol = dlsym(library, name);
-    /* ISO C has no cast from an object to a function. */
-    memcpy(&get, &symbol, sizeof get);
-    return symbol != NULL && get(&version) == 0 ? version : 0;
+    return fr_library_find(library, name, &get) && get(&version) == 0 ? version
+                                                                      : 0;
 }
 
 /* A driver runs programs of its own major version and of those before it.
@@ -97,13 +96,10 @@ static int library_version(void *library, const char *name)
 void fr_check_cuda(fr_examination *at)
 {
     char driver_text[64] = "no driver", mend[64] = "";
-    const int runtime = library_version(RTLD_DEFAULT, "cudaRuntimeGetVersion");
-    int driver = 0;
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (library != NULL) {
-        driver = library_version(library, "cuDriverGetVersion");
-        dlclose(library);
-    }
+    const int runtime = library_version(NULL, "cudaRuntimeGetVersion");
+    void *library = fr_library_open("libcuda.so.1");
+    const int driver =
+        library != NULL ? library_version(library, "cuDriverGetVersion") : 0;
     if (runtime == 0)
         return;
     const bool is_old = driver > 0 && driver / 1000 < runtime / 1000;
@@ -121,12 +117,9 @@ void fr_check_cuda(fr_examination *at)
 /* The library as the loader finds it: it says its version itself. */
 void fr_check_nccl(fr_examination *at)
 {
-    int version = 0;
-    void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-    if (library != NULL) {
-        version = library_version(library, "ncclGetVersion");
-        dlclose(library);
-    }
+    void *library = fr_library_open("libnccl.so.2");
+    const int version =
+        library != NULL ? library_version(library, "ncclGetVersion") : 0;
     if (version > 0)
         fr_doctor_add(at, "NCCL", FR_FINDING_OK, NULL, "", "%d.%d.%d",
                       version / 10000, version / 100 % 100, version % 100);
@@ -142,13 +135,11 @@ void fr_check_nccl(fr_examination *at)
 void fr_check_cublaslt(fr_examination *at)
 {
     char name[40];
-    const int runtime = library_version(RTLD_DEFAULT, "cudaRuntimeGetVersion");
+    const int runtime = library_version(NULL, "cudaRuntimeGetVersion");
     if (runtime == 0)
         return;
     snprintf(name, sizeof name, "libcublasLt.so.%d", runtime / 1000);
-    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (library != NULL) {
-        dlclose(library);
+    if (fr_library_open(name) != NULL) {
         fr_doctor_add(at, "cuBLASLt", FR_FINDING_OK, NULL, "", "%s", name);
         return;
     }

@@ -4,7 +4,8 @@
  */
 #include "runtime/gpu/gpu_sensors.h"
 
-#include <dlfcn.h>
+#include "core/base/shared_library.h"
+
 #include <string.h>
 
 enum { CLOCK_OF_PROCESSORS = 1 }; /* NVML_CLOCK_SM */
@@ -16,7 +17,6 @@ typedef int (*read_fn)(void *device, unsigned int *out);
 typedef int (*clock_fn)(void *device, int kind, unsigned int *out);
 
 typedef struct library {
-    void *handle;
     plain_fn init, shutdown;
     text_fn driver_version;
     find_fn find;
@@ -24,26 +24,19 @@ typedef struct library {
     read_fn power, power_limit;
 } library;
 
-/* A pointer to a function out of what dlsym() gives (POSIX allows it, C has
- * no cast for it). */
-static bool look_up(const library *lib, const char *name, void *out)
-{
-    void *found = dlsym(lib->handle, name);
-
-    memcpy(out, &found, sizeof found);
-    return found != NULL;
-}
-
 static bool load(library *lib)
 {
-    lib->handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    return lib->handle != NULL && look_up(lib, "nvmlInit_v2", &lib->init) &&
-           look_up(lib, "nvmlShutdown", &lib->shutdown) &&
-           look_up(lib, "nvmlSystemGetDriverVersion", &lib->driver_version) &&
-           look_up(lib, "nvmlDeviceGetHandleByPciBusId_v2", &lib->find) &&
-           look_up(lib, "nvmlDeviceGetClockInfo", &lib->clock) &&
-           look_up(lib, "nvmlDeviceGetPowerUsage", &lib->power) &&
-           look_up(lib, "nvmlDeviceGetEnforcedPowerLimit", &lib->power_limit);
+    void *nvml = fr_library_open("libnvidia-ml.so.1");
+    return nvml != NULL && fr_library_find(nvml, "nvmlInit_v2", &lib->init) &&
+           fr_library_find(nvml, "nvmlShutdown", &lib->shutdown) &&
+           fr_library_find(nvml, "nvmlSystemGetDriverVersion",
+                           &lib->driver_version) &&
+           fr_library_find(nvml, "nvmlDeviceGetHandleByPciBusId_v2",
+                           &lib->find) &&
+           fr_library_find(nvml, "nvmlDeviceGetClockInfo", &lib->clock) &&
+           fr_library_find(nvml, "nvmlDeviceGetPowerUsage", &lib->power) &&
+           fr_library_find(nvml, "nvmlDeviceGetEnforcedPowerLimit",
+                           &lib->power_limit);
 }
 
 static bool read_device(const library *lib, const char *bus_id,
@@ -74,7 +67,5 @@ bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_readings *out)
         is_read = read_device(&lib, bus_id, out);
         (void)lib.shutdown();
     }
-    if (lib.handle != NULL)
-        (void)dlclose(lib.handle);
     return is_read;
 }
