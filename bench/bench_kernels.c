@@ -8,8 +8,8 @@
  * step, activations mostly warm.  Usage: bench_kernels [threads (2)
  * [kernel names that contain this]]
  */
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"

@@ -7,8 +7,8 @@
  */
 #include "bench/rounds.h"
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 
 #include <math.h>
 #include <stdio.h>

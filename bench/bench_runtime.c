@@ -9,9 +9,9 @@
  */
 #include "bench/rounds.h"
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/fileio.h"
 
 #include <stdio.h>
 #include <stdlib.h>

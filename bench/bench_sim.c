@@ -10,10 +10,10 @@
  * several runs; one thread.
  */
 #include "bench/estimate_search.h"
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/lower/step/lower.h"
 #include "sim/engine/event_queue.h"
@@ -373,11 +373,10 @@ static fr_status stage_set_init(const scene *of, stage_set *out, fr_err *err)
     out->node_of_rank = malloc((size_t)n * sizeof *out->node_of_rank);
     if (out->node_of_rank == NULL)
         return fr_fail_no_memory(err);
-    out->placement = (fr_placement){
-        .n_ranks = n,
-        .node_of_rank = out->node_of_rank,
-        .by_framework =
-            fr_gpu_is_by_framework(&out->plan, &out->cluster.devices[0])};
+    out->placement = (fr_placement){.n_ranks = n,
+                                    .node_of_rank = out->node_of_rank,
+                                    .by_framework = fr_gpu_is_by_framework(
+                                        &out->plan, &out->cluster.devices[0])};
     return fr_cluster_place(&out->cluster, n, 1, 0, out->node_of_rank, err);
 }
 

@@ -8,10 +8,10 @@
  * all other times are by the clock.  Medians of several runs where they are
  * short.  Then a small space whole, every plan simulated, against its bounds.
  */
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "sim/bound/estimate.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"

@@ -1,7 +1,7 @@
 /* estimate_search.c: the walk over all combinations. */
 #include "bench/estimate_search.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * gpu_rows.c: the table of measured kernels.
  */
 #include "bench/gpu_fit.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/vec.h"
+#include "core/system/fileio.h"
 #include "spec/catalog/catalog.h"
 
 #include <math.h>

@@ -2,11 +2,11 @@
 #include "bench/rounds.h"
 
 #include "core/base/buffer.h"
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <math.h>

@@ -8,8 +8,8 @@
 #include "calibrate/cpu/ranks.h"
 #include "calibrate/cpu/shapes.h"
 #include "calibrate/fingerprint.h"
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/measure.h"
 

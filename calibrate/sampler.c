@@ -1,8 +1,8 @@
 /* sampler.c: see sampler.h. */
 #include "calibrate/sampler.h"
 
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* spawn_self.c: see spawn_self.h. */
 #include "cli/spawn_self.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 
 #include <fcntl.h>
 #include <spawn.h>

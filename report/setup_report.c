@@ -13,12 +13,8 @@
 /* How many ranks of the plan's threads the cluster has places for. */
 static int64_t places_of(const fr_report_setup *at)
 {
-    int64_t n = 0, n_nodes = fr_cluster_n_nodes(at->cluster);
-    if (at->plan->n_threads <= 1)
-        return fr_cluster_slots(at->cluster);
-    for (int64_t node = 0; node < n_nodes; node++)
-        n += fr_cluster_node_slots(at->cluster, node, at->plan->n_threads);
-    return n;
+    return fr_cluster_slots_of_nodes(
+        at->cluster, fr_cluster_n_nodes(at->cluster), at->plan->n_threads);
 }
 
 /* ---- habits ------------------------------------------------------------- */

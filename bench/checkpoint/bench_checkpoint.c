@@ -3,8 +3,8 @@
  * at once and asynchronously: make bench-checkpoint.  One rank; the state is
  * that of a decoder with 90 million parameters, of which nothing is trained.
  */
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/transport.h"

@@ -8,9 +8,9 @@
 #include "bench/fidelity/learned.h"
 #include "bench/rounds.h"
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/fileio.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "cost_models/compute/compute_key.h"
 #include "plan/ir/micro_program.h"
 #include "runtime/run/interpreter.h"

@@ -3,7 +3,7 @@
 
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "plan/codec/compressor.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 

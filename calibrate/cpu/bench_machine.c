@@ -3,7 +3,7 @@
 
 #include "calibrate/cpu/ranks.h"
 #include "calibrate/versions.h"
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
  */
 #include "calibrate/cpu/bench_machine.h"
 #include "calibrate/cpu/ranks.h"
-#include "plan/ir/micro_program.h"
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
+#include "plan/ir/micro_program.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/measure.h"

@@ -1,7 +1,7 @@
 /* ranks.c: see ranks.h. */
 #include "calibrate/cpu/ranks.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #include <sched.h>
 

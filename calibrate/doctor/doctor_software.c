@@ -1,7 +1,7 @@
 /* doctor_software.c: MPI, BLAS, drivers and libraries of GPUs, launchers. */
 #include "calibrate/doctor/doctor_checks.h"
 #include "calibrate/versions.h"
-#include "core/base/shared_library.h"
+#include "core/system/shared_library.h"
 #include "runtime/kernels_cpu/images/conv.h"
 
 #include <stdio.h>

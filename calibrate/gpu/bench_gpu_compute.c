@@ -2,7 +2,7 @@
 #include "calibrate/gpu/bench_gpu_compute.h"
 
 #include "calibrate/cpu/ranks.h"
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "plan/codec/compressor.h"
 
 #include <math.h>

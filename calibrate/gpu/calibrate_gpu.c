@@ -9,8 +9,8 @@
 #include "calibrate/gpu/bench_gpu_device.h"
 #include "calibrate/gpu/gpu_rig.h"
 #include "calibrate/gpu/gpu_shapes.h"
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/gpu/gpu_choice.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* gpu_guard.c: see gpu_guard.h. */
 #include "calibrate/gpu/gpu_guard.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #include <pthread.h>
 

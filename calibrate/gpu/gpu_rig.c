@@ -1,8 +1,8 @@
 /* gpu_rig.c: see gpu_rig.h. */
 #include "calibrate/gpu/gpu_rig.h"
 
-#include "core/base/clock.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "plan/decide/grid.h"
 
 #include <math.h>

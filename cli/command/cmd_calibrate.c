@@ -13,10 +13,10 @@
 #include "cli/option/plan_options.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/supervise.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "core/system/fileio.h"
 #include "report/table.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
@@ -300,8 +300,7 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 }
 
 /* By who started the ranks; without it a profile is complete, too. */
-static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks,
-                                fr_err *err)
+static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
     char storage[4096];
     fr_err why;

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "interop/export/export.h"
 
 #include <stdio.h>

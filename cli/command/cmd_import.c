@@ -5,9 +5,9 @@
 #include "cli/inputs.h"
 #include "cli/measured/measured.h"
 #include "cli/subject/config_choice.h"
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "interop/import/import.h"
 #include "spec/cluster/cluster_write.h"
 

@@ -2,9 +2,9 @@
 #include "cli/answer.h"
 #include "cli/inputs.h"
 #include "cli/measured/measured.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "interop/log/runlog.h"
 #include "spec/catalog/catalog.h"
 

@@ -2,9 +2,9 @@
 #include "cli/measured/measure_running.h"
 
 #include "cli/spawn_self.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "spec/profile/profile.h"
 

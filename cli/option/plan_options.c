@@ -279,13 +279,11 @@ int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks)
 static bool all_have(const fr_cluster *cluster, int64_t n_ranks,
                      const char *dtype)
 {
-    const int64_t n_nodes = fr_cluster_n_nodes(cluster);
-    for (int64_t node = 0; node < n_nodes && n_ranks > 0; node++) {
+    const int64_t n_nodes = fr_cluster_nodes_of_ranks(cluster, n_ranks, 1);
+    for (int64_t node = 0; node < n_nodes; node++)
         if (!(fr_device_peak_flops(fr_cluster_device(cluster, node), dtype) >
               0))
             return false;
-        n_ranks -= fr_cluster_node_slots(cluster, node, 1);
-    }
     return true;
 }
 

@@ -1,9 +1,9 @@
 /* slow_news.c: see slow_news.h; schema "forerun.slow/1". */
 #include "cli/rebalance/slow_news.h"
 
-#include "core/base/fileio.h"
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
+#include "core/system/fileio.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "cli/run/replan.h"
 #include "cli/run/restart_log.h"
 #include "cli/run/supervise.h"
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/launch/launch.h"
 

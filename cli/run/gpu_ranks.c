@@ -2,7 +2,7 @@
 #include "cli/run/gpu_ranks.h"
 
 #include "cli/run/supervise.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/rendezvous.h"
 

@@ -1,9 +1,9 @@
 /* restart_log.c: see restart_log.h; schema "forerun.restarts/1". */
 #include "cli/run/restart_log.h"
 
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 
 #include <stdio.h>
 #include <string.h>

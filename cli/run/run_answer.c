@@ -5,7 +5,7 @@
 #include "cli/inputs.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/restart_log.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/ir/step_breakdown.h"
 #include "report/run/run_report.h"
 #include "report/timeline/trace_json.h"

@@ -2,9 +2,9 @@
 #include "cli/run/supervise.h"
 
 #include "cli/run/gpu_ranks.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "runtime/launch/launch.h"
 
 #include <signal.h>

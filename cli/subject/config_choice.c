@@ -3,7 +3,7 @@
 
 #include "cli/answer.h"
 #include "cli/inputs.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 
 #include <stdlib.h>
 

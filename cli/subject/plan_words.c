@@ -1,7 +1,7 @@
 /* plan_words.c: see plan_words.h. */
 #include "cli/subject/plan_words.h"
 
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 
 #include <stdlib.h>
 #include <string.h>

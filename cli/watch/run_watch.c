@@ -2,8 +2,8 @@
 #include "cli/watch/run_watch.h"
 
 #include "cli/run/supervise.h"
-#include "core/base/clock.h"
 #include "core/base/units.h"
+#include "core/system/clock.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* json.c: the reader; see json.h.  The only file that knows cJSON. */
 #include "core/document/json.h"
 
-#include "core/base/fileio.h"
 #include "core/document/json_impl.h"
+#include "core/system/fileio.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

@@ -1,9 +1,9 @@
 /* xml.c: see xml.h.  The only file that knows libxml2. */
 #include "core/document/xml.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/document/problems.h"
+#include "core/system/fileio.h"
 
 #include <libxml/parser.h>
 #include <libxml/tree.h>

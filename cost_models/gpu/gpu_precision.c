@@ -3,13 +3,8 @@
 
 static bool has_precision(const fr_device_type *device, fr_dtype precision)
 {
-    static const char *const peaks[FR_DTYPE_N] = {[FR_DTYPE_F16] = "fp16",
-                                                  [FR_DTYPE_BF16] = "bf16",
-                                                  [FR_DTYPE_FP8] = "fp8",
-                                                  [FR_DTYPE_FP4] = "fp4"};
-
-    return device->kind != FR_DEVICE_GPU || peaks[precision] == NULL ||
-           fr_device_peak_flops(device, peaks[precision]) > 0;
+    return device->kind != FR_DEVICE_GPU || fr_dtype_bytes(precision) > 2 ||
+           fr_device_peak_flops(device, fr_dtype_name(precision)) > 0;
 }
 
 int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision)

@@ -13,7 +13,7 @@
 int64_t fr_nodes_with_precision(const fr_cluster *cluster, fr_dtype precision);
 
 /* FR_INFEASIBLE: what a device that has it not is refused with. */
-fr_status fr_fail_precision(const char *device_id, fr_dtype precision,
-                            fr_err *err);
+FR_CHECKED fr_status fr_fail_precision(const char *device_id,
+                                       fr_dtype precision, fr_err *err);
 
 #endif

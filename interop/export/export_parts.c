@@ -1,5 +1,5 @@
 /* export_parts.c: what exporters share. */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "interop/export/export.h"
 
 #include <ctype.h>

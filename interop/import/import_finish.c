@@ -2,8 +2,8 @@
  * import_finish.c: from what was found of one node to a cluster; what was not
  * found comes from the catalogue and is noted.
  */
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "interop/import/import_parts.h"
 
 #include <stdlib.h>

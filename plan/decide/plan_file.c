@@ -1,8 +1,8 @@
 /* plan_file.c: whole plan files: what a run needs, in one document. */
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/document/fields.h"
+#include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "spec/model/model_json.h"
 #include "spec/result/prediction_fields.h"

@@ -1,9 +1,9 @@
 /* checkpoint.c: opens, loads and saves, together with the other ranks. */
 #include "runtime/checkpoint/checkpoint.h"
 
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 #include "runtime/checkpoint/checkpoint_lock.h"

@@ -1,7 +1,7 @@
 /* checkpoint_convert.c: see checkpoint_convert.h. */
 #include "runtime/checkpoint/checkpoint_convert.h"
 
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 #include "runtime/checkpoint/checkpoint_state.h"
 

@@ -1,9 +1,9 @@
 /* checkpoint_dir.c: see checkpoint_dir.h. */
 #include "runtime/checkpoint/checkpoint_dir.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/manifest.h"
 
 #include <dirent.h>

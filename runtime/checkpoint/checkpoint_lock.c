@@ -7,8 +7,8 @@
  */
 #include "runtime/checkpoint/checkpoint_lock.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/checkpoint/state.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * done by a thread of the rank's, which never talks to others: that a file is
  * written the ranks tell each other between two steps.
  */
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 #include "runtime/checkpoint/checkpoint_state.h"
 

@@ -1,9 +1,9 @@
 /* manifest.c: see manifest.h. */
 #include "runtime/checkpoint/manifest.h"
 
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "spec/model/model_json.h"
 

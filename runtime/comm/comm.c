@@ -3,7 +3,7 @@
  * asynchronous lanes, gives each a slice of work, and sleeps when none of
  * them can go on.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/interpreter_state.h"
 

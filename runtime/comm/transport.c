@@ -1,8 +1,8 @@
 /* transport.c: what every transport does alike, made of its messages. */
 #include "runtime/comm/transport.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/run/measure.h"
 
 #include <stdlib.h>

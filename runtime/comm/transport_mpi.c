@@ -137,8 +137,8 @@ static int take_pages(unsigned char *base, uint64_t n_bytes)
         if (madvise(base + at, n, MADV_POPULATE_WRITE) == 0) {
             (void)madvise(base + at, n, MADV_DONTNEED);
             at += n;
-        } else if (errno != EINTR && errno != EAGAIN)
-            return errno == EINVAL ? 0 : errno;
+        } else if (errno != EINTR)
+            return errno == EINVAL || errno == EAGAIN ? 0 : errno;
     }
 #else
     (void)base, (void)n_bytes;

@@ -1,8 +1,8 @@
 /* transport_shm.c: doorbells and the art of waiting. */
 #include "runtime/comm/transport_shm.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 
 #include <limits.h>
 #include <linux/futex.h>

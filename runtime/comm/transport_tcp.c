@@ -4,9 +4,9 @@
  */
 #include "runtime/comm/transport_tcp.h"
 
-#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/run/measure.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * transport_tcp_hub.c: the thread of rank 0 that hands messages on.  It never
  * blocks on one rank: what cannot be written yet waits in a list.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/comm/transport_tcp.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* data.c: samples of token files and of images, and made-up ones. */
 #include "runtime/data/data.h"
 
-#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "runtime/data/image_set.h"
 #include "runtime/data/prefetch.h"
 #include "runtime/data/token_file.h"

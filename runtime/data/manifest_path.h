@@ -3,8 +3,8 @@
 #ifndef FR_RUNTIME_DATA_MANIFEST_PATH_H
 #define FR_RUNTIME_DATA_MANIFEST_PATH_H
 
-#include "core/base/fileio.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 
 #include <stdio.h>
 

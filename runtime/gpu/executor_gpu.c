@@ -1,7 +1,7 @@
 /* executor_gpu.c: a rank on its GPU, from the choice of the device on. */
 #include "runtime/gpu/executor_gpu.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/checkpoint.h"

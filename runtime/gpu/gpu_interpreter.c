@@ -2,7 +2,7 @@
  * gpu_interpreter.c: a step from the host's side: what goes in, the launch or
  * the graph, what comes out.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/gpu/gpu_interpreter_state.h"
 
 #include <math.h>

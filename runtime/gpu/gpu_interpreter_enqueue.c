@@ -159,8 +159,8 @@ fr_status fr_gpu_interpreter_tune(fr_gpu_interpreter *it, fr_err *err)
     bool *is_known;
 
     FR_TRY_CALLOC(is_known, it->rank.program->n_instrs + 1, err);
-    fr_status status = it->driver->fill(it->gpu, main->stream, it->device_step, 0,
-                                        sizeof *it->device_step, err);
+    fr_status status = it->driver->fill(it->gpu, main->stream, it->device_step,
+                                        0, sizeof *it->device_step, err);
     if (status == FR_OK)
         status = wait_lane(it, main, err);
     for (uint32_t i = 0; status == FR_OK && i < it->rank.rank_program->n_calls;
@@ -342,11 +342,10 @@ static fr_status join_lanes(fr_gpu_interpreter *it, fr_err *err)
 
 static fr_status copy_scalars(fr_gpu_interpreter *it, fr_err *err)
 {
-    return it->driver->copy(it->gpu, it->lanes[FR_LANE_COMPUTE].stream,
-                            &it->pinned->scalars,
-                            it->place.slab +
-                                it->rank.rank_program->step_offset_bytes,
-                            sizeof it->pinned->scalars, err);
+    return it->driver->copy(
+        it->gpu, it->lanes[FR_LANE_COMPUTE].stream, &it->pinned->scalars,
+        it->place.slab + it->rank.rank_program->step_offset_bytes,
+        sizeof it->pinned->scalars, err);
 }
 
 /* Where ranks share a device this copy must not wait in a stream for what

@@ -5,7 +5,7 @@
  * filled and will read.  So the step, like everything else, is enqueued once
  * and captured with the rest.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/gpu/gpu_interpreter_state.h"
 
 #include <string.h>

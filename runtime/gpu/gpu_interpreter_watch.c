@@ -3,7 +3,7 @@
  * failure of the library, a rank that gave up, a communication or a kernel
  * that does not end.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/gpu/gpu_interpreter_state.h"
 
 #define LOOK_NS (10 * 1000000) /* between two looks for trouble */

@@ -4,7 +4,7 @@
  */
 #include "runtime/gpu/gpu_sensors.h"
 
-#include "core/base/shared_library.h"
+#include "core/system/shared_library.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * Single operations stand in a group of their own and are polled even when
  * they return success, which they may do too early (NVIDIA/nccl issue 1495).
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/gpu_comm/nccl_tuner.h"
 

@@ -11,7 +11,7 @@
  * one process share the few queues of the copy engines, so such a copy would
  * hold up the one that the other rank waits for.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/comm/collective_engine.h"
 #include "runtime/gpu_comm/gpu_links.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
@@ -158,8 +158,8 @@ static fr_status progress(host_links *self, fr_lane lane, bool *has_moved,
         }
     }
     if (is_over)
-        own->stage = own->stage == HOST_COPIES_OUT ? HOST_WAITS
-                                                   : own->stage + 1;
+        own->stage =
+            own->stage == HOST_COPIES_OUT ? HOST_WAITS : own->stage + 1;
     *has_moved = *has_moved || is_over || has_gone_on;
     return FR_OK;
 }

@@ -1,8 +1,8 @@
 /* inject.c: see inject.h. */
 #include "runtime/inject/inject.h"
 
-#include "core/base/clock.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
 
 #include <signal.h>
 

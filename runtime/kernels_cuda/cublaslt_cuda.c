@@ -4,7 +4,7 @@
  */
 #include "runtime/kernels_cuda/cublaslt_cuda.h"
 
-#include "core/base/shared_library.h"
+#include "core/system/shared_library.h"
 
 #include <dlfcn.h>
 

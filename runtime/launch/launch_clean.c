@@ -3,9 +3,9 @@
  * folder and its message buffers, also where the supervisor is killed or
  * mpirun is stopped.
  */
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "runtime/launch/launch_state.h"
 
 #include <dirent.h>

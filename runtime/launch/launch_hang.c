@@ -2,8 +2,8 @@
  * launch_hang.c: while ranks stand still: what each is at, since when, and for
  * whom it waits.  Said long before the limits that end the run.
  */
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch_state.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* launch_stop.c: asks the ranks to stop after a checkpoint, and waits as long
  * as that may take. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch_state.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* launch_supervise.c: starts mpirun, passes lines and signals on, and cleans
  * up after it. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch_state.h"
 
 #include <errno.h>

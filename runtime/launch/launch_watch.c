@@ -1,6 +1,6 @@
 /* launch_watch.c: finds out which rank is to blame, and says it in a line. */
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch_state.h"
 
 #include <signal.h>

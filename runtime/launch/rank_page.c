@@ -1,8 +1,8 @@
 /* rank_page.c: a small mapped file per rank. */
 #include "runtime/launch/rank_page.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "plan/ir/op.h"
 
 #include <fcntl.h>

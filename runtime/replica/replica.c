@@ -1,7 +1,7 @@
 /* replica.c: see replica.h. */
 #include "runtime/replica/replica.h"
 
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 #include "runtime/replica/replica_state.h"
 

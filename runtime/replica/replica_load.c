@@ -5,7 +5,7 @@
  * Ranks that see the same stores, those of a host, share the work: each
  * verifies some of the files.  What a host lacks another one sends.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/replica/replica.h"
 #include "runtime/replica/replica_state.h"
 #include "runtime/run/measure.h"

@@ -1,10 +1,10 @@
 /* replica_store.c: see replica_store.h. */
 #include "runtime/replica/replica_store.h"
 
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* interpreter.c: the compute lane, and what both threads use. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/kernels_cpu/narrow/narrow.h"
 #include "runtime/run/interpreter_state.h"

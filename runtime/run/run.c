@@ -1,8 +1,8 @@
 /* run.c: a whole training run of one rank: set-up, steps, results. */
 #include "runtime/run/run.h"
 
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_page.h"
 #include "runtime/run/executor.h"

@@ -1,7 +1,7 @@
 /* run_saver.c: see run_saver.h. */
 #include "runtime/run/run_saver.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/launch/launch.h"
 
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* step_monitor.c: see step_monitor.h. */
 #include "runtime/watch/step_monitor.h"
 
-#include "core/base/clock.h"
 #include "core/numbers/stats.h"
+#include "core/system/clock.h"
 #include "runtime/run/measure.h"
 
 #include <math.h>

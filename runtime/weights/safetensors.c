@@ -1,9 +1,9 @@
 /* safetensors.c: see safetensors.h. */
 #include "runtime/weights/safetensors.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/numbers/minmax.h"
+#include "core/system/fileio.h"
 
 #include <errno.h>
 #include <fcntl.h>

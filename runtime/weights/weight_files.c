@@ -1,8 +1,8 @@
 /* weight_files.c: see weight_files.h. */
 #include "runtime/weights/weight_files.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -273,10 +273,8 @@ static fr_status check_precision(const fr_estimator *e, const fr_plan *plan,
     if (cluster->n_node_types == 1)
         return FR_OK;
     const int64_t n_nodes = fr_nodes_with_precision(cluster, plan->precision);
-    int64_t n_left = fr_plan_world(plan);
-    for (int64_t node = 0; node < n_nodes && n_left > 0; node++)
-        n_left -= fr_cluster_node_slots(cluster, node, plan->n_threads);
-    return n_left <= 0 || n_nodes == fr_cluster_n_nodes(cluster)
+    return n_nodes >= fr_cluster_nodes_of_ranks(cluster, fr_plan_world(plan),
+                                                plan->n_threads)
                ? FR_OK
                : fr_fail_precision(fr_cluster_device(cluster, n_nodes)->id,
                                    plan->precision, err);

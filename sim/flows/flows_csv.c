@@ -6,10 +6,10 @@
  * integers, and a thousandth of the slowest of usual links still has nine
  * digits.
  */
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "sim/engine/event_queue.h"
 #include "sim/flows/flows.h"
 #include "sim/flows/item_index.h"

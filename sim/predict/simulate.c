@@ -1,7 +1,7 @@
 /* simulate.c: a replay as a prediction: time, interval, parts, memory, cost. */
 #include "sim/predict/simulate.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/run/input_cost.h"
 #include "plan/decide/plan_fields.h"

@@ -52,10 +52,8 @@ static void note_replicas(const fr_cluster *cluster, const fr_plan *plan,
                           int64_t node, bool *is_on)
 {
     const int64_t world = fr_plan_world(plan);
-    int64_t first = 0;
-
-    for (int64_t i = 0; i < node; i++)
-        first += fr_cluster_node_slots(cluster, i, plan->n_threads);
+    const int64_t first =
+        fr_cluster_slots_of_nodes(cluster, node, plan->n_threads);
     const int64_t end =
         first + fr_cluster_node_slots(cluster, node, plan->n_threads);
     for (int64_t rank = first; rank < end && rank < world; rank++)

@@ -1,8 +1,8 @@
 /* config_path.c: finds the configs directory and names in it. */
 #include "spec/catalog/config_path.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -90,12 +90,15 @@ void fr_cluster_count_nodes(fr_cluster *cluster)
     }
 }
 
-/* One-thread ranks on a node of this type. */
-static int64_t slots_of(const fr_cluster *cluster, const fr_node_type *type)
+/* Ranks of n_threads threads on a node of this type. */
+static int64_t slots_of(const fr_cluster *cluster, const fr_node_type *type,
+                        int n_threads)
 {
     const fr_device_type *device = &cluster->devices[type->i_device];
-    return device->kind == FR_DEVICE_CPU ? device->n_cores * type->n_devices
-                                         : type->n_devices;
+    if (device->kind == FR_DEVICE_GPU)
+        return type->n_devices;
+    int64_t n_cores = device->n_cores * type->n_devices;
+    return n_threads > 0 ? n_cores / n_threads : n_cores;
 }
 
 bool fr_cluster_is_all_gpu(const fr_cluster *cluster)
@@ -108,10 +111,34 @@ bool fr_cluster_is_all_gpu(const fr_cluster *cluster)
 
 int64_t fr_cluster_slots(const fr_cluster *cluster)
 {
+    return fr_cluster_slots_of_nodes(cluster, fr_cluster_n_nodes(cluster), 1);
+}
+
+int64_t fr_cluster_slots_of_nodes(const fr_cluster *cluster, int64_t n_nodes,
+                                  int n_threads)
+{
     int64_t n = 0;
-    for (size_t i = 0; i < cluster->n_groups; i++)
-        n += cluster->groups[i].n_nodes *
-             slots_of(cluster, type_of(cluster, &cluster->groups[i]));
+    for (size_t i = 0; i < cluster->n_groups && n_nodes > 0; i++) {
+        const fr_node_group *group = &cluster->groups[i];
+        int64_t n_here = n_nodes < group->n_nodes ? n_nodes : group->n_nodes;
+        n += n_here * slots_of(cluster, type_of(cluster, group), n_threads);
+        n_nodes -= n_here;
+    }
+    return n;
+}
+
+int64_t fr_cluster_nodes_of_ranks(const fr_cluster *cluster, int64_t n_ranks,
+                                  int n_threads)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < cluster->n_groups && n_ranks > 0; i++) {
+        const fr_node_group *group = &cluster->groups[i];
+        int64_t slots = slots_of(cluster, type_of(cluster, group), n_threads);
+        int64_t n_here = slots > 0 ? (n_ranks - 1) / slots + 1 : INT64_MAX;
+        n_here = n_here < group->n_nodes ? n_here : group->n_nodes;
+        n += n_here;
+        n_ranks -= n_here * slots;
+    }
     return n;
 }
 
@@ -187,11 +214,7 @@ int64_t fr_cluster_node_find(const fr_cluster *cluster, const char *name)
 int64_t fr_cluster_node_slots(const fr_cluster *cluster, int64_t node,
                               int n_threads)
 {
-    const fr_node_type *type = fr_cluster_node_type(cluster, node);
-    int64_t n = slots_of(cluster, type);
-    if (cluster->devices[type->i_device].kind == FR_DEVICE_GPU)
-        return n;
-    return n_threads > 0 ? n / n_threads : n;
+    return slots_of(cluster, fr_cluster_node_type(cluster, node), n_threads);
 }
 
 /* Ranks that fr_cluster_place() puts on a node. */

@@ -163,17 +163,12 @@ FR_CHECKED fr_status fr_cluster_check(const fr_cluster *cluster, fr_err *err);
 uint64_t fr_cluster_hash(const fr_cluster *cluster);
 
 int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
-
 /* Sets first_node of every group from the numbers of nodes. */
 void fr_cluster_count_nodes(fr_cluster *cluster);
 
-/* No device of it is a CPU; some part is slow, or some nodes of another type.
- */
+/* No device is a CPU; some part is slow, or some nodes of another type. */
 bool fr_cluster_is_all_gpu(const fr_cluster *cluster);
 bool fr_cluster_is_unlike(const fr_cluster *cluster);
-
-/* How many ranks fit: one per GPU, one per core of a CPU node. */
-int64_t fr_cluster_slots(const fr_cluster *cluster);
 
 /* Of a node number in [0, n_nodes). */
 const fr_node_group *fr_cluster_group_of(const fr_cluster *cluster,
@@ -188,9 +183,16 @@ char *fr_cluster_node_name(const fr_cluster *cluster, int64_t node, char *buf,
                            size_t n_buf);
 int64_t fr_cluster_node_find(const fr_cluster *cluster, const char *name);
 
-/* Ranks of n_threads threads that one node holds (GPU: its devices). */
+/* Ranks of n_threads threads that one node holds (GPU: its devices), or the
+ * first n_nodes, or of one thread all. */
 int64_t fr_cluster_node_slots(const fr_cluster *cluster, int64_t node,
                               int n_threads);
+int64_t fr_cluster_slots_of_nodes(const fr_cluster *cluster, int64_t n_nodes,
+                                  int n_threads);
+int64_t fr_cluster_slots(const fr_cluster *cluster);
+/* Nodes that n_ranks take; all, where they do not fit. */
+int64_t fr_cluster_nodes_of_ranks(const fr_cluster *cluster, int64_t n_ranks,
+                                  int n_threads);
 
 /*
  * Fills node_of_rank[n_ranks], node by node in order with `ranks_per_node`
@@ -209,13 +211,11 @@ uint64_t fr_cluster_rank_memory_bytes(const fr_cluster *cluster, int64_t node,
 /* Dense peak of a dtype name (fp32 = f32 ...); 0: the device has none. */
 double fr_device_peak_flops(const fr_device_type *device, const char *dtype);
 
-/* How fast `local` on `node` computes against its type, (0, 1]. */
+/* How fast `local` on `node` computes against its type, and the node's NICs are
+ * against theirs, (0, 1]. */
 double fr_cluster_compute_frac(const fr_cluster *cluster, int64_t node,
                                int32_t local);
-
-/* How fast the NICs of a node are against their type, (0, 1]. */
 double fr_cluster_network_frac(const fr_cluster *cluster, int64_t node);
-
 /* All NICs of a node together, one direction, slow nodes counted. */
 double fr_cluster_nic_Bps(const fr_cluster *cluster, int64_t node);
 

@@ -1,6 +1,6 @@
 /* model_load.c: finds a model's file and tells the two formats apart. */
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "spec/catalog/config_path.h"
 #include "spec/model/model_json.h"
 

@@ -2,9 +2,9 @@
  * profile_json.c: a profile as JSON, schema "forerun.profile/1".
  */
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 #include "spec/profile/profile.h"
 #include "spec/profile/profile_fields.h"
 

@@ -1,10 +1,10 @@
 /* cases.c: a strict CSV reader; fields are cut in place. */
 #include "spec/result/cases.h"
 
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
+#include "core/system/fileio.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * corpus.c: gives each file of a corpus to a fuzz target, for builds without
  * libFuzzer.  Arguments are files and folders of files.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

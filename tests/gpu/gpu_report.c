@@ -11,8 +11,8 @@
  * figure that is not known.
  */
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 
 #include <math.h>
 #include <stdio.h>

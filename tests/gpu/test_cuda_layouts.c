@@ -5,7 +5,7 @@
  * and for a GPU (tests/gpu/run, which starts the parts of the table side by
  * side).  With a part of a name in LAYOUT all rows of such names run.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "tests/check.h"
 #include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/gpu/cuda_show.h"

@@ -3,8 +3,8 @@
  * split of it that is wanted by rings (NCCL loads the tuner from this
  * program), sums, an estimate, and the topology that it writes.
  */
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "tests/check.h"
 

@@ -7,7 +7,7 @@
  * than N / 8 of them: they are written too, so that what the framework says of
  * them can be compared.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "interop/export/export.h"
 #include "tests/record/export_plans.h"
 

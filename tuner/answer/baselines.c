@@ -1,8 +1,8 @@
 /* baselines.c: smaller searches than the one that was asked for. */
 #include "tuner/answer/baselines.h"
 
-#include "core/base/clock.h"
 #include "core/base/units.h"
+#include "core/system/clock.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tuner/study/advice.h"
 

@@ -3,27 +3,16 @@
 
 #include <math.h>
 
-/* Nodes from the first on that have room for the ranks. */
-static int64_t nodes_of(const fr_plan *plan, const fr_cluster *cluster)
-{
-    int64_t n_ranks = fr_plan_world(plan), n_fit = 0;
-    int64_t n_nodes = fr_cluster_n_nodes(cluster), node = 0;
-    while (node < n_nodes && n_fit < n_ranks)
-        n_fit += fr_cluster_node_slots(cluster, node++, plan->n_threads);
-    return node;
-}
-
 /* Devices of the nodes that the plan leaves idle draw what the file says, else
  * as much as the others. */
 static double power_w(const fr_plan *plan, const fr_cluster *cluster,
                       int64_t n_nodes)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);
-    double n_slots = 0;
     if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
         return fr_cluster_power_w(cluster, n_nodes, 1);
-    for (int64_t node = 0; node < n_nodes; node++)
-        n_slots += (double)fr_cluster_node_slots(cluster, node, 1);
+    const double n_slots =
+        (double)fr_cluster_slots_of_nodes(cluster, n_nodes, 1);
     return fr_cluster_power_w(cluster, n_nodes,
                               fmin(1, (double)fr_plan_world(plan) / n_slots));
 }
@@ -51,11 +40,13 @@ fr_goal_scale fr_goal_scale_bare(const fr_goal *goal, const fr_plan *plan,
         goal->tokens > 0 ? goal->tokens : batch * (double)job->n_steps;
     double more =
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
-    return (fr_goal_scale){.tokens = least * more,
-                           .n_steps = least * more / batch,
-                           .n_nodes = nodes_of(plan, subject->cluster),
-                           .n_devices = fr_plan_world(plan),
-                           .n_threads = plan->n_threads};
+    return (fr_goal_scale){
+        .tokens = least * more,
+        .n_steps = least * more / batch,
+        .n_nodes = fr_cluster_nodes_of_ranks(
+            subject->cluster, fr_plan_world(plan), plan->n_threads),
+        .n_devices = fr_plan_world(plan),
+        .n_threads = plan->n_threads};
 }
 
 /* Of a run that is disturbed; it borrows the hazards. */

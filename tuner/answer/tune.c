@@ -2,8 +2,8 @@
  * baselines beside it. */
 #include "tuner/answer/tune.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "tuner/answer/baselines.h"
 #include "tuner/partition/balance_layers.h"
 #include "tuner/search/search_run.h"

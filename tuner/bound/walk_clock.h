@@ -5,7 +5,7 @@
 #ifndef FR_TUNER_BOUND_WALK_CLOCK_H
 #define FR_TUNER_BOUND_WALK_CLOCK_H
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #include <stdbool.h>
 

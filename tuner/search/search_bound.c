@@ -1,7 +1,7 @@
 /* search_bound.c: see search_bound.h. */
 #include "tuner/search/search_bound.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "sim/bound/estimate.h"
 #include "sim/topology/rank_copies.h"
 #include "tuner/bound/bound_walk.h"

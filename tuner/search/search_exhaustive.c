@@ -1,7 +1,7 @@
 /* search_exhaustive.c: the strategy that cannot miss. */
 #include "tuner/search/search_exhaustive.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "tuner/bound/ideal_bound.h"
 
 #include <math.h>

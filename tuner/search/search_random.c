@@ -12,9 +12,9 @@
  */
 #include "tuner/search/search_random.h"
 
-#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "plan/collective/collective.h"
 #include "sim/bound/estimate.h"
 #include "tuner/bound/ideal_bound.h"

@@ -1,7 +1,7 @@
 /* search_run.c: asks the search for batches of plans, and simulates them. */
 #include "tuner/search/search_run.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_exhaustive.h"

@@ -1,6 +1,6 @@
 /* plan_space.c: the walk over the table of axes, one decision level after
  * the other. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "plan/schedule/schedule.h"
 #include "tuner/space/plan_space_lists.h"
 

@@ -22,12 +22,7 @@ static int64_t nodes_of(const fr_plan_space_request *request)
 /* How many ranks the first n_nodes nodes have slots for. */
 static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
 {
-    int64_t n = 0;
-    if (n_nodes == fr_cluster_n_nodes(request->cluster))
-        return fr_cluster_slots(request->cluster);
-    for (int64_t node = 0; node < n_nodes; node++)
-        n += fr_cluster_node_slots(request->cluster, node, 1);
-    return n;
+    return fr_cluster_slots_of_nodes(request->cluster, n_nodes, 1);
 }
 
 /* The next number of at most five significant bits: 1 to 32, then 34, 36 ...

@@ -1,9 +1,9 @@
 /* run_sweep.c: points in parallel, each written to its own row. */
 #include "tuner/study/run_sweep.h"
 
-#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/system/clock.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
 #include "tuner/study/tune_quick.h"
@@ -26,12 +26,10 @@
 static int64_t places(fr_sweep_case *at)
 {
     const fr_device_type *device = fr_cluster_device(at->cluster, 0);
-    int64_t n_nodes = fr_cluster_n_nodes(at->cluster), n = 0;
     if (device->kind == FR_DEVICE_CPU && !(at->pins & FR_PIN(THREADS)))
         at->plan.n_threads = (int32_t)device->n_cores;
-    for (int64_t node = 0; node < n_nodes; node++)
-        n += fr_cluster_node_slots(at->cluster, node, at->plan.n_threads);
-    return n;
+    return fr_cluster_slots_of_nodes(
+        at->cluster, fr_cluster_n_nodes(at->cluster), at->plan.n_threads);
 }
 
 /* dp of a case such that the plan fills the ranks that the cluster has places

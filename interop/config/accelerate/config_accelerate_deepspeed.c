@@ -3,7 +3,7 @@
  * (utils/dataclasses.py, DeepSpeedPlugin), and the ds_config.json that it
  * names or stands for.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "interop/config/accelerate/accelerate_reader.h"
 #include "interop/config/config_deepspeed.h"
 #include "interop/config/config_list.h"

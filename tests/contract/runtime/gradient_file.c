@@ -1,7 +1,7 @@
 /* gradient_file.c: see gradient_file.h. */
 #include "tests/contract/runtime/gradient_file.h"
 
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 
 #include <stdlib.h>
 #include <string.h>

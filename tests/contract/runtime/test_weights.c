@@ -3,7 +3,7 @@
  * tests/oracle/weights, which PyTorch wrote, has PyTorch's loss in every
  * layout, and what a run without learning writes is what it read.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/weights/weight_files.h"
 #include "runtime/weights/weights.h"
 #include "spec/model/model_json.h"

@@ -4,8 +4,8 @@
  * as they stand in fabric_links.c, and no better by much.  Fitted without the
  * rows of one machine each, they predict that machine.
  */
-#include "core/base/fileio.h"
 #include "core/numbers/fit.h"
+#include "core/system/fileio.h"
 #include "cost_models/link/fabric_links.h"
 #include "cost_models/link/nccl_model.h"
 #include "tests/contract/plan/collective_rows.h"

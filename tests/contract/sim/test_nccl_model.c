@@ -3,7 +3,7 @@
  * tests/validate/collectives.csv whose hardware and size are known, through
  * the cost model and catalogue clusters as a user would describe them.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "cost_models/cost.h"
 #include "plan/collective/collective.h"
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* test_doctor.c: what a machine has, from a made /proc and /sys. */
 #include "calibrate/doctor/doctor.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 
 #include <string.h>

@@ -3,9 +3,9 @@
  * validate gives the row that measured it, and every answer names it.
  */
 #include "cli/command.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"
 

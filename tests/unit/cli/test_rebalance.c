@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/rebalance/rebalance.h"
 #include "cli/rebalance/slow_news.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"
 

@@ -3,8 +3,8 @@
  * tune tells, what it is without, and energy with and without switches.
  */
 #include "cli/command.h"
-#include "core/base/fileio.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"
 

@@ -3,8 +3,8 @@
  * algorithm, element type and placement, for groups of 1 to 5 ranks, against
  * sums made here.
  */
-#include "core/base/clock.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "runtime/comm/collective_engine.h"
 #include "tests/check.h"
 

@@ -2,7 +2,7 @@
  * Sends and receives among ranks that see each other's slabs: a rank that waits
  * for the next send of another does not take what is for a third.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/comm/collective_engine.h"
 #include "tests/check.h"
 

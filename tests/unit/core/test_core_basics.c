@@ -1,12 +1,12 @@
 /* test_core_basics.c: errors, arenas, vectors, buffers, hashes, text. */
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
-#include "core/base/clock.h"
 #include "core/base/err.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/base/vec.h"
+#include "core/system/clock.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_fileio.c: files as wholes. */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 
 #include <dirent.h>

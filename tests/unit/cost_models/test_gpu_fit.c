@@ -4,7 +4,7 @@
  * fit finds constants that made-up kernels were made with.
  */
 #include "bench/gpu_fit.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "tests/check.h"
 
 #include <math.h>

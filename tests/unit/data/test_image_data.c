@@ -1,6 +1,6 @@
 /* Files of images: records, IDX pairs, manifests, the order of epochs, values
  * against their definition, errors. */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/data/data.h"
 #include "runtime/kernels_cpu/images/conv.h"

@@ -1,6 +1,6 @@
 /* Images of files as a vit takes them: every number of every patch in its
  * place, whatever share of the sequence, and a vit that trains on them. */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/data/data.h"
 #include "runtime/run/run.h"

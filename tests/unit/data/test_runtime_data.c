@@ -1,7 +1,7 @@
 /* Token files: formats, sample order, errors. */
-#include "core/base/clock.h"
-#include "core/base/fileio.h"
 #include "core/numbers/rng.h"
+#include "core/system/clock.h"
+#include "core/system/fileio.h"
 #include "runtime/data/data.h"
 #include "tests/check.h"
 

@@ -2,7 +2,7 @@
  * test_import.c: files in the shape that other tools write, against values
  * worked out by hand from the files; what is written is read back.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "interop/import/import.h"
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_write.h"

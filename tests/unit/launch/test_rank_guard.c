@@ -2,7 +2,7 @@
  * A rank that nobody supervises: who asks it to stop is heard, a second signal
  * ends it, and so does an operation that never ends.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "plan/ir/op.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_guard.h"

@@ -3,8 +3,8 @@
  * die, fail or hang.  The program starts itself again as its ranks, with the
  * name of a behaviour as its argument.
  */
-#include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/system/clock.h"
 #include "runtime/comm/transport.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_page.h"

@@ -2,7 +2,7 @@
  * test_plan.c: every rule of fr_plan_check with the reason and the mend, the
  * one-line description, names.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_refusals.h"
 #include "tests/check.h"

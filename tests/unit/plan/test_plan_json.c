@@ -2,7 +2,7 @@
  * test_plan_json.c: plan files: written, read, written again to the same
  * bytes; every decision survives; bad files.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "tests/check.h"
 

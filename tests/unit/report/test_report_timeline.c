@@ -3,13 +3,13 @@
  * hand: two pipeline stages, one micro-batch, times chosen so that each part
  * can be read off with a pencil.
  */
-#include "core/base/fileio.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
+#include "core/system/fileio.h"
 #include "plan/ir/step_breakdown.h"
-#include "report/timeline/gantt.h"
 #include "report/table.h"
+#include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"
 #include "tests/check.h"
 

@@ -3,7 +3,7 @@
  * one reads all the others' operands, and they meet again before anybody
  * writes.  Members that do not ask for the same thing are a failure.
  */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/comm/collective_engine.h"
 #include "tests/unit/runtime/gpu_fake.h"
 

@@ -1,5 +1,5 @@
 /* gpu_fake_law.c: made-up time: clocks of streams, an L2, kinds of memory. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "tests/unit/runtime/gpu_fake.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* gpu_show.c: threads as ranks of a run. */
 #include "tests/unit/runtime/gpu_show.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/comm/transport_tcp.h"
 #include "tests/check.h"
 

@@ -2,7 +2,7 @@
  * One run at a time writes a directory of checkpoints: who comes second is told
  * of the first, whose lock goes with its process.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint_lock.h"
 #include "tests/check.h"
 

@@ -4,8 +4,8 @@
  * is the newest step of which a good copy of everything is left, else what is
  * on the disk, on any layout.
  */
-#include "core/base/fileio.h"
 #include "core/base/hash.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/tensor_slices.h"
 #include "runtime/replica/replica_store.h"

@@ -3,7 +3,7 @@
  * same bits, damaged checkpoints are refused, a failing rank takes the others
  * along with its name, timelines are whole.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/run/run.h"

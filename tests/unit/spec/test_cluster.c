@@ -2,7 +2,7 @@
  * test_cluster.c: files of configs/clusters, paths worked out by hand,
  * placement, bad files.
  */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "spec/catalog/catalog.h"
 #include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster.h"
@@ -214,6 +214,15 @@ static void test_nodes_and_slots(void)
     CHECK_INT(fr_cluster_node_find(&c, "a"), -1);
     CHECK_INT(fr_cluster_node_slots(&c, 0, 4), 3);
     CHECK_INT(fr_cluster_node_slots(&c, 2, 3), 2);
+    CHECK_INT(fr_cluster_slots_of_nodes(&c, 0, 1), 0);
+    CHECK_INT(fr_cluster_slots_of_nodes(&c, 3, 4), 2 * 3 + 1);
+    CHECK_INT(fr_cluster_slots_of_nodes(&c, 9, 8), 2 * 3);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, 0, 1), 0);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, 6, 1), 2);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, 7, 3), 3);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, 9, 3), 4);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, 7, 8), 5);
+    CHECK_INT(fr_cluster_nodes_of_ranks(&c, INT64_MAX, 1), 5);
     CHECK_INT(fr_cluster_rank_memory_bytes(&c, 0, 3), 23ull << 30);
     CHECK_INT(fr_cluster_rank_memory_bytes(&c, 4, 5), (10ull << 30) / 5);
     fr_cluster_release(&c);

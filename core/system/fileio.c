@@ -1,5 +1,5 @@
 /* fileio.c: see fileio.h. */
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 
 #include "core/base/text.h"
 

@@ -1,5 +1,5 @@
 /* clock.c: see clock.h. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /*
  * clock.h: time.  fr_clock_s never goes back and has no date.
  */
-#ifndef FR_CORE_BASE_CLOCK_H
-#define FR_CORE_BASE_CLOCK_H
+#ifndef FR_CORE_SYSTEM_CLOCK_H
+#define FR_CORE_SYSTEM_CLOCK_H
 
 #include "core/base/err.h"
 

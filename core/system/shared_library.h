@@ -3,8 +3,8 @@
  * They stay loaded until the process ends, for what they keep for it cannot be
  * taken back.
  */
-#ifndef FR_CORE_BASE_SHARED_LIBRARY_H
-#define FR_CORE_BASE_SHARED_LIBRARY_H
+#ifndef FR_CORE_SYSTEM_SHARED_LIBRARY_H
+#define FR_CORE_SYSTEM_SHARED_LIBRARY_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * fileio.h: whole files.  Writing is atomic: the old file stays until the new
  * one is complete on disk.
  */
-#ifndef FR_CORE_BASE_FILEIO_H
-#define FR_CORE_BASE_FILEIO_H
+#ifndef FR_CORE_SYSTEM_FILEIO_H
+#define FR_CORE_SYSTEM_FILEIO_H
 
 #include "core/base/buffer.h"
 #include "core/base/err.h"

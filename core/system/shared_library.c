@@ -1,5 +1,5 @@
 /* shared_library.c: see shared_library.h. */
-#include "core/base/shared_library.h"
+#include "core/system/shared_library.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
