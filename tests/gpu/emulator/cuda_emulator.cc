@@ -31,19 +31,21 @@ struct copy {
     int group;
 };
 
-struct fiber {
-    jmp_buf at;
-    bool is_done;
-    char *stack;
-    unsigned n_met; /* exchanges of its warp so far */
-    std::vector<copy> copies;
-    int n_groups;
-};
-
 /* Counts arrivals; generation moves on when all are there. */
 struct barrier {
     unsigned n_here;
     unsigned long generation;
+};
+
+struct fiber {
+    jmp_buf at;
+    bool is_done;
+    const barrier *waits_at; /* until it leaves this generation */
+    unsigned long generation;
+    char *stack;
+    unsigned n_met; /* exchanges of its warp so far */
+    std::vector<copy> copies;
+    int n_groups;
 };
 
 fiber fibers[MAX_THREADS];
@@ -55,7 +57,6 @@ jmp_buf scheduler;
 ucontext_t first_context;
 unsigned current, n_threads_now, n_live;
 unsigned n_launches, first, stride; /* the turns: first, first + stride, ... */
-unsigned long n_idle;               /* turns since something has moved */
 
 void fail(const char *what)
 {
@@ -64,17 +65,25 @@ void fail(const char *what)
     abort();
 }
 
-/* Saves the fiber and goes on with the next one. */
+bool can_go_on(const fiber &one)
+{
+    return !one.is_done &&
+           (!one.waits_at || one.waits_at->generation != one.generation);
+}
+
+/* Saves the fiber and goes on with the next one that can. */
 void switch_from(fiber *self)
 {
     if (_setjmp(self->at) != 0)
         return;
-    unsigned i = current;
-    do
-        i = (i + stride) % n_threads_now;
-    while (fibers[i].is_done && n_live > 0);
     if (n_live == 0)
         _longjmp(scheduler, 1);
+    unsigned i = current, n_passed = 0;
+    do {
+        if (n_passed++ == n_threads_now)
+            fail("a barrier that not all threads reach");
+        i = (i + stride) % n_threads_now;
+    } while (!can_go_on(fibers[i]));
     current = i;
     threadIdx = dim3(i);
     _longjmp(fibers[i].at, 1);
@@ -90,7 +99,6 @@ void live(unsigned i)
         (*running)();
         self->is_done = true;
         n_live--;
-        n_idle = 0;
         switch_from(self);
     }
 }
@@ -116,14 +124,13 @@ void wait(barrier *at, unsigned n)
     if (++at->n_here == n) {
         at->n_here = 0;
         at->generation++;
-        n_idle = 0;
         return;
     }
-    while (at->generation == mine) {
-        if (++n_idle > 64UL * MAX_THREADS)
-            fail("a barrier that not all threads reach");
-        switch_from(&fibers[current]);
-    }
+    fiber *self = &fibers[current];
+    self->waits_at = at;
+    self->generation = mine;
+    switch_from(self);
+    self->waits_at = nullptr;
 }
 
 void run_block()
@@ -131,7 +138,6 @@ void run_block()
     for (unsigned i = 0; i < n_threads_now; i++)
         fibers[i].is_done = false;
     n_live = n_threads_now;
-    n_idle = 0;
     memset(shared.data(), 0xff, shared.size());
     if (_setjmp(scheduler) != 0)
         return;

@@ -145,6 +145,7 @@ struct fr_gpu {
 typedef struct gpu_fake_stream {
     fr_gpu *gpu;
     pthread_t thread;
+    pthread_cond_t has_task;
     gpu_fake_task *first, *last;
     bool is_busy, should_stop;
     int64_t n_pending;

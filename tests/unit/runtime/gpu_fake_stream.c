@@ -1,5 +1,5 @@
 /* gpu_fake_stream.c: streams, events, copies and graphs of fake devices. */
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/unit/runtime/gpu_fake.h"
 
@@ -45,7 +45,7 @@ static void *serve(void *context)
     pthread_mutex_lock(&gpu->mutex);
     for (;;) {
         while (stream->first == NULL && !stream->should_stop)
-            pthread_cond_wait(&gpu->changed, &gpu->mutex);
+            pthread_cond_wait(&stream->has_task, &gpu->mutex);
         if (stream->first == NULL || stream->should_stop)
             break;
         gpu_fake_task *task = stream->first;
@@ -91,7 +91,8 @@ static void push_now(gpu_fake_task *task)
     gpu_fake *fake = task->stream->gpu->fake;
     if (n_pending > atomic_load(&fake->most_pending))
         atomic_store(&fake->most_pending, n_pending);
-    pthread_cond_broadcast(&task->stream->gpu->changed);
+    if (task->stream->first == task)
+        pthread_cond_signal(&task->stream->has_task);
 }
 
 fr_status gpu_fake_push(const gpu_fake_task *task, fr_err *err)
@@ -125,7 +126,9 @@ static fr_status create_stream(fr_gpu *gpu, bool is_urgent, fr_gpu_stream *out,
     if (stream == NULL)
         return fr_fail_no_memory(err);
     stream->gpu = gpu;
+    pthread_cond_init(&stream->has_task, NULL);
     if (pthread_create(&stream->thread, NULL, serve, stream) != 0) {
+        pthread_cond_destroy(&stream->has_task);
         free(stream);
         return fr_fail(err, FR_FAILURE, "no thread for a stream");
     }
@@ -141,6 +144,7 @@ static void destroy_stream(fr_gpu *gpu, fr_gpu_stream handle)
         return;
     pthread_mutex_lock(&gpu->mutex);
     stream->should_stop = true;
+    pthread_cond_signal(&stream->has_task);
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->mutex);
     pthread_join(stream->thread, NULL);
@@ -149,6 +153,7 @@ static void destroy_stream(fr_gpu *gpu, fr_gpu_stream handle)
         stream->first = task->next;
         end_task(gpu, task);
     }
+    pthread_cond_destroy(&stream->has_task);
     free(stream);
 }
 
