@@ -2,7 +2,7 @@
 #include "runtime/run/gradient_dump.h"
 
 #include "core/base/buffer.h"
-#include "core/base/fileio.h"
+#include "core/system/fileio.h"
 #include "plan/decide/grid.h"
 #include "runtime/run/rank_context.h"
 
@@ -76,7 +76,7 @@ typedef struct whole {
 } whole;
 
 typedef struct wholes {
-    whole *at; /* [n] by id */
+    whole *at; /* [n] by rising id, which is not dense */
     size_t n;
 } wholes;
 
@@ -94,7 +94,7 @@ static void add_tensor(const fr_tensor *tensor, const float *flat,
             uint64_t from = tensor->first + (uint64_t)(row * cols + col);
             int64_t whole_col = fr_tensor_global_col(tensor, col, place);
             uint64_t into = (uint64_t)(whole_row * global_cols + whole_col);
-            if (whole_col >= global_cols || !has[from] || to->at == NULL)
+            if (whole_col >= global_cols || !has[from])
                 continue; /* a bias of the vocabulary is padded too */
             to->at[into] = flat[from];
             to->has[into] = 1;
@@ -111,28 +111,43 @@ static void wholes_release(wholes *all)
     free(all->at);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t x = ((const whole *)a)->tensor->id;
+    const uint32_t y = ((const whole *)b)->tensor->id;
+
+    return (x > y) - (x < y);
+}
+
+static whole *wholes_find(const wholes *all, const fr_tensor *tensor)
+{
+    const whole wanted = {.tensor = tensor};
+
+    return bsearch(&wanted, all->at, all->n, sizeof *all->at, by_id);
+}
+
 static fr_status wholes_init(const fr_program *program, wholes *all,
                              fr_err *err)
 {
-    uint32_t n = 0;
+    size_t n = 0;
 
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
-        for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++)
-            if (program->rank_programs[c].tensors[i].id >= n)
-                n = program->rank_programs[c].tensors[i].id + 1;
+        n += program->rank_programs[c].n_tensors;
     FR_TRY_CALLOC(all->at, n + 1, err);
-    all->n = n;
+    n = 0;
     for (uint32_t c = 0; c < program->n_rank_programs; c++)
-        for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++) {
-            const fr_tensor *tensor = &program->rank_programs[c].tensors[i];
-            whole *to = &all->at[tensor->id];
-            size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
-            if (to->tensor != NULL)
-                continue;
-            to->tensor = tensor;
-            FR_TRY_CALLOC(to->at, size, err);
-            FR_TRY_CALLOC(to->has, size, err);
-        }
+        for (uint32_t i = 0; i < program->rank_programs[c].n_tensors; i++)
+            all->at[n++].tensor = &program->rank_programs[c].tensors[i];
+    qsort(all->at, n, sizeof *all->at, by_id);
+    for (size_t i = 0; i < n; i++)
+        if (all->n == 0 || by_id(&all->at[all->n - 1], &all->at[i]) != 0)
+            all->at[all->n++].tensor = all->at[i].tensor;
+    for (size_t i = 0; i < all->n; i++) {
+        const fr_tensor *tensor = all->at[i].tensor;
+        size_t size = (size_t)(tensor->global_rows * tensor->global_cols);
+        FR_TRY_CALLOC(all->at[i].at, size, err);
+        FR_TRY_CALLOC(all->at[i].has, size, err);
+    }
     return FR_OK;
 }
 
@@ -143,10 +158,8 @@ static fr_status write_file(const wholes *all, const char *path, fr_err *err)
     fr_buffer_init(&buffer);
     fr_buffer_append(&buffer, magic, sizeof magic);
     fr_status status = FR_OK;
-    for (size_t id = 0; id < all->n && status == FR_OK; id++) {
-        const whole *w = &all->at[id];
-        if (w->tensor == NULL)
-            continue;
+    for (size_t i_whole = 0; i_whole < all->n && status == FR_OK; i_whole++) {
+        const whole *w = &all->at[i_whole];
         int64_t shape[2] = {w->tensor->global_rows, w->tensor->global_cols};
         size_t size = (size_t)(shape[0] * shape[1]);
         for (size_t i = 0; i < size && status == FR_OK; i++)
@@ -186,7 +199,7 @@ static fr_status assemble(const fr_program *program, int64_t world,
         const unsigned char *has = bytes + first[rank] + n * sizeof *flat;
         for (uint32_t i = 0; i < rank_program->n_tensors; i++)
             add_tensor(&rank_program->tensors[i], flat, has, &place,
-                       &all.at[rank_program->tensors[i].id]);
+                       wholes_find(&all, &rank_program->tensors[i]));
         free(flat);
     }
     if (status == FR_OK)
