@@ -107,6 +107,10 @@ says 'cluster: GPUs .*0 here, 8 x h100-sxm'
 warns 'missing, first of them'
 ask forerun doctor --json
 says '"forerun.doctor/1"'
+if grep -qw avx2 /proc/cpuinfo; then
+    ask env -u OPENBLAS_CORETYPE forerun doctor --json
+    never_says 'Prescott|Barcelona|Nehalem|Sandybridge'
+fi
 ask forerun doctor -p "$fixtures/nobody.json"
 ends_with 2
 
