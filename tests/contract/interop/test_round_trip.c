@@ -51,10 +51,12 @@ static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
     if (id == FR_PLAN_ETP)
         return (was->etp > 0 ? was->etp : was->tp) ==
                (is->etp > 0 ? is->etp : is->tp);
-    /* What is no compiler's is the model's own. */
+    /* What is no compiler's is the model's own; overlap of TP brings the
+     * compiler along that makes it. */
     if (id == FR_PLAN_KERNELS)
         return (was->kernels == FR_KERNELS_COMPILED) ==
-               (is->kernels == FR_KERNELS_COMPILED);
+                   (is->kernels == FR_KERNELS_COMPILED) ||
+               (is->kernels == FR_KERNELS_COMPILED && is->is_tp_overlap);
     return fr_field_is_same(&fr_plan_fields[id].field, was, is);
 }
 

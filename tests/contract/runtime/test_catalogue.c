@@ -4,6 +4,7 @@
  * for the reason that stands here.
  */
 #include "core/numbers/minmax.h"
+#include "core/numbers/rng.h"
 #include "runtime/kernels_cpu/images/conv.h"
 #include "spec/model/layer_ops.h"
 #include "tests/check.h"
@@ -12,8 +13,9 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { N_STEPS = 12 };
+enum { N_STEPS = 16, N_LABELS = 7 };
 
 static const struct {
     const char *name;
@@ -90,7 +92,7 @@ static bool shrink_list(fr_model *m)
         }
         image = main;
     }
-    m->layer_ops[m->n_layer_ops - 1].channels = 7; /* labels */
+    m->layer_ops[m->n_layer_ops - 1].channels = N_LABELS;
     return CHECK_OK(fr_model_derive_layers(m, NULL, &err), &err);
 }
 
@@ -116,25 +118,25 @@ static bool perform(size_t i_layout, const fr_model *model, const fr_job *job,
     return is_ok;
 }
 
-/* Batches of so few images differ by more than narrow CNNs learn from them: the
- * later ones are compared with what they give without any learning. */
-static void check_learned(const char *name, const fr_model *model,
-                          const fr_job *job, const fr_plan *plan,
-                          const double *trained)
+/* As many images as a batch has, whose labels can be learnt by heart. */
+static bool write_images(const fr_model *model, fr_job *job)
 {
-    fr_job idle = *job;
-    double untrained[N_STEPS], with = 0, without = 0;
+    const int64_t n_bytes =
+        model->n_channels * model->image_size * model->image_size;
 
-    idle.lr = 1e-12;
-    if (!perform(0, model, &idle, plan, untrained))
-        return;
-    for (int i = N_STEPS / 2; i < N_STEPS; i++) {
-        with += trained[i] / (N_STEPS / 2);
-        without += untrained[i] / (N_STEPS / 2);
+    if (model->kind != FR_MODEL_LAYERS)
+        return true;
+    check_tmp_path(job->data, "test_catalogue.%d", (int)getpid());
+    FILE *file = fopen(job->data, "wb");
+    if (!CHECK(file != NULL))
+        return false;
+    for (int64_t i = 0; i < job->global_batch; i++) {
+        (void)fputc((int)(i % N_LABELS), file);
+        for (int64_t k = 0; k < n_bytes; k++)
+            (void)fputc(
+                (int)(fr_hash_u64(1, (uint64_t)i, (uint64_t)k, 0) & 255), file);
     }
-    check_that(with < 0.995 * without, __FILE__, __LINE__,
-               "%s: the later losses are %g, without learning %g", name, with,
-               without);
+    return CHECK(fclose(file) == 0);
 }
 
 static void train(const char *name, const fr_model *model, const fr_job *job,
@@ -154,13 +156,12 @@ static void train(const char *name, const fr_model *model, const fr_job *job,
                        __LINE__, "%s %s: loss %d: %g, alone %g", name,
                        layouts[l].name, i, loss[i], alone[i]);
     }
-    if (model->kind == FR_MODEL_LAYERS) {
-        check_learned(name, model, job, plan, alone);
-        return;
-    }
-    check_that(alone[N_STEPS - 1] < 0.95 * alone[0], __FILE__, __LINE__,
-               "%s: the loss goes from %g to %g", name, alone[0],
-               alone[N_STEPS - 1]);
+    /* Deep narrow CNNs go up and down on their way. */
+    double lowest = alone[N_STEPS - 1];
+    for (int i = N_STEPS / 2; i < N_STEPS; i++)
+        lowest = fmin(lowest, alone[i]);
+    check_that(lowest < 0.95 * alone[0], __FILE__, __LINE__,
+               "%s: the loss goes from %g to %g", name, alone[0], lowest);
 }
 
 static void check_model(const char *name)
@@ -191,7 +192,7 @@ static void check_model(const char *name)
     job.global_batch = 8;
     job.seq = 24;
     job.n_steps = N_STEPS;
-    job.lr = model.kind == FR_MODEL_LAYERS ? 0.001 : 0.004;
+    job.lr = 0.004;
     job.warmup_steps = 2;
     /* Masks do not depend on the layout. */
     job.dropout = fr_model_has_layer_ops(&model) ? 0.02 : 0;
@@ -201,11 +202,12 @@ static void check_model(const char *name)
     if (status == FR_OK && fr_model_has_layer_ops(&model) &&
         !fr_convs_are_there())
         printf("# %s: not trained, oneDNN is not in this build\n", name);
-    else if (status == FR_OK)
+    else if (status == FR_OK && write_images(&model, &job))
         train(name, &model, &job, &plan);
     else if (reason != NULL)
         CHECK_HAS(err.text, reason);
     fr_model_release(&model);
+    (void)unlink(job.data);
 }
 
 static void test_catalogue(void)
