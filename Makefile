@@ -376,9 +376,11 @@ san_options = \
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 check-san:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-san \
-	    KERNELS=$(BUILD) SAN=address,undefined DEBUG=1 check-san-now
+	    KERNELS=$(BUILD) SAN=address,undefined DEBUG=1 CFLAGS=-g1 check-san-now
 .PHONY: check-san-now
-SAN_BIN = $(filter $(BUILD)/tests/unit/%,$(TEST_BIN)) $(FUZZ_BIN)
+# Without the corpora, with which fuzzers begin under the same sanitizers, and
+# the fit of bench/, which takes two minutes under them.
+SAN_BIN = $(filter-out %/test_gpu_fit,$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
 SAN_MPI_BIN = $(filter $(BUILD)/tests/unit/launch/%,$(SAN_BIN))
 check-san-now: $(BUILD)/forerun $(SAN_BIN)
 	@$(call san_options,1) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
@@ -396,15 +398,21 @@ check-valgrind: test-programs
 	    BUILD=$(BUILD) TEST_TIMEOUT=900 tests/run.sh \
 	    $(VALGRIND_SRC:%.c=$(BUILD)/%)
 
-# All that is C, and the one program; what is C++ and CUDA does not ask for CC.
+# The one program, and what else is C is read; what is C++ and CUDA does not ask
+# for CC.
 check-clang:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-clang \
 	    KERNELS=$(BUILD) CC=clang WERROR=1 check-clang-now
 	@echo "clang: no warnings"
 .PHONY: check-clang-now
-check-clang-now: $(BUILD)/forerun $(TEST_AIDS) $(BENCH_AIDS) $(addsuffix \
-    .o,$(TEST_BIN) $(BENCH_BIN) $(FUZZ_BIN) $(GPU_REPORT) $(RANDOM_EXPORTS)) \
-    $(filter %.c.o,$(EMULATED_OBJ)) $(EMULATED_BIN:%=%.c.o)
+READ = xargs -P $(NPROC) -n 8 $(CC) $(CFLAGS_ALL) -fsyntax-only
+check-clang-now: $(BUILD)/forerun
+	$(Q)printf '%s\n' $(patsubst $(BUILD)/%.o,%.c,$(TEST_AIDS) $(BENCH_AIDS) \
+	    $(addsuffix .o,$(TEST_BIN) $(BENCH_BIN) $(FUZZ_BIN) $(GPU_REPORT) \
+	    $(RANDOM_EXPORTS))) | $(READ)
+	$(Q)printf '%s\n' $(filter %.c,$(EMULATED_SRC)) \
+	    $(patsubst $(EMULATED)/%,%.c,$(EMULATED_BIN)) | \
+	    $(READ) $(EMULATED_FLAGS)
 
 tidy:
 	$(Q)printf '%s\n' $(SRC) cli/main.c | xargs -P $(NPROC) -n 4 \
@@ -417,7 +425,7 @@ fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \
 	    FLOORS="$(FUZZED_FLOORS)" CUDA=0 CC=clang \
 	    SAN=address,undefined,fuzzer-no-link FUZZER=1 \
-	    LDFLAGS=-fsanitize=fuzzer CFLAGS=-Wno-pass-failed DEBUG=1 fuzz-now
+	    LDFLAGS=-fsanitize=fuzzer CFLAGS='-g1 -Wno-pass-failed' DEBUG=1 fuzz-now
 .PHONY: fuzz-now
 fuzz-now: $(FUZZ_BIN)
 	@BUILD=$(BUILD) FUZZ_S=$(FUZZ_S) tests/fuzz/run.sh $(FUZZ_BIN)

@@ -10,6 +10,11 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build}
 log_dir=$BUILD/tests/log
+# OpenBLAS takes CPUs that are newer than itself for old ones (core_blas.h).
+case "$(grep -m 1 '^flags' /proc/cpuinfo 2>/dev/null) " in
+*' avx512vl '*) export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX} ;;
+*' avx2 '*) export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-Haswell} ;;
+esac
 rm -rf "$log_dir"
 mkdir -p "$log_dir"
 

@@ -10,12 +10,10 @@ leaves() {
     local name=$1 signal=$2 stop=$3 before mpirun supervisor waited=0
     shift 3
     before=$(ls -d /dev/shm/vader_segment.* 2>/dev/null | sort)
-    # What a script starts with `&` ignores SIGINT.
-    (
-        trap - INT
-        exec forerun run "$PWD/plan.json" --steps 1000000 --timeout 5 --json -q "$@" \
-            >answer 2>error
-    ) &
+    # What a script starts with `&` ignores SIGINT, and SIGHUP under nohup.
+    env --default-signal=INT,HUP \
+        forerun run "$PWD/plan.json" --steps 1000000 --timeout 5 --json -q "$@" \
+        >answer 2>error &
     supervisor=$!
     for _ in $(seq 100); do
         mpirun=$(pgrep -P $supervisor mpirun)

@@ -6,6 +6,8 @@
 . "$(dirname "$0")/expect.sh"
 data=$root/tests/golden/fixtures
 cases=$root/tests/validate/llm_steps.csv
+# What an option changes shows in a tenth of the usual budget.
+export FORERUN_BUDGET=0.1s
 covered=
 
 declare -A known # what a line said before
@@ -77,7 +79,7 @@ weeks=(llama-3-8b p5.48xlarge:2 --tp 1 --pp 1 --cp 1 --tokens 100B --goal cost)
 acts tune --deadline "${weeks[@]}" -- --deadline 1d
 acts tune --max-cost "${weeks[@]}" -- --max-cost 100
 acts tune --max-energy "${weeks[@]}" -- --max-energy 1
-acts tune --max-devices "${weeks[@]}" -- --max-devices 8
+acts tune --max-devices "${weeks[@]}" -- --max-devices 2
 acts tune --min-headroom "${weeks[@]}" -- --min-headroom 60%
 acts tune --spot "${weeks[@]}" -- --spot
 acts tune --mtbf "${weeks[@]}" -- --mtbf 1000h
