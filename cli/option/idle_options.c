@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Another number of ranks is another run, and stages are what --pp says. */
+/* Another number of ranks is another run, stages are what --pp says, and another
+ * precision gives other numbers in the same time. */
 static bool is_looked_at(fr_plan_field_id id)
 {
-    return id > FR_PLAN_EP && id != FR_PLAN_LAYER_SPLIT;
+    return id > FR_PLAN_EP && id != FR_PLAN_LAYER_SPLIT &&
+           id != FR_PLAN_PRECISION;
 }
 
 static bool is_same(const fr_prediction *a, const fr_prediction *b)
