@@ -24,7 +24,7 @@ run_one() {
     shift 2
     out=$log_dir/${name//[\/ ]/-}.txt
     start=$(date +%s%N)
-    timeout -k 10 "${TEST_TIMEOUT:-600}" "$@" >"$out" 2>&1 </dev/null
+    timeout -k 10 "${TEST_TIMEOUT:-1200}" "$@" >"$out" 2>&1 </dev/null
     status=$?
     counts=$(grep -aE '^# [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
         "$out" | tail -n 1)
@@ -58,7 +58,7 @@ run_one() {
         if [ "$failed" != 0 ]; then
             case $status in
             0 | 1 | 77) ;;
-            124 | 137) echo "     ran longer than ${TEST_TIMEOUT:-600} s" ;;
+            124 | 137) echo "     ran longer than ${TEST_TIMEOUT:-1200} s" ;;
             *) echo "     ended with status $status" ;;
             esac
             grep -av '^# ' "$out" | head -n 40 | sed 's/^/     /'
