@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Another number of ranks is another run, stages are what --pp says, and another
- * precision gives other numbers in the same time. */
+/* Another number of ranks is another run, stages are what --pp says, and
+ * another precision gives other numbers in the same time. */
 static bool is_looked_at(fr_plan_field_id id)
 {
     return id > FR_PLAN_EP && id != FR_PLAN_LAYER_SPLIT &&
