@@ -211,9 +211,7 @@ static void test_none_is_silent(void)
         "simulate llama-3-8b dgx-h100:2 --tp 8 --pp 2",
         "simulate resnet-50 dgx-a100:1",
         "simulate gpt2-tiny two-hosts-1gbit --seq 64 --dp 2",
-#ifndef __SANITIZE_ADDRESS__ /* it takes a minute under it */
         "explain gpt2-tiny two-hosts-1gbit --seq 64 --dp 2",
-#endif
         "tune gpt2-tiny this-machine --seq 64 --dp 2 --micro-batch 2",
     };
     static line_outcome before, after;
