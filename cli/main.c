@@ -1,5 +1,6 @@
 /* main.c: the only main(); everything else is in the library. */
 #include "cli/command.h"
+#include "cli/spawn_self.h"
 #include "runtime/kernels_cpu/linear/core_blas.h"
 
 #include <fcntl.h>
@@ -13,9 +14,9 @@
 static void fit_blas(char **argv)
 {
     const char *core = fr_blas_core_instead();
-    char self[PATH_MAX] = "";
+    char self[PATH_MAX];
 
-    if (core != NULL && readlink("/proc/self/exe", self, sizeof self - 1) > 0 &&
+    if (core != NULL && fr_self_find(self, sizeof self) &&
         setenv(FR_BLAS_CORE_ENV, core, 1) == 0)
         (void)execv(self, argv);
 }

@@ -35,14 +35,21 @@ static fr_status spawn(char *const *argv, const char *out_path,
     return FR_OK;
 }
 
+bool fr_self_find(char *buf, size_t n_buf)
+{
+    ssize_t n = readlink("/proc/self/exe", buf, n_buf);
+    if (n <= 0 || (size_t)n >= n_buf)
+        return false;
+    buf[n] = '\0';
+    return true;
+}
+
 fr_status fr_spawn_self(char **argv, const char *out_path,
                         const char *chatter_path, int *code, fr_err *err)
 {
     char self[512];
-    ssize_t n_self = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n_self <= 0)
+    if (!fr_self_find(self, sizeof self))
         return fr_fail(err, FR_FAILURE, "this program does not find itself");
-    self[n_self] = '\0';
     argv[0] = self;
     const fr_status status = spawn(argv, out_path, chatter_path, code, err);
     argv[0] = NULL;
