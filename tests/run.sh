@@ -3,9 +3,14 @@
 #     N passed, N failed, N skipped
 # alone on its line; fails when something failed.
 #   run.sh lint | golden | usability | exports | PROGRAM ...
-# A program tells its counts in a line "# N passed, N failed, N skipped"; one
+# A program reports its counts in a line "# N passed, N failed, N skipped"; one
 # without it counts as one test by its exit status (77: skipped).
 #   BUILD=dir  TEST_TIMEOUT=seconds  WRAP="valgrind ..."  TEST_JOBS=2
+# Each line ends with the seconds that passed and those that processors worked,
+# which other programs on the machine hardly change; tests/budgets.tsv says how
+# many of the latter a test may take.  A test beyond its budget is named at the
+# end and does not fail.  Expensive tests start first, so that none is left over
+# when the others are done.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build}
@@ -18,14 +23,27 @@ esac
 rm -rf "$log_dir"
 mkdir -p "$log_dir"
 
+TIMEFORMAT='%U %S'
+declare -A budgets
+default_budget=5
+while IFS=$'\t' read -r name seconds _; do
+    case $name in
+    '' | '#'*) ;;
+    *) budgets[$name]=$seconds ;;
+    esac
+done <tests/budgets.tsv
+
 # Output of test number $1 goes to a file; the verdict to another.
 run_one() {
-    local i=$1 name=$2 out status counts start passed=0 failed=0 skipped=0
+    local i=$1 name=$2 out status counts start busy passed=0 failed=0 skipped=0
+    local budget=${budgets[$2]:-$default_budget}
     shift 2
     out=$log_dir/${name//[\/ ]/-}.txt
     start=$(date +%s%N)
-    timeout -k 10 "${TEST_TIMEOUT:-1200}" "$@" >"$out" 2>&1 </dev/null
+    { time timeout -k 10 "${TEST_TIMEOUT:-1200}" "$@" >"$out" 2>&1 </dev/null; } \
+        2>"$out.busy"
     status=$?
+    busy=$(awk '{ print $1 + $2 }' "$out.busy")
     counts=$(grep -aE '^# [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
         "$out" | tail -n 1)
     if [ -n "$counts" ]; then
@@ -53,7 +71,10 @@ run_one() {
         printf ' %-38s %4d passed' "$name" "$passed"
         [ "$failed" = 0 ] || printf ', %d failed' "$failed"
         [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
-        printf ', %d ms\n' $((($(date +%s%N) - start) / 1000000))
+        awk -v ns=$(($(date +%s%N) - start)) -v busy="$busy" \
+            -v budget="$budget" 'BEGIN {
+            printf ", %.1f s, processors %.1f of %d s%s\n", ns / 1e9,
+                busy, budget, (busy > budget ? " OVER" : "") }'
         grep -aE '^SKIP ' "$out" | sed 's/^/     /'
         if [ "$failed" != 0 ]; then
             case $status in
@@ -102,6 +123,11 @@ for what in "$@"; do
     esac
 done
 
+# By falling budgets.
+order=($(for i in "${!names[@]}"; do
+    printf '%d\t%d\n' "${budgets[${names[i]}]:-$default_budget}" "$i"
+done | sort -k 1,1nr -k 2,2n | cut -f 2))
+
 n_passed=0 n_failed=0 n_skipped=0
 report() {
     local passed failed skipped
@@ -127,7 +153,7 @@ for ((i = 0; i < n; i++)); do
     fi
     # shellcheck disable=SC2086
     (
-        run_one $i "${names[i]}" ${commands[i]}
+        run_one $i "${names[order[i]]}" ${commands[order[i]]}
         : >"$log_dir/$i.done"
     ) &
     running=$((running + 1))
@@ -136,5 +162,13 @@ wait
 for (( ; next < n; next++)); do
     report $next
 done
+awk '/, processors / {
+        name = $2
+        sub(/.*, processors /, "")
+        sum += $1
+        if (/ OVER$/)
+            printf "beyond its budget: %s: %s of %s s\n", name, $1, $3
+    }
+    END { printf "processors worked %.0f s\n", sum }' "$log_dir"/*.verdict
 echo "$n_passed passed, $n_failed failed, $n_skipped skipped"
 [ "$n_failed" = 0 ]
