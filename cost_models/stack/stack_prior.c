@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* `make fit-stack` prints the rows: of the published runs of the half that is
- * developed on, without one source each; the first of all of them. */
+/* `make fit-stack` prints the rows: the first is fitted to all sources of
+ * tests/validate/, each further one to all but the source that it names. */
 static const struct {
     const char *without;
     fr_stack_prior prior;

@@ -95,13 +95,12 @@ static fr_status try_source(source_runs *s, const fr_shots *asked,
     return status;
 }
 
-static fr_shots_macro mean_over(const fr_shots *shots, int i, int half)
+static fr_shots_macro mean_over_sources(const fr_shots *shots, int i)
 {
     fr_shots_macro m = {0};
     for (size_t j = 0; j < shots->n_sources; j++) {
-        const fr_shots_source *source = &shots->sources[j];
-        const fr_shots_score *score = &source->score[i];
-        if (isnan(score->mape) || (half >= 0 && source->is_frozen != half))
+        const fr_shots_score *score = &shots->sources[j].score[i];
+        if (isnan(score->mape))
             continue;
         m.macro_mape += score->mape;
         m.macro_bias += score->bias;
@@ -161,7 +160,6 @@ static void list_sources(const fr_sourced_run *runs, size_t n, fr_shots *shots)
         fr_shots_source *source = &shots->sources[at];
         if (at == shots->n_sources) {
             snprintf(source->name, sizeof source->name, "%s", runs[i].source);
-            source->is_frozen = fr_source_is_frozen(source->name);
             shots->n_sources++;
         }
         source->n_rows++;
@@ -183,9 +181,7 @@ static fr_status try_sources(const fr_sourced_run *runs, size_t n,
     }
     for (int i = 0; i < shots->n; i++) {
         FR_TRY(mean_over_rows(shots, i, &shots->all[i], err));
-        shots->macro[i] = mean_over(shots, i, -1);
-        for (int half = 0; half < 2; half++)
-            shots->half[half][i] = mean_over(shots, i, half);
+        shots->macro[i] = mean_over_sources(shots, i);
     }
     return FR_OK;
 }

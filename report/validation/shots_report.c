@@ -22,8 +22,6 @@ static const fr_field macro_fields[] = {
     FR_FIELD(fr_shots_macro, macro_half_width),
 };
 
-static const char *const half_names[2] = {"development", "frozen"};
-
 static void put_source(const fr_shots_source *source, int i,
                        fr_json_writer *json)
 {
@@ -31,11 +29,13 @@ static void put_source(const fr_shots_source *source, int i,
         return;
     fr_json_open_object(json, source->name[0] != '\0' ? source->name : "?");
     fr_json_put_u64(json, "scored", source->n_rows);
-    fr_json_put_bool(json, "frozen", source->is_frozen);
+    fr_json_put_null(json, "frozen"); /* see fr_report_shots_json() */
     fr_fields_put(FR_FIELDS(score_fields), &source->score[i], json);
     fr_json_end_object(json);
 }
 
+/* "development" and "frozen" split the sources in two halves once.  The keys
+ * stay for one version without a value, for programs that read them. */
 void fr_report_shots_json(const fr_shots *shots, fr_json_writer *json)
 {
     if (shots->n == 0)
@@ -48,11 +48,8 @@ void fr_report_shots_json(const fr_shots *shots, fr_json_writer *json)
         fr_json_put_i64(json, "k", shots->k[i]);
         fr_fields_put(FR_FIELDS(score_fields), &shots->all[i], json);
         fr_fields_put(FR_FIELDS(macro_fields), &shots->macro[i], json);
-        for (int half = 0; half < 2; half++) {
-            fr_json_key(json, half_names[half]);
-            fr_fields_write(FR_FIELDS(macro_fields), &shots->half[half][i],
-                            json);
-        }
+        fr_json_put_null(json, "development");
+        fr_json_put_null(json, "frozen");
         fr_json_open_object(json, "by_source");
         for (size_t j = 0; j < shots->n_sources; j++)
             put_source(&shots->sources[j], i, json);
@@ -72,13 +69,11 @@ static void add_percent(fr_table *table, double frac)
         fr_table_cell(table, "%.1f %%", 100 * frac);
 }
 
-static void add_macro(fr_table *table, int64_t k, const char *what,
-                      const fr_shots_macro *m)
+static void add_macro(fr_table *table, int64_t k, const fr_shots_macro *m)
 {
     if (m->n_sources == 0)
         return;
     fr_table_cell(table, "%lld", (long long)k);
-    fr_table_text(table, what);
     fr_table_cell(table, "%zu", m->n_sources);
     add_percent(table, m->macro_mape);
     add_percent(table, m->macro_bias);
@@ -89,16 +84,12 @@ static void add_macro(fr_table *table, int64_t k, const char *what,
 static fr_status print_means(const fr_shots *shots, fr_buffer *out, fr_err *err)
 {
     static const char *const headings[] = {
-        ">rows learned", "half",         ">sources",    ">MAPE",
-        ">bias",         ">in interval", ">half-width", NULL};
+        ">rows learned", ">sources",    ">MAPE", ">bias",
+        ">in interval",  ">half-width", NULL};
     fr_table table;
     fr_table_init(&table, headings);
-    for (int i = 0; i < shots->n; i++) {
-        add_macro(&table, shots->k[i], "all", &shots->macro[i]);
-        for (int half = 0; half < 2; half++)
-            add_macro(&table, shots->k[i], half_names[half],
-                      &shots->half[half][i]);
-    }
+    for (int i = 0; i < shots->n; i++)
+        add_macro(&table, shots->k[i], &shots->macro[i]);
     return fr_table_finish(&table, out, err);
 }
 
@@ -106,19 +97,18 @@ static fr_status print_sources(const fr_shots *shots, fr_buffer *out,
                                fr_err *err)
 {
     char texts[FR_SHOTS_MOST][32];
-    const char *headings[FR_SHOTS_MOST + 4] = {"source", "half", ">rows"};
+    const char *headings[FR_SHOTS_MOST + 3] = {"source", ">rows"};
     fr_table table;
     for (int i = 0; i < shots->n; i++) {
         snprintf(texts[i], sizeof texts[i], ">MAPE, %lld",
                  (long long)shots->k[i]);
-        headings[3 + i] = texts[i];
+        headings[2 + i] = texts[i];
     }
     fr_table_init(&table, headings);
     for (size_t j = 0; j < shots->n_sources; j++) {
         const fr_shots_source *source = &shots->sources[j];
         fr_table_cell(&table, "%.44s",
                       source->name[0] != '\0' ? source->name : "(no source)");
-        fr_table_text(&table, half_names[source->is_frozen]);
         fr_table_cell(&table, "%zu", source->n_rows);
         for (int i = 0; i < shots->n; i++)
             add_percent(&table, source->score[i].mape);

@@ -18,7 +18,6 @@ typedef struct fr_shots_score {
 
 typedef struct fr_shots_source {
     char name[96];
-    bool is_frozen; /* looked at once a milestone, not developed on */
     size_t n_rows;
     fr_shots_score score[FR_SHOTS_MOST]; /* NaN: it has not more than k rows */
 } fr_shots_source;
@@ -35,14 +34,10 @@ typedef struct fr_shots {
     int64_t n_draws, seed;
     fr_shots_score all[FR_SHOTS_MOST]; /* over rows; each counts alike */
     fr_shots_macro macro[FR_SHOTS_MOST];
-    fr_shots_macro half[2][FR_SHOTS_MOST]; /* developed on, frozen */
-    fr_shots_source *sources;              /* owned */
+    fr_shots_source *sources; /* owned */
     size_t n_sources;
 } fr_shots;
 
 void fr_shots_release(fr_shots *shots);
-
-/* Sources that nobody develops on: half of all, by a hash of the name. */
-bool fr_source_is_frozen(const char *name);
 
 #endif

@@ -3,9 +3,12 @@
 # tests/validate/reached.tsv, the result that was committed last.  Prints the
 # rows whose error changed by half a point and more, and the sources whose mean
 # did; exit code 4 where a source's mean got worse by more than two points.
-# UPDATE=1 writes reached.tsv anew: review the diff.
+# UPDATE=1 writes reached.tsv anew, and reached_means.tsv with the means of the
+# same result, which README.md and docs/validation.md print
+# (tests/lint/check_figures.sh): review the diff.
 set -eu
 reached="$(dirname "$0")/reached.tsv"
+means="$(dirname "$0")/reached_means.tsv"
 now=$(mktemp)
 trap 'rm -f "$now"' EXIT
 # Steps have measured_s, memory's rows measured_bytes; what is not scored
@@ -22,6 +25,27 @@ awk -F '"' '
     }' "$1" | LC_ALL=C sort >"$now"
 if [ "${UPDATE:-}" = 1 ]; then
     cp "$now" "$reached"
+    # A number of the result per line, after its path.  The indentation of a
+    # line says how deep its key lies.
+    awk -F '"' '
+        $2 == "skipped" { exit }
+        {
+            depth = match($0, /[^ ]/) - 1
+            value = $3
+            gsub(/[ :,]/, "", value)
+        }
+        depth == 2 {
+            section = value ~ /^[[{]/ ? $2 : ""
+            path = section == "" ? "" : section "."
+        }
+        section == "shots" && depth == 6 && $2 == "k" {
+            path = "shots." value "."
+        }
+        section == "by_source" && depth == 4 { path = "by_source." $2 "." }
+        value ~ /^-?[0-9]/ &&
+            depth == (section == "" ? 2 : section == "memory" ? 4 : 6) {
+            printf "%s%s\t%.6g\n", path, $2, value
+        }' "$1" >"$means"
     exit 0
 fi
 awk -F '\t' '

@@ -13,8 +13,8 @@ long as they do in the mean.  Ends with 1 where one is more than 15 % away.
 The models of the jobs are not published.  Which model stands for them, that a
 worker is one device, and what the slow last stage and the jitter of SE are was
 settled after looking at the errors of other choices (llama-3-8b and gpt2-1.5b,
-whose last stages are heavy, were 25 to 30 % away): these three rows are of the
-half that is developed on and say nothing of a job that was not seen.
+whose last stages are heavy, were 25 to 30 % away): these three rows were
+developed with and say nothing of a job that was not seen.
 """
 import csv
 import os

@@ -140,6 +140,49 @@ static void test_shots(void)
     fr_shots_release(&b);
 }
 
+enum { MOST_SOURCES = 64 };
+
+/* The sources of the scored rows of tests/validate/, each once. */
+static size_t read_sources(char names[MOST_SOURCES][96])
+{
+    FILE *file = fopen("tests/validate/reached.tsv", "r");
+    char line[512];
+    size_t n = 0, i;
+    CHECK(file != NULL);
+    while (file != NULL && n < MOST_SOURCES &&
+           fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\t")] = '\0';
+        for (i = 0; i < n && strcmp(names[i], line) != 0; i++)
+            ;
+        if (i == n)
+            snprintf(names[n++], sizeof names[0], "%.95s", line);
+    }
+    if (file != NULL)
+        fclose(file);
+    return n;
+}
+
+/* No source is predicted with a prior that has seen it: each has a prior of
+ * its own.  The rounds of MLPerf are one source.  A user's stack has the prior
+ * of all sources. */
+static void test_prior_without(void)
+{
+    static char names[MOST_SOURCES][96];
+    const fr_stack_prior *all = fr_stack_prior_without("");
+    size_t n = read_sources(names), n_mlperf = 0;
+    CHECK(n > 10);
+    for (size_t i = 0; i < n; i++) {
+        const fr_stack_prior *without = fr_stack_prior_without(names[i]);
+        CHECK(without != all);
+        CHECK(without->mean > 0);
+        for (size_t k = 0; k < i; k++)
+            CHECK(without != fr_stack_prior_without(names[k]));
+        n_mlperf += strncmp(names[i], "MLPerf", strlen("MLPerf")) == 0;
+    }
+    CHECK_INT(n_mlperf, 1);
+    CHECK(fr_stack_prior_without("nobody's") == all);
+}
+
 CHECK_MAIN({"part", test_part}, {"outlier", test_outlier},
            {"other_unit", test_other_unit}, {"gain", test_gain},
-           {"shots", test_shots})
+           {"shots", test_shots}, {"prior_without", test_prior_without})
