@@ -1,7 +1,8 @@
 /*
  * bench_stack_fit.c: how far stacks are from what is predicted of them, fitted
  * to the rows of what `forerun validate --json` printed, and printed as
- * cost_models/stack/stack_prior.inc: from all sources, then without each of them.
+ * cost_models/stack/stack_prior.inc: from all sources, then without each of
+ * them.
  *
  *     bench_stack_fit build/validate.json > cost_models/stack/stack_prior.inc
  *

@@ -31,7 +31,7 @@ static const double gpu_rel_err = 0.075;
  * By how much intervals of GPUs must be wider than the errors of the costs
  * for nine in ten of the published runs to lie inside: what the model of a
  * step leaves out is in none of them.  From all sources that `make validate`
- * scores; where each one is judged by the scale of the others, 90.3 % of
+ * scores; where each one is judged by the scale of the others, 88.6 % of
  * their rows lie inside (docs/validation.md).  The centre stays.
  */
 static const double gpu_interval_scale = 1.62;

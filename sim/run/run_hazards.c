@@ -25,8 +25,8 @@ fr_run_hazards fr_run_hazards_none(void)
  * From the first process to the first step: a power law through 38 runs of
  * MLPerf Training v3.0 to v4.0 on 4 to 11,616 H100 and H200 (GPT-3 and Llama 2
  * LoRA, logs of all submitters; mllog's init_start to run_start), by least
- * squares of logarithms.  Of 31 runs of v4.1, which were kept aside, 74 % took
- * 1/1.5 to 1.5 times as long, the median 1.01.
+ * squares of logarithms.  Of 31 runs of v4.1, which are not in the fit, 74 %
+ * took 1/1.5 to 1.5 times as long, the median 1.01.
  */
 static double startup_s(int64_t n_devices)
 {

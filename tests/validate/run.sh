@@ -2,7 +2,7 @@
 # make validate: predictions against published measurements, by source, what a
 # few rows of each teach, then efficiency of data parallel training by number
 # of GPUs (ROWS=1: every row), then runs of weeks (make goodput).  Exit code 4 where a bound no longer holds: they
-# are near what is reached, so that nothing gets worse unseen, or where a source
+# are near what is reached, so that nothing gets worse unnoticed, or where a source
 # got worse by two points (compare.sh).
 # Result: build/validate.json.  VALIDATE="--rows --max-ranks 64": more options.
 set -eu
