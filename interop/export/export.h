@@ -39,6 +39,22 @@ typedef enum fr_export_start {
 
 struct fr_exporter;
 
+/* A variable of the environment by which the user says what no plan holds. */
+typedef struct fr_export_setting {
+    const char *name, *meaning;
+    const char *value; /* the default; NULL: without it nothing is started */
+    bool is_path;      /* of a file or folder: the user's is relative to the
+                          directory of the call, the default to the folder of
+                          the files */
+} fr_export_setting;
+enum { FR_EXPORT_SETTINGS_MAX = 3 }; /* two, and one without a name */
+/* Of programs that start a training script of the user's. */
+#define FR_EXPORT_SETTING_TRAIN                                                \
+    {                                                                          \
+        .name = "TRAIN", .meaning = "the training script",                     \
+        .value = "train.py", .is_path = true                                   \
+    }
+
 typedef struct fr_export_request {
     const fr_plan_file *file;
     const char *plan_path;     /* as the user named it */
@@ -67,14 +83,15 @@ typedef struct fr_exporter {
     const struct fr_exporter *program;
     /* Of a program: how it is started, and the command of one process (under
      * torchrun: what follows torchrun's own options), without its end of line.
-     * It runs in the folder that the files are in. */
+     * It runs in the folder that the files are in, and names them by "$folder",
+     * a variable of the launcher's shell: where a node lacks the folder, srun
+     * starts its tasks in /tmp (slurmd, "going to /tmp instead"). */
     fr_export_start start;
     /* Of FR_START_NODE: its command takes --hosts H0,H1 --node I, by which each
      * process finds the others; without --node, I is mpirun's or Slurm's. */
     bool takes_hosts;
-    /* A variable that only the user can set and without which it does not run,
-     * and what it is; NULL: none. */
-    const char *variable, *variable_meaning;
+    /* Of a program; the last has no name. */
+    fr_export_setting settings[FR_EXPORT_SETTINGS_MAX];
     /* With these it saves when it gets SIGUSR1, ends with 75, and goes on when
      * it is started again; NULL: it cannot. */
     const char *resume_options;
@@ -137,6 +154,26 @@ void fr_export_put_variable(const fr_export_variable *variable,
 
 /* The same as lines "export NAME=VALUE" of a shell script. */
 void fr_export_put_exports(const fr_export_request *request, fr_buffer *out);
+
+/* The lines of a text behind `n_indent` blanks, as a block of YAML. */
+void fr_export_put_indented(const char *text, int n_indent, fr_buffer *out);
+
+/* ---- the folder: bash code under `set -euo pipefail` --------------------- */
+
+/* In the directory of the call: a path that the user gave in variable NAME
+ * becomes absolute; one that is unset stays so. */
+void fr_export_put_callers_path(const char *name, fr_buffer *out);
+/* The same for all settings of a program, of which required ones are there. */
+void fr_export_put_settings(const fr_exporter *program, fr_buffer *out);
+/* Sets "$folder" to that of the running script, whatever link it was called by,
+ * and goes there. */
+void fr_export_put_folder(fr_buffer *out);
+/* Behind it: defaults of the settings, and all are exported. */
+void fr_export_put_defaults(const fr_exporter *program, fr_buffer *out);
+/* Ends `script` where the user's TRAIN is no file. */
+void fr_export_put_own_script_check(const char *script, fr_buffer *out);
+
+/* ---- what all launchers write -------------------------------------------- */
 
 /* FR_INFEASIBLE where nodes have different numbers of ranks, which `who` cannot
  * say. */

@@ -425,7 +425,11 @@ static void put_script(const layout *it)
     if (is_on_cpus)
         fr_buffer_puts(it->out, "# Run it on the first node: Accelerate starts "
                                 "all ranks with mpirun, by hostfile.\n");
-    fr_buffer_puts(it->out, "set -euo pipefail\ncd \"$(dirname \"$0\")\"\n");
+    fr_buffer_puts(it->out, "set -euo pipefail\n");
+    fr_export_put_settings(&fr_exporter_accelerate, it->out);
+    fr_export_put_folder(it->out);
+    fr_export_put_defaults(&fr_exporter_accelerate, it->out);
+    fr_export_put_own_script_check("run_accelerate.sh", it->out);
     fr_export_put_exports(request, it->out);
     put_node(it);
     if (is_on_cpus && request->n_nodes == 1)
@@ -442,7 +446,7 @@ static void put_script(const layout *it)
         fr_buffer_puts(it->out, "    --machine_rank \"$node\" "
                                 "--main_process_ip \"$first_host\" \\\n");
     fr_buffer_puts(it->out,
-                   "    \"${TRAIN:-train.py}\" \"${arguments[@]}\" \"$@\"\n");
+                   "    \"$TRAIN\" \"${arguments[@]}\" \"$@\"\n");
 }
 
 static fr_status write_files(const fr_export_request *request,
@@ -480,7 +484,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
                        "on CPUs accelerate starts the ranks of all nodes by "
                        "itself, with mpirun; export --to accelerate, and run "
                        "run_accelerate.sh on the first node");
-    fr_buffer_puts(out, "bash run_accelerate.sh");
+    fr_buffer_puts(out, "bash \"$folder/run_accelerate.sh\"");
     return FR_OK;
 }
 
@@ -490,5 +494,6 @@ const fr_exporter fr_exporter_accelerate = {
     .target = &fr_target_accelerate,
     .write = write_files,
     .start = FR_START_NODE,
+    .settings = {FR_EXPORT_SETTING_TRAIN},
     .put_command = put_command,
 };

@@ -283,17 +283,33 @@ void fr_deepspeed_put_rounded(const fr_plan_file *file, fr_buffer *out)
                             "5e8 elements at a time (runtime/engine.py:160)\n");
 }
 
-static void put_script(const fr_export_request *request, fr_buffer *out)
+/* Both kinds of script can read the file: it has no value "auto", which the
+ * Trainer alone fills in (transformers, integrations/deepspeed.py). */
+static void put_kind(fr_buffer *out)
 {
-    const fr_plan_file *file = request->file;
-    fr_buffer_puts(out, "#!/bin/bash\n");
-    fr_export_put_header(request, &fr_target_deepspeed, "# ", out);
-    fr_deepspeed_put_rounded(file, out);
-    put_code(file, out);
-    put_job(&file->job, out);
-    fr_buffer_puts(out, "set -euo pipefail\ncd \"$(dirname \"$0\")\"\n");
-    fr_export_put_exports(request, out);
-    fr_buffer_puts(out, "exec deepspeed ");
+    fr_buffer_puts(
+        out, "config=$folder/ds_config.json\n"
+             "case $SCRIPT_KIND in\n"
+             "trainer) options=(--deepspeed \"$config\") ;;\n"
+             "deepspeed) options=(--deepspeed --deepspeed_config \"$config\") "
+             ";;\n"
+             "*)\n"
+             "    echo \"run_deepspeed.sh: SCRIPT_KIND=$SCRIPT_KIND is neither "
+             "trainer nor deepspeed\" >&2\n"
+             "    exit 2\n"
+             "    ;;\n"
+             "esac\n");
+}
+
+static void put_start(const fr_export_request *request, fr_buffer *out)
+{
+    fr_buffer_puts(out, "# Under torchrun, each process has its rank in the "
+                        "environment.\n"
+                        "if [ -n \"${LOCAL_RANK:-}\" ]; then\n"
+                        "    exec python3 \"$TRAIN\" \"${options[@]}\" "
+                        "\"$@\"\n"
+                        "fi\n"
+                        "exec deepspeed ");
     if (request->n_nodes > 1)
         fr_buffer_printf(out,
                          "--hostfile \"${HOSTFILE:-hostfile}\" --num_nodes "
@@ -303,8 +319,27 @@ static void put_script(const fr_export_request *request, fr_buffer *out)
     if (request->n_ranks_per_node > 0)
         fr_buffer_printf(out, "--num_gpus %lld ",
                          (long long)request->n_ranks_per_node);
-    fr_buffer_puts(out, "\\\n    \"${TRAIN:-train.py}\" --deepspeed "
-                        "--deepspeed_config ds_config.json \"$@\"\n");
+    fr_buffer_puts(out, "\\\n    \"$TRAIN\" \"${options[@]}\" \"$@\"\n");
+}
+
+static void put_script(const fr_export_request *request, fr_buffer *out)
+{
+    const fr_plan_file *file = request->file;
+    fr_buffer_puts(out, "#!/bin/bash\n");
+    fr_export_put_header(request, &fr_target_deepspeed, "# ", out);
+    fr_deepspeed_put_rounded(file, out);
+    put_code(file, out);
+    put_job(&file->job, out);
+    fr_buffer_puts(out, "set -euo pipefail\n");
+    fr_export_put_settings(&fr_exporter_deepspeed, out);
+    if (request->n_nodes > 1)
+        fr_export_put_callers_path("HOSTFILE", out);
+    fr_export_put_folder(out);
+    fr_export_put_defaults(&fr_exporter_deepspeed, out);
+    fr_export_put_own_script_check("run_deepspeed.sh", out);
+    put_kind(out);
+    fr_export_put_exports(request, out);
+    put_start(request, out);
 }
 
 fr_status fr_deepspeed_add_config(const fr_plan_file *plan,
@@ -316,7 +351,6 @@ fr_status fr_deepspeed_add_config(const fr_plan_file *plan,
         return fr_fail_no_memory(err);
     fr_json_writer_init(&json, &file->text);
     put_config(plan, &json);
-    fr_buffer_putc(&file->text, '\n');
     return fr_buffer_check(&file->text, err);
 }
 
@@ -336,7 +370,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "train.py --deepspeed_config ds_config.json");
+    fr_buffer_puts(out, "--no-python \"$folder/run_deepspeed.sh\"");
     return FR_OK;
 }
 
@@ -346,5 +380,12 @@ const fr_exporter fr_exporter_deepspeed = {
     .target = &fr_target_deepspeed,
     .write = write_config,
     .start = FR_START_TORCHRUN,
+    .settings = {FR_EXPORT_SETTING_TRAIN,
+                 {.name = "SCRIPT_KIND",
+                  /* training_args.py of transformers has the first,
+                   * deepspeed.add_config_arguments() the other. */
+                  .meaning = "trainer (Hugging Face's Trainer: --deepspeed "
+                             "FILE) or deepspeed (--deepspeed_config FILE)",
+                  .value = "deepspeed"}},
     .put_command = put_command,
 };

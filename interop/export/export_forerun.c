@@ -23,7 +23,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
                              fr_err *err)
 {
     (void)err;
-    fr_buffer_printf(out, "forerun run plan.json --backend %s",
+    fr_buffer_printf(out, "forerun run \"$folder/plan.json\" --backend %s",
                      request->has_gpus ? "cuda" : "cpu");
     return FR_OK;
 }

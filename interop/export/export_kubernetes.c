@@ -12,20 +12,6 @@
 
 enum { PORT = 29500 };
 
-/* The lines of a text behind `n_indent` blanks. */
-static void put_indented(const char *text, int n_indent, fr_buffer *out)
-{
-    while (*text != '\0') {
-        size_t n = strcspn(text, "\n");
-        if (n > 0) {
-            fr_buffer_fill(out, ' ', (size_t)n_indent);
-            fr_buffer_append(out, text, n);
-        }
-        fr_buffer_putc(out, '\n');
-        text += n + (text[n] != '\0');
-    }
-}
-
 /* What the device plugin of each vendor calls its devices: NVIDIA's
  * k8s-device-plugin, ROCm's, and that of GKE ("TPUs in GKE"). */
 static const char *const resources[] = {
@@ -46,10 +32,12 @@ static void put_open_ends(const fr_export_request *request, fr_buffer *out)
 {
     const fr_exporter *program = request->program;
     fr_buffer_puts(out, "# Set IMAGE first: an image with the program in its "
-                        "working folder.\n");
-    if (program->variable != NULL)
-        fr_buffer_printf(out, "# Set the value of %s: %s in it.\n",
-                         program->variable, program->variable_meaning);
+                        "working folder,\n# which the files here are copied "
+                        "to.\n");
+    for (int i = 0; program->settings[i].name != NULL; i++)
+        fr_buffer_printf(out, "# Set the value of %s: %s.\n",
+                         program->settings[i].name,
+                         program->settings[i].meaning);
     if (request->has_gpus && vendor_of(request) == FR_VENDOR_GOOGLE)
         fr_buffer_puts(out, "# Add the nodeSelector of the slice: "
                             "cloud.google.com/gke-tpu-accelerator,\n"
@@ -70,7 +58,7 @@ static void begin(const fr_export_request *request,
     for (size_t i = 0; i < program_files->n; i++) {
         const fr_export_file *file = &program_files->items[i];
         fr_buffer_printf(out, "  %s: |\n", file->name);
-        put_indented(fr_buffer_text(&file->text), 4, out);
+        fr_export_put_indented(fr_buffer_text(&file->text), 4, out);
     }
     fr_buffer_puts(out, "---\n");
 }
@@ -79,12 +67,14 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n_variables = fr_export_environment(request, variables);
-    const char *to_fill = request->program->variable;
-    if (n_variables > 0 || to_fill != NULL)
+    const fr_export_setting *settings = request->program->settings;
+    if (n_variables > 0 || settings[0].name != NULL)
         fr_buffer_puts(out, "  env:\n");
-    if (to_fill != NULL)
-        fr_buffer_printf(out, "  - name: %s\n    value: \"\" # to be set\n",
-                         to_fill);
+    for (int i = 0; settings[i].name != NULL; i++)
+        fr_buffer_printf(out, "  - name: %s\n    value: \"%s\"%s\n",
+                         settings[i].name,
+                         settings[i].value != NULL ? settings[i].value : "",
+                         settings[i].value != NULL ? "" : " # to be set");
     for (int i = 0; i < n_variables; i++)
         fr_buffer_printf(out, "  - name: %s\n    value: \"%s\"\n",
                          variables[i].name, variables[i].value);
@@ -105,7 +95,8 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
                          "  - -c\n"
                          "  - |\n"
                          "    set -euo pipefail\n"
-                         "    cp /forerun/* .\n");
+                         "    cp /forerun/* .\n"
+                         "    folder=$PWD\n");
     fr_buffer_puts(&pod, before);
     fr_buffer_puts(&pod, "    ");
     fr_status status = fr_export_put_task(request, peers, &pod, err);
@@ -131,7 +122,7 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
     if (status == FR_OK)
         status = fr_buffer_check(&pod, err);
     if (status == FR_OK)
-        put_indented(fr_buffer_text(&pod), n_indent, out);
+        fr_export_put_indented(fr_buffer_text(&pod), n_indent, out);
     fr_buffer_release(&pod);
     return status;
 }

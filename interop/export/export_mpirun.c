@@ -31,6 +31,11 @@ static void put_processes(const fr_export_request *request, fr_buffer *out)
                          (long long)request->n_nodes,
                          (long long)request->least_ranks,
                          (long long)request->most_ranks);
+    if (request->n_nodes > 1)
+        fr_buffer_puts(out, "# Each node has this folder under the same path; "
+                            "--wdir: Open MPI ends where one\n"
+                            "# has not (man mpirun, \"Current Working "
+                            "Directory\").\n");
     fr_buffer_printf(out, "mpirun -np %lld", (long long)n);
     if (request->n_nodes > 1)
         fr_buffer_printf(out, " --hostfile \"$hostfile\"");
@@ -39,6 +44,7 @@ static void put_processes(const fr_export_request *request, fr_buffer *out)
                          (long long)per_node);
     else
         fr_buffer_puts(out, " --map-by slot --bind-to none");
+    fr_buffer_puts(out, " --wdir \"$folder\"");
 }
 
 static fr_status write_script(const fr_export_request *request,
@@ -60,18 +66,16 @@ static fr_status write_script(const fr_export_request *request,
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "
                              "for each host}\")\n");
-    if (program->variable != NULL)
-        fr_buffer_printf(text, ": \"${%s:?%s}\"\n", program->variable,
-                         program->variable_meaning);
-    fr_buffer_puts(text, "cd \"$(dirname \"$0\")\"\n");
+    fr_export_put_settings(program, text);
+    fr_export_put_folder(text);
+    fr_export_put_defaults(program, text);
     if (has_rendezvous)
         put_hosts(request, text);
     put_processes(request, text);
     for (int i = 0; i < n_variables; i++)
         fr_export_put_variable(&variables[i], " \\\n    -x ", text);
-    if (program->variable != NULL)
-        fr_buffer_printf(text, " \\\n    -x %s=\"$%s\"", program->variable,
-                         program->variable);
+    for (int i = 0; program->settings[i].name != NULL; i++)
+        fr_buffer_printf(text, " \\\n    -x %s", program->settings[i].name);
     if (has_rendezvous && program->start == FR_START_NODE)
         fr_buffer_puts(text, " \\\n    -x MASTER_ADDR=\"$first_host\"");
     fr_buffer_puts(text, " \\\n    ");

@@ -170,6 +170,19 @@ void fr_export_put_exports(const fr_export_request *request, fr_buffer *out)
     }
 }
 
+void fr_export_put_indented(const char *text, int n_indent, fr_buffer *out)
+{
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+        if (n > 0) {
+            fr_buffer_fill(out, ' ', (size_t)n_indent);
+            fr_buffer_append(out, text, n);
+        }
+        fr_buffer_putc(out, '\n');
+        text += n + (text[n] != '\0');
+    }
+}
+
 int64_t fr_export_tasks_per_node(const fr_export_request *request)
 {
     return request->program->start == FR_START_MPI ? request->n_ranks_per_node

@@ -47,19 +47,38 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n = fr_export_environment(request, variables);
-    const fr_exporter *program = request->program;
-    if (n > 0 || program->variable != NULL)
+    const fr_export_setting *settings = request->program->settings;
+    if (n > 0 || settings[0].name != NULL)
         fr_buffer_puts(out, "envs:\n");
     /* SkyPilot refuses a null that the command line does not replace. */
-    if (program->variable != NULL)
-        fr_buffer_printf(out,
-                         "  # %s: sky launch --env %s=FOLDER task.yaml\n"
-                         "  %s: null\n",
-                         program->variable_meaning, program->variable,
-                         program->variable);
+    for (int i = 0; settings[i].name != NULL; i++)
+        fr_buffer_printf(out, "  # --env %s=...: %s\n  %s: %s\n",
+                         settings[i].name, settings[i].meaning,
+                         settings[i].name,
+                         settings[i].value != NULL ? settings[i].value
+                                                   : "null");
     for (int i = 0; i < n; i++)
         fr_buffer_printf(out, "  %s: \"%s\"\n", variables[i].name,
                          variables[i].value);
+}
+
+/*
+ * The files of the program stand in the task: a relative `workdir` would be
+ * relative to where `sky` is called (docs.skypilot.co, "Task YAML"), whatever
+ * lies there.  On the nodes, `run` begins in ~/sky_workdir.
+ */
+static void put_files(const fr_export_files *files, size_t n_files,
+                      fr_buffer *out)
+{
+    for (size_t i = 0; i < n_files; i++) {
+        const fr_export_file *file = &files->items[i];
+        fr_buffer_printf(out, "  cat >%s <<'END_OF_FILE'\n", file->name);
+        fr_export_put_indented(fr_buffer_text(&file->text), 2, out);
+        fr_buffer_puts(out, "  END_OF_FILE\n");
+        if (file->is_executable)
+            fr_buffer_printf(out, "  chmod +x %s\n", file->name);
+    }
+    fr_buffer_puts(out, "  folder=$PWD\n");
 }
 
 static fr_status write_task(const fr_export_request *request,
@@ -68,6 +87,7 @@ static fr_status write_task(const fr_export_request *request,
     const fr_exporter *program = request->program;
     const char *accelerator =
         request->cluster != NULL ? find_accelerator(request->cluster) : NULL;
+    const size_t n_files = out->n;
     char name[64];
     FR_TRY(fr_export_check_even(request, "SkyPilot", err));
     fr_export_file *file = fr_export_add(out, "task.yaml", false);
@@ -90,14 +110,17 @@ static fr_status write_task(const fr_export_request *request,
                        request->cluster->name);
     fr_buffer *text = &file->text;
     fr_export_put_header(request, program->target, "# ", text);
+    fr_buffer_puts(text, "# It runs in ~/sky_workdir; sky launch --workdir "
+                         "FOLDER brings your own files there.\n");
     fr_buffer_printf(text, "name: %s\nnum_nodes: %lld\n",
                      fr_export_job_name(request, name, sizeof name),
                      (long long)request->n_nodes);
     fr_buffer_printf(text, "resources:\n  accelerators: %s:%lld\n", accelerator,
                      (long long)request->n_ranks_per_node);
-    fr_buffer_puts(text, "workdir: .\n");
     put_environment(request, text);
-    fr_buffer_puts(text, "run: |\n  export MASTER_PORT=29500\n"
+    fr_buffer_puts(text, "run: |\n");
+    put_files(out, n_files, text);
+    fr_buffer_puts(text, "  export MASTER_PORT=29500\n"
                          "  MASTER_ADDR=$(echo \"$SKYPILOT_NODE_IPS\" | head "
                          "-n 1)\n  export MASTER_ADDR\n");
     if (fr_export_has_hosts(request))

@@ -31,12 +31,55 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 {
     fr_export_put_exports(request, out);
     fr_buffer_puts(out, "MASTER_ADDR=$(scontrol show hostnames "
-                        "\"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+                        "\"$SLURM_JOB_NODELIST\" | sed -n 1p)\n"
                         "export MASTER_ADDR\n"
                         "export MASTER_PORT=29500\n");
     if (fr_export_has_hosts(request))
         fr_buffer_puts(out, "hosts=$(scontrol show hostnames "
                             "\"$SLURM_JOB_NODELIST\" | paste -sd , -)\n");
+}
+
+/*
+ * The folder of the files.  slurmd runs a copy of the script in a folder of its
+ * own, where the program's files are not.  `scontrol show job` has the script
+ * that sbatch was given as an absolute path (man sbatch, "SCRIPT PATH
+ * RESOLUTION") in Command=, with the job's arguments behind blanks, which are
+ * those of the copy; a job from a pipe has none.  It stays when a job is
+ * requeued.
+ */
+static void put_folder(const fr_export_files *files, size_t n_files,
+                       fr_buffer *out)
+{
+    fr_buffer_puts(out, "files=(");
+    for (size_t i = 0; i < n_files; i++)
+        fr_buffer_printf(out, "%s%s", i > 0 ? " " : "", files->items[i].name);
+    fr_buffer_puts(
+        out, ")\n"
+             "script=$(realpath -- \"${BASH_SOURCE[0]}\")\n"
+             "# Slurm runs a copy of this script; Command= is the file that "
+             "sbatch was given.\n"
+             "if [ ! -e \"${script%/*}/${files[0]}\" ] && [ -n "
+             "\"${SLURM_JOB_ID:-}\" ]; then\n"
+             "    script=$(scontrol show job \"$SLURM_JOB_ID\" | sed -n 's/^ "
+             "*Command=//p')\n"
+             "    script=${script%%$'\\n'*}\n"
+             "    [ $# = 0 ] || script=${script%\" $*\"}\n"
+             "    case $script in\n"
+             "    /*) ;;\n"
+             "    *) script=${JOB_DIR:?is the folder of job.sbatch where "
+             "sbatch reads it from a pipe}/job.sbatch ;;\n"
+             "    esac\n"
+             "    script=$(realpath -m -- \"$script\")\n"
+             "fi\n"
+             "folder=$(dirname -- \"$script\")\n"
+             "for file in \"${files[@]}\"; do\n"
+             "    if [ ! -e \"$folder/$file\" ]; then\n"
+             "        echo \"job.sbatch: '$folder' has no $file; submit the "
+             "job.sbatch of a whole folder\" >&2\n"
+             "        exit 2\n"
+             "    fi\n"
+             "done\n"
+             "cd -- \"$folder\"\n");
 }
 
 /* What saves when it is asked to stop ends with 75, and is started again. */
@@ -61,6 +104,7 @@ static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
+    const size_t n_files = out->n;
     FR_TRY(fr_export_check_even(request, "Slurm", err));
     fr_export_file *file = fr_export_add(out, "job.sbatch", true);
     if (file == NULL)
@@ -72,8 +116,10 @@ static fr_status write_script(const fr_export_request *request,
     if (fr_export_minutes(request) > 0)
         fr_buffer_puts(text, "# --time: twice what is predicted, and half an "
                              "hour\n");
-    fr_buffer_puts(text, "set -euo pipefail\n\n"
-                         "cd \"$SLURM_SUBMIT_DIR\"\n");
+    fr_buffer_puts(text, "set -euo pipefail\n\n");
+    fr_export_put_settings(program, text);
+    put_folder(out, n_files, text);
+    fr_export_put_defaults(program, text);
     put_environment(request, text);
     if (program->resume_options != NULL)
         fr_buffer_puts(text, "code=0\n");

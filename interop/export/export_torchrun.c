@@ -23,7 +23,10 @@ static fr_status write_script(const fr_export_request *request,
                          "# Run it on each of %lld nodes: ./launch.sh NODE "
                          "FIRST_HOST, NODE from 0.\n",
                          (long long)request->n_nodes);
-    fr_buffer_puts(text, "set -euo pipefail\n\ncd \"$(dirname \"$0\")\"\n");
+    fr_buffer_puts(text, "set -euo pipefail\n\n");
+    fr_export_put_settings(program, text);
+    fr_export_put_folder(text);
+    fr_export_put_defaults(program, text);
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "node=${1:?number of this node, from 0}\n"
                              "first_host=${2:?name of the first host}\n");

@@ -45,6 +45,12 @@ static layout layout_of(const fr_export_request *request)
     return it;
 }
 
+/* A schedule that torchtitan has no name for is a file, schedule.csv. */
+static bool has_schedule_file(const fr_plan *plan)
+{
+    return plan->pp > 1 && plan->schedule == FR_SCHEDULE_ZB_H1;
+}
+
 static const char *schedule_name(fr_schedule_kind schedule)
 {
     return schedule == FR_SCHEDULE_GPIPE         ? "GPipe"
@@ -168,8 +174,9 @@ static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
                      "pipeline_parallel_microbatch_size = %lld\n",
                      schedule_name(plan->schedule),
                      (long long)plan->micro_batch);
-    if (plan->schedule == FR_SCHEDULE_ZB_H1)
-        fr_buffer_puts(out, "pipeline_parallel_schedule_csv = "
+    if (has_schedule_file(plan))
+        fr_buffer_puts(out, "# Of the directory that torchrun is called in.\n"
+                            "pipeline_parallel_schedule_csv = "
                             "\"schedule.csv\"\n");
     if (plan->n_split > 0) {
         fr_buffer_puts(out, "module_fqns_per_model_part = ");
@@ -280,9 +287,10 @@ static void put_python_parallelism(const fr_plan_file *file, const layout *it,
                          "        pipeline_parallel_schedule=\"%s\",\n"
                          "        num_pp_microbatches=%lld,\n",
                          schedule_name(plan->schedule), (long long)it->n_micro);
-        if (plan->schedule == FR_SCHEDULE_ZB_H1)
-            fr_buffer_puts(out, "        pipeline_parallel_schedule_csv="
-                                "\"schedule.csv\",\n");
+        if (has_schedule_file(plan))
+            fr_buffer_puts(out, "        pipeline_parallel_schedule_csv=str("
+                                "\n            Path(__file__).with_name("
+                                "\"schedule.csv\")),\n");
         if (plan->n_split > 0) {
             fr_buffer_puts(out, "        module_fqns_per_model_part=");
             put_split(plan, "lm_head", out);
@@ -363,6 +371,7 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         "#\n# Without GPUs: NGPU=%lld COMM_MODE=fake_backend "
         "MODULE=forerun_recipe\n#   CONFIG=forerun_plan ./run_train.sh says "
         "whether torchtitan accepts it.\n"
+        "%s"
         "from torchtitan.components.optimizer import (\n"
         "    LRSchedulersContainer,\n    default_adamw,\n)\n"
         "%s%s%s"
@@ -376,6 +385,7 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         "    # A recipe of the registry: data, loss, tokenizer.\n"
         "    config = config_registry.%s()\n",
         (long long)fr_plan_world(plan),
+        has_schedule_file(plan) ? "from pathlib import Path\n\n" : "",
         is_converted ? "from torchtitan.components.quantization import " : "",
         is_converted ? converter_of(&it) : "", is_converted ? "\n" : "",
         model.name, model.recipe);
@@ -461,7 +471,7 @@ static fr_status write_config(const fr_export_request *request,
         put_python(request, &file->text);
     FR_TRY(fr_buffer_check(&file->text, err));
     const fr_plan *plan = &request->file->plan;
-    return plan->pp > 1 && plan->schedule == FR_SCHEDULE_ZB_H1
+    return has_schedule_file(plan)
                ? write_schedule(request->file, out, err)
                : FR_OK;
 }
@@ -472,7 +482,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
     (void)err;
     fr_buffer_puts(out, is_toml(request)
                             ? "-m torchtitan.train --job.config_file "
-                              "torchtitan.toml"
+                              "\"$folder/torchtitan.toml\""
                             : "-m torchtitan.train --module forerun_recipe "
                               "--config forerun_plan");
     return FR_OK;

@@ -188,7 +188,7 @@ accelerate() { # OPTION...
 }
 accelerate --dp 32
 has acc/alone/accelerate.yaml 'distributed_type: MULTI_GPU'
-has acc/mpirun/launch.sh '-x MASTER_ADDR=' 'bash run_accelerate.sh'
+has acc/mpirun/launch.sh '-x MASTER_ADDR=' 'bash "\$folder/run_accelerate.sh"'
 has acc/slurm/job.sbatch '#SBATCH --ntasks-per-node=1'
 accelerate --dp 8 --tp 2 --cp 2 --zero 3 --grad-dtype bf16 --kernels compiled
 has acc/alone/accelerate.yaml 'distributed_type: FSDP' 'INDUCTOR'
@@ -204,13 +204,13 @@ ask forerun export odd.json --to slurm --program deepspeed -o odd
 has odd/job.sbatch '#SBATCH --nodes=2' '--nproc_per_node 6'
 ask forerun simulate llama-3-8b dgx-h100:1 --dp 8 --zero 3 --global-batch 24 -o one.json
 ask forerun export one.json --to torchrun --program deepspeed -o one
-has one/launch.sh '--nnodes 1 --nproc_per_node 8 train.py'
+has one/launch.sh '--nnodes 1 --nproc_per_node 8 --no-python "\$folder/run_deepspeed.sh"'
 ask forerun simulate gpt2-demo this-machine --dp 2 --global-batch 4 --seq 64 \
     -o cpu.json
 ask forerun export cpu.json --to forerun-slurm -o cpu
 ends_with 0
 has cpu/job.sbatch '#SBATCH --ntasks-per-node=2' \
-    'srun --kill-on-bad-exit=1 --mpi=pmix forerun run plan.json --backend cpu'
+    'srun --kill-on-bad-exit=1 --mpi=pmix forerun run "\$folder/plan.json" --backend cpu'
 ask forerun run cpu/plan.json --steps 1
 ends_with 0
 

@@ -20,8 +20,8 @@ mpirun() { # runs the command once for each rank, in the environment of Open MPI
         case $1 in
         -np) n=$2 ;;
         --hostfile) hostfile=$2 ;;
-        --map-by | --bind-to) ;;
-        -x) words+=("$2") ;;
+        --map-by | --bind-to | --wdir) ;;
+        -x) [[ $2 == *=* ]] && words+=("$2") || words+=("$2=${!2}") ;;
         *) break ;;
         esac
         shift 2

@@ -138,7 +138,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "--no-python ./megatron.sh");
+    fr_buffer_puts(out, "--no-python \"$folder/megatron.sh\"");
     return FR_OK;
 }
 
@@ -148,7 +148,8 @@ const fr_exporter fr_exporter_megatron = {
     .target = &fr_target_megatron,
     .write = write_script,
     .start = FR_START_TORCHRUN,
-    .variable = "MEGATRON",
-    .variable_meaning = "the folder of Megatron-LM",
+    .settings = {{.name = "MEGATRON",
+                  .meaning = "the folder of Megatron-LM",
+                  .is_path = true}},
     .put_command = put_command,
 };

@@ -505,7 +505,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "recipe.py");
+    fr_buffer_puts(out, "\"$folder/recipe.py\"");
     return FR_OK;
 }
 

@@ -14,7 +14,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "train_ddp.py");
+    fr_buffer_puts(out, "\"$folder/train_ddp.py\"");
     return FR_OK;
 }
 

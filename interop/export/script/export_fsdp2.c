@@ -15,7 +15,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "train_fsdp2.py");
+    fr_buffer_puts(out, "\"$folder/train_fsdp2.py\"");
     return FR_OK;
 }
 

@@ -14,7 +14,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "python3 train_jax.py");
+    fr_buffer_puts(out, "python3 \"$folder/train_jax.py\"");
     return FR_OK;
 }
 

@@ -15,7 +15,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 {
     (void)request;
     (void)err;
-    fr_buffer_puts(out, "python3 train_tensorflow.py");
+    fr_buffer_puts(out, "python3 \"$folder/train_tensorflow.py\"");
     return FR_OK;
 }
 
