@@ -65,7 +65,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "
-                             "for each host}\")\n");
+                             "for each host}\")\nshift\n");
     fr_export_put_settings(program, text);
     fr_export_put_folder(text);
     fr_export_put_defaults(program, text);
@@ -85,7 +85,7 @@ static fr_status write_script(const fr_export_request *request,
                                       "--rdzv_endpoint \"$first_host:29500\"",
                           .program = " --hosts \"$hosts\""},
         text, err));
-    fr_buffer_putc(text, '\n');
+    fr_buffer_puts(text, " \"$@\"\n");
     return fr_buffer_check(text, err);
 }
 

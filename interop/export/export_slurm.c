@@ -134,6 +134,7 @@ static fr_status write_script(const fr_export_request *request,
                                       "\"$MASTER_ADDR:$MASTER_PORT\"",
                           .program = " --hosts \"$hosts\""},
         text, err));
+    fr_buffer_puts(text, " \"$@\"");
     put_end(program, text);
     return fr_buffer_check(text, err);
 }

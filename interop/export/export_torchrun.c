@@ -21,7 +21,7 @@ static fr_status write_script(const fr_export_request *request,
     if (request->n_nodes > 1)
         fr_buffer_printf(text,
                          "# Run it on each of %lld nodes: ./launch.sh NODE "
-                         "FIRST_HOST, NODE from 0.\n",
+                         "FIRST_HOST [ARGUMENTS], NODE from 0.\n",
                          (long long)request->n_nodes);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     fr_export_put_settings(program, text);
@@ -29,14 +29,15 @@ static fr_status write_script(const fr_export_request *request,
     fr_export_put_defaults(program, text);
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "node=${1:?number of this node, from 0}\n"
-                             "first_host=${2:?name of the first host}\n");
+                             "first_host=${2:?name of the first host}\n"
+                             "shift 2\n");
     fr_export_put_exports(request, text);
     FR_TRY(fr_export_put_task(
         request,
         (fr_export_peers){.torchrun = " --node_rank \"$node\" --master_addr "
                                       "\"$first_host\" --master_port 29500"},
         text, err));
-    fr_buffer_putc(text, '\n');
+    fr_buffer_puts(text, " \"$@\"\n");
     return fr_buffer_check(text, err);
 }
 

@@ -79,15 +79,15 @@ expected() { # PROGRAM
 }
 
 # The command of a launcher, called in $PWD with the folder under the name $1.
-start() { # FOLDER LAUNCHER PROGRAM
+start() { # FOLDER LAUNCHER PROGRAM [ARGUMENT]
     local MEGATRON
     MEGATRON=$(realpath --relative-to="$PWD" "$work/megatron")
     export MEGATRON
     : >"$LOG"
     case $2 in
-    torchrun) "$1/launch.sh" 0 n0 ;;
-    mpirun) "$1/launch.sh" "$(realpath --relative-to="$PWD" "$work/hostfile")" ;;
-    slurm) sbatch "$1/job.sbatch" ;;
+    torchrun) "$1/launch.sh" 0 n0 "${@:4}" ;;
+    mpirun) "$1/launch.sh" "$(realpath --relative-to="$PWD" "$work/hostfile")" "${@:4}" ;;
+    slurm) sbatch "$1/job.sbatch" "${@:4}" ;;
     slurm-lost) IS_LOST=1 sbatch "$1/job.sbatch" ;;
     kubernetes) kubectl apply -f "$1/jobset.yaml" ;;
     pytorchjob) kubectl apply -f "$1/pytorchjob.yaml" ;;
@@ -190,15 +190,17 @@ starts_nothing
 # ---- scripts of the user ---------------------------------------------------------
 
 # Their kind, and their path from where the job is called.
-kinds() { # LAUNCHER: the option that each kind of script reads
-    local kind wanted
+kinds() { # LAUNCHER: the option that each kind of script reads, before the user's own
+    local kind wanted own=--own
+    [ "$1" != kubernetes ] || own=""
     export_job "$1" deepspeed deepspeed
     for kind in deepspeed trainer; do
         wanted="--deepspeed --deepspeed_config"
         [ $kind = deepspeed ] || wanted="--deepspeed"
+        wanted+=${own:+ $own}
         asked="SCRIPT_KIND=$kind of $1"
         (cd "$stale" && PATH=$stubs:$PATH SCRIPT_KIND=$kind \
-            start "../jobs/${job##*/}" "$1" deepspeed) >.out 2>.err </dev/null
+            start "../jobs/${job##*/}" "$1" deepspeed $own) >.out 2>.err </dev/null
         [ "$(grep -o ' argument --.*' "$LOG" | sed 's/ argument //' | paste -sd ' ')" = "$wanted" ]
         verdict $? "it passes $(tr '\n' ';' <"$LOG")"
     done

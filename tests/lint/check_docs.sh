@@ -105,7 +105,7 @@ done < <(grep -noE '(`|^    )forerun [a-z][a-z-]*' "${pages[@]}" |
 # Options of other programs, as the docs quote them.
 foreign=' --of --rehearse'                           # lstopo, tests/gpu/run
 foreign="$foreign --env --workdir "                   # sky launch
-foreign="$foreign --deepspeed "                       # scripts with DeepSpeed
+foreign="$foreign --deepspeed "                       # training scripts
 foreign="$foreign --delay-wgrad-compute "            # Megatron-LM
 foreign="$foreign --overlap-moe-expert-parallel-comm --moe-layer-freq "
 foreign="$foreign --init-model-with-meta-device --step-batch-size-schedule "
