@@ -2,6 +2,7 @@
 #
 #   make                build/forerun            make demo     see it work
 #   make check          all tests                make clean
+#   make check-quick    lints, units, a slice of the rest: minutes
 #   make fidelity | regret | bench-runtime | bench-images | bench-sim |
 #       bench-tuner | bench-sweep | bench-checkpoint | validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
@@ -187,7 +188,7 @@ LIBS := $(filter-out -lgslcblas,$(call flags_of,--libs,$(PKGS))) \
 # Archives behind all that uses them; the shared library is two or three folders
 # above the tests that load it.
 LINK = $(Q)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-    $(filter %.a,$^) $(if $(filter %.so,$^),-L$(BUILD) -lforerun \
+    $(filter %.a,$^) $(if $(filter %.so,$|),-L$(BUILD) -lforerun -Wl$(comma)-z$(comma)now \
     '-Wl$(comma)-rpath$(comma)$$ORIGIN/../..:$$ORIGIN/../../..') $(LIBS)
 
 # ---- building ---------------------------------------------------------------
@@ -309,7 +310,9 @@ $(NO_MEMORY): LDFLAGS += $(foreach f,malloc calloc \
 
 $(NO_MEMORY): %: %.o $(TEST_AIDS) $(LIB)
 	$(LINK)
-$(filter-out $(NO_MEMORY),$(TEST_BIN)): %: %.o $(TEST_AIDS) $(TEST_LIB)
+# Behind |: a program of tests is linked again when its own objects change; that
+# the library has all its symbols is checked when it starts (-z now).
+$(filter-out $(NO_MEMORY),$(TEST_BIN)): %: %.o $(TEST_AIDS) | $(TEST_LIB)
 	$(LINK)
 
 # The emulation's own cuda_runtime.h comes before the toolkit's.
@@ -325,7 +328,7 @@ $(EMULATED)/%.cc.o: %.cc $(BUILD)/flags
 $(EMULATED)/%.cu.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ -x c++ $<
-$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) $(TEST_LIB)
+$(EMULATED_BIN): %: %.c.o $(EMULATED_OBJ) $(TEST_AIDS) | $(TEST_LIB)
 	$(LINK) -lstdc++
 
 # They go to another machine (tests/gpu/pack).
@@ -347,7 +350,7 @@ $(BUILD)/tests/unit/cost_models/test_gpu_fit $(BUILD)/tests/fuzz/fuzz_kernels: \
 # In `make check` a fuzz target is a program that replays its corpus; in
 # `make fuzz` libFuzzer brings the main.
 $(FUZZ_BIN): %: %.o $(if $(FUZZER),$(LIB),$(BUILD)/tests/fuzz/corpus.o \
-    $(TEST_LIB))
+    | $(TEST_LIB))
 	$(LINK)
 
 clean:
@@ -367,6 +370,14 @@ gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 check-now: test-programs
 	@BUILD=$(BUILD) tests/run.sh lint golden usability exports $(TEST_BIN) \
 	    $(EMULATED_BIN) $(FUZZ_BIN)
+
+# After a change: lints, all units, and of the contracts and the golden cases
+# those rows that CHECK_SLICE leaves (tests/check.h).
+.PHONY: check-quick
+CHECK_SLICE ?= 8
+check-quick: $(BUILD)/forerun $(TEST_BIN)
+	@CHECK_SLICE=$(CHECK_SLICE) BUILD=$(BUILD) tests/run.sh lint golden \
+	    $(TEST_BIN)
 
 # Where MPI runs, whole stacks, which take half as long again: its plugins are
 # gone when leaks are looked for, so that only their callers can be named.

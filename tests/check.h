@@ -86,6 +86,26 @@ static void check_tmp_path(char path[CHECK_PATH_BYTES], const char *format, ...)
     va_end(args);
 }
 
+/* CHECK_SLICE=n of the environment, else 1: long tests try each n-th row of
+ * their tables (`make check-quick`). */
+CHECK_MAYBE_UNUSED static size_t check_slice(void)
+{
+    const char *slice = getenv("CHECK_SLICE");
+    long n = slice != NULL ? strtol(slice, NULL, 10) : 1;
+    return n > 1 ? (size_t)n : 1;
+}
+
+CHECK_MAYBE_UNUSED static bool check_in_slice(size_t i)
+{
+    return i % check_slice() == 0;
+}
+
+/* How many of n random draws are tried: 1 at least. */
+CHECK_MAYBE_UNUSED static size_t check_slice_of(size_t n)
+{
+    return (n + check_slice() - 1) / check_slice();
+}
+
 CHECK_MAYBE_UNUSED
 FR_PRINTF(4, 5)
 static bool check_that(bool is_true, const char *file, int line,

@@ -267,13 +267,13 @@ static void check_layout(uint64_t i, bool is_gpu)
 
 static void test_cpu(void)
 {
-    for (uint64_t i = 0; self.is_cpu && i < self.n; i++)
+    for (uint64_t i = 0; self.is_cpu && i < check_slice_of(self.n); i++)
         check_layout(self.first + i, false);
 }
 
 static void test_gpu(void)
 {
-    for (uint64_t i = 0; self.is_gpu && i < self.n; i++)
+    for (uint64_t i = 0; self.is_gpu && i < check_slice_of(self.n); i++)
         check_layout(self.first + i, true);
 }
 

@@ -404,14 +404,15 @@ static void test_scene(const scene *s, const drawing *d, uint64_t seed,
     fr_estimator *estimator = NULL;
     fr_err err;
     fr_rng *rng = NULL;
+    const int n_plans = (int)check_slice_of((size_t)s->n_plans);
     *t = (tally){.n_ranks_most = d->n_ranks_most};
     sim_fixture_init(&f);
     if (d->set_up(&f, s) && CHECK_OK(fr_rng_create(seed, &rng, &err), &err) &&
         CHECK_OK(fr_estimator_create(&f.model, &f.job, &f.cluster, f.costs,
                                      &estimator, &err),
                  &err))
-        while ((int)t->n < s->n_plans &&
-               t->n_refused < d->tries_per_plan * s->n_plans) {
+        while ((int)t->n < n_plans &&
+               t->n_refused < d->tries_per_plan * n_plans) {
             d->draw(rng, s, &f);
             bool is_uncertain =
                 d->is_always_uncertain || f.cluster.jitter_compute_frac > 0;

@@ -157,7 +157,7 @@ static void try_all(const char *name, bool (*draw)(fr_rng *, problem *),
 
 static void test_gpus(void)
 {
-    try_all("GPUs", draw_gpus, 2385, N_GPU);
+    try_all("GPUs", draw_gpus, 2385, (int)check_slice_of(N_GPU));
 }
 
 /* One thread and three, to the byte. */

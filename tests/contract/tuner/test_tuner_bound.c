@@ -373,7 +373,8 @@ static void test_against_enumeration(void)
     static problem p;
     if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
         return;
-    for (int i = 0; i < N_PROBLEMS; i++) {
+    const int n_problems = (int)check_slice_of(N_PROBLEMS);
+    for (int i = 0; i < n_problems; i++) {
         if (draw(&p, rng, false))
             try_problem(&p, i % 4 > 0);
         n_plans += p.space.plans.n;
@@ -385,7 +386,7 @@ static void test_against_enumeration(void)
     }
     printf("  %d problems, %zu plans, %zu do not fit, %zu problems where none "
            "does\n",
-           N_PROBLEMS, n_plans, n_too_large, n_none);
+           n_problems, n_plans, n_too_large, n_none);
     fr_rng_destroy(rng);
 }
 
@@ -528,7 +529,8 @@ static void test_goals(void)
     static enumerated all;
     if (!CHECK_OK(fr_rng_create(911, &rng, &err), &err))
         return;
-    for (int i = 0; i < N_GOALS; i++) {
+    const int n_goals = (int)check_slice_of(N_GOALS);
+    for (int i = 0; i < n_goals; i++) {
         if (draw(&p, rng, true) && enumerate(&p, &all)) {
             const fr_goal goal = draw_goal(&p, &all, i, rng);
             weigh(&p, &goal, &all);
@@ -540,8 +542,9 @@ static void test_goals(void)
         sim_fixture_release(&p.f);
     }
     printf("  %d problems of %d goals, %zu with limits that %zu cannot keep\n",
-           N_GOALS, FR_GOAL_N, n_limited, n_broken);
-    CHECK(n_limited > N_GOALS / 2 && n_broken >= 5);
+           n_goals, FR_GOAL_N, n_limited, n_broken);
+    CHECK(n_limited > (size_t)n_goals / 2);
+    CHECK(n_broken >= 5 || n_goals < N_GOALS);
     fr_rng_destroy(rng);
 }
 

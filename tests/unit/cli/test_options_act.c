@@ -220,6 +220,8 @@ static void test_none_is_silent(void)
         CHECK(before.exit_code == 0);
         for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
             char change[64], line[256];
+            if (!check_in_slice(k + (size_t)i)) /* others for each line */
+                continue;
             other_value((fr_plan_field_id)i, strstr(lines[k], "dgx") != NULL,
                         change, sizeof change);
             snprintf(line, sizeof line, "%s %s", lines[k], change);

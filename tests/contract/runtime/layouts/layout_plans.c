@@ -166,5 +166,7 @@ const char *layout_part(void)
 
 bool layout_is_chosen(const layout_row *row)
 {
-    return layout_part() == NULL || strstr(row->name, layout_part()) != NULL;
+    if (layout_part() != NULL)
+        return strstr(row->name, layout_part()) != NULL;
+    return check_in_slice((size_t)(row - layout_rows));
 }

@@ -116,6 +116,7 @@ bool layout_is_refused(const layout_row *row, layout_target target);
 /* The part of rows' names that LAYOUT of the environment asks for, alone and
  * thoroughly; NULL: none. */
 const char *layout_part(void);
+/* Of layout_rows: by that part, else by check_in_slice(). */
 bool layout_is_chosen(const layout_row *row);
 
 #endif
