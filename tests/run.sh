@@ -38,12 +38,16 @@ run_one() {
     local i=$1 name=$2 out status counts start busy passed=0 failed=0 skipped=0
     local budget=${budgets[$2]:-$default_budget}
     shift 2
+    # A folder of its own: two runs at once have nothing in common.
+    TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/forerun-test-XXXXXX") || exit 1
+    export TMPDIR
     out=$log_dir/${name//[\/ ]/-}.txt
     start=$(date +%s%N)
     { time timeout -k 10 "${TEST_TIMEOUT:-1200}" "$@" >"$out" 2>&1 </dev/null; } \
         2>"$out.busy"
     status=$?
     busy=$(awk '{ print $1 + $2 }' "$out.busy")
+    rm -rf "$TMPDIR" "$out.busy"
     counts=$(grep -aE '^# [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
         "$out" | tail -n 1)
     if [ -n "$counts" ]; then
@@ -105,7 +109,8 @@ for what in "$@"; do
     golden) add golden tests/golden/run.sh ;;
     usability)
         for script in tests/usability/role_*.sh tests/usability/options_act.sh; do
-            base=${script##*/role_}
+            base=${script##*/}
+            base=${base#role_}
             add "usability/${base%.sh}" "$script"
         done
         ;;
