@@ -4,6 +4,9 @@
 #include "report/fit_report.h"
 #include "tuner/study/make_fit.h"
 
+#include <stdio.h>
+#include <string.h>
+
 fr_status fr_fit_answer_find(const fr_inputs *inputs, const fr_model *model,
                              const fr_job *job, const fr_plan *plan,
                              const fr_prediction *prediction,
@@ -17,6 +20,74 @@ fr_status fr_fit_answer_find(const fr_inputs *inputs, const fr_model *model,
                                         .prediction = prediction};
     return fr_make_fit(&request, out, err);
 }
+
+/* ---- refusals ------------------------------------------------------------ */
+
+/* "; it fits with zero 0 -> 1 (forerun explain shows more)". */
+static void describe_change(const fr_fit_advice *fit, char *buf, size_t n_buf)
+{
+    if (fit->n_changes > 0)
+        snprintf(buf, n_buf, "it fits with %s (forerun explain shows more)",
+                 fit->changes[0].what);
+    else if (fit->is_searched)
+        snprintf(buf, n_buf,
+                 "no three changes are known to make it fit (forerun tune "
+                 "looks at all plans)");
+    else
+        snprintf(buf, n_buf, "forerun explain PLAN CLUSTER shows what would");
+}
+
+fr_status fr_fit_answer_check(const fr_cli *cli, const fr_inputs *inputs,
+                              const fr_plan_file *file,
+                              const fr_prediction *prediction,
+                              fr_fit_advice *out, fr_err *err)
+{
+    char change[256];
+    memset(out, 0, sizeof *out);
+    if (prediction->memory.fits)
+        return FR_OK;
+    if (inputs != NULL && !fr_cli_on(cli, FR_OPT_FORCE))
+        FR_TRY(fr_fit_answer_find(inputs, &file->model, &file->job, &file->plan,
+                                  prediction, out, err));
+    else
+        fr_fit_causes(&file->model, &file->job, &file->plan, prediction, out);
+    if (fr_cli_on(cli, FR_OPT_FORCE))
+        return FR_OK;
+    describe_change(out, change, sizeof change);
+    return fr_fail(err, FR_INFEASIBLE, "%s%s%s; %s; --force continues anyway",
+                   out->verdict, inputs != NULL ? " on " : "",
+                   inputs != NULL ? inputs->cluster_word : "", change);
+}
+
+fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
+                                   const fr_fit_place *place,
+                                   fr_fit_advice *out, fr_err *err)
+{
+    fr_cli quiet = *cli;
+    fr_inputs inputs = {0};
+    fr_forecast forecast = {0};
+    fr_err unused;
+    fr_status status = FR_OK;
+    memset(out, 0, sizeof *out);
+    if (place->cluster[0] == '\0')
+        return file->has_prediction
+                   ? fr_fit_answer_check(cli, NULL, file, &file->prediction,
+                                         out, err)
+                   : FR_OK;
+    quiet.option[FR_OPT_QUIET].is_on = true;
+    if (fr_inputs_load(&quiet, place->cluster, &inputs, &unused) == FR_OK) {
+        inputs.ranks_per_node = place->ranks_per_node;
+        if (fr_forecast_make_file(&inputs, file, false, &forecast, &unused) ==
+            FR_OK)
+            status = fr_fit_answer_check(cli, &inputs, file,
+                                         &forecast.prediction, out, err);
+    }
+    fr_forecast_release(&forecast);
+    fr_inputs_release(&inputs);
+    return status;
+}
+
+/* ---- warnings ------------------------------------------------------------ */
 
 /* The cluster that the file names, without a word; false: it is not there, or
  * has become another. */

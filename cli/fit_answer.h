@@ -1,6 +1,6 @@
 /*
- * fit_answer.h: why a plan does not fit, by how much, and the fewest changes
- * with which it would: the same words from every command.
+ * fit_answer.h: what commands do with a plan that does not fit: the same words
+ * from all, and a refusal from those that would act on it.
  */
 #ifndef FR_CLI_FIT_ANSWER_H
 #define FR_CLI_FIT_ANSWER_H
@@ -14,6 +14,33 @@ FR_CHECKED fr_status fr_fit_answer_find(const fr_inputs *inputs,
                                         const fr_job *job, const fr_plan *plan,
                                         const fr_prediction *prediction,
                                         fr_fit_advice *out, fr_err *err);
+
+/*
+ * FR_INFEASIBLE where the prediction does not fit: the error is the verdict, the
+ * change that would help and --force.  With --force, and where the plan fits, it
+ * is FR_OK; *out then has the causes, and a verdict of "" where the plan fits.
+ * `inputs` may be NULL: no change is looked for.
+ */
+FR_CHECKED fr_status fr_fit_answer_check(const fr_cli *cli,
+                                         const fr_inputs *inputs,
+                                         const fr_plan_file *file,
+                                         const fr_prediction *prediction,
+                                         fr_fit_advice *out, fr_err *err);
+
+/* Where a plan is to run. */
+typedef struct fr_fit_place {
+    const char *cluster;    /* "": only the prediction in the file is known */
+    int64_t ranks_per_node; /* 0: as many as there are cores for */
+} fr_fit_place;
+
+/*
+ * The same, with the file's plan predicted on that cluster without a word on
+ * stderr.  What cannot be predicted there is not refused.
+ */
+FR_CHECKED fr_status fr_fit_answer_check_file(const fr_cli *cli,
+                                              const fr_plan_file *file,
+                                              const fr_fit_place *place,
+                                              fr_fit_advice *out, fr_err *err);
 
 /*
  * Of the prediction that a plan file carries, as lines on stderr; nothing where

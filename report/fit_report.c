@@ -19,6 +19,7 @@ static const fr_field change_fields[] = {
 void fr_report_fit_json(const fr_fit_advice *advice, fr_json_writer *json)
 {
     fr_json_open_object(json, "does_not_fit");
+    fr_json_put_string(json, "verdict", advice->verdict);
     fr_json_put_u64(json, "short_by_bytes", advice->short_by_bytes);
     fr_fields_put_array("causes", cause_fields, advice->causes,
                         (size_t)advice->n_causes, json);
@@ -26,6 +27,14 @@ void fr_report_fit_json(const fr_fit_advice *advice, fr_json_writer *json)
                         (size_t)advice->n_changes, json);
     fr_json_put_i64(json, "left_out", advice->n_left_out);
     fr_json_end_object(json);
+}
+
+void fr_report_verdict_text(const fr_prediction *prediction, fr_buffer *out)
+{
+    char verdict[FR_FIT_VERDICT];
+    if (!prediction->memory.fits)
+        fr_buffer_printf(
+            out, "%s\n", fr_fit_verdict(prediction, verdict, sizeof verdict));
 }
 
 static fr_status print_changes(const fr_fit_advice *advice, fr_buffer *out,

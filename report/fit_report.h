@@ -5,6 +5,9 @@
 #include "core/document/json.h"
 #include "spec/result/fit_advice.h"
 
+/* The first line of an answer about a plan that does not fit. */
+void fr_report_verdict_text(const fr_prediction *prediction, fr_buffer *out);
+
 FR_CHECKED fr_status fr_report_fit_text(const fr_fit_advice *advice,
                                         fr_buffer *out, fr_err *err);
 /* The member "does_not_fit" of an object that is open. */

@@ -186,13 +186,9 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         fr_table_bytes(&table, (double)rows[i].n_bytes);
     }
     fr_status status = fr_table_finish(&table, out, err);
-    if (status == FR_OK && p->memory.n_stages > 0)
-        fr_buffer_printf(out, "%s with probability %.2f\n",
-                         p->memory.fits ? "fits" : "does not fit",
-                         p->memory.fits ? p->memory.p_fits
-                                        : 1 - p->memory.p_fits);
-    else if (status == FR_OK && !p->memory.fits)
-        fr_buffer_puts(out, "does not fit\n");
+    if (status == FR_OK && p->memory.n_stages > 0 && p->memory.fits)
+        fr_buffer_printf(out, "fits with probability %.2f\n",
+                         p->memory.p_fits);
     return status;
 }
 

@@ -22,7 +22,8 @@ void fr_report_breakdown_json(const char *key,
                               const double breakdown_s[FR_PART_N],
                               fr_json_writer *json);
 
-/* Time by part, then memory by component. */
+/* Time by part, then memory by component.  An answer about a plan that does not
+ * fit has said so in its first line (fr_report_verdict_text). */
 FR_CHECKED fr_status fr_report_prediction_text(const fr_prediction *prediction,
                                                fr_buffer *out, fr_err *err);
 

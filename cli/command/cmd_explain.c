@@ -49,6 +49,8 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
     const fr_prediction *prediction = prediction_of(s);
     fr_buffer text;
     fr_answer_open(cli, &text);
+    if (prediction != NULL)
+        fr_report_verdict_text(prediction, &text);
     fr_status status = fr_report_plan_text(&s->file.model, &s->file.job,
                                            &s->file.plan, &text, err);
     fr_report_setup setup = setup_of(s);

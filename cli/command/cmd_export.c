@@ -1,23 +1,33 @@
 /* cmd_export.c: a plan as files of other programs. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/fit_answer.h"
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
 #include "core/system/fileio.h"
 #include "interop/export/export.h"
+#include "report/fit_report.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+/* A plan that was exported with --force. */
+static void put_fit_json(const fr_fit_advice *fit, fr_json_writer *json)
+{
+    if (fit->verdict[0] != '\0')
+        fr_report_fit_json(fit, json);
+}
+
 /* ---- the table of NCCL's tuner plugin ------------------------------------ */
 
 static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
-                                 fr_err *err)
+                                 const fr_fit_advice *fit, fr_err *err)
 {
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
     fr_json_put_string(json, "format", "nccl-csv");
+    put_fit_json(fit, json);
     fr_json_open_array(json, "rows");
     for (size_t i = 0; i < rows->rows.n; i++) {
         const fr_nccl_rule *row = &rows->rows.items[i];
@@ -40,12 +50,14 @@ static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
 /* The file is the answer, or goes where -o says. */
 static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
                             const fr_plan *plan, const char *cluster,
-                            fr_err *err)
+                            const fr_fit_advice *fit, fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     char name[256];
     fr_buffer text;
     fr_buffer_init(&text);
+    if (fit->verdict[0] != '\0')
+        fr_buffer_printf(&text, "# %s\n", fit->verdict);
     fr_status status = fr_nccl_csv_format(
         rows->rows.items, rows->rows.n,
         fr_plan_describe(plan, name, sizeof name), cluster, &text, err);
@@ -54,7 +66,7 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
     if (status == FR_OK)
         fr_cli_note_lines(cli, NULL, fr_buffer_text(&rows->also));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_rows_json(cli, rows, err);
+        status = print_rows_json(cli, rows, fit, err);
     else if (status == FR_OK && output == NULL)
         return fr_answer_text(FR_OK, &text, cli, err);
     fr_buffer_release(&text);
@@ -62,7 +74,8 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
 }
 
 static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
-                             const char *cluster, fr_err *err)
+                             const char *cluster, const fr_fit_advice *fit,
+                             fr_err *err)
 {
     fr_inputs inputs = {0};
     fr_nccl_rows rows = {0};
@@ -73,7 +86,7 @@ static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
     if (status == FR_OK)
         status = fr_nccl_rows_make(&inputs, file, &rows, err);
     if (status == FR_OK)
-        status = print_rows(cli, &rows, &file->plan, cluster, err);
+        status = print_rows(cli, &rows, &file->plan, cluster, fit, err);
     fr_nccl_rows_release(&rows);
     fr_inputs_release(&inputs);
     return status;
@@ -116,7 +129,8 @@ static fr_status save_all(const fr_cli *cli, const fr_export_files *files,
 static fr_status print_files_json(const fr_cli *cli,
                                   const fr_exporter *exporter,
                                   const fr_export_request *request,
-                                  const fr_export_files *files, fr_err *err)
+                                  const fr_export_files *files,
+                                  const fr_fit_advice *fit, fr_err *err)
 {
     fr_answer answer;
     fr_buffer notes;
@@ -124,6 +138,7 @@ static fr_status print_files_json(const fr_cli *cli,
         (exporter->target != NULL ? exporter : request->program)->target;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
     fr_json_put_string(json, "format", exporter->name);
+    put_fit_json(fit, json);
     if (request->program != NULL)
         fr_json_put_string(json, "program", request->program->name);
     if (target->versions != NULL)
@@ -147,7 +162,8 @@ static fr_status print_files_json(const fr_cli *cli,
 /* One file is the answer where -o does not say where it goes. */
 static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
                              const fr_export_request *request,
-                             const fr_export_files *files, fr_err *err)
+                             const fr_export_files *files,
+                             const fr_fit_advice *fit, fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     bool is_json = fr_cli_on(cli, FR_OPT_JSON);
@@ -158,7 +174,7 @@ static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
     if (output != NULL)
         FR_TRY(save_all(cli, files, err));
     if (is_json)
-        return print_files_json(cli, exporter, request, files, err);
+        return print_files_json(cli, exporter, request, files, fit, err);
     if (output == NULL)
         fwrite(files->items[0].text.data, 1, files->items[0].text.n, cli->out);
     return FR_OK;
@@ -193,11 +209,15 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
 
 static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
                               const fr_plan_file *file,
-                              const char *cluster_name, fr_err *err)
+                              const char *cluster_name,
+                              const fr_fit_advice *fit, fr_err *err)
 {
     fr_cluster cluster;
     fr_export_files files = {0};
-    fr_export_request request = {.file = file, .plan_path = cli->positional[0]};
+    fr_export_request request = {
+        .file = file,
+        .plan_path = cli->positional[0],
+        .verdict = fit->verdict[0] != '\0' ? fit->verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';
     FR_TRY(find_program(cli, exporter, &request, err));
     FR_TRY(fr_target_version(
@@ -210,7 +230,7 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     if (status == FR_OK)
         status = fr_export(exporter, &request, &files, err);
     if (status == FR_OK)
-        status = print_files(cli, exporter, &request, &files, err);
+        status = print_files(cli, exporter, &request, &files, fit, err);
     fr_export_files_release(&files);
     if (has_cluster)
         fr_cluster_release(&cluster);
@@ -222,6 +242,7 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
 FR_COMMAND_FUNCTION(export)
 {
     fr_plan_file file;
+    fr_fit_advice fit;
     if (!fr_cli_has(cli, FR_OPT_TO))
         return fr_fail(err, FR_USAGE,
                        "export to what? give --to megatron, deepspeed, slurm, "
@@ -231,11 +252,17 @@ FR_COMMAND_FUNCTION(export)
         cli->n_positional > 1 ? cli->positional[1] : file.cluster;
     const fr_exporter *exporter =
         fr_exporter_at((int)cli->option[FR_OPT_TO].count);
+    const fr_fit_place place = {.cluster = cluster};
     fr_status status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
     if (status == FR_OK)
+        status = fr_fit_answer_check_file(cli, &file, &place, &fit, err);
+    if (status == FR_OK && fit.verdict[0] != '\0')
+        fr_cli_note(cli, "forerun: %s; exported because of --force",
+                    fit.verdict);
+    if (status == FR_OK)
         status = exporter->write == NULL
-                     ? export_rows(cli, &file, cluster, err)
-                     : export_files(cli, exporter, &file, cluster, err);
+                     ? export_rows(cli, &file, cluster, &fit, err)
+                     : export_files(cli, exporter, &file, cluster, &fit, err);
     fr_plan_file_release(&file);
     return status;
 }

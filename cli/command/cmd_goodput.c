@@ -1,10 +1,12 @@
 /* cmd_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/fit_answer.h"
 #include "cli/run/goodput_backup.h"
 #include "cli/run/goodput_changes.h"
 #include "cli/run/goodput_inject.h"
 #include "cli/subject/plan_subject.h"
+#include "report/fit_report.h"
 #include "report/setup_report.h"
 
 static fr_report_setup setup_of(const fr_inputs *inputs,
@@ -20,7 +22,16 @@ typedef struct told {
     fr_goodput_setup setup;
     fr_goodput_change changes[FR_GOODPUT_CHANGES];
     size_t n_changes;
+    const fr_prediction *prediction;
+    const fr_fit_advice *fit;
 } told;
+
+/* A run that was asked for with --force. */
+static void put_fit_json(const fr_fit_advice *fit, fr_json_writer *json)
+{
+    if (fit->verdict[0] != '\0')
+        fr_report_fit_json(fit, json);
+}
 
 static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
                             const fr_plan_file *file, const told *run,
@@ -30,6 +41,7 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_buffer text;
     const fr_report_setup at = setup_of(inputs, file);
     fr_answer_open(cli, &text);
+    fr_report_verdict_text(run->prediction, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
                      fr_plan_subject_cluster(cli),
                      fr_plan_describe(&file->plan, name, sizeof name));
@@ -53,6 +65,7 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_json_put_string(json, "plan",
                        fr_plan_describe(&file->plan, name, sizeof name));
     fr_json_put_string(json, "model", file->model.name);
+    put_fit_json(run->fit, json);
     fr_report_setup_json(&at, json);
     fr_report_goodput_json(&run->goodput, &run->setup, json);
     fr_report_goodput_changes_json(run->changes, run->n_changes, json);
@@ -61,23 +74,27 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
 
 /* One run with faults on purpose. */
 static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
-                                 const fr_plan_file *file, double step_s,
-                                 fr_err *err)
+                                 const fr_plan_file *file,
+                                 const fr_prediction *prediction,
+                                 const fr_fit_advice *fit, fr_err *err)
 {
     char name[256];
     fr_schedule_told walked;
-    FR_TRY(fr_goodput_inject(cli, inputs, file, step_s, &walked, err));
+    FR_TRY(fr_goodput_inject(cli, inputs, file, prediction->step_s, &walked,
+                             err));
     (void)fr_plan_describe(&file->plan, name, sizeof name);
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.injected/1");
         fr_json_put_string(json, "plan", name);
         fr_json_put_string(json, "model", file->model.name);
+        put_fit_json(fit, json);
         fr_report_schedule_json(&walked, json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
     fr_answer_open(cli, &text);
+    fr_report_verdict_text(prediction, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
                      fr_plan_subject_cluster(cli), name);
     return fr_answer_text(fr_report_schedule_text(&walked, &text, err), &text,
@@ -86,10 +103,11 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
 
 static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
                         const fr_plan_file *file,
-                        const fr_prediction *prediction, fr_err *err)
+                        const fr_prediction *prediction,
+                        const fr_fit_advice *fit, fr_err *err)
 {
     fr_goodput_case run;
-    told all = {0};
+    told all = {.prediction = prediction, .fit = fit};
     fr_status status;
     FR_TRY_GOTO(status,
                 fr_goodput_case_make(cli, inputs, file, prediction, &run, err),
@@ -117,6 +135,7 @@ FR_COMMAND_FUNCTION(goodput)
     fr_inputs inputs = {0};
     fr_plan_file file;
     fr_forecast forecast = {0};
+    fr_fit_advice fit;
     fr_status status;
     const char *cluster = fr_plan_subject_cluster(cli);
     if (cluster == NULL)
@@ -136,13 +155,15 @@ FR_COMMAND_FUNCTION(goodput)
         fr_goodput_backups(cli, &inputs, &file, &forecast.prediction, err),
         out_all);
     fr_inputs_note_home(cli, &inputs, file.cluster, file.cluster_hash);
-    if (!forecast.prediction.memory.fits)
-        fr_cli_note(cli, "forerun: the plan does not fit the memory: forerun "
-                         "explain says what would");
-    status = fr_cli_has(cli, FR_OPT_INJECT)
-                 ? answer_injected(cli, &inputs, &file,
-                                   forecast.prediction.step_s, err)
-                 : answer(cli, &inputs, &file, &forecast.prediction, err);
+    FR_TRY_GOTO(status,
+                fr_fit_answer_check(cli, &inputs, &file, &forecast.prediction,
+                                    &fit, err),
+                out_all);
+    status =
+        fr_cli_has(cli, FR_OPT_INJECT)
+            ? answer_injected(cli, &inputs, &file, &forecast.prediction, &fit,
+                              err)
+            : answer(cli, &inputs, &file, &forecast.prediction, &fit, err);
 out_all:
     fr_forecast_release(&forecast);
     fr_plan_file_release(&file);

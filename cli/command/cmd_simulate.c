@@ -28,6 +28,7 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     char name[256];
     fr_buffer text;
     fr_answer_open(cli, &text);
+    fr_report_verdict_text(&forecast->prediction, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
                      inputs->cluster_word,
                      fr_plan_describe(&choice->plan, name, sizeof name));

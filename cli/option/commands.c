@@ -67,6 +67,7 @@ static const fr_option explain_usual[] = {
     FR_OPT_SEQ,     FR_OPT_RECOMPUTE, FR_OPT_N};
 
 static const fr_option run_options[] = {FR_OPT_COLUMNS,
+                                        FR_OPT_FORCE,
                                         FR_OPT_DATA,
                                         FR_OPT_STEPS,
                                         FR_OPT_BACKEND,
@@ -112,8 +113,8 @@ static const fr_option goodput_options[] = {
     FR_OPT_PROFILE,     FR_OPT_RANKS,          FR_OPT_FOR_DAYS,
     FR_OPT_RUNS,        FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE,
     FR_OPT_LEAST_NODES, FR_OPT_MEETS,          FR_OPT_INJECT,
-    FR_OPT_TIMEOUT,     FR_OPT_BACKUP_WORKERS, HAZARD_OPTIONS,
-    OF_PLAN_AND_JOB};
+    FR_OPT_TIMEOUT,     FR_OPT_BACKUP_WORKERS, FR_OPT_FORCE,
+    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,
@@ -162,6 +163,7 @@ static const fr_option export_options[] = {FR_OPT_TO,
                                            FR_OPT_NCCL_PROTOCOL,
                                            FR_OPT_NCCL_CHANNELS,
                                            FR_OPT_OUTPUT,
+                                           FR_OPT_FORCE,
                                            FR_OPT_N};
 static const fr_option collective_options[] = {
     FR_OPT_COLUMNS,   FR_OPT_PROFILE,

@@ -28,6 +28,9 @@
       "how many such nodes (1)")                                               \
     X(MODEL, "model", 0, TEXT, "NAME", INPUT, 0, 0, 0,                         \
       "what is trained, where a configuration does not say it")                \
+    X(FORCE, "force", 0, FLAG, 0, INPUT, 0, 0, 0,                              \
+      "continue although the plan is predicted not to fit; the verdict stays " \
+      "the first line")                                                        \
     X(FROM, "from", 0, PATH, "FILE", INPUT, 0, 0, 0,                           \
       "start from a framework's configuration: ds_config.json ...")            \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \

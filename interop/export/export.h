@@ -60,6 +60,7 @@ typedef struct fr_export_request {
     const char *plan_path;     /* as the user named it */
     const fr_cluster *cluster; /* NULL: none is named */
     int version;               /* of the target */
+    const char *verdict;       /* of a plan that does not fit; NULL: it fits */
     /* What fr_export_count_hosts() finds.  Nodes are servers here: a rack of
      * one NVLink domain is several.  Their product is the plan's ranks; 0
      * ranks: they differ, from least_ranks to most_ranks. */

@@ -60,6 +60,8 @@ void fr_export_put_header(const fr_export_request *request,
 {
     const fr_plan_file *file = request->file;
     char name[512];
+    if (request->verdict != NULL)
+        fr_buffer_printf(out, "%s%s\n", prefix, request->verdict);
     fr_buffer_printf(out, "%sWritten by forerun from ", prefix);
     put_on_line(fr_path_name(request->plan_path), out);
     fr_buffer_puts(out, ": ");

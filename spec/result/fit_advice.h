@@ -1,11 +1,25 @@
 /*
- * fit_advice.h: why a plan does not fit, and the fewest changes with which it
- * would.
+ * fit_advice.h: the verdict on a plan that does not fit, why it does not, and
+ * the fewest changes with which it would.
  */
 #ifndef FR_SPEC_RESULT_FIT_ADVICE_H
 #define FR_SPEC_RESULT_FIT_ADVICE_H
 
 #include "spec/result/tuning.h"
+
+enum { FR_FIT_VERDICT = 128 };
+
+/*
+ * The verdict on a plan's memory, in the words of every command: "DOES NOT FIT:
+ * needs 93.1 of 79.6 GiB (93 % sure)".  The memory is that of the tightest rank,
+ * or of a node's hosts where more is offloaded than they hold.  A plan that fits
+ * is only asked about if a --fit-confidence is above its p_fits: "FITS WITH
+ * 71 % ONLY: needs 75.8 of 79.6 GiB".  Returns buf.
+ */
+char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf);
+
+/* "1 of 8 points DOES NOT FIT", "3 of 8 points DO NOT FIT".  Returns buf. */
+char *fr_fit_count(size_t n_too_large, size_t n, char *buf, size_t n_buf);
 
 /* Part of what the tightest rank holds. */
 typedef struct fr_fit_cause {
@@ -25,6 +39,7 @@ typedef struct fr_fit_change {
 enum { FR_FIT_CAUSES = 3, FR_FIT_CHANGES = 9 };
 
 typedef struct fr_fit_advice {
+    char verdict[FR_FIT_VERDICT]; /* fr_fit_verdict */
     uint64_t short_by_bytes, capacity_bytes;
     fr_fit_cause causes[FR_FIT_CAUSES]; /* largest first */
     int n_causes;

@@ -74,6 +74,7 @@ void fr_fit_causes(const fr_model *model, const fr_job *job,
 {
     char text[96];
     memset(out, 0, sizeof *out);
+    fr_fit_verdict(p, out->verdict, sizeof out->verdict);
     out->capacity_bytes = p->memory.capacity_bytes;
     out->short_by_bytes = p->memory.peak_bytes > p->memory.capacity_bytes
                               ? p->memory.peak_bytes - p->memory.capacity_bytes

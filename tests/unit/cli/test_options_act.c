@@ -11,15 +11,17 @@
 
 #include <stdlib.h>
 
-/* The third line on, since the first two repeat the plan and the job; without
- * what a search says last of its plans, the time that it took. */
+/* The lines behind the verdict on memory, the plan and the job, which repeat what
+ * was asked for; without what a search says last of its plans, the time that it
+ * took. */
 static const char *answer_of(char *out)
 {
     char *of_search = strstr(out, " plans: ");
     char *time = of_search != NULL ? strchr(of_search, ';') : NULL;
     if (time != NULL)
         memset(time, ' ', strcspn(time, "\n"));
-    for (int i = 0; i < 2; i++) {
+    const bool has_verdict = strncmp(out, "DOES NOT FIT", 12) == 0;
+    for (int i = 0; i < (has_verdict ? 3 : 2); i++) {
         out += strcspn(out, "\n");
         out += *out == '\n';
     }
