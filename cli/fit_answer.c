@@ -59,6 +59,19 @@ fr_status fr_fit_answer_check(const fr_cli *cli, const fr_inputs *inputs,
                    inputs != NULL ? inputs->cluster_word : "", change);
 }
 
+/* A device that is larger than that of the cluster may have the room. */
+static void correct_capacity(const fr_fit_place *place, fr_prediction *out)
+{
+    if (out->memory.fits || place->ask_memory_bytes == NULL ||
+        fr_prediction_lacks_host(out))
+        return;
+    const uint64_t memory_bytes = place->ask_memory_bytes();
+    if (memory_bytes < out->memory.peak_bytes)
+        return;
+    out->memory.capacity_bytes = memory_bytes;
+    out->memory.fits = true;
+}
+
 fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
                                    const fr_fit_place *place,
                                    fr_fit_advice *out, fr_err *err)
@@ -78,9 +91,11 @@ fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
     if (fr_inputs_load(&quiet, place->cluster, &inputs, &unused) == FR_OK) {
         inputs.ranks_per_node = place->ranks_per_node;
         if (fr_forecast_make_file(&inputs, file, false, &forecast, &unused) ==
-            FR_OK)
+            FR_OK) {
+            correct_capacity(place, &forecast.prediction);
             status = fr_fit_answer_check(cli, &inputs, file,
                                          &forecast.prediction, out, err);
+        }
     }
     fr_forecast_release(&forecast);
     fr_inputs_release(&inputs);

@@ -16,10 +16,10 @@ FR_CHECKED fr_status fr_fit_answer_find(const fr_inputs *inputs,
                                         fr_fit_advice *out, fr_err *err);
 
 /*
- * FR_INFEASIBLE where the prediction does not fit: the error is the verdict, the
- * change that would help and --force.  With --force, and where the plan fits, it
- * is FR_OK; *out then has the causes, and a verdict of "" where the plan fits.
- * `inputs` may be NULL: no change is looked for.
+ * FR_INFEASIBLE where the prediction does not fit: the error is the verdict,
+ * the change that would help and --force.  With --force, and where the plan
+ * fits, it is FR_OK; *out then has the causes, and a verdict of "" where the
+ * plan fits. `inputs` may be NULL: no change is looked for.
  */
 FR_CHECKED fr_status fr_fit_answer_check(const fr_cli *cli,
                                          const fr_inputs *inputs,
@@ -31,6 +31,9 @@ FR_CHECKED fr_status fr_fit_answer_check(const fr_cli *cli,
 typedef struct fr_fit_place {
     const char *cluster;    /* "": only the prediction in the file is known */
     int64_t ranks_per_node; /* 0: as many as there are cores for */
+    /* What a device there has, 0: unknown; asked of plans that do not fit those
+     * of the cluster.  NULL: nobody can. */
+    uint64_t (*ask_memory_bytes)(void);
 } fr_fit_place;
 
 /*

@@ -80,8 +80,8 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
 {
     char name[256];
     fr_schedule_told walked;
-    FR_TRY(fr_goodput_inject(cli, inputs, file, prediction->step_s, &walked,
-                             err));
+    FR_TRY(
+        fr_goodput_inject(cli, inputs, file, prediction->step_s, &walked, err));
     (void)fr_plan_describe(&file->plan, name, sizeof name);
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
@@ -159,11 +159,10 @@ FR_COMMAND_FUNCTION(goodput)
                 fr_fit_answer_check(cli, &inputs, &file, &forecast.prediction,
                                     &fit, err),
                 out_all);
-    status =
-        fr_cli_has(cli, FR_OPT_INJECT)
-            ? answer_injected(cli, &inputs, &file, &forecast.prediction, &fit,
-                              err)
-            : answer(cli, &inputs, &file, &forecast.prediction, &fit, err);
+    status = fr_cli_has(cli, FR_OPT_INJECT)
+                 ? answer_injected(cli, &inputs, &file, &forecast.prediction,
+                                   &fit, err)
+                 : answer(cli, &inputs, &file, &forecast.prediction, &fit, err);
 out_all:
     fr_forecast_release(&forecast);
     fr_plan_file_release(&file);

@@ -3,20 +3,18 @@
  * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
  * may also be started by srun or torchrun, without MPI.
  */
-#include "calibrate/fingerprint.h"
 #include "cli/answer.h"
 #include "cli/command.h"
-#include "cli/fit_answer.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
 #include "cli/rebalance/rebalance.h"
 #include "cli/run/elastic.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/run_answer.h"
+#include "cli/run/run_fit.h"
 #include "cli/run/supervise.h"
 #include "cli/watch/run_watch.h"
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "plan/lower/step/lower.h"
@@ -202,19 +200,6 @@ out_program:
     return status;
 }
 
-/* Was the plan made for GPUs, and this is a run on CPUs, or the other way? */
-static bool is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
-{
-    fr_cluster cluster;
-    fr_err unused;
-    if (file->cluster[0] == '\0' ||
-        fr_cluster_load(file->cluster, &cluster, &unused) != FR_OK)
-        return false;
-    bool is_gpu = fr_cluster_is_all_gpu(&cluster);
-    fr_cluster_release(&cluster);
-    return is_gpu != fr_cli_is_on_gpu(cli);
-}
-
 /* Who names a model where a plan is wanted is told how to make one. */
 static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
 {
@@ -238,7 +223,7 @@ static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
         return FR_OK;
-    if (is_for_other_devices(cli, out))
+    if (fr_run_is_for_other_devices(cli, out))
         fr_err_prefix(err,
                       "%s is a plan for %s, and this is a run on the %s of "
                       "this machine; make one for it ('forerun tune %s "
@@ -258,7 +243,7 @@ static void note_other_devices(const fr_cli *cli, const fr_plan_file *file)
     fr_launch launch;
     fr_launch_detect(&launch);
     if (launch.role == FR_LAUNCH_STANDALONE && file->has_prediction &&
-        is_for_other_devices(cli, file))
+        fr_run_is_for_other_devices(cli, file))
         fr_cli_note(cli,
                     "forerun: %s was predicted for %s, which this machine is "
                     "not: the prediction is not of this run",
@@ -322,42 +307,6 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     return status;
 }
 
-/* Said once: by who starts the ranks, or the first of those that a launcher of
- * the user's started. */
-static fr_status warn_if_too_large(const fr_cli *cli, const fr_plan_file *file,
-                                   fr_err *err)
-{
-    fr_launch launch;
-    fr_launch_detect(&launch);
-    const bool is_first = launch.role == FR_LAUNCH_STANDALONE ||
-                          (fr_is_first_rank() && !fr_launch_is_supervised());
-    return is_first && !is_for_other_devices(cli, file)
-               ? fr_fit_answer_warn(cli, file, err)
-               : FR_OK;
-}
-
-/* A rank larger than all of the machine would take others down with it. */
-static fr_status check_machine(const fr_cli *cli, const fr_plan_file *file,
-                               fr_err *err)
-{
-    char need[FR_FORMAT_MAX], have[FR_FORMAT_MAX];
-    fr_fingerprint here;
-    fr_fingerprint_detect(&here);
-    if (fr_cli_is_on_gpu(cli) || fr_cli_has(cli, FR_OPT_HOSTFILE) ||
-        is_for_other_devices(cli, file) || !file->has_prediction ||
-        here.memory_bytes == 0 ||
-        file->prediction.memory.peak_bytes <= here.memory_bytes)
-        return FR_OK;
-    return fr_fail(
-        err, FR_INFEASIBLE,
-        "a rank of %s needs %s, this machine has %s: it would be killed; "
-        "choose a smaller --micro-batch, or more ranks",
-        cli->positional[0],
-        fr_format_bytes(need, sizeof need,
-                        (double)file->prediction.memory.peak_bytes),
-        fr_format_bytes(have, sizeof have, (double)here.memory_bytes));
-}
-
 /* What would be lost after hours of training is said before; rank 0 may be on
  * another host. */
 static fr_status check_files(const fr_cli *cli, fr_err *err)
@@ -400,9 +349,7 @@ FR_COMMAND_FUNCTION(run)
         !fr_cli_is_on_gpu(cli))
         fr_cli_note(cli, "forerun: has no effect here: --hostfile: the plan's "
                          "one rank runs on this machine");
-    fr_status status = warn_if_too_large(cli, &file, err);
-    if (status == FR_OK)
-        status = check_machine(cli, &file, err);
+    fr_status status = fr_run_fit_begin(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())
         status = check_files(cli, err);
     fr_launch_detect(&launch);

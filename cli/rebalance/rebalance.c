@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/rebalance/moved_plan.h"
 #include "cli/rebalance/slow_news.h"
+#include "cli/run/run_fit.h"
 #include "plan/decide/grid.h"
 
 /* Less is not worth starting again. */
@@ -91,6 +92,7 @@ static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
     fr_cli quiet = *r->cli;
     fr_plan_file file = *r->file;
     fr_inputs inputs = {0};
+    fr_fit_advice fit;
 
     quiet.option[FR_OPT_QUIET].is_on = true;
     file.plan = r->plan;
@@ -98,7 +100,10 @@ static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
     if (status == FR_OK)
         status = find_faster(&inputs, &file, slow, out, err);
     fr_inputs_release(&inputs);
-    return status;
+    if (status != FR_OK)
+        return status;
+    file.plan = out->plan;
+    return fr_run_fit_check(r->cli, &file, &fit, err);
 }
 
 /* Predicts what moving would gain, and says what comes of it. */

@@ -5,6 +5,7 @@
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/run/gpu_ranks.h"
+#include "cli/run/run_fit.h"
 #include "tuner/answer/tune.h"
 
 #define BUDGET_S 0.3
@@ -121,6 +122,14 @@ static fr_status resized_or_alone(const fr_cli *cli, const fr_plan_file *from,
     return resized(cli, from, &alone, n_ranks, &out->plan, err);
 }
 
+/* What the machines cannot hold would take the run down again. */
+static bool can_start(const fr_cli *cli, const fr_plan_file *file,
+                      fr_status found, fr_err *why)
+{
+    fr_fit_advice fit;
+    return found == FR_OK && fr_run_fit_check(cli, file, &fit, why) == FR_OK;
+}
+
 fr_status fr_replan(const fr_cli *cli, const fr_plan_file *from,
                     int64_t n_places, int64_t least, fr_plan_file *out,
                     fr_err *err)
@@ -130,9 +139,13 @@ fr_status fr_replan(const fr_cli *cli, const fr_plan_file *from,
 
     file.node_of_rank = NULL;
     file.has_prediction = false;
-    bool is_found = tuned(cli, from, n_places, &file, &why) == FR_OK;
-    for (int64_t n = n_places; !is_found && n >= least; n--)
-        is_found = resized_or_alone(cli, from, n, &file, &why) == FR_OK;
+    bool is_found =
+        can_start(cli, &file, tuned(cli, from, n_places, &file, &why), &why);
+    for (int64_t n = n_places; !is_found && n >= least; n--) {
+        file.has_prediction = false;
+        is_found = can_start(cli, &file,
+                             resized_or_alone(cli, from, n, &file, &why), &why);
+    }
     if (!is_found)
         return fr_fail(err, FR_INFEASIBLE,
                        "no plan of %lld to %lld ranks trains this job: %s",

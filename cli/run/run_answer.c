@@ -5,8 +5,10 @@
 #include "cli/inputs.h"
 #include "cli/run/gpu_ranks.h"
 #include "cli/run/restart_log.h"
+#include "cli/run/run_fit.h"
 #include "core/system/fileio.h"
 #include "plan/ir/step_breakdown.h"
+#include "report/fit_report.h"
 #include "report/run/run_report.h"
 #include "report/timeline/trace_json.h"
 
@@ -19,6 +21,7 @@ typedef struct answer_parts {
     const fr_timeline *measured;
     const fr_run_result *result;
     fr_forecast forecast; /* program NULL: nothing was simulated */
+    fr_fit_advice fit;    /* of a run with --force; verdict "": it fits */
 } answer_parts;
 
 /* Simulates the plan again on the cluster that it names, with --profile. */
@@ -166,12 +169,16 @@ static fr_status print_report(const answer_parts *parts,
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.run/1");
+        if (parts->fit.verdict[0] != '\0')
+            fr_report_fit_json(&parts->fit, json);
         fr_report_run_json(report, json);
         fr_restart_log_put_json(cli, useful_s(report), json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
     fr_answer_open(cli, &text);
+    if (parts->fit.verdict[0] != '\0')
+        fr_buffer_printf(&text, "%s\n", parts->fit.verdict);
     fr_status status = fr_report_run_text(report, &text, err);
     fr_restart_log_put_text(cli, useful_s(report), &text);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT))
@@ -199,6 +206,9 @@ fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
                           .result = result};
     fr_status status;
     FR_TRY_GOTO(status, predict(&parts, err), out_forecast);
+    if (fr_cli_on(cli, FR_OPT_FORCE))
+        FR_TRY_GOTO(status, fr_run_fit_check(cli, file, &parts.fit, err),
+                    out_forecast);
     FR_TRY_GOTO(status, fill_report(&parts, name, sizeof name, &report, err),
                 out_forecast);
     FR_TRY_GOTO(status, print_report(&parts, &report, err), out_forecast);
