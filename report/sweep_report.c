@@ -194,6 +194,7 @@ static void put_point(const fr_sweep *sweep, size_t i, fr_json_writer *json)
                            fr_sweep_text_of(sweep, i, k));
     fr_json_end_object(json);
     fr_json_put_bool(json, "is_feasible", point->is_feasible);
+    fr_json_put_bool(json, "is_too_large", point->is_too_large);
     fr_json_put_string(json, "why", point->is_feasible ? NULL : point->why);
     fr_json_put_string(json, "plan",
                        point->plan[0] != '\0' ? point->plan : NULL);
@@ -249,6 +250,7 @@ void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
     else if (sweep->counts.lacks_switches)
         fr_json_put_string(json, "energy_is_without", FR_RUN_ENERGY_IS_WITHOUT);
     fr_json_put_u64(json, "feasible", sweep->n_feasible);
+    fr_json_put_u64(json, "too_large", sweep->n_too_large);
     fr_json_open_array(json, "points");
     for (size_t i = 0; i < sweep->n_points; i++)
         put_point(sweep, i, json);

@@ -12,6 +12,7 @@
 #include "plan/lower/framework/framework_plan.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
+#include "spec/result/fit_advice.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct side {
     double step_s, tokens_per_s;
     double breakdown_s[FR_PART_N];
     uint64_t peak_bytes;
+    char verdict[FR_FIT_VERDICT]; /* of a plan that does not fit; else "" */
 } side;
 
 static const fr_json_value *find(const fr_json_value *object, const char *key)
@@ -87,6 +89,32 @@ static fr_status read_framework(const fr_json_value *root, side *out,
     return FR_OK;
 }
 
+/* Of a prediction; a run has none, and fitted. */
+static fr_status read_verdict(const fr_json_value *memory, side *out,
+                              fr_err *err)
+{
+    fr_prediction p = {.memory.fits = true};
+    const fr_json_value *fits = find(memory, "fits");
+    if (fits == NULL)
+        return FR_OK;
+    FR_TRY(fr_json_as_bool(fits, &p.memory.fits, err));
+    if (p.memory.fits)
+        return FR_OK;
+    FR_TRY(fr_json_get_double_or(memory, "p_fits", 0, &p.memory.p_fits, err));
+    const struct {
+        const char *key;
+        uint64_t *out;
+    } amounts[] = {{"peak_bytes", &p.memory.peak_bytes},
+                   {"capacity_bytes", &p.memory.capacity_bytes},
+                   {"host_bytes", &p.memory.host_bytes},
+                   {"host_capacity_bytes", &p.memory.host_capacity_bytes}};
+    for (size_t i = 0; i < FR_LENGTH(amounts); i++)
+        FR_TRY(
+            fr_json_get_u64_or(memory, amounts[i].key, 0, amounts[i].out, err));
+    fr_fit_verdict(&p, out->verdict, sizeof out->verdict);
+    return FR_OK;
+}
+
 static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
 {
     const fr_json_value *numbers = find_numbers(root);
@@ -104,6 +132,7 @@ static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
         FR_TRY(fr_json_get_double_or(parts, fr_part_name((fr_part)i), 0,
                                      &out->breakdown_s[i], err));
     const fr_json_value *memory = fr_json_find(numbers, "memory");
+    FR_TRY(read_verdict(memory, out, err));
     return fr_json_get_u64_or(memory != NULL ? memory : numbers, "peak_bytes",
                               0, &out->peak_bytes, err);
 }
@@ -129,6 +158,8 @@ static void put_side(fr_json_writer *json, const char *key, const side *s)
     fr_json_put_double(json, "step_s", s->step_s);
     fr_json_put_double(json, "tokens_per_s", s->tokens_per_s);
     fr_json_put_u64(json, "peak_bytes", s->peak_bytes);
+    fr_json_put_string(json, "verdict",
+                       s->verdict[0] != '\0' ? s->verdict : NULL);
     fr_report_breakdown_json("breakdown_s", s->breakdown_s, json);
     fr_json_end_object(json);
 }
@@ -158,6 +189,12 @@ static void print_side(const char *name, const side *s, fr_buffer *out)
     fr_buffer_putc(out, '\n');
 }
 
+static void print_verdict(const char *name, const side *s, fr_buffer *out)
+{
+    if (s->verdict[0] != '\0')
+        fr_buffer_printf(out, "%s %s\n", name, s->verdict);
+}
+
 static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
                             fr_err *err)
 {
@@ -167,6 +204,8 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
     fr_table table;
     char title[32];
     fr_answer_open(cli, &text);
+    print_verdict("A", a, &text);
+    print_verdict("B", b, &text);
     print_side("A", a, &text);
     print_side("B", b, &text);
     fr_buffer_putc(&text, '\n');

@@ -10,6 +10,7 @@
 #include "cli/sweep/sweep_trials.h"
 #include "core/base/text.h"
 #include "report/sweep_report.h"
+#include "spec/result/fit_advice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@ static void print_header(const fr_cli *cli, const fr_framework *framework,
 {
     const bool has_models = fr_sweep_find_key(sweep, "model") >= 0;
     const bool has_clusters = fr_sweep_find_key(sweep, "cluster") >= 0;
+    char count[FR_FIT_VERDICT];
+    if (sweep->n_too_large > 0)
+        fr_buffer_printf(out, "%s\n",
+                         fr_fit_count(sweep->n_too_large, sweep->n_points,
+                                      count, sizeof count));
     fr_buffer_printf(out, "%s on %s",
                      has_models ? "several models" : cli->positional[0],
                      has_clusters ? "several clusters" : cli->positional[1]);
@@ -43,6 +49,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
+    char count[FR_FIT_VERDICT];
     if (sweep->n_feasible == 0)
         cli->layout->columns = NULL; /* a table of reasons has no others */
     if (fr_cli_on(cli, FR_OPT_CSV))
@@ -51,6 +58,10 @@ static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
         fr_answer_open(cli, &text);
     if (!fr_cli_on(cli, FR_OPT_CSV))
         print_header(cli, framework, sweep, &text);
+    else if (sweep->n_too_large > 0)
+        fr_cli_note(cli, "forerun: %s",
+                    fr_fit_count(sweep->n_too_large, sweep->n_points, count,
+                                 sizeof count));
     fr_status status = fr_cli_on(cli, FR_OPT_CSV)
                            ? fr_report_sweep_csv(sweep, &text, err)
                            : fr_report_sweep_text(sweep, &text, err);

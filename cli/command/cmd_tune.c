@@ -16,6 +16,7 @@
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
 #include "report/tuning_report.h"
+#include "spec/result/fit_advice.h"
 #include "tuner/answer/tune.h"
 #include "tuner/study/elastic_speeds.h"
 
@@ -27,6 +28,16 @@ typedef struct today {
     fr_plan plan;
     fr_prediction prediction;
 } today;
+
+/* The first lines of an answer that shows plans that do not fit. */
+static void put_verdict(const char *which, const fr_prediction *prediction,
+                        fr_buffer *out)
+{
+    char verdict[FR_FIT_VERDICT];
+    if (!prediction->memory.fits && prediction->memory.peak_bytes > 0)
+        fr_buffer_printf(out, "%s %s\n", which,
+                         fr_fit_verdict(prediction, verdict, sizeof verdict));
+}
 
 static void put_today_text(const today *now, fr_buffer *out)
 {
@@ -70,6 +81,10 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
     }
     fr_buffer text;
     fr_answer_open(cli, &text);
+    if (now->is_given)
+        put_verdict("today's plan", &now->prediction, &text);
+    if (plan == NULL && tuning->nearest.plan != NULL)
+        put_verdict("the nearest plan", &tuning->nearest.prediction, &text);
     fr_buffer_printf(&text, "%s on %s\n", choice->model.name,
                      inputs->cluster_word);
     if (plan != NULL) {

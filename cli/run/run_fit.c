@@ -17,11 +17,12 @@ bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
     return is_gpu != fr_cli_is_on_gpu(cli);
 }
 
-/* Are all ranks of the run on this machine? */
+/* Are all ranks of the run on this machine?  Ranks of our own supervisor answer
+ * as it does. */
 static bool is_local(const fr_cli *cli, const fr_launch *launch, int64_t world)
 {
     int64_t n_local = 0;
-    if (launch->role == FR_LAUNCH_RANK)
+    if (launch->role == FR_LAUNCH_RANK && !fr_launch_is_supervised())
         return launch->world == 1 ||
                (fr_launch_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, INT32_MAX,
                                  &n_local) &&

@@ -17,10 +17,10 @@ static void describe_need(double needed_bytes, double capacity_bytes, char *buf,
     const char *unit_needed = strchr(needed, ' ');
     const char *unit = strchr(capacity, ' ');
     if (strcmp(needed, capacity) == 0 && needed_bytes > capacity_bytes)
-        snprintf(buf, n_buf, "needs %s more than %s",
-                 fr_format_bytes(lack, sizeof lack,
-                                 needed_bytes - capacity_bytes),
-                 capacity);
+        snprintf(
+            buf, n_buf, "needs %s more than %s",
+            fr_format_bytes(lack, sizeof lack, needed_bytes - capacity_bytes),
+            capacity);
     else if (unit_needed != NULL && unit != NULL &&
              strcmp(unit_needed, unit) == 0)
         snprintf(buf, n_buf, "needs %.*s of %s", (int)(unit_needed - needed),
@@ -43,8 +43,8 @@ char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf)
     const double peak_bytes = (double)prediction->memory.peak_bytes;
     const double capacity_bytes = (double)prediction->memory.capacity_bytes;
     const double p_fits = prediction->memory.p_fits;
-    const bool is_host = peak_bytes <= capacity_bytes &&
-                         fr_prediction_lacks_host(prediction);
+    const bool is_host =
+        peak_bytes <= capacity_bytes && fr_prediction_lacks_host(prediction);
     char need[96], sure[FR_FORMAT_MAX];
     if (is_host)
         describe_need((double)prediction->memory.host_bytes,
@@ -54,7 +54,8 @@ char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf)
         describe_need(peak_bytes, capacity_bytes, need, sizeof need);
     if (prediction->memory.fits) {
         describe_share(p_fits, sure, sizeof sure);
-        snprintf(buf, n_buf, "FITS WITH %s ONLY: %s", sure, need);
+        snprintf(buf, n_buf, "FITS WITH %s ONLY: %s (--fit-confidence)", sure,
+                 need);
     } else {
         describe_share(1 - p_fits, sure, sizeof sure);
         snprintf(buf, n_buf, "DOES NOT FIT: %s%s (%s sure)", need,

@@ -274,9 +274,11 @@ static fr_status mark_pareto(fr_sweep *sweep, fr_err *err)
 
 fr_status fr_sweep_finish(fr_sweep *sweep, fr_err *err)
 {
-    sweep->n_feasible = 0;
-    for (size_t i = 0; i < sweep->n_points; i++)
+    sweep->n_feasible = sweep->n_too_large = 0;
+    for (size_t i = 0; i < sweep->n_points; i++) {
         sweep->n_feasible += sweep->points[i].is_feasible;
+        sweep->n_too_large += sweep->points[i].is_too_large;
+    }
     if (sweep->goal[0] != '\0')
         mark_best(sweep);
     FR_TRY(mark_pareto(sweep, err));

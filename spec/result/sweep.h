@@ -24,6 +24,7 @@ typedef struct fr_sweep_key {
 /* One row.  Amounts that are not known are 0, ratios NAN. */
 typedef struct fr_sweep_point {
     bool is_feasible;
+    bool is_too_large;        /* it is not, since it does not fit the memory */
     char why[320];            /* it is not */
     char plan[FR_TUNED_NAME]; /* fr_plan_describe */
     const char *source;       /* worst source of a cost */
@@ -59,7 +60,7 @@ typedef struct fr_sweep {
     int n_keys;
     int i_scale_key;        /* that adds devices; -1: there is no curve */
     fr_sweep_point *points; /* owned */
-    size_t n_points, n_feasible;
+    size_t n_points, n_feasible, n_too_large;
     size_t n_priced, n_pareto; /* feasible with a price; of these */
     bool is_fixed;             /* the plan was kept, else each point is tuned */
     bool is_exact;             /* each in the whole space of tune */

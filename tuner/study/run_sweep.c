@@ -2,8 +2,8 @@
 #include "tuner/study/run_sweep.h"
 
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "core/system/clock.h"
+#include "spec/result/fit_advice.h"
 #include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
 #include "tuner/study/tune_quick.h"
@@ -133,16 +133,16 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
     };
 }
 
-static void describe_shortage(uint64_t peak_bytes, uint64_t capacity_bytes,
-                              fr_sweep_point *point)
+static void refuse_too_large(const fr_prediction *prediction,
+                             fr_sweep_point *point)
 {
-    char peak[FR_FORMAT_MAX], capacity[FR_FORMAT_MAX];
-    snprintf(
-        point->why, sizeof point->why, "does not fit: needs %s of %s",
-        fr_format_bytes(peak, sizeof peak, (double)peak_bytes),
-        fr_format_bytes(capacity, sizeof capacity, (double)capacity_bytes));
-    point->peak_bytes = peak_bytes;
-    point->capacity_bytes = capacity_bytes;
+    const bool is_host = fr_prediction_lacks_host(prediction);
+    fr_fit_verdict(prediction, point->why, sizeof point->why);
+    point->is_too_large = true;
+    point->peak_bytes =
+        is_host ? prediction->memory.host_bytes : prediction->memory.peak_bytes;
+    point->capacity_bytes = is_host ? prediction->memory.host_capacity_bytes
+                                    : prediction->memory.capacity_bytes;
 }
 
 /* Illegal, unplaceable, without a program: a row.  Else the caller's error. */
@@ -224,13 +224,8 @@ static fr_status simulate_point(const fr_sweep_case *at, bool has_goal,
         return as_row(status, &why, point, err);
     if (found.outcome == FR_OUTCOME_UNPLACEABLE)
         refuse(point, found.why);
-    else if (found.outcome == FR_OUTCOME_TOO_LARGE &&
-             fr_prediction_lacks_host(&found.prediction))
-        describe_shortage(found.prediction.memory.host_bytes,
-                          found.prediction.memory.host_capacity_bytes, point);
     else if (found.outcome == FR_OUTCOME_TOO_LARGE)
-        describe_shortage(found.prediction.memory.peak_bytes,
-                          found.prediction.memory.capacity_bytes, point);
+        refuse_too_large(&found.prediction, point);
     else
         fill_point(at, &at->plan, has_goal, &found.prediction, point);
     return FR_OK;
@@ -262,10 +257,8 @@ static fr_status tune_wholly(const fr_sweep_case *at,
         fill_point(at, found.best.plan, options->has_goal,
                    &found.best.prediction, point);
     } else if (found.nearest.plan != NULL) {
-        const fr_prediction *nearest = &found.nearest.prediction;
         fr_plan_describe(found.nearest.plan, point->plan, sizeof point->plan);
-        describe_shortage(nearest->memory.peak_bytes,
-                          nearest->memory.capacity_bytes, point);
+        refuse_too_large(&found.nearest.prediction, point);
     } else {
         refuse(point, "no plan can be placed");
     }
@@ -313,8 +306,7 @@ static fr_status tune_quickly(const fr_sweep_case *at,
                    : FR_OK;
     }
     fr_plan_describe(&found.plan, point->plan, sizeof point->plan);
-    describe_shortage(found.prediction.memory.peak_bytes,
-                      found.prediction.memory.capacity_bytes, point);
+    refuse_too_large(&found.prediction, point);
     return FR_OK;
 }
 
