@@ -43,19 +43,20 @@ fr_status fr_fit_answer_check(const fr_cli *cli, const fr_inputs *inputs,
                               fr_fit_advice *out, fr_err *err)
 {
     char change[256];
-    memset(out, 0, sizeof *out);
-    if (prediction->memory.fits)
-        return FR_OK;
-    if (inputs != NULL && !fr_cli_on(cli, FR_OPT_FORCE))
+    fr_fit_advice fit = {0};
+    const bool is_forced = fr_cli_on(cli, FR_OPT_FORCE);
+    if (!prediction->memory.fits && (inputs == NULL || is_forced))
+        fr_fit_causes(&file->model, &file->job, &file->plan, prediction, &fit);
+    else if (!prediction->memory.fits)
         FR_TRY(fr_fit_answer_find(inputs, &file->model, &file->job, &file->plan,
-                                  prediction, out, err));
-    else
-        fr_fit_causes(&file->model, &file->job, &file->plan, prediction, out);
-    if (fr_cli_on(cli, FR_OPT_FORCE))
+                                  prediction, &fit, err));
+    if (prediction->memory.fits || is_forced) {
+        *out = fit;
         return FR_OK;
-    describe_change(out, change, sizeof change);
+    }
+    describe_change(&fit, change, sizeof change);
     return fr_fail(err, FR_INFEASIBLE, "%s%s%s; %s; --force continues anyway",
-                   out->verdict, inputs != NULL ? " on " : "",
+                   fit.verdict, inputs != NULL ? " on " : "",
                    inputs != NULL ? inputs->cluster_word : "", change);
 }
 
@@ -79,24 +80,28 @@ fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
     fr_cli quiet = *cli;
     fr_inputs inputs = {0};
     fr_forecast forecast = {0};
+    fr_fit_advice fit = {0};
     fr_err unused;
     fr_status status = FR_OK;
-    memset(out, 0, sizeof *out);
-    if (place->cluster[0] == '\0')
-        return file->has_prediction
-                   ? fr_fit_answer_check(cli, NULL, file, &file->prediction,
-                                         out, err)
-                   : FR_OK;
-    quiet.option[FR_OPT_QUIET].is_on = true;
-    if (fr_inputs_load(&quiet, place->cluster, &inputs, &unused) == FR_OK) {
-        inputs.ranks_per_node = place->ranks_per_node;
-        if (fr_forecast_make_file(&inputs, file, false, &forecast, &unused) ==
-            FR_OK) {
-            correct_capacity(place, &forecast.prediction);
-            status = fr_fit_answer_check(cli, &inputs, file,
-                                         &forecast.prediction, out, err);
-        }
+    if (place->cluster[0] == '\0') {
+        if (file->has_prediction)
+            return fr_fit_answer_check(cli, NULL, file, &file->prediction, out,
+                                       err);
+        *out = fit;
+        return FR_OK;
     }
+    quiet.option[FR_OPT_QUIET].is_on = true;
+    bool is_known =
+        fr_inputs_load(&quiet, place->cluster, &inputs, &unused) == FR_OK;
+    inputs.ranks_per_node = place->ranks_per_node;
+    if (is_known && fr_forecast_make_file(&inputs, file, false, &forecast,
+                                          &unused) == FR_OK) {
+        correct_capacity(place, &forecast.prediction);
+        status = fr_fit_answer_check(cli, &inputs, file, &forecast.prediction,
+                                     &fit, err);
+    }
+    if (status == FR_OK)
+        *out = fit;
     fr_forecast_release(&forecast);
     fr_inputs_release(&inputs);
     return status;

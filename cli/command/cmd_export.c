@@ -12,17 +12,45 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A plan that was exported with --force. */
-static void put_fit_json(const fr_fit_advice *fit, fr_json_writer *json)
+/* Does the plan fit?  What a target cannot is said first, since no --force
+ * helps against that. */
+typedef struct fit_check {
+    fr_fit_advice advice; /* with --force */
+    fr_status status;     /* FR_INFEASIBLE: nothing is written */
+    fr_err refusal;
+} fit_check;
+
+static fr_status check_fit(const fr_cli *cli, const fr_plan_file *file,
+                           const char *cluster, fit_check *out, fr_err *err)
 {
-    if (fit->verdict[0] != '\0')
-        fr_report_fit_json(fit, json);
+    const fr_fit_place place = {.cluster = cluster};
+    out->status = fr_fit_answer_check_file(cli, file, &place, &out->advice,
+                                           &out->refusal);
+    if (out->status != FR_OK && out->status != FR_INFEASIBLE)
+        return fr_fail(err, out->status, "%s", out->refusal.text);
+    if (out->advice.verdict[0] != '\0')
+        fr_cli_note(cli, "forerun: %s; exported because of --force",
+                    out->advice.verdict);
+    return FR_OK;
+}
+
+static fr_status refuse(const fit_check *fit, fr_err *err)
+{
+    return fit->status == FR_OK
+               ? FR_OK
+               : fr_fail(err, fit->status, "%s", fit->refusal.text);
+}
+
+static void put_fit_json(const fit_check *fit, fr_json_writer *json)
+{
+    if (fit->advice.verdict[0] != '\0')
+        fr_report_fit_json(&fit->advice, json);
 }
 
 /* ---- the table of NCCL's tuner plugin ------------------------------------ */
 
 static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
-                                 const fr_fit_advice *fit, fr_err *err)
+                                 const fit_check *fit, fr_err *err)
 {
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
@@ -50,14 +78,14 @@ static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
 /* The file is the answer, or goes where -o says. */
 static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
                             const fr_plan *plan, const char *cluster,
-                            const fr_fit_advice *fit, fr_err *err)
+                            const fit_check *fit, fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     char name[256];
     fr_buffer text;
     fr_buffer_init(&text);
-    if (fit->verdict[0] != '\0')
-        fr_buffer_printf(&text, "# %s\n", fit->verdict);
+    if (fit->advice.verdict[0] != '\0')
+        fr_buffer_printf(&text, "# %s\n", fit->advice.verdict);
     fr_status status = fr_nccl_csv_format(
         rows->rows.items, rows->rows.n,
         fr_plan_describe(plan, name, sizeof name), cluster, &text, err);
@@ -74,7 +102,7 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
 }
 
 static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
-                             const char *cluster, const fr_fit_advice *fit,
+                             const char *cluster, const fit_check *fit,
                              fr_err *err)
 {
     fr_inputs inputs = {0};
@@ -85,6 +113,8 @@ static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
     fr_status status = fr_inputs_load(cli, cluster, &inputs, err);
     if (status == FR_OK)
         status = fr_nccl_rows_make(&inputs, file, &rows, err);
+    if (status == FR_OK)
+        status = refuse(fit, err);
     if (status == FR_OK)
         status = print_rows(cli, &rows, &file->plan, cluster, fit, err);
     fr_nccl_rows_release(&rows);
@@ -130,7 +160,7 @@ static fr_status print_files_json(const fr_cli *cli,
                                   const fr_exporter *exporter,
                                   const fr_export_request *request,
                                   const fr_export_files *files,
-                                  const fr_fit_advice *fit, fr_err *err)
+                                  const fit_check *fit, fr_err *err)
 {
     fr_answer answer;
     fr_buffer notes;
@@ -162,8 +192,8 @@ static fr_status print_files_json(const fr_cli *cli,
 /* One file is the answer where -o does not say where it goes. */
 static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
                              const fr_export_request *request,
-                             const fr_export_files *files,
-                             const fr_fit_advice *fit, fr_err *err)
+                             const fr_export_files *files, const fit_check *fit,
+                             fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     bool is_json = fr_cli_on(cli, FR_OPT_JSON);
@@ -209,15 +239,15 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
 
 static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
                               const fr_plan_file *file,
-                              const char *cluster_name,
-                              const fr_fit_advice *fit, fr_err *err)
+                              const char *cluster_name, const fit_check *fit,
+                              fr_err *err)
 {
     fr_cluster cluster;
     fr_export_files files = {0};
     fr_export_request request = {
         .file = file,
         .plan_path = cli->positional[0],
-        .verdict = fit->verdict[0] != '\0' ? fit->verdict : NULL};
+        .verdict = fit->advice.verdict[0] != '\0' ? fit->advice.verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';
     FR_TRY(find_program(cli, exporter, &request, err));
     FR_TRY(fr_target_version(
@@ -229,6 +259,8 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     fr_status status = fr_export_count_hosts(&request, err);
     if (status == FR_OK)
         status = fr_export(exporter, &request, &files, err);
+    if (status == FR_OK)
+        status = refuse(fit, err);
     if (status == FR_OK)
         status = print_files(cli, exporter, &request, &files, fit, err);
     fr_export_files_release(&files);
@@ -242,7 +274,7 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
 FR_COMMAND_FUNCTION(export)
 {
     fr_plan_file file;
-    fr_fit_advice fit;
+    fit_check fit = {0};
     if (!fr_cli_has(cli, FR_OPT_TO))
         return fr_fail(err, FR_USAGE,
                        "export to what? give --to megatron, deepspeed, slurm, "
@@ -252,13 +284,9 @@ FR_COMMAND_FUNCTION(export)
         cli->n_positional > 1 ? cli->positional[1] : file.cluster;
     const fr_exporter *exporter =
         fr_exporter_at((int)cli->option[FR_OPT_TO].count);
-    const fr_fit_place place = {.cluster = cluster};
     fr_status status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
     if (status == FR_OK)
-        status = fr_fit_answer_check_file(cli, &file, &place, &fit, err);
-    if (status == FR_OK && fit.verdict[0] != '\0')
-        fr_cli_note(cli, "forerun: %s; exported because of --force",
-                    fit.verdict);
+        status = check_fit(cli, &file, cluster, &fit, err);
     if (status == FR_OK)
         status = exporter->write == NULL
                      ? export_rows(cli, &file, cluster, &fit, err)

@@ -23,7 +23,7 @@ typedef struct told {
     fr_goodput_change changes[FR_GOODPUT_CHANGES];
     size_t n_changes;
     const fr_prediction *prediction;
-    const fr_fit_advice *fit;
+    fr_fit_advice fit;
 } told;
 
 /* A run that was asked for with --force. */
@@ -65,7 +65,7 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_json_put_string(json, "plan",
                        fr_plan_describe(&file->plan, name, sizeof name));
     fr_json_put_string(json, "model", file->model.name);
-    put_fit_json(run->fit, json);
+    put_fit_json(&run->fit, json);
     fr_report_setup_json(&at, json);
     fr_report_goodput_json(&run->goodput, &run->setup, json);
     fr_report_goodput_changes_json(run->changes, run->n_changes, json);
@@ -75,20 +75,21 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
 /* One run with faults on purpose. */
 static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
                                  const fr_plan_file *file,
-                                 const fr_prediction *prediction,
-                                 const fr_fit_advice *fit, fr_err *err)
+                                 const fr_prediction *prediction, fr_err *err)
 {
     char name[256];
     fr_schedule_told walked;
+    fr_fit_advice fit;
     FR_TRY(
         fr_goodput_inject(cli, inputs, file, prediction->step_s, &walked, err));
+    FR_TRY(fr_fit_answer_check(cli, inputs, file, prediction, &fit, err));
     (void)fr_plan_describe(&file->plan, name, sizeof name);
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.injected/1");
         fr_json_put_string(json, "plan", name);
         fr_json_put_string(json, "model", file->model.name);
-        put_fit_json(fit, json);
+        put_fit_json(&fit, json);
         fr_report_schedule_json(&walked, json);
         return fr_answer_print(&answer, cli, err);
     }
@@ -103,15 +104,18 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
 
 static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
                         const fr_plan_file *file,
-                        const fr_prediction *prediction,
-                        const fr_fit_advice *fit, fr_err *err)
+                        const fr_prediction *prediction, fr_err *err)
 {
     fr_goodput_case run;
-    told all = {.prediction = prediction, .fit = fit};
+    told all = {.prediction = prediction};
     fr_status status;
     FR_TRY_GOTO(status,
                 fr_goodput_case_make(cli, inputs, file, prediction, &run, err),
                 out_case);
+    FR_TRY_GOTO(
+        status,
+        fr_fit_answer_check(cli, inputs, file, prediction, &all.fit, err),
+        out_case);
     FR_TRY_GOTO(
         status,
         fr_run_replicas(&run.conditions, &run.request, &all.goodput, err),
@@ -135,7 +139,6 @@ FR_COMMAND_FUNCTION(goodput)
     fr_inputs inputs = {0};
     fr_plan_file file;
     fr_forecast forecast = {0};
-    fr_fit_advice fit;
     fr_status status;
     const char *cluster = fr_plan_subject_cluster(cli);
     if (cluster == NULL)
@@ -155,14 +158,10 @@ FR_COMMAND_FUNCTION(goodput)
         fr_goodput_backups(cli, &inputs, &file, &forecast.prediction, err),
         out_all);
     fr_inputs_note_home(cli, &inputs, file.cluster, file.cluster_hash);
-    FR_TRY_GOTO(status,
-                fr_fit_answer_check(cli, &inputs, &file, &forecast.prediction,
-                                    &fit, err),
-                out_all);
-    status = fr_cli_has(cli, FR_OPT_INJECT)
-                 ? answer_injected(cli, &inputs, &file, &forecast.prediction,
-                                   &fit, err)
-                 : answer(cli, &inputs, &file, &forecast.prediction, &fit, err);
+    status =
+        fr_cli_has(cli, FR_OPT_INJECT)
+            ? answer_injected(cli, &inputs, &file, &forecast.prediction, err)
+            : answer(cli, &inputs, &file, &forecast.prediction, err);
 out_all:
     fr_forecast_release(&forecast);
     fr_plan_file_release(&file);
