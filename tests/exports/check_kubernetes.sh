@@ -23,7 +23,7 @@ while [ "$n" -lt "${PLANS:-200}" ]; do
     forerun simulate llama-3-8b dgx-h100:32 "${options[@]}" --seq 2048 -q \
         -o "$work/plan.json" >"$work/out" 2>&1 || continue
     folder=$work/$n
-    forerun export "$work/plan.json" --to kubernetes --program "$program" \
+    forerun export "$work/plan.json" --to kubernetes --program "$program" --force \
         -o "$folder" >"$work/out" 2>&1 || continue # the program cannot have it
     manifests+=("$folder"/*.yaml)
     n=$((n + 1))

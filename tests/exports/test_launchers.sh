@@ -2,6 +2,7 @@
 # test_launchers.sh: what launchers write is read by parsers that are not ours
 # (bash, shellcheck, PyYAML), and starts as many processes as the plan has.
 . "$(dirname "$0")/../usability/expect.sh"
+export FORERUN_FORCE=1 # plans of all shapes, whatever their memory
 
 reads() { # FILE: as the language of its name
     local ok=0

@@ -84,8 +84,8 @@ s/{"op": "conv", .*"padding": 2}/{}/|3: 'op' is missing
 END
 # What no memory holds is not asked for.
 cnn 's/"channels": 8/"channels": 1024/; s/"image_size": 13/"image_size": 16384/; s/{"op": "avg_pool", "kernel": 4}, //'
-answers 'does not fit' forerun simulate cnn.json this-machine --global-batch 4 -o cnn-plan.json
-refuses 3 'it would be killed' forerun run cnn-plan.json --steps 1
+answers 'DOES NOT FIT' forerun simulate cnn.json this-machine --global-batch 4 -o cnn-plan.json
+refuses 3 'DOES NOT FIT' forerun run cnn-plan.json --steps 1
 
 # Names that would turn a terminal upside down are shown as bytes.
 refuses 5 'a\x1b[31mb\xff' forerun simulate $'a\x1b[31mb\xff' dgx-h100:1

@@ -208,6 +208,12 @@ acts export --collective plan.json dgx-h100:1 --to megatron -- --collective ring
 acts export --nccl-protocol plan.json --to megatron -- --nccl-protocol ll
 acts export --nccl-channels plan.json --to megatron -- --nccl-channels 3
 acts compare --columns plan.json plan.json -- --columns none
+forerun simulate llama-3-70b dgx-h100:1 --dp 8 --global-batch 8 -q -o large.json >/dev/null
+acts export --force large.json --to megatron -- --force
+acts goodput --force llama-3-70b dgx-h100:1 --dp 8 --global-batch 8 --runs 3 -- --force
+forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 8192 \
+    --global-batch 8192 -q -o large.json >/dev/null
+tells run --force 'force' large.json --force --data none.txt
 leaves export --output megatron.sh plan.json --to megatron -o megatron.sh
 leaves report --output t.json trace plan.json this-machine -o t.json
 acts report --profile trace plan.json this-machine -o t.json -- -p none.json

@@ -10,7 +10,7 @@ qwen=$fixtures/qwen2.5-7b
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 -q
 ends_with 0
 says 'batch 32, sequence 8192, 32 of 32 GPUs, bf16, .*jitter' \
-    '^step .*\(90 % between' 'does not fit'
+    '^step .*\(90 % between' '^DOES NOT FIT: needs .* of 79\.6 GiB \(.* sure\)'
 # Which attention an MFU counts stands beside it.
 says 'MFU .*attention counted in full, .*causal half'
 
@@ -24,7 +24,7 @@ says 'GiB too large' 'activations of .*4 sequences' \
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full -q
 ends_with 0
 says 'zero1' 'fits with probability'
-never_says 'does not fit'
+never_says 'DOES NOT FIT'
 ask forerun simulate "$llama" dgx-h100:4 --seq 8192 --zero 1 --recompute full \
     -q --json
 step_s=$(value step_s)
