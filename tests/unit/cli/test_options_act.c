@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-/* The lines behind the verdict on memory, the plan and the job, which repeat what
- * was asked for; without what a search says last of its plans, the time that it
- * took. */
+/* The lines behind the verdict on memory, the plan and the job, which repeat
+ * what was asked for; without what a search says last of its plans, the time
+ * that it took. */
 static const char *answer_of(char *out)
 {
     char *of_search = strstr(out, " plans: ");
