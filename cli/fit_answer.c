@@ -147,8 +147,12 @@ fr_status fr_fit_answer_warn(const fr_cli *cli, const fr_plan_file *file,
     fr_buffer_init(&text);
     if (status == FR_OK)
         status = fr_report_fit_text(&fit, &text, err);
-    if (status == FR_OK)
+    if (status == FR_OK) {
+        fr_cli_note(cli, "forerun: on %s the plan %s",
+                    file->cluster[0] != '\0' ? file->cluster : "its cluster",
+                    fit.verdict);
         fr_cli_note_lines(cli, "predicted not to fit", fr_buffer_text(&text));
+    }
     fr_buffer_release(&text);
     fr_inputs_release(&inputs);
     return status;

@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "plan/decide/plan_json.h"
 #include "report/timeline/trace_json.h"
+#include "spec/result/fit_advice.h"
 
 #include <string.h>
 
@@ -11,6 +12,11 @@ static fr_status write_trace(const fr_cli *cli, const fr_forecast *forecast,
                              fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    char verdict[FR_FIT_VERDICT];
+    if (!forecast->prediction.memory.fits)
+        fr_cli_note(
+            cli, "forerun: %s",
+            fr_fit_verdict(&forecast->prediction, verdict, sizeof verdict));
     if (output != NULL) {
         FR_TRY(fr_forecast_write_trace(forecast, output, err));
         fr_cli_note(cli, "forerun: wrote %s", output);

@@ -131,7 +131,13 @@ never_says 'NOT FIT'
 ask forerun compare large.json small.json
 first_line '^A DOES NOT FIT: needs'
 
-# ---- sweep -------------------------------------------------------------------
+# ---- tune, sweep -------------------------------------------------------------
+
+ask forerun tune large.json dgx-h100:64 --budget 0.1s -q
+first_line "^today's plan DOES NOT FIT: needs"
+ask forerun tune gpt3-175b dgx-h100:1 --global-batch 8 --budget 0.1s
+ends_with 3
+first_line '^the nearest plan DOES NOT FIT: needs'
 
 some=(llama-3-70b p5.48xlarge:1 --fixed --tp 8 --sequence-parallel --zero 1
     --vary nodes=2..32*2
@@ -189,6 +195,9 @@ says '"does_not_fit"' '"loss"'
 ask forerun run tiny.json --steps 2
 ends_with 0
 never_says 'NOT FIT'
+warns 'on this-machine the plan DOES NOT FIT: needs'
+here forerun report trace tiny.json this-machine -o trace.json
+warns '^forerun: DOES NOT FIT: needs'
 # Ranks share the memory of their machine.
 ask forerun simulate gpt2-tiny this-machine --dp 2 --seq 256 --micro-batch 2 --global-batch 4 \
     --ranks-per-node 2 -q -o two.json
