@@ -54,8 +54,9 @@ char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf)
         describe_need(peak_bytes, capacity_bytes, need, sizeof need);
     if (prediction->memory.fits) {
         describe_share(p_fits, sure, sizeof sure);
-        snprintf(buf, n_buf, "FITS WITH %s ONLY: %s (--fit-confidence)", sure,
-                 need);
+        snprintf(buf, n_buf,
+                 "MAY NOT FIT: %s (fits with %s, less than --fit-confidence)",
+                 need, sure);
     } else {
         describe_share(1 - p_fits, sure, sizeof sure);
         snprintf(buf, n_buf, "DOES NOT FIT: %s%s (%s sure)", need,

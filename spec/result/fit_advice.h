@@ -12,10 +12,9 @@ enum { FR_FIT_VERDICT = 128 };
 /*
  * The verdict on a plan's memory, in the words of every command: "DOES NOT FIT:
  * needs 93.1 of 79.6 GiB (93 % sure)".  The memory is that of the tightest
- * rank, or of a node's hosts where more is offloaded than they hold.  A plan
- * that fits is only asked about if a --fit-confidence is above its p_fits:
- * "FITS WITH 71 % ONLY: needs 75.8 of 79.6 GiB (--fit-confidence)".  Returns
- * buf.
+ * rank, or of a node's hosts where more is offloaded than they hold.  Of a plan
+ * that fits, whose p_fits is below --fit-confidence: "MAY NOT FIT: needs 75.8 of
+ * 79.6 GiB (fits with 71 %, less than --fit-confidence)".  Returns buf.
  */
 char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf);
 

@@ -37,8 +37,8 @@ static void test_sureness(void)
     CHECK_STR(verdict_of(100, 50, 0.0049),
               "DOES NOT FIT: needs 100 of 50 GiB (>99 % sure)");
     CHECK_STR(verdict_of(75.8, 79.6, 0.714),
-              "FITS WITH 71 % ONLY: needs 75.8 of 79.6 GiB "
-              "(--fit-confidence)");
+              "MAY NOT FIT: needs 75.8 of 79.6 GiB (fits with 71 %, "
+              "less than --fit-confidence)");
 }
 
 /* The rank fits, but the hosts do not hold everything that is offloaded. */
