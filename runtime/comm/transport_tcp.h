@@ -24,7 +24,7 @@ FR_CHECKED fr_status fr_transport_tcp_create(const char *address, int port,
 /* Ends a rank as its death would: it tells the others nothing. */
 void fr_transport_tcp_drop(fr_transport *transport);
 
-/* ---- inside runtime/transport_tcp*.c ------------------------------------ */
+/* ---- inside runtime/comm/transport_tcp*.c ------------------------------- */
 
 enum {
     FR_TCP_HELLO = 0x46525431, /* src: the rank, n_bytes: the world */

@@ -1,7 +1,8 @@
 #!/bin/bash
-# check_docs.sh: what the docs name exists: commands and options of forerun,
-# targets of the Makefile, files, folders and C names of the tree, pages and
-# headings that links go to.
+# check_docs.sh: checks that the names in the docs exist: commands and options of
+# forerun, targets of the Makefile, files, folders and C names of the tree, pages
+# and headings that links go to; and that the files exist which sources and
+# scripts name.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 forerun=${BUILD:-build}/forerun
@@ -35,6 +36,16 @@ while IFS=: read -r page line path; do
     [ $found = 1 ] || complain "$page:$line: there is no $path"
 done < <(grep -noE "(^|[^A-Za-z0-9_./-])($floors)/[A-Za-z0-9_./*{},-]+" \
     "${pages[@]}" | sed -E "s/^([^:]+:[0-9]+:)[^a-z]?/\1/; s/[).]+$//")
+
+# ---- files that sources, scripts and the Makefile name -----------------------
+# Only names with an ending of ours: others' files are quoted, too (.py, .rst).
+while IFS=: read -r file line path; do
+    case $path in *[A-Z]* | *_) continue ;; esac
+    [ -e "$path" ] || complain "$file:$line: there is no $path"
+done < <(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.inc' '*.sh' Makefile \
+    .ci/run tests/gpu/run tests/gpu/pack | grep -v '^tests/lint/check_docs' |
+    xargs grep -noE "(^|[^A-Za-z0-9_./\$-])($floors)/[A-Za-z0-9_./-]+\.(c|h|cu|cuh|inc|sh)\b" |
+    sed -E 's/^([^:]+:[0-9]+:)[^a-z]?/\1/')
 
 # ---- names in C: fr_x, FR_X; a final * or _ stands for the rest ---------------
 declare -A known
