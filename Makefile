@@ -29,9 +29,8 @@ hash   := \#
 # Sub-makes of the targets that set things up first.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(NPROC))
 
-# Lower floors first; tests/lint/check_layers.sh says who may include whom.
-FLOORS := core spec plan cost_models sim tuner runtime calibrate interop \
-    report cli
+# Lower floors first, with the floors that each may include.
+FLOORS := $(shell sed -n 's/^\([a-z_]*\):.*/\1/p' tests/lint/floors.txt)
 # Files of a floor by pattern, two folders deep.
 in_floors = $(foreach f,$(FLOORS),$(wildcard $(f)/$(1) $(f)/*/$(1) \
     $(f)/*/*/$(1)))

@@ -13,7 +13,7 @@ enum { FR_FIT_VERDICT = 128 };
  * The verdict on a plan's memory, in the words of every command: "DOES NOT FIT:
  * needs 93.1 of 79.6 GiB (93 % sure)".  The memory is that of the tightest
  * rank, or of a node's hosts where more is offloaded than they hold.  Of a plan
- * that fits, whose p_fits is below --fit-confidence: "MAY NOT FIT: needs 75.8 of
+ * that fits, but with less than --fit-confidence: "MAY NOT FIT: needs 75.8 of
  * 79.6 GiB (fits with 71 %, less than --fit-confidence)".  Returns buf.
  */
 char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf);

@@ -16,8 +16,8 @@ complain() {
 # ---- files: FLOOR/..., with the braces and stars of the shell ---------------
 # Capital words (FLOOR, NAME, X) stand for any name; a path without an
 # extension may also be that of a program under build/.
-floors='core|spec|plan|cost_models|sim|tuner|runtime|calibrate|interop|report'
-floors="$floors|cli|bench|tests|configs|docs"
+floors=$(sed -n 's/^\([a-z_]*\):.*/\1/p' tests/lint/floors.txt | paste -sd '|')
+floors="$floors|bench|tests|configs|docs"
 while IFS=: read -r page line path; do
     path=${path%%[.,]}
     case $path in
