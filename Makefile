@@ -68,7 +68,7 @@ HWLOC_CFLAGS := $(if $(HAVE_HWLOC),-DFR_HAVE_HWLOC \
     $(call as_system,$(call flags_of,--cflags,hwloc)))
 HWLOC_LIBS := $(if $(HAVE_HWLOC),$(call flags_of,--libs,hwloc))
 
-# Convolutions (runtime/kernels_cpu/images/); it has no pkg-config file.
+# Convolutions (kernels/cpu/images/); it has no pkg-config file.
 HAVE_DNNL := $(call can_compile,$(hash)include <oneapi/dnnl/dnnl.h>)
 DNNL_CFLAGS := $(if $(HAVE_DNNL),-DFR_HAVE_DNNL)
 DNNL_LIBS := $(if $(HAVE_DNNL),-ldnnl)
@@ -120,7 +120,8 @@ ALL_C := $(filter-out cli/main.c,$(call in_floors,*.c))
 SRC   := $(filter-out $(if $(HAVE_CUDA),,%_cuda.c) $(if $(HAVE_NCCL),, \
     $(addsuffix /%_nccl.c,runtime calibrate)),$(ALL_C))
 CU    := $(if $(HAVE_CUDA),$(call in_floors,*.cu))
-GPU_FILES := $(wildcard runtime/*/*_cuda.c runtime/*/*.cu runtime/*/*/*.cu)
+GPU_FILES := $(wildcard runtime/*/*_cuda.c kernels/cuda/*_cuda.c \
+    kernels/cuda/*.cu kernels/cuda/*/*.cu)
 USES_CUDA := $(if $(HAVE_CUDA),$(GPU_FILES))
 CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
     $(addprefix -Wl$(comma)-rpath$(comma),$(CUDA_LIB_DIR)) \
@@ -129,10 +130,10 @@ CUDA_LIBS := $(if $(USES_CUDA),$(addprefix -L,$(CUDA_LIB_DIR)) \
 # The CUDA kernels and their hosts once more, for the CPU: tests of them need
 # no GPU (tests/gpu/emulator).
 EMULATED := $(BUILD)/emulated
-EMULATED_SRC := $(wildcard runtime/kernels_cuda/*.cu \
-    runtime/kernels_cuda/*/*.cu tests/gpu/emulator/*.c \
+EMULATED_SRC := $(wildcard kernels/cuda/*.cu kernels/cuda/*/*.cu \
+    tests/gpu/emulator/*.c \
     tests/gpu/emulator/*.cc) $(filter-out %/cublaslt_cuda.c,$(wildcard \
-    runtime/kernels_cuda/*.c))
+    kernels/cuda/*.c))
 EMULATED_OBJ := $(EMULATED_SRC:%=$(EMULATED)/%.o)
 GPU_TEST_SRC := $(wildcard tests/gpu/test_*.c)
 EMULATED_BIN := $(GPU_TEST_SRC:%.c=$(EMULATED)/%)
@@ -296,10 +297,10 @@ $(CU_OBJ): $(KERNELS)/%.cu.o: %.cu $(KERNELS)/nvcc_flags
 	    -c -o $@ $<
 
 $(BUILD)/cli/watch/metrics_microhttpd.o: CFLAGS_ALL += $(MICROHTTPD_CFLAGS)
-$(BUILD)/runtime/kernels_cpu/images/conv_dnnl.o: CFLAGS_ALL += $(DNNL_CFLAGS)
+$(BUILD)/kernels/cpu/images/conv_dnnl.o: CFLAGS_ALL += $(DNNL_CFLAGS)
 
 # Kernels: loops that vectorise; neither option changes a result.
-$(BUILD)/runtime/kernels_cpu/%.o $(BUILD)/runtime/kernels_cuda/%.o: \
+$(BUILD)/kernels/cpu/%.o $(BUILD)/kernels/cuda/%.o: \
     CFLAGS_ALL += $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math
 
 # Allocation fails on purpose in this one, so all of it is in one program.

@@ -10,9 +10,9 @@
  */
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 #include "spec/model/model.h"
 
 #include <cblas.h>

@@ -17,8 +17,8 @@
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/lower/step/lower.h"
 #include "sim/engine/event_queue.h"
-#include "sim/flows/flows.h"
 #include "sim/predict/simulate.h"
+#include "simgrid/flows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
 #include "core/system/fileio.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 #include <math.h>
 #include <stdio.h>

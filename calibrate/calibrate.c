@@ -10,7 +10,7 @@
 #include "calibrate/fingerprint.h"
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "runtime/run/measure.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* main.c: the only main(); everything else is in the library. */
 #include "cli/command.h"
 #include "cli/spawn_self.h"
-#include "runtime/kernels_cpu/linear/core_blas.h"
+#include "kernels/cpu/linear/core_blas.h"
 
 #include <fcntl.h>
 #include <limits.h>

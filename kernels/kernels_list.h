@@ -2,11 +2,11 @@
  * kernels_list.h: the kernels of all families, gathered into the table of
  * kernels_cpu.c; shapes and operands stand in op.h.  Inside runtime/.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
-#define FR_RUNTIME_KERNELS_CPU_KERNELS_LIST_H
+#ifndef FR_KERNELS_KERNELS_LIST_H
+#define FR_KERNELS_KERNELS_LIST_H
 
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor_list.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #define FR_KERNEL_LIST(X)                                                      \
     X(EMBED_FWD, embed_fwd)                                                    \

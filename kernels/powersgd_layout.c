@@ -1,5 +1,5 @@
 /* powersgd_layout.c: sums of the pieces before. */
-#include "runtime/kernels_cpu/powersgd_layout.h"
+#include "kernels/powersgd_layout.h"
 
 fr_powersgd_layout fr_powersgd_layout_of(const fr_kernel_call *call,
                                          float *wire)

@@ -1,10 +1,10 @@
 /* powersgd_layout.h: PowerSGD's parts of a bucket, for the kernels of both
  * backends (kernels_powersgd.c has the algorithm).  Inside runtime/. */
-#ifndef FR_RUNTIME_KERNELS_CPU_POWERSGD_LAYOUT_H
-#define FR_RUNTIME_KERNELS_CPU_POWERSGD_LAYOUT_H
+#ifndef FR_KERNELS_POWERSGD_LAYOUT_H
+#define FR_KERNELS_POWERSGD_LAYOUT_H
 
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 /* Where the parts of a bucket's state and wire area begin. */
 typedef struct fr_powersgd_layout {

@@ -1,5 +1,5 @@
 /* backup_workers.c: see backup_workers.h. */
-#include "sim/run/backup_workers.h"
+#include "reliability/backup_workers.h"
 
 #include "plan/decide/grid.h"
 #include "spec/cluster/cluster_knobs.h"

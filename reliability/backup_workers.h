@@ -10,8 +10,8 @@
  * tensor, context or pipeline parallelism jitter makes ranks within a replica
  * wait too, so it stays as it is.
  */
-#ifndef FR_SIM_RUN_BACKUP_WORKERS_H
-#define FR_SIM_RUN_BACKUP_WORKERS_H
+#ifndef FR_RELIABILITY_BACKUP_WORKERS_H
+#define FR_RELIABILITY_BACKUP_WORKERS_H
 
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"

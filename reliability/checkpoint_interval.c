@@ -1,7 +1,7 @@
 /* checkpoint_interval.c: see checkpoint_interval.h. */
-#include "sim/run/checkpoint_interval.h"
+#include "reliability/checkpoint_interval.h"
 
-#include "sim/run/spare_nodes.h"
+#include "reliability/spare_nodes.h"
 
 #include <math.h>
 

@@ -9,10 +9,10 @@
  * restarted begins that again).  What is lost is more by the time in which a
  * checkpoint is still on its way.
  */
-#ifndef FR_SIM_RUN_CHECKPOINT_INTERVAL_H
-#define FR_SIM_RUN_CHECKPOINT_INTERVAL_H
+#ifndef FR_RELIABILITY_CHECKPOINT_INTERVAL_H
+#define FR_RELIABILITY_CHECKPOINT_INTERVAL_H
 
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 
 /* Steps that make the expected time per step least; 0: nothing interrupts the
  * run, so nothing needs to be saved but its end. */

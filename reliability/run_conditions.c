@@ -1,5 +1,5 @@
 /* run_conditions.c: see run_conditions.h. */
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
  * failures, nodes that are missing.  All times are seconds, all rates those of
  * the whole job.
  */
-#ifndef FR_SIM_RUN_RUN_CONDITIONS_H
-#define FR_SIM_RUN_RUN_CONDITIONS_H
+#ifndef FR_RELIABILITY_RUN_CONDITIONS_H
+#define FR_RELIABILITY_RUN_CONDITIONS_H
 
 #include "core/base/err.h"
 

@@ -1,5 +1,5 @@
 /* run_hazards.c: see run_hazards.h. */
-#include "sim/run/run_hazards.h"
+#include "reliability/run_hazards.h"
 
 #include <math.h>
 

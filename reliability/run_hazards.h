@@ -16,11 +16,11 @@
  * Bamboo's traces, NSDI 2023) to 1.05 (those that came back meanwhile count
  * again; six traces of SkyPilot, NSDI 2024), 0.85 in the middle of eight.
  */
-#ifndef FR_SIM_RUN_RUN_HAZARDS_H
-#define FR_SIM_RUN_RUN_HAZARDS_H
+#ifndef FR_RELIABILITY_RUN_HAZARDS_H
+#define FR_RELIABILITY_RUN_HAZARDS_H
 
 #include "cost_models/run/checkpoint_cost.h"
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 #include "spec/profile/running_costs.h"
 #include "spec/run/run_events.h"
 

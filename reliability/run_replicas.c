@@ -1,9 +1,9 @@
 /* run_replicas.c: see run_replicas.h. */
-#include "sim/run/run_replicas.h"
+#include "reliability/run_replicas.h"
 
 #include "core/numbers/rng.h"
 #include "core/numbers/stats.h"
-#include "sim/run/checkpoint_interval.h"
+#include "reliability/checkpoint_interval.h"
 
 #include <math.h>
 #include <stdlib.h>

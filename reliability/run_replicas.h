@@ -5,10 +5,10 @@
  * the next and counts the checkpoints in between.  Replica i of a seed is the
  * same whatever the others are, and however many threads there are.
  */
-#ifndef FR_SIM_RUN_RUN_REPLICAS_H
-#define FR_SIM_RUN_RUN_REPLICAS_H
+#ifndef FR_RELIABILITY_RUN_REPLICAS_H
+#define FR_RELIABILITY_RUN_REPLICAS_H
 
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 #include "spec/result/goodput.h"
 
 typedef struct fr_run_request {

@@ -1,5 +1,5 @@
 /* run_schedule.c: see run_schedule.h. */
-#include "sim/run/run_schedule.h"
+#include "reliability/run_schedule.h"
 
 #include <math.h>
 

@@ -6,8 +6,8 @@
  * newest checkpoint.  A place that is back is taken in at once, and everything
  * is saved before.
  */
-#ifndef FR_SIM_RUN_RUN_SCHEDULE_H
-#define FR_SIM_RUN_RUN_SCHEDULE_H
+#ifndef FR_RELIABILITY_RUN_SCHEDULE_H
+#define FR_RELIABILITY_RUN_SCHEDULE_H
 
 #include "spec/model/faults.h"
 #include "spec/result/goodput.h"

@@ -1,5 +1,5 @@
 /* spare_nodes.c: see spare_nodes.h. */
-#include "sim/run/spare_nodes.h"
+#include "reliability/spare_nodes.h"
 
 /* Of steps while so many nodes are away. */
 static double speed_of(const fr_run_conditions *c, int64_t n_away)

@@ -10,10 +10,10 @@
  * automatic telephone exchanges", 1917).  A run that goes on with n nodes fewer
  * is one of s + 1 + n servers, at its own speed in each of the last states.
  */
-#ifndef FR_SIM_RUN_SPARE_NODES_H
-#define FR_SIM_RUN_SPARE_NODES_H
+#ifndef FR_RELIABILITY_SPARE_NODES_H
+#define FR_RELIABILITY_SPARE_NODES_H
 
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 
 typedef struct fr_spare_waits {
     double waiting_frac;      /* of the time: it stands still, [0, 1) */

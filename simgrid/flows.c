@@ -1,5 +1,5 @@
 /* flows.c: the engine: events for starts, the max-min solver for ends. */
-#include "sim/flows/flows.h"
+#include "simgrid/flows.h"
 
 #include "sim/engine/event_queue.h"
 

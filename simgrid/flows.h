@@ -9,12 +9,12 @@
  * id,src,dst,bytes,start_s,delay_s,deps (any order; the last three may be
  * absent or empty; deps: ids joined by ';').
  */
-#ifndef FR_SIM_FLOWS_FLOWS_H
-#define FR_SIM_FLOWS_FLOWS_H
+#ifndef FR_SIMGRID_FLOWS_H
+#define FR_SIMGRID_FLOWS_H
 
 #include "core/base/err.h"
 #include "sim/engine/maxmin.h"
-#include "sim/flows/platform.h"
+#include "simgrid/platform.h"
 
 /* ---- the engine ---------------------------------------------------------- */
 

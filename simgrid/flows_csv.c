@@ -11,8 +11,8 @@
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "sim/engine/event_queue.h"
-#include "sim/flows/flows.h"
-#include "sim/flows/item_index.h"
+#include "simgrid/flows.h"
+#include "simgrid/item_index.h"
 
 #include <math.h>
 #include <stdarg.h>

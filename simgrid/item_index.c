@@ -1,5 +1,5 @@
 /* item_index.c: see item_index.h. */
-#include "sim/flows/item_index.h"
+#include "simgrid/item_index.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * hosts by name.  The index keeps hashes and numbers of items; what a key is,
  * and whether an item has it, the owner of the array says.
  */
-#ifndef FR_SIM_FLOWS_ITEM_INDEX_H
-#define FR_SIM_FLOWS_ITEM_INDEX_H
+#ifndef FR_SIMGRID_ITEM_INDEX_H
+#define FR_SIMGRID_ITEM_INDEX_H
 
 #include "core/base/vec.h"
 

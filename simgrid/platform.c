@@ -1,7 +1,7 @@
 /* platform.c: what a platform consists of, by name. */
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "sim/flows/platform_state.h"
+#include "simgrid/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * coordinates are refused: "path:line: ...".  Units follow SimGrid's grammar;
  * a number without a unit is bytes per second, seconds or flop/s.
  */
-#ifndef FR_SIM_FLOWS_PLATFORM_H
-#define FR_SIM_FLOWS_PLATFORM_H
+#ifndef FR_SIMGRID_PLATFORM_H
+#define FR_SIMGRID_PLATFORM_H
 
 #include "core/base/vec.h"
 

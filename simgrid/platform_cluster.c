@@ -4,7 +4,7 @@
  * a topology, the hosts of a torus, a fat tree or a dragonfly.
  */
 #include "core/base/text.h"
-#include "sim/flows/platform_state.h"
+#include "simgrid/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

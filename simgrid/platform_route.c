@@ -4,7 +4,7 @@
  * that joins them, over it, and on from the other gateway.  Where several
  * shortest paths exist, the one that SimGrid takes.
  */
-#include "sim/flows/platform_state.h"
+#include "simgrid/platform_state.h"
 
 #include <string.h>
 

@@ -2,13 +2,13 @@
  * platform_state.h: what the parts of the platform reader share.  A point is
  * what routes join: a host, a router or a zone seen from outside.
  */
-#ifndef FR_SIM_FLOWS_PLATFORM_STATE_H
-#define FR_SIM_FLOWS_PLATFORM_STATE_H
+#ifndef FR_SIMGRID_PLATFORM_STATE_H
+#define FR_SIMGRID_PLATFORM_STATE_H
 
 #include "core/base/arena.h"
 #include "core/document/xml.h"
-#include "sim/flows/item_index.h"
-#include "sim/flows/platform.h"
+#include "simgrid/item_index.h"
+#include "simgrid/platform.h"
 
 typedef fr_vec(uint32_t) fr_u32_list;
 

@@ -4,7 +4,7 @@
  * (its documentation, "Platform examples", and its behaviour).
  */
 #include "core/base/text.h"
-#include "sim/flows/platform_state.h"
+#include "simgrid/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * is, then the routes, so that a route may name what stands further down.
  */
 #include "core/base/text.h"
-#include "sim/flows/platform_state.h"
+#include "simgrid/platform_state.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "calibrate/cpu/cache_state.h"
 #include "calibrate/cpu/ranks.h"
 #include "core/system/clock.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <math.h>
 #include <stdlib.h>

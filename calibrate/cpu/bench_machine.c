@@ -4,7 +4,7 @@
 #include "calibrate/cpu/ranks.h"
 #include "calibrate/versions.h"
 #include "core/system/clock.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 #include <errno.h>
 #include <fcntl.h>

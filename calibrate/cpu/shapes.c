@@ -2,11 +2,11 @@
 #include "calibrate/cpu/shapes.h"
 
 #include "core/numbers/rng.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
 #include "plan/ir/reuse.h"
 #include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* square_blas.c: the matrix product of versions.h, and its library. */
 #include "calibrate/versions.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 #include <cblas.h>
 

@@ -2,7 +2,7 @@
 #include "calibrate/doctor/doctor_checks.h"
 #include "calibrate/versions.h"
 #include "core/system/shared_library.h"
-#include "runtime/kernels_cpu/images/conv.h"
+#include "kernels/cpu/images/conv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,7 +130,7 @@ void fr_check_nccl(fr_examination *at)
                       "libnccl.so.2 is not found");
 }
 
-/* What products on GPUs load (runtime/kernels_cuda/cublaslt_cuda.h): its major
+/* What products on GPUs load (kernels/cuda/cublaslt_cuda.h): its major
  * version is CUDA's. */
 void fr_check_cublaslt(fr_examination *at)
 {

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "report/table.h"
-#include "sim/flows/flows.h"
+#include "simgrid/flows.h"
 
 static fr_status print_json(const fr_cli *cli, const fr_flows_result *result,
                             fr_err *err)

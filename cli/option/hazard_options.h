@@ -6,7 +6,7 @@
 #define FR_CLI_OPTION_HAZARD_OPTIONS_H
 
 #include "cli/command.h"
-#include "sim/run/run_hazards.h"
+#include "reliability/run_hazards.h"
 #include "spec/profile/profile.h"
 
 /* FR_USAGE: a rate that cannot be read. */

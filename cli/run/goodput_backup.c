@@ -1,7 +1,7 @@
 /* goodput_backup.c: see goodput_backup.h. */
 #include "cli/run/goodput_backup.h"
 
-#include "sim/run/backup_workers.h"
+#include "reliability/backup_workers.h"
 
 fr_status fr_goodput_backups(const fr_cli *cli, const fr_inputs *inputs,
                              const fr_plan_file *file,

@@ -3,7 +3,7 @@
 
 #include "cli/option/goal_options.h"
 #include "cli/option/hazard_options.h"
-#include "sim/run/checkpoint_interval.h"
+#include "reliability/checkpoint_interval.h"
 
 #include <math.h>
 
@@ -164,9 +164,9 @@ static fr_status make_hazards(const making *m, fr_err *err)
     fr_goodput_setup *setup = &m->out->setup;
     fr_run_conditions *c = &m->out->conditions;
     FR_TRY(fr_cli_make_hazards(cli, &m->out->hazards, err));
-    fr_cli_hazards_measured(
-        m->inputs->has_profile ? &m->inputs->profile : NULL,
-        &m->inputs->cluster, setup->n_nodes, &m->out->hazards);
+    fr_cli_hazards_measured(m->inputs->has_profile ? &m->inputs->profile : NULL,
+                            &m->inputs->cluster, setup->n_nodes,
+                            &m->out->hazards);
     setup->n_backups = cli->option[FR_OPT_BACKUP_WORKERS].count;
     setup->n_replicas = m->file->plan.dp;
     /* A node that becomes slow is one that is not waited for. */

@@ -7,9 +7,9 @@
 
 #include "cli/inputs.h"
 #include "interop/trace/spot_trace.h"
+#include "reliability/run_hazards.h"
+#include "reliability/run_replicas.h"
 #include "report/run/goodput_report.h"
-#include "sim/run/run_hazards.h"
-#include "sim/run/run_replicas.h"
 #include "tuner/study/elastic_speeds.h"
 
 typedef struct fr_goodput_case {

@@ -5,8 +5,8 @@
 #include "cli/rebalance/slow_ranks.h"
 #include "cli/run/replan.h"
 #include "core/base/vec.h"
-#include "sim/run/run_hazards.h"
-#include "sim/run/run_schedule.h"
+#include "reliability/run_hazards.h"
+#include "reliability/run_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  */
 #include "core/base/text.h"
 #include "interop/import/import_parts.h"
-#include "sim/flows/platform.h"
+#include "simgrid/platform.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  *
  * An activation is its value and its slope; the loops are made for each.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "spec/model/model.h"
 
 /* ---- values and slopes -------------------------------------------------- */

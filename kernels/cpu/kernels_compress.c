@@ -7,9 +7,9 @@
  * it did not send in the error: sent + error == gradient + old error.
  */
 #include "core/numbers/rng.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /*
  * kernels_cpu.c: the table of the CPU kernels.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 
 const fr_kernel_fn fr_kernels_cpu[FR_OP_N] = {
 #define FR_KERNEL_ENTRY(symbol, name) [FR_OP_##symbol] = fr_kernel_##name,

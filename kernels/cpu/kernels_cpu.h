@@ -4,8 +4,8 @@
  * and run-time dispatched SIMD.  Sums are made in a fixed order for a given
  * number of threads, so a rerun gives the same bits.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_CPU_H
-#define FR_RUNTIME_KERNELS_CPU_KERNELS_CPU_H
+#ifndef FR_KERNELS_CPU_KERNELS_CPU_H
+#define FR_KERNELS_CPU_KERNELS_CPU_H
 
 #include "core/base/err.h"
 #include "plan/ir/op.h"

@@ -1,9 +1,9 @@
 /*
  * kernels_embed.c: token and position embedding, and their gradients.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 
 /* Row of the local shard that holds a token; -1: another shard's.  A table
  * whose first row is that of all tokens is whole on each rank: one adds it to

@@ -2,9 +2,9 @@
  * kernels_first.c: the first token of each sequence, which stands for all of
  * it, what is to be told of the sequence, and images as sequences of patches.
  */
-#include "runtime/data/labels.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
+#include "spec/model/labels.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  */
 #include "core/base/hash.h"
 #include "core/numbers/rng.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <math.h>
 

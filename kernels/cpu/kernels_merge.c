@@ -7,8 +7,8 @@
  * e^a / (e^a + e^b) and e^b / (e^a + e^b); a row that saw none of the keys has
  * an lse of minus infinity and no weight.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <math.h>
 

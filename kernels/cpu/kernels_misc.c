@@ -1,9 +1,9 @@
 /*
  * kernels_misc.c: bias gradients, residual sums, clearing, copying, casts.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 
 /* sums += four rows (n_rows == 4) or one row of x */
 FR_SIMD static void add_rows(float *restrict sums, const float *restrict x,

@@ -6,9 +6,9 @@
  * The order is by expert, then by row: where a copy of a row goes follows from
  * `chosen` alone, so every kernel counts it out again and nothing is kept.
  */
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "plan/decide/expert_capacity.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 #include <assert.h>
 #include <math.h>

@@ -6,8 +6,8 @@
  * are, in a second pass over dy and x (which lie in cache by then): no
  * scratch, and the same bits for any number of threads.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <math.h>
 

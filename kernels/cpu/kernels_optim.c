@@ -6,10 +6,10 @@
  * threads sharing the range; tensor boundaries only switch weight decay and
  * trust ratio.  Elements that belong to no tensor (padding) stay as they are.
  */
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 #include "plan/codec/optimizer.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
 
 #include <math.h>
 

@@ -12,10 +12,10 @@
  * (the communication thread, which must not enter OpenBLAS, runs them too).
  */
 #include "core/numbers/rng.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
+#include "kernels/powersgd_layout.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/powersgd_layout.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * kernels_rope.c: rotary positions (Su et al. 2021, arXiv 2104.09864) of all
  * or of the first columns of each head.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "spec/model/rope.h"
 
 #include <math.h>

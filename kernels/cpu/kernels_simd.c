@@ -2,7 +2,7 @@
  * kernels_simd.c: loops that several kernel families use.  The clones are
  * static, as compilers do not agree on the symbol of others.
  */
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
 
 FR_SIMD static void floats_add(float *restrict y, const float *restrict x,
                                int64_t n)

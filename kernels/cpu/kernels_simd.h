@@ -5,11 +5,11 @@
  * The clones of an elementwise loop give the same bits at any width (nothing
  * is contracted to fused multiply-add); sums along a row depend on the width.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_KERNELS_SIMD_H
-#define FR_RUNTIME_KERNELS_CPU_KERNELS_SIMD_H
+#ifndef FR_KERNELS_CPU_KERNELS_SIMD_H
+#define FR_KERNELS_CPU_KERNELS_SIMD_H
 
-#include "runtime/kernels_cpu/kernels_cpu.h"
-#include "runtime/run/team.h"
+#include "kernels/cpu/kernels_cpu.h"
+#include "kernels/cpu/team.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * usual convention) is ignored.  The rows' losses are added in double over
  * fixed pieces.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <math.h>
 

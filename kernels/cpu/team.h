@@ -2,8 +2,8 @@
  * team.h: teams of OpenMP threads; one thread where OpenMP was left out.
  * Inside runtime/ only.
  */
-#ifndef FR_RUNTIME_RUN_TEAM_H
-#define FR_RUNTIME_RUN_TEAM_H
+#ifndef FR_KERNELS_CPU_TEAM_H
+#define FR_KERNELS_CPU_TEAM_H
 
 #ifdef _OPENMP
 

@@ -9,11 +9,11 @@
  * the sum.  Decoding of p payloads: bf16 4 + 2 p, int8 4 + p, onebit 4 + p / 8,
  * top-k 4 and the k elements of each, random-k 4.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cuda/compress_cuda.h"
+#include "kernels/cuda/compress_cuda.h"
 }
 
 enum { THREADS = 256, N_WARPS = THREADS / 32 };

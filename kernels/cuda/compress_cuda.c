@@ -2,11 +2,11 @@
  * compress_cuda.c: which compressor; the walk over the matrices of a bucket
  * that PowerSGD makes (kernels_powersgd.c has the algorithm).
  */
-#include "runtime/kernels_cuda/compress_cuda.h"
+#include "kernels/cuda/compress_cuda.h"
 
+#include "kernels/cuda/product_cuda.h"
+#include "kernels/powersgd_layout.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/powersgd_layout.h"
-#include "runtime/kernels_cuda/product_cuda.h"
 
 #include <cuda_runtime.h>
 

@@ -4,11 +4,11 @@
  *
  * Gradients are float32, as for the CPU's compressors.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
-#define FR_RUNTIME_KERNELS_CUDA_COMPRESS_CUDA_H
+#ifndef FR_KERNELS_CUDA_COMPRESS_CUDA_H
+#define FR_KERNELS_CUDA_COMPRESS_CUDA_H
 
+#include "kernels/cuda/kernels_cuda_state.h"
 #include "plan/codec/compressor_list.h"
-#include "runtime/kernels_cuda/kernels_cuda_state.h"
 
 /* The kernels of each row of compressor_list.h, indexed by fr_compressor_kind
  * (codec_table_cuda.c). */

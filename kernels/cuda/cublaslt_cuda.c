@@ -2,7 +2,7 @@
  * cublaslt_cuda.c: see cublaslt_cuda.h.  CUDA's libraries carry the major
  * version in their names; a newer minor one will do.
  */
-#include "runtime/kernels_cuda/cublaslt_cuda.h"
+#include "kernels/cuda/cublaslt_cuda.h"
 
 #include "core/system/shared_library.h"
 

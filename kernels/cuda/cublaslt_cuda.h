@@ -2,10 +2,10 @@
  * cublaslt_cuda.h: the functions of cuBLASLt that products call, looked up when
  * a backend starts.  To load its 540 MB takes most of a second of a processor,
  * which no command that computes nothing on a GPU shall wait for.  Inside
- * kernels_cuda/.
+ * kernels/cuda/.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_CUBLASLT_CUDA_H
-#define FR_RUNTIME_KERNELS_CUDA_CUBLASLT_CUDA_H
+#ifndef FR_KERNELS_CUDA_CUBLASLT_CUDA_H
+#define FR_KERNELS_CUDA_CUBLASLT_CUDA_H
 
 #include "core/base/err.h"
 

@@ -9,8 +9,8 @@
  *
  * All arithmetic is in fp32; a 16-bit float is rounded once, when stored.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_DEVICE_CUH
-#define FR_RUNTIME_KERNELS_CUDA_DEVICE_CUH
+#ifndef FR_KERNELS_CUDA_DEVICE_CUH
+#define FR_KERNELS_CUDA_DEVICE_CUH
 
 #include <math.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * Kernels of 16-bit operands take the hardware's exponential and reciprocal:
  * with the library's they would be bound by arithmetic.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
-#include "runtime/kernels_cuda/ptx.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 enum { THREADS = 256, PACKS = 2 /* of an operand that a thread moves */ };
 

@@ -9,7 +9,7 @@
  * Bytes moved per element of w bytes: EMBED_FWD 3 w, EMBED_BWD w for each look
  * (one at dwte, one at dwpe) and what is added to.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 enum {
     THREADS = 256,

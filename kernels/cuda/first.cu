@@ -5,7 +5,7 @@
  * Bytes moved: the rows that are named, once; PATCHES is bound by the numbers
  * that it draws.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 enum { THREADS = 256 };
 

@@ -3,13 +3,13 @@
  * the element type that a dtype stands for, the workspace, and what is said
  * when a launch fails.  For .cu files only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_KERNEL_LAUNCH_CUH
-#define FR_RUNTIME_KERNELS_CUDA_KERNEL_LAUNCH_CUH
+#ifndef FR_KERNELS_CUDA_KERNEL_LAUNCH_CUH
+#define FR_KERNELS_CUDA_KERNEL_LAUNCH_CUH
 
-#include "runtime/kernels_cuda/device.cuh"
+#include "kernels/cuda/device.cuh"
 
 extern "C" {
-#include "runtime/kernels_cuda/kernels_cuda_state.h"
+#include "kernels/cuda/kernels_cuda_state.h"
 }
 
 struct launch_shape {

@@ -1,7 +1,7 @@
 /*
  * kernels_cuda.c: the table of the CUDA kernels, their workspace.
  */
-#include "runtime/kernels_cuda/product_cuda.h"
+#include "kernels/cuda/product_cuda.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>

@@ -17,11 +17,11 @@
  * The header is plain C and names no type of CUDA: what knows none of it (the
  * interpreter, tests on an emulated device) can include it.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_H
-#define FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_H
+#ifndef FR_KERNELS_CUDA_KERNELS_CUDA_H
+#define FR_KERNELS_CUDA_KERNELS_CUDA_H
 
 #include "core/base/err.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 /* What a step has of its own, written by the host before it begins. */
 typedef struct fr_cuda_step {

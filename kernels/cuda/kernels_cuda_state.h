@@ -2,11 +2,11 @@
  * kernels_cuda_state.h: what the kernels of one stream own, and what their
  * host side and their .cu files tell each other.  Inside runtime/.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_STATE_H
-#define FR_RUNTIME_KERNELS_CUDA_KERNELS_CUDA_STATE_H
+#ifndef FR_KERNELS_CUDA_KERNELS_CUDA_STATE_H
+#define FR_KERNELS_CUDA_KERNELS_CUDA_STATE_H
 
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cuda/kernels_cuda.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/kernels_list.h"
 
 /* Room for partial sums, sorted tokens and products, one launch at a time. */
 enum {

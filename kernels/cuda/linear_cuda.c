@@ -5,7 +5,7 @@
  * sums are a bias' gradient.  Bound by the tensor cores where m, n and k are
  * all some hundreds.
  */
-#include "runtime/kernels_cuda/product_cuda.h"
+#include "kernels/cuda/product_cuda.h"
 
 static fr_status start(const fr_cuda_launch *launch, fr_cuda_product *product,
                        fr_err *err)

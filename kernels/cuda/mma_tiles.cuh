@@ -11,10 +11,10 @@
  * a lane has are called columns t and t + 4 of the next product, whose right
  * operand is read in the same order.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_MMA_TILES_CUH
-#define FR_RUNTIME_KERNELS_CUDA_MMA_TILES_CUH
+#ifndef FR_KERNELS_CUDA_MMA_TILES_CUH
+#define FR_KERNELS_CUDA_MMA_TILES_CUH
 
-#include "runtime/kernels_cuda/ptx.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 constexpr int ROWS = 16; /* of one instruction */
 

@@ -10,11 +10,11 @@
  * Sums: 16 elements of a thread in fp32, everything beyond in double, blocks
  * in the order of their numbers.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/optimizer.h"
-#include "runtime/kernels_cuda/optim_cuda.h"
+#include "kernels/cuda/optim_cuda.h"
 }
 
 enum {

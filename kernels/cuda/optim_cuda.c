@@ -1,7 +1,7 @@
 /*
  * optim_cuda.c: see optim_cuda.h.  kernels_optim.c says what is counted.
  */
-#include "runtime/kernels_cuda/optim_cuda.h"
+#include "kernels/cuda/optim_cuda.h"
 
 #include <string.h>
 
@@ -14,8 +14,7 @@ int64_t fr_cuda_range_n(const fr_kernel_call *call)
 static fr_cuda_run run_of(const fr_kernel_call *call, uint32_t i_tensor)
 {
     const fr_tensor *tensor = &call->tensors[i_tensor];
-    const int64_t first =
-        fr_instr_range_first(call->instr, call->coordinate);
+    const int64_t first = fr_instr_range_first(call->instr, call->coordinate);
     const int64_t last = first + fr_cuda_range_n(call);
     int64_t begin = (int64_t)tensor->first, end = begin + (int64_t)tensor->n;
     begin = begin > first ? begin : first;

@@ -3,10 +3,10 @@
  * that are updated alike, small enough for a launch's arguments.  Inside
  * runtime/.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_OPTIM_CUDA_H
-#define FR_RUNTIME_KERNELS_CUDA_OPTIM_CUDA_H
+#ifndef FR_KERNELS_CUDA_OPTIM_CUDA_H
+#define FR_KERNELS_CUDA_OPTIM_CUDA_H
 
-#include "runtime/kernels_cuda/kernels_cuda_state.h"
+#include "kernels/cuda/kernels_cuda_state.h"
 
 enum {
     FR_CUDA_RUNS = 64,

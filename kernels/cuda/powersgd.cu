@@ -2,11 +2,11 @@
  * powersgd.cu: what PowerSGD needs beyond products (kernels_powersgd.c).
  * Bound by reading P a few times: small beside the gradient's products.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cuda/compress_cuda.h"
+#include "kernels/cuda/compress_cuda.h"
 }
 
 enum { THREADS = 256, ONE_BLOCK = 1024, N_WARPS = ONE_BLOCK / 32 };

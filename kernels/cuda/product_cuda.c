@@ -6,10 +6,10 @@
  * recommends for Hopper (cuBLAS documentation, section 2.1.6, cuBLAS
  * workspace, 2025).
  */
-#include "runtime/kernels_cuda/product_cuda.h"
+#include "kernels/cuda/product_cuda.h"
 
 #include "core/base/vec.h"
-#include "runtime/kernels_cuda/cublaslt_cuda.h"
+#include "kernels/cuda/cublaslt_cuda.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
  * 10 bits of mantissa.  Sums are float32.  A product may be one of a batch of
  * the same shape, whose operands are as far from each other as the steps say.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_PRODUCT_CUDA_H
-#define FR_RUNTIME_KERNELS_CUDA_PRODUCT_CUDA_H
+#ifndef FR_KERNELS_CUDA_PRODUCT_CUDA_H
+#define FR_KERNELS_CUDA_PRODUCT_CUDA_H
 
-#include "runtime/kernels_cuda/kernels_cuda_state.h"
+#include "kernels/cuda/kernels_cuda_state.h"
 
 /* How a matrix lies in memory, in elements; all 0: row after row, alone. */
 typedef struct fr_cuda_matrix {

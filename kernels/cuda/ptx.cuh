@@ -6,10 +6,10 @@
  * November 2026).  The emulation has loops in their place
  * (device_side.h).
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_PTX_CUH
-#define FR_RUNTIME_KERNELS_CUDA_PTX_CUH
+#ifndef FR_KERNELS_CUDA_PTX_CUH
+#define FR_KERNELS_CUDA_PTX_CUH
 
-#include "runtime/kernels_cuda/device.cuh"
+#include "kernels/cuda/device.cuh"
 
 #ifdef FR_EMULATED
 

@@ -7,7 +7,7 @@
  * angles, which are found in double, as positions times frequencies have many
  * digits.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "spec/model/rope.h"

@@ -8,8 +8,8 @@
  * (from the second cache, if the rows in work fit there) of the columns that
  * do not.  No other copy of them.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
-#include "runtime/kernels_cuda/ptx.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 enum { THREADS = 512, N_WARPS = THREADS / 32, BATCH = 4 };
 

@@ -1,6 +1,6 @@
 /*
  * compressor.h: gradient compressors as descriptors; encoding and decoding
- * are COMPRESS and DECOMPRESS (runtime/kernels_cpu/kernels_compress*.c).
+ * are COMPRESS and DECOMPRESS (kernels/cpu/kernels_compress*.c).
  *
  * A gradient bucket is a range of a rank program's flat parameter list.  How
  * the data-parallel sum of a bucket is made depends on `wire`:

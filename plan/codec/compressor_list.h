@@ -4,9 +4,9 @@
  * A compressor is a file with one const fr_compressor, its kernels and one row
  * here: NAME makes FR_COMPRESSOR_NAME, the number that a plan holds, and ENTRY
  * names its struct fr_compressor_ENTRY (compressor.h) and its kernels
- * fr_cpu_ENTRY_compress, fr_cpu_ENTRY_decompress (kernels_cpu/codecs_cpu.c),
- * fr_cuda_ENTRY_compress and fr_cuda_ENTRY_decompress (kernels_cuda/
- * codecs_cuda.c).
+ * fr_cpu_ENTRY_compress and fr_cpu_ENTRY_decompress
+ * (kernels/cpu/codec_table_cpu.c), fr_cuda_ENTRY_compress and
+ * fr_cuda_ENTRY_decompress (kernels/cuda/codec_table_cuda.c).
  */
 #ifndef FR_PLAN_CODEC_COMPRESSOR_LIST_H
 #define FR_PLAN_CODEC_COMPRESSOR_LIST_H

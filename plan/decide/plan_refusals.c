@@ -105,7 +105,7 @@ REFUSAL(predicts_later_gathered)
     return model->n_mtp_layers > 0 && plan->zero_stage == 3;
 }
 
-enum { GPU_HEAD_COLUMNS = 256 }; /* the most of runtime/kernels_cuda/ */
+enum { GPU_HEAD_COLUMNS = 256 }; /* the most of kernels/cuda/ */
 
 REFUSAL(has_wide_heads)
 {

@@ -1,7 +1,7 @@
 /* collective_engine_reduce.c: sums of several members' buffers, at the speed
  * of memory: every element is read once and written once. */
+#include "kernels/cpu/kernels_simd.h"
 #include "runtime/comm/collective_engine.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 #define TILE 2048 /* elements: the accumulators stay in the first cache */
 

@@ -4,7 +4,7 @@
  * them can go on.
  */
 #include "core/system/clock.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <sched.h>

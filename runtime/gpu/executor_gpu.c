@@ -2,13 +2,13 @@
 #include "runtime/gpu/executor_gpu.h"
 
 #include "core/system/clock.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/weight_parts.h"
 #include "runtime/gpu/gpu_choice.h"
 #include "runtime/gpu/gpu_interpreter.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -13,9 +13,9 @@
 #define FR_RUNTIME_GPU_GPU_DRIVER_H
 
 #include "core/base/err.h"
+#include "kernels/cuda/kernels_cuda.h"
 #include "plan/decide/plan.h"
 #include "plan/ir/op.h"
-#include "runtime/kernels_cuda/kernels_cuda.h"
 
 typedef struct fr_gpu fr_gpu;             /* an open device */
 typedef struct fr_gpu_event fr_gpu_event; /* a place in a stream */

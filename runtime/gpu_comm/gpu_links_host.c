@@ -12,9 +12,9 @@
  * hold up the one that the other rank waits for.
  */
 #include "core/system/clock.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "runtime/comm/collective_engine.h"
 #include "runtime/gpu_comm/gpu_links.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* executor_cpu.c: the CPU backend: the rank's slab is the transport's. */
+#include "kernels/cpu/kernels_cpu.h"
+#include "kernels/cpu/narrow/narrow.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
 #include "runtime/run/executor.h"
 #include "runtime/run/measure.h"
 #include "runtime/run/rank_context.h"

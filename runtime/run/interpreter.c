@@ -1,7 +1,7 @@
 /* interpreter.c: the compute lane, and what both threads use. */
 #include "core/system/clock.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/kernels_cpu.h"
+#include "kernels/cpu/narrow/narrow.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <math.h>

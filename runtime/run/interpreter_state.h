@@ -8,9 +8,9 @@
 #ifndef FR_RUNTIME_RUN_INTERPRETER_STATE_H
 #define FR_RUNTIME_RUN_INTERPRETER_STATE_H
 
+#include "kernels/cpu/images/conv.h"
 #include "runtime/comm/collective_engine.h"
 #include "runtime/inject/inject.h"
-#include "runtime/kernels_cpu/images/conv.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/rank_context.h"
 

@@ -3,10 +3,10 @@
 
 #include "core/base/text.h"
 #include "core/numbers/rng.h"
+#include "kernels/cpu/kernels_simd.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"
-#include "runtime/data/labels.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "spec/model/labels.h"
 
 #include <stdlib.h>
 #include <string.h>

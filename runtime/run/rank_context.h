@@ -6,9 +6,9 @@
 #ifndef FR_RUNTIME_RUN_RANK_CONTEXT_H
 #define FR_RUNTIME_RUN_RANK_CONTEXT_H
 
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/ir/program.h"
 #include "runtime/data/data.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 typedef struct fr_rank_context {
     const fr_program *program;

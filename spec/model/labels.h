@@ -4,8 +4,8 @@
  * swapped (sentence order: Lan et al. 2019, ALBERT, arXiv 1909.11942, section
  * 3.1).
  */
-#ifndef FR_RUNTIME_DATA_LABELS_H
-#define FR_RUNTIME_DATA_LABELS_H
+#ifndef FR_SPEC_MODEL_LABELS_H
+#define FR_SPEC_MODEL_LABELS_H
 
 #include "core/numbers/rng.h"
 

@@ -1,5 +1,5 @@
 /* fuzz_flows.c: any bytes as a list of flows over a network of three hosts. */
-#include "sim/flows/flows.h"
+#include "simgrid/flows.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -1,5 +1,5 @@
 /* fuzz_platform.c: any bytes as a SimGrid platform; some routes are asked. */
-#include "sim/flows/platform.h"
+#include "simgrid/platform.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

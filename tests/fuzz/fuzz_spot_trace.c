@@ -1,7 +1,7 @@
 /* fuzz_spot_trace.c: any bytes as a trace of spot nodes; what is read makes a
  * run. */
 #include "interop/trace/spot_trace.h"
-#include "sim/run/run_conditions.h"
+#include "reliability/run_conditions.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

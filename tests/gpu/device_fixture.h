@@ -11,7 +11,7 @@
 #ifndef FR_TESTS_DEVICE_FIXTURE_H
 #define FR_TESTS_DEVICE_FIXTURE_H
 
-#include "runtime/kernels_cuda/kernels_cuda.h"
+#include "kernels/cuda/kernels_cuda.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
 #include <cuda_runtime.h>

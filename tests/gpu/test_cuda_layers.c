@@ -2,7 +2,7 @@
  * test_cuda_layers.c: the CUDA kernels of a layer but for its attention,
  * against the CPU's: shapes that fill packs and tiles, and odd ones.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
+#include "kernels/kernels_list.h"
 #include "spec/model/model.h"
 #include "tests/gpu/device_fixture.h"
 

@@ -3,7 +3,7 @@
  * The search is tried against a library that proposes made-up algorithms
  * (emulated); on a GPU it is cuBLASLt's own.
  */
-#include "runtime/kernels_cuda/product_cuda.h"
+#include "kernels/cuda/product_cuda.h"
 #include "tests/check.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 

@@ -27,7 +27,7 @@ BEGIN {
     only["^mpi\\.h$"] = "_mpi\\.c$"
     only["^(cuda|cublas|curand|nvml|nvrtc)"] = "(_cuda\\.[ch]|\\.cuh?)$"
     only["^nccl"] = "_nccl\\.c$"
-    only["^(cblas|openblas|f77blas|lapacke)"] = "^(runtime|calibrate)/[a-z0-9_/]*_blas\\.c$"
+    only["^(cblas|openblas|f77blas|lapacke)"] = "^(kernels|calibrate)/[a-z0-9_/]*_blas\\.c$"
     only["^oneapi/"] = "_dnnl\\.c$"
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler

@@ -24,7 +24,7 @@ libraries=$({
     grep -oE 'flags_of,--libs,[a-z0-9.-]+' Makefile | sed 's/.*,//'
     grep -oE '(^|[^A-Za-z0-9-])-l[a-z+]+' Makefile | sed 's/.*-l//'
     grep -oE -- '-fopenmp' Makefile | sed 's/^-//'
-    grep -rqs 'LIBRARY "libcublasLt' runtime/kernels_cuda && echo cublasLt
+    grep -rqs 'LIBRARY "libcublasLt' kernels/cuda && echo cublasLt
 } | sort -u | grep -vxE 'forerun|gslcblas|')
 listed=$(sed -n '/^link name/,/^A binary/p' NOTICE)
 for library in $libraries; do

@@ -38,7 +38,7 @@ unguarded=$(awk '
 }
 # Clang 14 gives the resolver of a static function of several targets a name
 # that other files see.
-clones=$(grep -rhoE "^FR_SIMD static [a-z0-9_ ]+[ *][a-z0-9_]+\(" runtime calibrate \
+clones=$(grep -rhoE "^FR_SIMD static [a-z0-9_ ]+[ *][a-z0-9_]+\(" kernels runtime calibrate \
     --include='*.c' | sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | sort | uniq -d)
 for name in $clones; do
     echo "$name() is FR_SIMD in two files: give one another name"

@@ -34,8 +34,8 @@ for toolkit in ${CUDA_HOMES:-} /usr/local/cuda-*; do
     [ -x "$toolkit/bin/nvcc" ] && [ -e "$toolkit/include/cuda.h" ] || continue
     [ "$(readlink -f "$toolkit")" != "$own" ] || continue
     n_found=$((n_found + 1))
-    for file in runtime/*/*.cu runtime/*/*/*.cu runtime/*/*_cuda.c \
-        runtime/*/*_nccl.c; do
+    for file in kernels/cuda/*.cu kernels/cuda/*/*.cu kernels/cuda/*_cuda.c \
+        runtime/*/*_cuda.c runtime/*/*_nccl.c; do
         if ! compile "$toolkit" "$file" >"$dir/log" 2>&1; then
             echo "$file with $toolkit:"
             head -n 10 "$dir/log"

@@ -7,8 +7,8 @@
 #define FR_TUNER_ANSWER_RUN_WAYS_H
 
 #include "core/base/vec.h"
-#include "sim/run/checkpoint_interval.h"
-#include "sim/run/run_hazards.h"
+#include "reliability/checkpoint_interval.h"
+#include "reliability/run_hazards.h"
 
 enum { FR_RUN_SPARES = 16 };
 

@@ -11,10 +11,10 @@
  * With SAVE_PROBS probs[b,h,t,s] is written for s < the end of t's row block
  * (0 above the diagonal); what lies beyond is neither written nor read.
  */
-#include "runtime/kernels_cpu/attention/attention_shape.h"
-#include "runtime/kernels_cpu/dropout/dropout.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/attention/attention_shape.h"
+#include "kernels/cpu/dropout/dropout.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <assert.h>
 #include <cblas.h>

@@ -1,7 +1,7 @@
 /* attention_shape.c: see attention_shape.h. */
-#include "runtime/kernels_cpu/attention/attention_shape.h"
+#include "kernels/cpu/attention/attention_shape.h"
 
-#include "runtime/kernels_cpu/dropout/dropout.h"
+#include "kernels/cpu/dropout/dropout.h"
 #include "spec/model/rope.h"
 
 /* Which rows of the sequence the operands have: see op_list.inc. */

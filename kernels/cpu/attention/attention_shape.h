@@ -1,16 +1,16 @@
 /*
  * attention_shape.h: where the operands of attention lie, and the tiles of
- * scores that it goes through.  Inside runtime/kernels_cpu/attention/ only.
+ * scores that it goes through.  Inside kernels/cpu/attention/ only.
  *
  * Where a sequence is shared (context parallel), queries and keys are runs of
  * rows (sequence_share.h): a tile lies in one of each, and the mask follows
  * from where they stand in the sequence.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_ATTENTION_ATTENTION_SHAPE_H
-#define FR_RUNTIME_KERNELS_CPU_ATTENTION_ATTENTION_SHAPE_H
+#ifndef FR_KERNELS_CPU_ATTENTION_ATTENTION_SHAPE_H
+#define FR_KERNELS_CPU_ATTENTION_ATTENTION_SHAPE_H
 
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/ir/sequence_share.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 
 #define FR_TILE_ROWS 64
 #define FR_TILE_COLS 256

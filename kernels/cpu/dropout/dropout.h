@@ -6,10 +6,10 @@
  * feature or head and key.  So the mask does not depend on how ranks share the
  * work, and what is computed again is dropped again.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_DROPOUT_DROPOUT_H
-#define FR_RUNTIME_KERNELS_CPU_DROPOUT_DROPOUT_H
+#ifndef FR_KERNELS_CPU_DROPOUT_DROPOUT_H
+#define FR_KERNELS_CPU_DROPOUT_DROPOUT_H
 
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 /* Philox4x32-10 (Salmon et al., SC 2011): four words of a counter. */
 void fr_philox(const uint32_t counter[4], const uint32_t key[2],

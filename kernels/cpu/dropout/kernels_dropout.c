@@ -1,8 +1,8 @@
 /* kernels_dropout.c: see dropout.h. */
 #include "core/numbers/rng.h"
-#include "runtime/kernels_cpu/dropout/dropout.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/dropout/dropout.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 /* Places of a layer: the sums behind attention and behind the MLP are
  * instr->place, the probabilities come after them. */

@@ -3,8 +3,8 @@
  * Debian libdnnl), which writes code for each shape.  That takes time and
  * memory, so it is made before training begins, for the shapes of a program.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_IMAGES_CONV_H
-#define FR_RUNTIME_KERNELS_CPU_IMAGES_CONV_H
+#ifndef FR_KERNELS_CPU_IMAGES_CONV_H
+#define FR_KERNELS_CPU_IMAGES_CONV_H
 
 #include "core/base/err.h"
 #include "plan/ir/op.h"

@@ -6,11 +6,10 @@
  * little beside the convolution.  Gradients of weights come out in that order
  * and are added in the program's.
  */
-#include "runtime/kernels_cpu/images/conv.h"
-
 #include "core/base/vec.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/images/conv.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 
 #include <stdlib.h>
 

@@ -6,9 +6,9 @@
  * rows and in float64 beyond, so they do not depend on the team.  Columns are
  * counted from their first row's value, lest a large mean hides the deviation.
  */
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "plan/codec/optimizer.h"
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * kernels_pool.c: windows over images, channels last: means, and largest values
  * with their places.  Threads share the samples.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/kernels_list.h"
 #include "spec/model/layer_ops.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* core_blas.c: see core_blas.h. */
-#include "runtime/kernels_cpu/linear/core_blas.h"
+#include "kernels/cpu/linear/core_blas.h"
 
 #include "core/base/text.h"
 

@@ -3,8 +3,8 @@
  * is loaded, by the number of the CPU's model; one that is newer than itself it
  * may take for a CPU of 2004, whose products take several times as long.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_LINEAR_CORE_BLAS_H
-#define FR_RUNTIME_KERNELS_CPU_LINEAR_CORE_BLAS_H
+#ifndef FR_KERNELS_CPU_LINEAR_CORE_BLAS_H
+#define FR_KERNELS_CPU_LINEAR_CORE_BLAS_H
 
 /* By this variable of the environment it is told. */
 #define FR_BLAS_CORE_ENV "OPENBLAS_CORETYPE"

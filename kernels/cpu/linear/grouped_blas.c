@@ -2,8 +2,8 @@
  * grouped_blas.c: products of rows with the matrices of their experts, one
  * expert after the other.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 
 /* The rows of one expert in one run. */
 typedef struct piece {

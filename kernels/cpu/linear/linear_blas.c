@@ -7,9 +7,9 @@
  * caller's OpenMP thread count differs, so only one thread of a process may
  * run these kernels with more than one thread; others must have set 1.
  */
-#include "runtime/kernels_cpu/kernels_list.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/cpu/narrow/narrow.h"
+#include "kernels/kernels_list.h"
 
 #include <cblas.h>
 

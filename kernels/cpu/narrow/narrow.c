@@ -1,8 +1,8 @@
 /* narrow.c: see narrow.h. */
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/narrow/narrow.h"
 
+#include "kernels/cpu/kernels_simd.h"
 #include "plan/ir/op_table.h"
-#include "runtime/kernels_cpu/kernels_simd.h"
 
 /* What of an instruction's operands is in scratch at once, unless a single row
  * or what belongs to all rows has more. */

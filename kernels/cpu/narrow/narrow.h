@@ -6,10 +6,10 @@
  * embeddings and optimizers row by row; for all others a window of rows goes
  * through scratch, so that nothing the size of an operand is ever there twice.
  */
-#ifndef FR_RUNTIME_KERNELS_CPU_NARROW_NARROW_H
-#define FR_RUNTIME_KERNELS_CPU_NARROW_NARROW_H
+#ifndef FR_KERNELS_CPU_NARROW_NARROW_H
+#define FR_KERNELS_CPU_NARROW_NARROW_H
 
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 /* Is an operand in bfloat16? */
 bool fr_narrow_is_met(const fr_instr *instr);

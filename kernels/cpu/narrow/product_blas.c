@@ -7,8 +7,8 @@
  * (cblas_sbgemm, which would use those of the CPU, is in no OpenBLAS that
  * distributions build.)
  */
-#include "runtime/kernels_cpu/kernels_simd.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/kernels_simd.h"
+#include "kernels/cpu/narrow/narrow.h"
 
 #include <cblas.h>
 

@@ -12,7 +12,7 @@
  * (k and v again per tile of 32 rows, from the second cache); bound by
  * shared memory, four words read per eight flop.
  */
-#include "runtime/kernels_cuda/attention/attention_shape.cuh"
+#include "kernels/cuda/attention/attention_shape.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32, TILE = 32, S_STRIDE = TILE + 1 };
 

@@ -8,10 +8,10 @@
  * probabilities are dropped, kernels are those of attn_shape<false>; all others
  * know nothing of it.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
+#ifndef FR_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
+#define FR_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
 
-#include "runtime/kernels_cuda/dropout/dropout.cuh"
+#include "kernels/cuda/dropout/dropout.cuh"
 
 /* Probabilities that are dropped. */
 struct attn_dropped {

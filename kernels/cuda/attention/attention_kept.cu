@@ -14,10 +14,10 @@
  * of memory (fr_sequence_rows); a mask is drawn again in backward.  Bytes moved
  * per probability of w: 2 w forward, 3 w backward, w more where some drop.
  */
-#include "runtime/kernels_cuda/attention/attention_shape.cuh"
+#include "kernels/cuda/attention/attention_shape.cuh"
 
 extern "C" {
-#include "runtime/kernels_cuda/product_cuda.h"
+#include "kernels/cuda/product_cuda.h"
 }
 
 enum {

@@ -4,7 +4,7 @@
  * others, a warp for a row of a head; heads are packed for the ranks that get
  * them.  Bytes moved: all operands once; bound by them.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32 };
 

@@ -16,8 +16,8 @@
  * take longer than the tensor cores (mma.sync, which does not reach all of
  * Hopper's peak: wgmma does), with 32 these bound.
  */
-#include "runtime/kernels_cuda/attention/attention_scores.cuh"
-#include "runtime/kernels_cuda/attention/attention_tiles.cuh"
+#include "kernels/cuda/attention/attention_scores.cuh"
+#include "kernels/cuda/attention/attention_tiles.cuh"
 
 namespace
 {

@@ -3,11 +3,11 @@
  * pairs that do not see each other, and those that are dropped.  For .cu files
  * in runtime/ only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SCORES_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SCORES_CUH
+#ifndef FR_KERNELS_CUDA_ATTENTION_ATTENTION_SCORES_CUH
+#define FR_KERNELS_CUDA_ATTENTION_ATTENTION_SCORES_CUH
 
-#include "runtime/kernels_cuda/attention/attention.cuh"
-#include "runtime/kernels_cuda/mma_tiles.cuh"
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/mma_tiles.cuh"
 
 /* f(element, row, column) of the scores of a warp whose first is (row0, col0).
  */

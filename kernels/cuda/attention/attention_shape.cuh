@@ -3,10 +3,10 @@
  * which rows its operands have, where its keys begin, what is dropped.  For
  * attention.cu and attention_kept.cu only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH
+#ifndef FR_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH
+#define FR_KERNELS_CUDA_ATTENTION_ATTENTION_SHAPE_CUH
 
-#include "runtime/kernels_cuda/attention/attention.cuh"
+#include "kernels/cuda/attention/attention.cuh"
 
 extern "C" {
 #include "spec/model/rope.h"

@@ -2,11 +2,11 @@
  * attention_tiles.cuh: tiles of attention_mma.cu: rows to shared memory and
  * back, tiles of the other side in turn.  For .cu files in runtime/ only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
-#define FR_RUNTIME_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
+#ifndef FR_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
+#define FR_KERNELS_CUDA_ATTENTION_ATTENTION_TILES_CUH
 
-#include "runtime/kernels_cuda/attention/attention.cuh"
-#include "runtime/kernels_cuda/mma_tiles.cuh"
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/mma_tiles.cuh"
 
 constexpr int N_WARPS = 4, THREADS = N_WARPS * 32; /* of a block */
 

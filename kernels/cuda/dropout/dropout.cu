@@ -6,7 +6,7 @@
  * Bytes moved per element of w bytes: DROPOUT_ADD 3 w + 1, DROPOUT_BWD 2 w + 1;
  * bound by memory, or by the ten rounds of the generator.
  */
-#include "runtime/kernels_cuda/dropout/dropout.cuh"
+#include "kernels/cuda/dropout/dropout.cuh"
 
 enum { THREADS = 256 };
 

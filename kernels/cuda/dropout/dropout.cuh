@@ -1,12 +1,12 @@
 /*
  * dropout.cuh: which elements are dropped, on the device: the same bits as
- * kernels_cpu/dropout has for the same place in training.  For .cu files in
+ * kernels/cpu/dropout has for the same place in training.  For .cu files in
  * runtime/ only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_DROPOUT_DROPOUT_CUH
-#define FR_RUNTIME_KERNELS_CUDA_DROPOUT_DROPOUT_CUH
+#ifndef FR_KERNELS_CUDA_DROPOUT_DROPOUT_CUH
+#define FR_KERNELS_CUDA_DROPOUT_DROPOUT_CUH
 
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 extern "C" {
 #include "core/numbers/rng.h"

@@ -15,8 +15,8 @@
  * the result, matrices once for each 64 rows of their expert.  Bound by the
  * loads to shared memory, which do not overlap the products.
  */
-#include "runtime/kernels_cuda/kernel_launch.cuh"
-#include "runtime/kernels_cuda/mma_tiles.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
+#include "kernels/cuda/mma_tiles.cuh"
 
 enum { THREADS = 128, TILE = 64, DEPTH = 32, LIST_THREADS = 256 };
 

@@ -7,7 +7,7 @@
  * every run.  Bytes moved per element of w bytes: 2 w of each copy; bound by
  * memory.
  */
-#include "runtime/kernels_cuda/experts/places.cuh"
+#include "kernels/cuda/experts/places.cuh"
 
 enum { THREADS = 256, CHUNK = THREADS, SUM_THREADS = 1024 };
 

@@ -3,10 +3,10 @@
  * the order of the experts, of equal ones to that of the rows.  It follows from
  * `chosen` alone (kernels_moe.c).  For .cu files in runtime/ only.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_EXPERTS_PLACES_CUH
-#define FR_RUNTIME_KERNELS_CUDA_EXPERTS_PLACES_CUH
+#ifndef FR_KERNELS_CUDA_EXPERTS_PLACES_CUH
+#define FR_KERNELS_CUDA_EXPERTS_PLACES_CUH
 
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 /* What the router chose for a row; expert -1 - e: e, which has no room. */
 struct choice {

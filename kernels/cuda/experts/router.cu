@@ -5,7 +5,7 @@
  * A warp has a row: each lane every 32nd expert, whose scores lie in shared
  * memory.  Bytes moved: the logits once; bound by the top_k passes over them.
  */
-#include "runtime/kernels_cuda/experts/places.cuh"
+#include "kernels/cuda/experts/places.cuh"
 
 extern "C" {
 #include "plan/decide/expert_capacity.h"

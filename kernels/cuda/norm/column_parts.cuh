@@ -2,10 +2,10 @@
  * column_parts.cuh: sums of columns that blocks have left in parts are added
  * in the order of their numbers, so that a rerun gives the same bits.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_NORM_COLUMN_PARTS_CUH
-#define FR_RUNTIME_KERNELS_CUDA_NORM_COLUMN_PARTS_CUH
+#ifndef FR_KERNELS_CUDA_NORM_COLUMN_PARTS_CUH
+#define FR_KERNELS_CUDA_NORM_COLUMN_PARTS_CUH
 
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 enum { ADD_WARPS = 32 };
 

@@ -3,7 +3,7 @@
  *
  * Bytes moved per element of w bytes: w.
  */
-#include "runtime/kernels_cuda/norm/column_parts.cuh"
+#include "kernels/cuda/norm/column_parts.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32, BATCH = 4, BLOCKS_OF_SM = 4 };
 

@@ -7,7 +7,7 @@
  * Rows that do not fill packs of 16 bytes, or are too long for the registers
  * of a block, are read again from the caches.
  */
-#include "runtime/kernels_cuda/norm/norm_rows.cuh"
+#include "kernels/cuda/norm/norm_rows.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32 };
 

@@ -8,8 +8,8 @@
  * moved per element of w bytes (4 w with ACCUMULATE).  Others are read again
  * from the caches.
  */
-#include "runtime/kernels_cuda/norm/column_parts.cuh"
-#include "runtime/kernels_cuda/norm/norm_rows.cuh"
+#include "kernels/cuda/norm/column_parts.cuh"
+#include "kernels/cuda/norm/norm_rows.cuh"
 
 enum { THREADS = 256, N_WARPS = THREADS / 32 };
 

@@ -1,10 +1,10 @@
 /*
  * norm_rows.cuh: which rows a norm and its gradients go through.
  */
-#ifndef FR_RUNTIME_KERNELS_CUDA_NORM_NORM_ROWS_CUH
-#define FR_RUNTIME_KERNELS_CUDA_NORM_NORM_ROWS_CUH
+#ifndef FR_KERNELS_CUDA_NORM_NORM_ROWS_CUH
+#define FR_KERNELS_CUDA_NORM_NORM_ROWS_CUH
 
-#include "runtime/kernels_cuda/kernel_launch.cuh"
+#include "kernels/cuda/kernel_launch.cuh"
 
 /* Row i of an operand that lies among others: head i % n_heads of the heads of
  * one row of q, k and v.  A launch has fewer than 2^31 rows, and a division of

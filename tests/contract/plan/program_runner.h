@@ -6,10 +6,10 @@
 #ifndef FR_TESTS_PROGRAM_RUNNER_H
 #define FR_TESTS_PROGRAM_RUNNER_H
 
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"
 #include "plan/lower/step/lower.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

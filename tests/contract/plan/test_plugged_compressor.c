@@ -4,8 +4,8 @@
  * keeps the upper byte of each value, as one row more, and nothing else knows
  * of it.
  */
+#include "kernels/kernels_list.h"
 #include "plan/codec/compressor.h"
-#include "runtime/kernels_cpu/kernels_list.h"
 #include "tests/contract/plan/plugged_fixture.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 

@@ -5,7 +5,7 @@
  */
 #include "core/numbers/minmax.h"
 #include "core/numbers/rng.h"
-#include "runtime/kernels_cpu/images/conv.h"
+#include "kernels/cpu/images/conv.h"
 #include "spec/model/layer_ops.h"
 #include "tests/check.h"
 #include "tests/unit/runtime/gpu_show.h"

@@ -3,9 +3,9 @@
  * through lowering and the interpreter: losses and gradients are those of
  * PyTorch (tests/oracle).
  */
+#include "kernels/cpu/images/conv.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "plan/lower/step/lower.h"
-#include "runtime/kernels_cpu/images/conv.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
 #include "runtime/run/interpreter.h"
 #include "tests/check.h"
 #include "tests/oracle/family_golden_model.h"

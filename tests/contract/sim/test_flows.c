@@ -4,7 +4,7 @@
  */
 #include "core/base/text.h"
 #include "core/document/json.h"
-#include "sim/flows/flows.h"
+#include "simgrid/flows.h"
 #include "tests/check.h"
 
 #include <dirent.h>

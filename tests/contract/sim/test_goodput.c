@@ -6,8 +6,8 @@
  * step, one checkpoint, one second of waiting at a time, with C's own random
  * numbers, and throws away what a failure destroys.
  */
-#include "sim/run/checkpoint_interval.h"
-#include "sim/run/run_replicas.h"
+#include "reliability/checkpoint_interval.h"
+#include "reliability/run_replicas.h"
 #include "tests/check.h"
 
 #include <math.h>

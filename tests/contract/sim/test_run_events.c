@@ -3,8 +3,8 @@
  * what can be worked out by hand: renewal of runs so long that their ends do
  * not count.
  */
-#include "sim/run/checkpoint_interval.h"
-#include "sim/run/run_replicas.h"
+#include "reliability/checkpoint_interval.h"
+#include "reliability/run_replicas.h"
 #include "spec/run/run_events.h"
 #include "tests/check.h"
 

@@ -2,7 +2,7 @@
  * test_run_schedule.c: runs with faults on purpose, worked out by hand: steps
  * of 2 s, of 5 s where a rank is slow, 3 s more for each place that is missing.
  */
-#include "sim/run/run_schedule.h"
+#include "reliability/run_schedule.h"
 #include "tests/check.h"
 
 static fr_status price(void *context, int64_t n_places, int64_t i_step,

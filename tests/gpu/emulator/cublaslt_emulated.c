@@ -4,7 +4,7 @@
  * sums of two parts of which the first is rounded to the type of the result.
  * Each product takes its algorithm's time on a clock that events read.
  */
-#include "runtime/kernels_cuda/cublaslt_cuda.h"
+#include "kernels/cuda/cublaslt_cuda.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

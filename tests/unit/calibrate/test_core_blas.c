@@ -3,7 +3,7 @@
  * by the best that this one can run, as Linux tells its features.
  */
 #include "core/system/fileio.h"
-#include "runtime/kernels_cpu/linear/core_blas.h"
+#include "kernels/cpu/linear/core_blas.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

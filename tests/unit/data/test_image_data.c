@@ -1,9 +1,9 @@
 /* Files of images: records, IDX pairs, manifests, the order of epochs, values
  * against their definition, errors. */
 #include "core/system/fileio.h"
+#include "kernels/cpu/images/conv.h"
 #include "plan/lower/step/lower.h"
 #include "runtime/data/data.h"
-#include "runtime/kernels_cpu/images/conv.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"
 

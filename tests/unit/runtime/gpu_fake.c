@@ -1,7 +1,7 @@
 /* gpu_fake.c: devices, memory and kernels. */
 #include "tests/unit/runtime/gpu_fake.h"
 
-#include "runtime/kernels_cpu/kernels_list.h"
+#include "kernels/kernels_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* gpu_fake_stream.c: streams, events, copies and graphs of fake devices. */
 #include "core/system/clock.h"
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "tests/unit/runtime/gpu_fake.h"
 
 #include <math.h>

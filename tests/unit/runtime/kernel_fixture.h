@@ -5,7 +5,7 @@
 #ifndef FR_TESTS_KERNEL_FIXTURE_H
 #define FR_TESTS_KERNEL_FIXTURE_H
 
-#include "runtime/kernels_cpu/kernels_cpu.h"
+#include "kernels/cpu/kernels_cpu.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

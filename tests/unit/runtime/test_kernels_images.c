@@ -2,7 +2,7 @@
  * test_kernels_images.c: convolutions, batch norm and pools against loops over
  * single elements in float64, and against PyTorch's numbers (tests/oracle).
  */
-#include "runtime/kernels_cpu/images/conv.h"
+#include "kernels/cpu/images/conv.h"
 #include "spec/model/layer_ops.h"
 #include "tests/oracle/image_ops_golden.h"
 #include "tests/unit/runtime/kernel_fixture.h"

@@ -2,7 +2,7 @@
  * test_kernels_math.c: error bound of the vectorisable exp, the parts that
  * work is cut into, and the initial weights of any layout.
  */
-#include "runtime/kernels_cpu/kernels_simd.h"
+#include "kernels/cpu/kernels_simd.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
 static void test_exp(void)

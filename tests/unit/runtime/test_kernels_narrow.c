@@ -3,8 +3,8 @@
  * same numbers in float32, rounded once, whatever is cut into windows or tiles;
  * Philox gives its authors' numbers, and a mask drops as often as it should.
  */
-#include "runtime/kernels_cpu/dropout/dropout.h"
-#include "runtime/kernels_cpu/narrow/narrow.h"
+#include "kernels/cpu/dropout/dropout.h"
+#include "kernels/cpu/narrow/narrow.h"
 #include "tests/unit/runtime/kernel_fixture.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * of Mathematical Statistics 27, 1956), and which slow nodes are not waited
  * for.
  */
-#include "sim/run/backup_workers.h"
+#include "reliability/backup_workers.h"
 #include "tests/check.h"
 
 static void test_order_means(void)

@@ -2,7 +2,7 @@
  * test_platform.c: routes worked out by hand, and what a platform file must
  * not contain.
  */
-#include "sim/flows/platform.h"
+#include "simgrid/platform.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
