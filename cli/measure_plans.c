@@ -173,6 +173,7 @@ static fr_status measure(const fr_cli *cli, const fr_inputs *inputs,
     const bool is_on_gpu = is_gpu(inputs);
     choice.plan = *tuned->plan;
     choice.job.global_batch = tuned->global_batch;
+    fr_job_count_steps(&choice.job, &choice.model);
     fr_text_copy_cut(out->name, sizeof out->name, tuned->name);
     out->predicted_s = tuned->prediction.step_s;
     out->value = HUGE_VAL;

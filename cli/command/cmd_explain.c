@@ -100,10 +100,7 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
         return fr_answer_print(&answer, cli, err);
     }
     fr_json_begin_object(json);
-    const fr_prediction priced =
-        s->has_forecast ? fr_cli_run_length_priced(cli, &setup, prediction)
-                        : *prediction;
-    fr_report_prediction_json(&priced, json);
+    fr_report_prediction_json(prediction, json);
     fr_json_end_object(json);
     if (s->has_forecast)
         fr_cli_run_length_json(cli, &setup, prediction, json);

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
+#include "cli/option/plan_options.h"
 #include "cli/rebalance/rebalance.h"
 #include "cli/run/elastic.h"
 #include "cli/run/gpu_ranks.h"
@@ -70,12 +71,7 @@ static fr_status check_faults(const fr_cli *cli, const fr_plan_file *file,
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                fr_err *err)
 {
-    const char *data = fr_cli_text(cli, FR_OPT_DATA);
-    if (fr_cli_has(cli, FR_OPT_STEPS))
-        file->job.n_steps = cli->option[FR_OPT_STEPS].count;
-    if (data != NULL &&
-        !fr_text_copy(file->job.data, sizeof file->job.data, data))
-        return fr_fail(err, FR_USAGE, "--data: the path is too long");
+    FR_TRY(fr_cli_apply_job(cli, &file->model, &file->job, err));
     static const fr_option of_checkpoints[] = {
         FR_OPT_RESUME, FR_OPT_CHECKPOINT_EVERY, FR_OPT_CHECKPOINT_ASYNC,
         FR_OPT_KEEP};

@@ -60,9 +60,7 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
                        fr_plan_describe(&choice->plan, name, sizeof name));
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_json(&setup, json);
-    const fr_prediction priced =
-        fr_cli_run_length_priced(cli, &setup, &forecast->prediction);
-    fr_report_prediction_json(&priced, json);
+    fr_report_prediction_json(&forecast->prediction, json);
     fr_cli_run_length_json(cli, &setup, &forecast->prediction, json);
     if (fit != NULL)
         fr_report_fit_json(fit, json);

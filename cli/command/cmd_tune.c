@@ -134,6 +134,25 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
     return buf;
 }
 
+/* Where larger batches take more tokens, the plan trains on those of its own
+ * batch. */
+static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
+                          fr_plan_choice *choice, fr_prediction *prediction)
+{
+    const fr_job job = fr_goal_job(&choice->model, &choice->job);
+    const double n_before = (double)choice->job.n_steps;
+    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
+    if (!(goal->critical_batch > 0) || choice->job.tokens == 0)
+        return;
+    choice->job.tokens = (int64_t)ceil(
+        fr_goal_run_of(goal, prediction->step_s, &choice->plan, &subject)
+            .tokens);
+    fr_job_count_steps(&choice->job, &choice->model);
+    const double times = (double)choice->job.n_steps / n_before;
+    prediction->cost.usd_total *= times;
+    prediction->cost.kwh *= times;
+}
+
 static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                          fr_plan_choice *choice, const today *now,
                          const fr_goal *goal, const fr_tuning *tuning,
@@ -167,12 +186,14 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                             tuning->best.plan);
     choice->plan = *tuning->best.plan;
     choice->job.global_batch = tuning->best.global_batch;
+    fr_job_count_steps(&choice->job, &choice->model);
     fr_note_idle_options(cli, inputs, &choice->model, &choice->job,
                          &choice->plan, &tuning->best.prediction);
     if (output == NULL)
         return FR_OK;
-    FR_TRY(fr_plan_choice_save(choice, inputs, &tuning->best.prediction, output,
-                               err));
+    fr_prediction prediction = tuning->best.prediction;
+    train_on_more(inputs, goal, choice, &prediction);
+    FR_TRY(fr_plan_choice_save(choice, inputs, &prediction, output, err));
     fr_cli_note(cli, "forerun: wrote %s", output);
     return FR_OK;
 }
@@ -316,7 +337,7 @@ FR_COMMAND_FUNCTION(tune)
                                     &choice, err),
                 out_inputs);
     if (!choice.is_given)
-        fr_usual_batch(cli, &inputs.cluster,
+        fr_usual_batch(cli, &choice.model, &inputs.cluster,
                        fr_cli_has(cli, FR_OPT_RANKS)
                            ? cli->option[FR_OPT_RANKS].count
                            : fr_cluster_slots(&inputs.cluster),

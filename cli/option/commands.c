@@ -12,10 +12,9 @@
         FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR,                    \
         FR_OPT_CHECKPOINT_EVERY
 #define GOAL_OPTIONS                                                           \
-    FR_OPT_GOAL, FR_OPT_TOKENS, FR_OPT_DEADLINE, FR_OPT_MAX_COST,              \
-        FR_OPT_MAX_ENERGY, FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM,            \
-        FR_OPT_FIT_CONFIDENCE, FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT,             \
-        HAZARD_OPTIONS
+    FR_OPT_GOAL, FR_OPT_DEADLINE, FR_OPT_MAX_COST, FR_OPT_MAX_ENERGY,          \
+        FR_OPT_MAX_DEVICES, FR_OPT_MIN_HEADROOM, FR_OPT_FIT_CONFIDENCE,        \
+        FR_OPT_CRITICAL_BATCH, FR_OPT_SPOT, HAZARD_OPTIONS
 
 static const fr_option no_options[] = {FR_OPT_N};
 static const fr_option table_options[] = {FR_OPT_COLUMNS, FR_OPT_N};
@@ -25,9 +24,9 @@ static const fr_option calibrate_options[] = {
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_RUNS_FILE, FR_OPT_PROFILE,
     FR_OPT_STORAGE,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_FROM,           FR_OPT_MODEL,  FR_OPT_TOKENS,    FR_OPT_COLUMNS,
-    FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,     FR_OPT_GANTT,
-    FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,  FR_OPT_POWER_CAP, OF_PLAN_AND_JOB};
+    FR_OPT_FROM,   FR_OPT_MODEL,     FR_OPT_COLUMNS, FR_OPT_PROFILE,
+    FR_OPT_OUTPUT, FR_OPT_TRACE,     FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE,
+    FR_OPT_RANKS,  FR_OPT_POWER_CAP, OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
     FR_OPT_POWER_CAP,   FR_OPT_FROM,           FR_OPT_MODEL,
     FR_OPT_COLUMNS,     FR_OPT_PROFILE,        FR_OPT_OUTPUT,
@@ -70,6 +69,7 @@ static const fr_option run_options[] = {FR_OPT_COLUMNS,
                                         FR_OPT_FORCE,
                                         FR_OPT_DATA,
                                         FR_OPT_STEPS,
+                                        FR_OPT_TOKENS,
                                         FR_OPT_BACKEND,
                                         FR_OPT_SHARE_GPU,
                                         FR_OPT_HOSTFILE,
@@ -98,23 +98,28 @@ static const fr_option run_options[] = {FR_OPT_COLUMNS,
                                         FR_OPT_SAVE,
                                         FR_OPT_UPDATE_PROFILE,
                                         FR_OPT_N};
-static const fr_option explain_options[] = {
-    FR_OPT_FROM,           FR_OPT_NEXT_MEASUREMENT,
-    FR_OPT_MODEL,          FR_OPT_TOKENS,
-    FR_OPT_FIT_CONFIDENCE, FR_OPT_RANKS_PER_NODE,
-    FR_OPT_COLUMNS,        FR_OPT_RANKS,
-    FR_OPT_PROFILE,        FR_OPT_GANTT,
-    FR_OPT_TRACE,          FR_OPT_ALLOW,
-    FR_OPT_JOBS,           FR_OPT_TOP,
-    OF_PLAN_AND_JOB};
+static const fr_option explain_options[] = {FR_OPT_FROM,
+                                            FR_OPT_NEXT_MEASUREMENT,
+                                            FR_OPT_MODEL,
+                                            FR_OPT_FIT_CONFIDENCE,
+                                            FR_OPT_RANKS_PER_NODE,
+                                            FR_OPT_COLUMNS,
+                                            FR_OPT_RANKS,
+                                            FR_OPT_PROFILE,
+                                            FR_OPT_GANTT,
+                                            FR_OPT_TRACE,
+                                            FR_OPT_ALLOW,
+                                            FR_OPT_JOBS,
+                                            FR_OPT_TOP,
+                                            OF_PLAN_AND_JOB};
 static const fr_option goodput_options[] = {
-    FR_OPT_POWER_CAP,   FR_OPT_FROM,           FR_OPT_MODEL,
-    FR_OPT_TOKENS,      FR_OPT_SPOT,           FR_OPT_COLUMNS,
-    FR_OPT_PROFILE,     FR_OPT_RANKS,          FR_OPT_FOR_DAYS,
-    FR_OPT_RUNS,        FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE,
-    FR_OPT_LEAST_NODES, FR_OPT_MEETS,          FR_OPT_INJECT,
-    FR_OPT_TIMEOUT,     FR_OPT_BACKUP_WORKERS, FR_OPT_FORCE,
-    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
+    FR_OPT_POWER_CAP,      FR_OPT_FROM,       FR_OPT_MODEL,
+    FR_OPT_SPOT,           FR_OPT_COLUMNS,    FR_OPT_PROFILE,
+    FR_OPT_RANKS,          FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
+    FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
+    FR_OPT_MEETS,          FR_OPT_INJECT,     FR_OPT_TIMEOUT,
+    FR_OPT_BACKUP_WORKERS, FR_OPT_FORCE,      HAZARD_OPTIONS,
+    OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,
@@ -156,15 +161,10 @@ static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES,   FR_OPT_MODEL,  FR_OPT_RANKS,
     FR_OPT_SEQ, FR_OPT_TOP,       FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
-static const fr_option export_options[] = {FR_OPT_TO,
-                                           FR_OPT_PROGRAM,
-                                           FR_OPT_VERSION,
-                                           FR_OPT_COLLECTIVE,
-                                           FR_OPT_NCCL_PROTOCOL,
-                                           FR_OPT_NCCL_CHANNELS,
-                                           FR_OPT_OUTPUT,
-                                           FR_OPT_FORCE,
-                                           FR_OPT_N};
+static const fr_option export_options[] = {
+    FR_OPT_TO,         FR_OPT_PROGRAM,       FR_OPT_VERSION,
+    FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,
+    FR_OPT_OUTPUT,     FR_OPT_FORCE,         FR_OPT_N};
 static const fr_option collective_options[] = {
     FR_OPT_COLUMNS,   FR_OPT_PROFILE,
     FR_OPT_ALGORITHM, FR_OPT_NCCL_PROTOCOL,

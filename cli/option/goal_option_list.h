@@ -8,8 +8,6 @@
 #define FR_GOAL_OPTIONS(X)                                                     \
     X(GOAL, "goal", 0, CHOICE, "NAME", GOAL, &goal_names, 0, 0,                \
       "what is best")                                                          \
-    X(TOKENS, "tokens", 0, TEXT, "N", GOAL, 0, 0, 0,                           \
-      "of the whole run: 15e12, 300B; default: --steps")                       \
     X(DEADLINE, "deadline", 0, TEXT, "TIME", GOAL, 0, 0, 0,                    \
       "the run has to end in: 30d, 36h")                                       \
     X(MAX_COST, "max-cost", 0, REAL, "USD", GOAL, 0, 0, FR_NO_LIMIT,           \

@@ -80,8 +80,7 @@ fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out, fr_err *err)
     fr_goal_init(&goal);
     if (fr_cli_has(cli, FR_OPT_GOAL))
         goal.kind = (fr_goal_kind)v[FR_OPT_GOAL].count;
-    FR_TRY(
-        read_amount(cli, FR_OPT_TOKENS, FR_QUANTITY_COUNT, &goal.tokens, err));
+    goal.tokens = (double)v[FR_OPT_TOKENS].count;
     FR_TRY(read_amount(cli, FR_OPT_CRITICAL_BATCH, FR_QUANTITY_COUNT,
                        &goal.critical_batch, err));
     FR_TRY(read_amount(cli, FR_OPT_DEADLINE, FR_QUANTITY_S, &goal.deadline_s,

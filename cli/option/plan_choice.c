@@ -124,7 +124,7 @@ static fr_status make(const fr_cli *cli, bool is_model_named,
     else
         FR_TRY(take_usual(cli, cluster, choice, err));
     if (choice->is_given)
-        FR_TRY(fr_cli_apply_job(cli, &choice->job, err));
+        FR_TRY(fr_cli_apply_job(cli, &choice->model, &choice->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
     choose_own(cli, cluster, choice);
     fr_plan_choice_habits(cli, cluster, choice);

@@ -232,7 +232,25 @@ fr_status fr_cli_apply_ranges(const fr_cli *cli,
     return FR_OK;
 }
 
-fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
+/* --steps and --tokens both say how long the run is.  A flag goes before the
+ * environment, and each before the other of a plan file. */
+static fr_status apply_length(const fr_cli *cli, fr_job *job, fr_err *err)
+{
+    const fr_option_source steps = cli->option[FR_OPT_STEPS].source;
+    const fr_option_source tokens = cli->option[FR_OPT_TOKENS].source;
+    if (steps != FR_SOURCE_UNSET && steps == tokens)
+        return fr_fail(err, FR_USAGE,
+                       "--tokens %.40s and --steps %.40s both say how long "
+                       "the run is: give one of them",
+                       fr_cli_text(cli, FR_OPT_TOKENS),
+                       fr_cli_text(cli, FR_OPT_STEPS));
+    if (steps > tokens)
+        job->tokens = 0;
+    return FR_OK;
+}
+
+fr_status fr_cli_apply_job(const fr_cli *cli, const fr_model *model,
+                           fr_job *job, fr_err *err)
 {
     fr_job changed = *job;
     for (int i = 0; i < FR_JOB_OPTIONS_N; i++)
@@ -242,6 +260,8 @@ fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job, fr_err *err)
     const char *data = fr_cli_text(cli, FR_OPT_DATA);
     if (data != NULL && !fr_text_copy(changed.data, sizeof changed.data, data))
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
+    FR_TRY(apply_length(cli, &changed, err));
+    fr_job_count_steps(&changed, model);
     *job = changed;
     return FR_OK;
 }
@@ -253,7 +273,7 @@ fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model, fr_job *out,
     fr_job_init(&job);
     if (model->max_seq > 0 && job.seq > model->max_seq)
         job.seq = model->max_seq;
-    FR_TRY(fr_cli_apply_job(cli, &job, err));
+    FR_TRY(fr_cli_apply_job(cli, model, &job, err));
     if (model->kind == FR_MODEL_DECODER && model->is_rope &&
         model->max_seq > 0 && job.seq > model->max_seq)
         fr_cli_note(cli,

@@ -24,8 +24,10 @@ FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
 FR_CHECKED fr_status fr_cli_apply_ranges(const fr_cli *cli,
                                          fr_axis_range out[FR_SPACE_AXIS_N],
                                          fr_err *err);
-FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, fr_job *job,
-                                      fr_err *err);
+/* The job's steps follow from its tokens, and --steps takes the place of the
+ * tokens of a plan file; FR_USAGE where both options are given. */
+FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, const fr_model *model,
+                                      fr_job *job, fr_err *err);
 
 /*
  * Defaults for a model (a sequence no longer than it can take), then the

@@ -36,13 +36,15 @@ void fr_usual_seq(const fr_cli *cli, const fr_model *model,
     if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_SEQ) &&
         model->kind != FR_MODEL_LAYERS && model->max_seq > 0)
         job->seq = smaller(model->max_seq, most_seq);
+    fr_job_count_steps(job, model);
 }
 
-void fr_usual_batch(const fr_cli *cli, const fr_cluster *cluster,
-                    int64_t n_ranks, fr_job *job)
+void fr_usual_batch(const fr_cli *cli, const fr_model *model,
+                    const fr_cluster *cluster, int64_t n_ranks, fr_job *job)
 {
     if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH))
         job->global_batch = larger(n_ranks, least_batch);
+    fr_job_count_steps(job, model);
 }
 
 /* Ranks that the cluster has places for, as the options limit them. */
@@ -66,8 +68,8 @@ static int64_t batch_of(const fr_plan *plan)
     return n_each * n_micro;
 }
 
-void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
-                   fr_plan_choice *choice)
+static void choose_plan(const fr_cli *cli, const fr_inputs *inputs,
+                        fr_plan_choice *choice)
 {
     fr_plan *plan = &choice->plan;
     fr_job *job = &choice->job;
@@ -99,6 +101,13 @@ void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
     fr_plan_choice_habits(cli, &inputs->cluster, choice);
     if (!has_batch)
         job->global_batch = batch_of(plan);
+}
+
+void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
+                   fr_plan_choice *choice)
+{
+    choose_plan(cli, inputs, choice);
+    fr_job_count_steps(&choice->job, &choice->model);
 }
 
 fr_status fr_usual_ranks(const fr_cli *cli, const fr_inputs *inputs,

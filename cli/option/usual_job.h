@@ -13,8 +13,8 @@ void fr_usual_seq(const fr_cli *cli, const fr_model *model,
                   const fr_cluster *cluster, fr_job *job);
 
 /* For a search over plans of up to n_ranks: a sequence for each of them. */
-void fr_usual_batch(const fr_cli *cli, const fr_cluster *cluster,
-                    int64_t n_ranks, fr_job *job);
+void fr_usual_batch(const fr_cli *cli, const fr_model *model,
+                    const fr_cluster *cluster, int64_t n_ranks, fr_job *job);
 
 /*
  * For a single plan: the largest legal dp beside the other axes, and a global

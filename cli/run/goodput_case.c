@@ -3,6 +3,7 @@
 
 #include "cli/option/goal_options.h"
 #include "cli/option/hazard_options.h"
+#include "cli/run/run_length.h"
 #include "reliability/checkpoint_interval.h"
 
 #include <math.h>
@@ -54,8 +55,7 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
 static fr_status make_length(const making *m, fr_err *err)
 {
     const fr_cli *cli = m->cli;
-    const bool has_length =
-        fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_STEPS);
+    const bool has_length = fr_cli_has_length(cli, &m->file->job);
     const double days = fr_cli_has(cli, FR_OPT_FOR_DAYS)
                             ? cli->option[FR_OPT_FOR_DAYS].real
                             : usual_days;

@@ -25,6 +25,11 @@ fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err)
     return fr_cli_make_goal(cli, &goal, err);
 }
 
+bool fr_cli_has_length(const fr_cli *cli, const fr_job *job)
+{
+    return job->tokens > 0 || fr_cli_has(cli, FR_OPT_STEPS);
+}
+
 /* False: none was asked for. */
 static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
                      const fr_prediction *prediction, fr_run_length *out)
@@ -32,7 +37,7 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
     fr_goal goal;
     fr_err checked;
     const fr_job job = fr_goal_job(setup->model, setup->job);
-    if (!fr_cli_has(cli, FR_OPT_TOKENS) && !fr_cli_has(cli, FR_OPT_STEPS))
+    if (!fr_cli_has_length(cli, &job))
         return false;
     if (fr_cli_make_goal(cli, &goal, &checked) != FR_OK)
         return false;
@@ -49,20 +54,6 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
         .counts = fr_cli_run_counts(&goal, setup->cluster,
                                     run.outlook.kwh > 0 ? run.n_nodes : 0)};
     return true;
-}
-
-fr_prediction fr_cli_run_length_priced(const fr_cli *cli,
-                                       const fr_report_setup *setup,
-                                       const fr_prediction *prediction)
-{
-    fr_run_length run;
-    fr_prediction priced = *prediction;
-    if (find_run(cli, setup, prediction, &run)) {
-        const double times = run.n_steps / (double)setup->job->n_steps;
-        priced.cost.usd_total *= times;
-        priced.cost.kwh *= times;
-    }
-    return priced;
 }
 
 fr_status fr_cli_run_length_text(const fr_cli *cli,

@@ -1,6 +1,6 @@
 /*
- * run_length.h: --tokens and --steps of a command that predicts one plan: the
- * run that its step makes, as tune counts it.
+ * run_length.h: the tokens of a job, or --steps, of a command that predicts one
+ * plan: the run that its step makes, as tune counts it.
  */
 #ifndef FR_CLI_RUN_RUN_LENGTH_H
 #define FR_CLI_RUN_RUN_LENGTH_H
@@ -14,7 +14,11 @@
 /* FR_USAGE: they cannot be read.  The others take them as they are. */
 FR_CHECKED fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err);
 
-/* Nothing where neither was given. */
+/* Is the length of the run asked for?  The default steps of a job are those of
+ * a trial. */
+bool fr_cli_has_length(const fr_cli *cli, const fr_job *job);
+
+/* Nothing where it is not. */
 FR_CHECKED fr_status fr_cli_run_length_text(const fr_cli *cli,
                                             const fr_report_setup *setup,
                                             const fr_prediction *prediction,
@@ -22,12 +26,6 @@ FR_CHECKED fr_status fr_cli_run_length_text(const fr_cli *cli,
 void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
                             const fr_prediction *prediction,
                             fr_json_writer *json);
-
-/* What that run costs and draws where nothing interrupts it, instead of the
- * job's own steps: answers, plan files keep to the job. */
-fr_prediction fr_cli_run_length_priced(const fr_cli *cli,
-                                       const fr_report_setup *setup,
-                                       const fr_prediction *prediction);
 
 /* What the runs of a goal count on a cluster; energy is told of up to so many
  * nodes (0: of none). */

@@ -58,7 +58,7 @@ static fr_status load_plan(const fr_cli *cli, const fr_inputs *inputs,
     if (fr_plan_subject_cluster(cli) == NULL)
         return FR_OK;
     int64_t n_ranks = fr_plan_world(&out->plan);
-    FR_TRY(fr_cli_apply_job(cli, &out->job, err));
+    FR_TRY(fr_cli_apply_job(cli, &out->model, &out->job, err));
     FR_TRY(fr_cli_apply_plan(cli, &out->plan, NULL, err));
     fr_cli_apply_framework(cli, cluster, &out->plan, &out->job, &out->model);
     if (fr_cli_framework(cli, cluster) != NULL)

@@ -456,8 +456,8 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
         &varied, cli->n_positional > 2 ? cli->positional[2] : NULL,
         out->cluster, &choice, err));
     if (cli->n_positional < 3)
-        fr_usual_batch(&varied, out->cluster, points->n_usual_ranks,
-                       &choice.job);
+        fr_usual_batch(&varied, &choice.model, out->cluster,
+                       points->n_usual_ranks, &choice.job);
     fr_sweep_fill_case(&varied, &choice, points, i);
     return FR_OK;
 }

@@ -81,8 +81,8 @@ static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
     FR_TRY(fr_cli_make_goal(cli, &out->goal, err));
     FR_TRY(make_part(inputs, n_parts, part, err));
     FR_TRY(fr_plan_choice_make(cli, NULL, &inputs->cluster, &choice, err));
-    fr_usual_batch(cli, &inputs->cluster, fr_cluster_slots(&inputs->cluster),
-                   &choice.job);
+    fr_usual_batch(cli, &choice.model, &inputs->cluster,
+                   fr_cluster_slots(&inputs->cluster), &choice.job);
     out->cluster = &part->cluster;
     out->costs = part->costs;
     fr_sweep_fill_case(cli, &choice, points, i);

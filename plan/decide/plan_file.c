@@ -125,6 +125,24 @@ static fr_status read_rank_map(const fr_json_value *root, fr_plan_file *file,
     return FR_OK;
 }
 
+/* Steps follow from tokens; a file that says both has to say the same. */
+static fr_status follow_tokens(const fr_json_value *object,
+                               const fr_model *model, fr_job *job, fr_err *err)
+{
+    const fr_json_value *steps = fr_json_find(object, "steps");
+    const int64_t n_said = job->n_steps;
+    fr_job_count_steps(job, model);
+    if (steps == NULL || job->n_steps == n_said)
+        return FR_OK;
+    return fr_json_fail(
+        steps, err,
+        "steps is %lld, but the %lld tokens take %lld steps of %lld x %lld; "
+        "leave steps or tokens out",
+        (long long)n_said, (long long)job->tokens, (long long)job->n_steps,
+        (long long)job->global_batch,
+        (long long)fr_model_sample_tokens(model, job->seq));
+}
+
 static fr_status read_plan(const fr_json_value *root, fr_plan_file *file,
                            fr_err *err)
 {
@@ -136,6 +154,7 @@ static fr_status read_plan(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(fr_json_get_object(root, "plan", &plan, err));
     FR_TRY(fr_model_from_json(model, &file->model, err));
     FR_TRY(fr_job_json_read(job, &file->job, err));
+    FR_TRY(follow_tokens(job, &file->model, &file->job, err));
     FR_TRY(fr_plan_json_read(plan, &file->plan, err));
     if (fr_plan_check(&file->plan, &file->model, &file->job, &broken) != FR_OK)
         return fr_json_fail(plan, err, "%s", broken.text);

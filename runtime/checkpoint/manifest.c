@@ -237,14 +237,15 @@ fr_status fr_manifest_write(const char *dir, const fr_program *program,
 
 /* ---- checking ------------------------------------------------------------ */
 
-/* All of the job that training depends on, but for the number of steps and the
- * name of the file, whose contents count. */
+/* All of the job that training depends on, but for the length of the run and
+ * the name of the file, whose contents count. */
 static void put_job(const void *job, fr_json_writer *w)
 {
     fr_job same = *(const fr_job *)job;
 
     same.data[0] = '\0';
     same.n_steps = 1;
+    same.tokens = 0;
     fr_job_json_write(&same, w);
 }
 

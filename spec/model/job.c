@@ -42,6 +42,8 @@ const fr_field fr_job_fields[FR_JOB_FIELDS_N] = {
         OPTION("seq", "tokens per sequence")),
     ROW(STEPS, n_steps, "steps", .initial = 20, RANGE(1, FR_NO_LIMIT),
         OPTION("steps", "training steps")),
+    ROW(TOKENS, tokens, "tokens", .is_optional = true, RANGE(1, FR_NO_LIMIT),
+        OPTION("tokens", "train on so many instead of --steps: 15e12, 300B")),
     ROW(SEED, seed, "seed", .initial = 1, RANGE(0, FR_NO_LIMIT),
         OPTION("seed", "of weights and data order")),
     ROW(OPTIMIZER, optimizer, "optimizer", .names = &fr_optimizer_names,
@@ -92,6 +94,21 @@ void fr_job_init(fr_job *job)
 {
     memset(job, 0, sizeof *job);
     fr_fields_init(fr_job_fields, FR_JOB_FIELDS_N, job);
+}
+
+int64_t fr_job_steps_of_tokens(const fr_job *job, const fr_model *model)
+{
+    const int64_t each = fr_model_sample_tokens(model, job->seq);
+    const int64_t batch = job->global_batch > INT64_MAX / each
+                              ? INT64_MAX
+                              : job->global_batch * each;
+    return job->tokens / batch + (job->tokens % batch != 0);
+}
+
+void fr_job_count_steps(fr_job *job, const fr_model *model)
+{
+    if (job->tokens > 0)
+        job->n_steps = fr_job_steps_of_tokens(job, model);
 }
 
 /* What the batch makes of the rate. */
@@ -170,6 +187,10 @@ static fr_status check_counts(const fr_job *job, fr_err *err)
     if (job->n_steps < 1)
         return fr_fail(err, FR_INPUT, "n_steps is %lld; give at least 1",
                        (long long)job->n_steps);
+    if (job->tokens < 0)
+        return fr_fail(err, FR_INPUT,
+                       "tokens is %lld; give at least 1, or leave it out",
+                       (long long)job->tokens);
     if (job->warmup_steps < 0)
         return fr_fail(err, FR_INPUT, "warmup_steps is %lld; give 0 or more",
                        (long long)job->warmup_steps);

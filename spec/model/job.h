@@ -7,6 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/document/names.h"
+#include "spec/model/model.h"
 
 typedef enum fr_optimizer_kind {
     FR_OPTIMIZER_SGD, /* with momentum */
@@ -36,6 +37,8 @@ typedef struct fr_job {
     int64_t global_batch; /* sequences per step */
     int64_t seq;          /* tokens per sequence */
     int64_t n_steps;
+    int64_t tokens; /* of the whole run, from which n_steps follows; 0: n_steps
+                       is as it was given */
     uint64_t seed;
     fr_optimizer_kind optimizer;
     double lr;
@@ -61,6 +64,13 @@ typedef struct fr_job {
 
 /* GPT-2 style defaults: AdamW 3e-4, (0.9, 0.95), wd 0.1, clip 1, 20 steps. */
 void fr_job_init(fr_job *job);
+
+/* The steps that so many tokens take in whole batches, the last one full; a
+ * list of layers counts samples. */
+int64_t fr_job_steps_of_tokens(const fr_job *job, const fr_model *model);
+/* Makes n_steps follow from `tokens`, where the job has them: for everything
+ * that changes tokens, the batch or the sequence. */
+void fr_job_count_steps(fr_job *job, const fr_model *model);
 
 /* Learning rate of step i_step (from 0), warm-up, decay and rule applied. */
 double fr_job_lr(const fr_job *job, int64_t i_step);

@@ -13,13 +13,15 @@
     X(GLOBAL_BATCH)                                                            \
     X(SEQ)                                                                     \
     X(STEPS)                                                                   \
+    X(TOKENS)                                                                  \
     X(SEED)                                                                    \
     X(OPTIMIZER)                                                               \
     X(LR)                                                                      \
     X(LR_SCHEDULE)                                                             \
     X(LR_RULE)                                                                 \
-    X(LR_BASE_BATCH) X(WARMUP) X(DROPOUT) X(CLIP) X(WEIGHT_DECAY) X(DATA)      \
-        X(SAMPLE_BYTES) X(DECODE) X(LOADERS) X(DATASET_BYTES)
+    X(LR_BASE_BATCH)                                                           \
+    X(WARMUP) X(DROPOUT) X(CLIP) X(WEIGHT_DECAY) X(DATA) X(SAMPLE_BYTES)       \
+        X(DECODE) X(LOADERS) X(DATASET_BYTES)
 
 /* Fields that only files set. */
 #define FR_JOB_OTHERS(X)                                                       \

@@ -172,6 +172,11 @@ fr_job fr_goal_job(const fr_model *model, const fr_job *job)
     return counted;
 }
 
+bool fr_goal_has_tokens(const fr_goal *goal, const fr_job *job)
+{
+    return goal->tokens > 0 || job->tokens > 0;
+}
+
 /* ---- constraints --------------------------------------------------------- */
 
 typedef char *(*format_fn)(char *out, size_t n, double amount);

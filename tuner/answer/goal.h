@@ -42,7 +42,7 @@ typedef enum fr_goal_kind {
 typedef struct fr_goal {
     fr_goal_kind kind;
     double tokens;         /* of the run, in small batches (E_min); 0: those of
-                              the job's steps */
+                              the job, or of its steps */
     double critical_batch; /* B_crit in tokens, 0: tokens do not depend on the
                               batch */
     bool is_spot;          /* pay the spot price where there is one */
@@ -119,6 +119,9 @@ FR_CHECKED fr_status fr_goal_check(const fr_goal *goal, fr_err *err);
 FR_CHECKED fr_status fr_goal_check_cluster(const fr_goal *goal,
                                            const fr_cluster *cluster,
                                            fr_err *err);
+
+/* Does the goal or the job say how many tokens the run takes? */
+bool fr_goal_has_tokens(const fr_goal *goal, const fr_job *job);
 
 /* Is a constraint given? */
 bool fr_goal_has_limits(const fr_goal *goal);

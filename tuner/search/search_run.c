@@ -213,6 +213,7 @@ static void list_requests(const fr_tune_options *options,
     for (size_t i = 0; i < out->n; i++) {
         out->jobs[i] = *space->job;
         out->jobs[i].global_batch = batches[i];
+        fr_job_count_steps(&out->jobs[i], space->model);
         out->requests[i] = *space;
         out->requests[i].job = &out->jobs[i];
         out->requests[i].most_calls = most_calls(options, work_frac);

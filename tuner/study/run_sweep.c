@@ -95,6 +95,7 @@ static void grow_batches(fr_sweep_case *cases, const fr_sweep_options *options,
             refuse(&sweep->points[i], why);
         else
             cases[i].job.global_batch = (int64_t)grown;
+        fr_job_count_steps(&cases[i].job, cases[i].model);
     }
 }
 
@@ -173,7 +174,7 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     point->usd_per_1e9_tokens = point->usd_per_h * hours_per_1e9;
     point->kwh_per_1e9_tokens =
         fr_cluster_power_w(at->cluster, run.n_nodes, 1) / 1000 * hours_per_1e9;
-    if (asked->tokens > 0)
+    if (fr_goal_has_tokens(asked, &job))
         point->run = run.outlook;
     if (!(run.outlook.interruptions > 0))
         point->run.useful_frac = 0; /* nothing to tell */
