@@ -5,8 +5,9 @@
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
 #include "core/system/fileio.h"
-#include "interop/export/export.h"
+#include "interop/export/export_job.h"
 #include "report/fit_report.h"
+#include "tuner/answer/goal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -237,6 +238,30 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
     return FR_OK;
 }
 
+/* What the command line says of the job, and where the cluster is known the
+ * interval that its failures ask for, as goodput finds it. */
+static fr_export_wish wish_of(const fr_cli *cli,
+                              const fr_export_request *request)
+{
+    const fr_option_value *v = cli->option;
+    const fr_plan_file *file = request->file;
+    fr_export_wish wish = {
+        .time_limit_s = v[FR_OPT_TIME_LIMIT].real,
+        .checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT),
+        .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count};
+    if (request->cluster == NULL || !file->has_prediction)
+        return wish;
+    fr_goal goal;
+    fr_goal_init(&goal);
+    goal.is_disturbed = true;
+    const fr_job job = fr_goal_job(&file->model, &file->job);
+    const fr_goal_subject subject = {&file->model, &job, request->cluster};
+    wish.best_every_s =
+        fr_goal_run_of(&goal, file->prediction.step_s, &file->plan, &subject)
+            .outlook.checkpoint_every_s;
+    return wish;
+}
+
 static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
                               const fr_plan_file *file,
                               const char *cluster_name, const fit_check *fit,
@@ -257,6 +282,9 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
         FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
     request.cluster = has_cluster ? &cluster : NULL;
     fr_status status = fr_export_count_hosts(&request, err);
+    const fr_export_wish wish = wish_of(cli, &request);
+    if (status == FR_OK)
+        status = fr_export_choose_job(&wish, &request, err);
     if (status == FR_OK)
         status = fr_export(exporter, &request, &files, err);
     if (status == FR_OK)

@@ -41,6 +41,9 @@
       "what a launcher starts: megatron, deepspeed ...")                       \
     X(VERSION, "version", 0, TEXT, "V", OUTPUT, 0, 0, 0,                       \
       "of the framework of --to or --for (the newest)")                        \
+    X(TIME_LIMIT, "time-limit", 0, TIME, "TIME", OUTPUT, 0, 60, 1e9,           \
+      "end a submission after so long: 24h; default: twice the prediction, "   \
+      "and half an hour")                                                      \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \
       "write a timeline for ui.perfetto.dev or chrome://tracing")              \
     X(GANTT, "gantt", 0, FLAG, 0, OUTPUT, 0, 0, 0,                             \

@@ -58,18 +58,20 @@ fr_status fr_export(const fr_exporter *exporter,
                     const fr_export_request *request, fr_export_files *out,
                     fr_err *err)
 {
+    fr_export_request of = *request;
     if (exporter->target != NULL) {
         if (request->cluster != NULL)
             FR_TRY(fr_target_check_device(
                 exporter->target, fr_cluster_device(request->cluster, 0), err));
         FR_TRY(check_target(exporter->target, request, err));
-        return exporter->write(request, out, err);
+        of.writer = exporter;
+        return exporter->write(&of, out, err);
     }
-    const fr_exporter *program = request->program;
-    fr_export_request of = *request;
     of.program = NULL;
-    FR_TRY(fr_export(program, &of, out, err));
-    return exporter->write(request, out, err);
+    FR_TRY(fr_export(request->program, &of, out, err));
+    of.program = request->program;
+    of.writer = exporter;
+    return exporter->write(&of, out, err);
 }
 
 void fr_export_files_release(fr_export_files *files)

@@ -55,6 +55,14 @@ enum { FR_EXPORT_SETTINGS_MAX = 3 }; /* two, and one without a name */
         .value = "train.py", .is_path = true                                   \
     }
 
+/* What a job has beside its steps and learning rate, which every file holds. */
+typedef enum fr_export_part {
+    FR_EXPORT_CHECKPOINTS,
+    FR_EXPORT_DATA,
+    FR_EXPORT_TIME_LIMIT,
+    FR_EXPORT_PARTS_N
+} fr_export_part;
+
 typedef struct fr_export_request {
     const fr_plan_file *file;
     const char *plan_path;     /* as the user named it */
@@ -70,6 +78,11 @@ typedef struct fr_export_request {
     bool is_one_device;                /* all ranks have the same */
     bool fills_nodes;                  /* no GPU of a node is left out */
     const struct fr_exporter *program; /* of a launcher; else NULL */
+    const struct fr_exporter *writer; /* of the files, as fr_export() sets it */
+    /* What fr_export_choose_job() finds (export_job.h). */
+    double time_limit_s;        /* of a submission; 0: as long as it takes */
+    const char *checkpoint_dir; /* NULL: the job has no checkpoints */
+    int64_t checkpoint_every;   /* steps */
 } fr_export_request;
 
 typedef struct fr_exporter {
@@ -93,9 +106,15 @@ typedef struct fr_exporter {
     bool takes_hosts;
     /* Of a program; the last has no name. */
     fr_export_setting settings[FR_EXPORT_SETTINGS_MAX];
-    /* With these it saves when it gets SIGUSR1, ends with 75, and goes on when
-     * it is started again; NULL: it cannot. */
+    /* With these, or where its command has checkpoints, it saves when it gets
+     * SIGUSR1, ends with 75, and goes on when it is started again; NULL: it
+     * cannot. */
     const char *resume_options;
+    /* Why its files lack a part of the job, [FR_EXPORT_PARTS_N]; NULL: they
+     * have it, or it is the other's, of program and launcher. */
+    const char *left[FR_EXPORT_PARTS_N];
+    /* Which data left[FR_EXPORT_DATA] is not said of; NULL: of all. */
+    bool (*takes_data)(const fr_job *job);
     FR_CHECKED fr_status (*put_command)(const fr_export_request *request,
                                         fr_buffer *out, fr_err *err);
 } fr_exporter;
@@ -133,8 +152,8 @@ FR_CHECKED fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
 
 /*
  * What every file says at its top, as comments behind `prefix` ("# "): the
- * plan, what was predicted, and what the file does not hold of the plan
- * (fr_target_put_notes).
+ * plan, its job, what was predicted, and what the file does not hold of the
+ * plan (fr_target_put_notes) and the job.
  */
 void fr_export_put_header(const fr_export_request *request,
                           const fr_target *target, const char *prefix,
@@ -209,8 +228,4 @@ int64_t fr_export_tasks_per_node(const fr_export_request *request);
 /* How the job is called: the model, in lower-case letters, digits and '-'. */
 char *fr_export_job_name(const fr_export_request *request, char *buf,
                          size_t n_buf);
-/* Minutes after which a scheduler may end the job: twice what is predicted for
- * all steps, and half an hour; 0: nothing is predicted. */
-int64_t fr_export_minutes(const fr_export_request *request);
-
 #endif

@@ -5,6 +5,7 @@
  * script with `accelerate launch` and what the training script is told.
  */
 #include "interop/export/export_deepspeed.h"
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "plan/target/target_accelerate.h"
 #include "plan/target/target_list.h"
@@ -310,6 +311,21 @@ static void put_accumulation(const layout *it)
                                 "{\"sync_each_batch\": true}}'\n");
 }
 
+/* The examples of transformers go on from the newest checkpoint of the folder
+ * (examples/pytorch/language-modeling/run_clm.py, get_last_checkpoint). */
+static void put_checkpoints(const layout *it)
+{
+    const fr_export_request *request = it->request;
+    if (request->checkpoint_dir == NULL) {
+        fr_buffer_puts(it->out, "    --save_strategy no\n");
+        return;
+    }
+    fr_buffer_puts(it->out, "    --output_dir ");
+    fr_export_put_word(request->checkpoint_dir, it->out);
+    fr_buffer_printf(it->out, " --save_strategy steps --save_steps %lld\n",
+                     (long long)request->checkpoint_every);
+}
+
 static void put_arguments(const layout *it)
 {
     const fr_plan *plan = it->plan;
@@ -322,6 +338,7 @@ static void put_arguments(const layout *it)
         fr_buffer_printf(it->out, "    --%s true\n", mixed_precision(plan));
     fr_buffer_printf(it->out, "    --max_steps %lld --seed %llu\n",
                      (long long)job->n_steps, (unsigned long long)job->seed);
+    put_checkpoints(it);
     put_schedule(it);
     put_optimizer(it);
     if (plan->recompute == FR_RECOMPUTE_FULL &&

@@ -3,8 +3,11 @@
  * the plan file itself, which is all that a run needs.
  */
 #include "core/document/json.h"
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "plan/target/target_list.h"
+
+#define RESUME_OPTIONS "--checkpoint-async --resume"
 
 static fr_status write_plan(const fr_export_request *request,
                             fr_export_files *out, fr_err *err)
@@ -25,6 +28,12 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
     (void)err;
     fr_buffer_printf(out, "forerun run \"$folder/plan.json\" --backend %s",
                      request->has_gpus ? "cuda" : "cpu");
+    if (request->checkpoint_dir == NULL)
+        return FR_OK;
+    fr_buffer_puts(out, " --checkpoint ");
+    fr_export_put_word(request->checkpoint_dir, out);
+    fr_buffer_printf(out, " --checkpoint-every %lld " RESUME_OPTIONS,
+                     (long long)request->checkpoint_every);
     return FR_OK;
 }
 
@@ -34,6 +43,6 @@ const fr_exporter fr_exporter_forerun = {
     .target = &fr_target_forerun,
     .write = write_plan,
     .start = FR_START_MPI,
-    .resume_options = "--checkpoint checkpoints --checkpoint-async --resume",
+    .resume_options = "--checkpoint checkpoints " RESUME_OPTIONS,
     .put_command = put_command,
 };

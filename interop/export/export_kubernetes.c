@@ -4,6 +4,7 @@
  * kubernetes-sigs/jobset) and, of what torchrun starts, a PyTorchJob
  * (kubeflow.org/v1, of Kubeflow's training operator).
  */
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "spec/catalog/catalog.h"
 
@@ -25,6 +26,20 @@ static fr_vendor vendor_of(const fr_export_request *request)
     return request->cluster != NULL
                ? fr_catalog_vendor(fr_cluster_device(request->cluster, 0))
                : FR_VENDOR_NVIDIA;
+}
+
+/* How the run goes on where it is longer than the deadline. */
+static void put_limit(const fr_export_request *request, fr_buffer *out)
+{
+    const int64_t n = fr_export_submissions(request);
+    if (n > 1)
+        fr_buffer_printf(out,
+                         "# The run takes about %lld deadlines: create it "
+                         "again after each, over a persistent folder.\n",
+                         (long long)n);
+    if (fr_export_has_checkpoints(request))
+        fr_buffer_puts(out, "# Mount a persistent volume where the "
+                            "checkpoints go.\n");
 }
 
 /* What the user fills in. */
@@ -51,6 +66,7 @@ static void begin(const fr_export_request *request,
 {
     fr_export_put_header(request, request->program->target, "# ", out);
     put_open_ends(request, out);
+    put_limit(request, out);
     fr_buffer_printf(out,
                      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n"
                      "  name: %s-files\ndata:\n",
@@ -127,6 +143,18 @@ static fr_status put_pod(const fr_export_request *request, const char *name,
     return status;
 }
 
+/* As a batch system's limit. */
+static void put_deadline(const fr_export_request *request, int n_indent,
+                         fr_buffer *out)
+{
+    const int64_t minutes = fr_export_minutes(request);
+    if (minutes == 0)
+        return;
+    fr_buffer_fill(out, ' ', (size_t)n_indent);
+    fr_buffer_printf(out, "activeDeadlineSeconds: %lld\n",
+                     60 * (long long)minutes);
+}
+
 static fr_status write_jobset(const fr_export_request *request,
                               const fr_export_files *program_files,
                               const char *name, fr_buffer *out, fr_err *err)
@@ -141,11 +169,12 @@ static fr_status write_jobset(const fr_export_request *request,
                      "    template:\n      spec:\n"
                      "        parallelism: %lld\n        completions: %lld\n"
                      "        completionMode: Indexed\n"
-                     "        backoffLimit: 0\n"
-                     "        template:\n          spec:\n"
-                     "            restartPolicy: Never\n",
+                     "        backoffLimit: 0\n",
                      name, (long long)request->n_nodes,
                      (long long)request->n_nodes);
+    put_deadline(request, 8, out);
+    fr_buffer_puts(out, "        template:\n          spec:\n"
+                        "            restartPolicy: Never\n");
     n_before =
         snprintf(before, sizeof before,
                  "    export MASTER_ADDR=%s-workers-0-0.%s MASTER_PORT=%d\n",
@@ -189,8 +218,12 @@ static fr_status write_pytorchjob(const fr_export_request *request,
     fr_buffer_printf(out,
                      "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n"
                      "metadata:\n  name: %s\nspec:\n"
-                     "  nprocPerNode: \"%lld\"\n  pytorchReplicaSpecs:\n",
+                     "  nprocPerNode: \"%lld\"\n",
                      name, (long long)request->n_ranks_per_node);
+    if (fr_export_minutes(request) > 0)
+        fr_buffer_puts(out, "  runPolicy:\n");
+    put_deadline(request, 4, out);
+    fr_buffer_puts(out, "  pytorchReplicaSpecs:\n");
     FR_TRY(put_replicas(request, name, "Master", 1, out, err));
     if (request->n_nodes == 1)
         return FR_OK;

@@ -93,4 +93,5 @@ const fr_exporter fr_exporter_mpirun = {
     .name = "mpirun",
     .summary = "a shell script around mpirun",
     .write = write_script,
+    .left = {[FR_EXPORT_TIME_LIMIT] = "no batch system starts this script"},
 };

@@ -1,9 +1,8 @@
 /* export_parts.c: what exporters share. */
 #include "core/system/fileio.h"
-#include "interop/export/export.h"
+#include "interop/export/export_job.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,9 +71,11 @@ void fr_export_put_header(const fr_export_request *request,
         fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g tokens/s\n",
                          prefix, file->prediction.step_s,
                          file->prediction.tokens_per_s);
+    fr_export_put_job(request, prefix, out);
     fr_buffer notes;
     fr_buffer_init(&notes);
     fr_target_put_notes(target, &file->plan, prefix, &notes);
+    fr_export_put_left(request, prefix, &notes);
     if (notes.n > 0)
         fr_buffer_printf(out, "%sNot in this file:\n%s", prefix,
                          fr_buffer_text(&notes));
@@ -235,15 +236,4 @@ char *fr_export_job_name(const fr_export_request *request, char *buf,
     if (n == 0)
         snprintf(buf, n_buf, "forerun");
     return buf;
-}
-
-int64_t fr_export_minutes(const fr_export_request *request)
-{
-    const fr_plan_file *file = request->file;
-    enum { START_MINUTES = 30, MOST_MINUTES = 1000000 };
-    if (!file->has_prediction)
-        return 0;
-    double s = 2 * file->prediction.step_s * (double)file->job.n_steps;
-    double minutes = ceil(s / 60) + START_MINUTES;
-    return minutes < MOST_MINUTES ? (int64_t)minutes : MOST_MINUTES;
 }

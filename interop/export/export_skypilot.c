@@ -143,4 +143,5 @@ const fr_exporter fr_exporter_skypilot = {
     .name = "skypilot",
     .summary = "a task of SkyPilot",
     .write = write_task,
+    .left = {[FR_EXPORT_TIME_LIMIT] = "a task of SkyPilot has none"},
 };

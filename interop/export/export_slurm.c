@@ -2,7 +2,10 @@
  * export_slurm.c: a batch script for Slurm (man sbatch, man srun) that starts a
  * program on all nodes.
  */
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
+
+enum { DAY_MINUTES = 24 * 60 };
 
 static void put_directives(const fr_export_request *request, fr_buffer *out)
 {
@@ -24,7 +27,39 @@ static void put_directives(const fr_export_request *request, fr_buffer *out)
                             "#SBATCH --signal=USR1@300\n"
                             "#SBATCH --open-mode=append\n");
     if (minutes > 0)
-        fr_buffer_printf(out, "#SBATCH --time=%lld\n", (long long)minutes);
+        fr_buffer_printf(out, "#SBATCH --time=%lld-%02lld:%02lld\n",
+                         (long long)(minutes / DAY_MINUTES),
+                         (long long)(minutes % DAY_MINUTES / 60),
+                         (long long)(minutes % 60));
+}
+
+/* What the limit is, and how the run goes on where it is longer. */
+static void put_limit(const fr_export_request *request, fr_buffer *out)
+{
+    const int64_t minutes = fr_export_minutes(request);
+    const int64_t n = fr_export_submissions(request);
+    const bool is_given = request->time_limit_s > 0;
+    if (minutes > 0 && !is_given)
+        fr_buffer_puts(out, "# --time: twice what is predicted for all steps, "
+                            "and half an hour\n");
+    if (minutes > DAY_MINUTES && !is_given)
+        fr_buffer_puts(out, "# --time is longer than many clusters allow: "
+                            "export --time-limit 24h writes parts\n");
+    if (n > 1 && request->program->resume_options != NULL)
+        fr_buffer_printf(out,
+                         "# The run takes about %lld such limits; it is "
+                         "requeued until it is done.\n",
+                         (long long)n);
+    else if (n > 1)
+        fr_buffer_printf(out,
+                         "# The run takes about %lld submissions, each from "
+                         "the newest checkpoint:\n"
+                         "# for i in $(seq %lld); do sbatch "
+                         "--dependency=singleton job.sbatch; done\n",
+                         (long long)n, (long long)n);
+    else if (is_given && fr_export_run_s(request) > 60 * (double)minutes)
+        fr_buffer_puts(out, "# The run takes longer than --time, and the "
+                            "program cannot go on from where it ended.\n");
 }
 
 static void put_environment(const fr_export_request *request, fr_buffer *out)
@@ -83,21 +118,22 @@ static void put_folder(const fr_export_files *files, size_t n_files,
 }
 
 /* What saves when it is asked to stop ends with 75, and is started again. */
-static void put_end(const fr_exporter *program, fr_buffer *out)
+static void put_end(const fr_export_request *request, fr_buffer *out)
 {
-    if (program->resume_options == NULL)
+    if (request->program->resume_options == NULL) {
         fr_buffer_putc(out, '\n');
-    else
-        fr_buffer_printf(
-            out,
-            " %s || code=$?\n"
-            "# 75: asked to stop, by Slurm before the time is over "
-            "or the node goes, and saved.\n"
-            "if [ \"$code\" = 75 ]; then\n"
-            "    scontrol requeue \"$SLURM_JOB_ID\"\n"
-            "fi\n"
-            "exit \"$code\"\n",
-            program->resume_options);
+        return;
+    }
+    /* A run that has checkpoints is told of them with its command. */
+    if (request->checkpoint_dir == NULL)
+        fr_buffer_printf(out, " %s", request->program->resume_options);
+    fr_buffer_puts(out, " || code=$?\n"
+                        "# 75: asked to stop, by Slurm before the time is over "
+                        "or the node goes, and saved.\n"
+                        "if [ \"$code\" = 75 ]; then\n"
+                        "    scontrol requeue \"$SLURM_JOB_ID\"\n"
+                        "fi\n"
+                        "exit \"$code\"\n");
 }
 
 static fr_status write_script(const fr_export_request *request,
@@ -113,9 +149,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer_puts(text, "#!/bin/bash\n");
     put_directives(request, text);
     fr_export_put_header(request, program->target, "# ", text);
-    if (fr_export_minutes(request) > 0)
-        fr_buffer_puts(text, "# --time: twice what is predicted, and half an "
-                             "hour\n");
+    put_limit(request, text);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     fr_export_put_settings(program, text);
     put_folder(out, n_files, text);
@@ -135,7 +169,7 @@ static fr_status write_script(const fr_export_request *request,
                           .program = " --hosts \"$hosts\""},
         text, err));
     fr_buffer_puts(text, " \"$@\"");
-    put_end(program, text);
+    put_end(request, text);
     return fr_buffer_check(text, err);
 }
 

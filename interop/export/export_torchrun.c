@@ -45,4 +45,5 @@ const fr_exporter fr_exporter_torchrun = {
     .name = "torchrun",
     .summary = "a shell script around torchrun",
     .write = write_script,
+    .left = {[FR_EXPORT_TIME_LIMIT] = "no batch system starts this script"},
 };

@@ -3,6 +3,7 @@
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
 #include "interop/config/torchtitan_parts.h"
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "plan/schedule/schedule.h"
 #include "plan/target/target_list.h"
@@ -221,20 +222,39 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
         fr_buffer_printf(out, "decay_type = \"%s\"\nmin_lr_factor = %.12g\n",
                          job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
                          job->lr_min_frac);
-    fr_buffer_printf(
-        out,
-        "\n[training]\nlocal_batch_size = %lld\n"
-        "global_batch_size = %lld\nseq_len = %lld\n"
-        "max_norm = %.12g\nsteps = %lld\n"
-        "enable_cpu_offload = %s\n"
-        "mixed_precision_param = \"%s\"\n"
-        "mixed_precision_reduce = \"float32\"\n"
-        "dataset = \"c4\"\n%sseed = %llu\n",
-        (long long)it->local_batch, (long long)job->global_batch,
-        (long long)job->seq, job->clip_norm, (long long)job->n_steps,
-        bool_name(plan->is_optimizer_offloaded, false),
-        plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16",
-        it->is_0_2_0 ? "" : "\n[debug]\n", (unsigned long long)job->seed);
+    fr_buffer_printf(out,
+                     "\n[training]\nlocal_batch_size = %lld\n"
+                     "global_batch_size = %lld\nseq_len = %lld\n"
+                     "max_norm = %.12g\nsteps = %lld\n"
+                     "enable_cpu_offload = %s\n"
+                     "mixed_precision_param = \"%s\"\n"
+                     "mixed_precision_reduce = \"float32\"\n"
+                     "dataset = \"c4\"\n",
+                     (long long)it->local_batch, (long long)job->global_batch,
+                     (long long)job->seq, job->clip_norm,
+                     (long long)job->n_steps,
+                     bool_name(plan->is_optimizer_offloaded, false),
+                     plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16");
+    if (job->data[0] != '\0') {
+        fr_buffer_puts(out, "dataset_path = ");
+        fr_export_put_string(job->data, out);
+        fr_buffer_putc(out, '\n');
+    }
+    fr_buffer_printf(out, "%sseed = %llu\n", it->is_0_2_0 ? "" : "\n[debug]\n",
+                     (unsigned long long)job->seed);
+}
+
+/* Its folder is one of [job] dump_folder (config/job_config.py). */
+static void put_toml_checkpoints(const fr_export_request *request,
+                                 fr_buffer *out)
+{
+    if (request->checkpoint_dir == NULL)
+        return;
+    fr_buffer_puts(out, "dump_folder = \".\"\n\n[checkpoint]\nenable = true\n"
+                        "folder = ");
+    fr_export_put_string(request->checkpoint_dir, out);
+    fr_buffer_printf(out, "\ninterval = %lld\n",
+                     (long long)request->checkpoint_every);
 }
 
 static void put_toml(const fr_export_request *request, fr_buffer *out)
@@ -248,6 +268,7 @@ static void put_toml(const fr_export_request *request, fr_buffer *out)
     put_left(file, out);
     put_model(&file->model, &model, out);
     fr_buffer_puts(out, "\n[job]\ndescription = \"written by forerun\"\n");
+    put_toml_checkpoints(request, out);
     put_toml_job(file, &it, &model, out);
     put_toml_parallelism(file, &it, out);
     fr_buffer_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n",
@@ -350,6 +371,19 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                          job->lr_min_frac);
 }
 
+static void put_python_checkpoints(const fr_export_request *request,
+                                   fr_buffer *out)
+{
+    if (request->checkpoint_dir == NULL)
+        return;
+    fr_buffer_puts(out, "    config.dump_folder = \".\"\n"
+                        "    config.checkpoint.enable = True\n"
+                        "    config.checkpoint.folder = ");
+    fr_export_put_string(request->checkpoint_dir, out);
+    fr_buffer_printf(out, "\n    config.checkpoint.interval = %lld\n",
+                     (long long)request->checkpoint_every);
+}
+
 static const char *converter_of(const layout *it)
 {
     return it->is_mx ? "MXFP8LinearConverter" : "Float8LinearConverter";
@@ -403,6 +437,7 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
                          converter_of(&it), bool_name(it.is_compiled, true));
     fr_buffer_puts(out, ")\n");
     put_python_job(file, out);
+    put_python_checkpoints(request, out);
     put_python_parallelism(file, &it, out);
     fr_buffer_printf(out, "    config.activation_checkpoint = %s\n",
                      plan->recompute == FR_RECOMPUTE_FULL ? "FullAC.Config()"

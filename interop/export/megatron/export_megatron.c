@@ -126,9 +126,17 @@ static fr_status write_script(const fr_export_request *request,
               text);
     put_array("MEMORY", "Data parallelism, memory and kernels.",
               fr_megatron_put_memory, &of, text);
-    fr_buffer_puts(text, "\nARGUMENTS=(\"${MODEL[@]}\" \"${TRAINING[@]}\" "
-                         "\"${DATA[@]}\" \"${PARALLEL[@]}\" "
-                         "\"${MEMORY[@]}\")\n");
+    if (request->checkpoint_dir != NULL) {
+        fr_buffer_puts(text, "\n# Checkpoints.\nCHECKPOINTS=(\n");
+        fr_megatron_put_checkpoints(request, text);
+        fr_buffer_puts(text, ")\n");
+    }
+    fr_buffer_printf(text,
+                     "\nARGUMENTS=(\"${MODEL[@]}\" \"${TRAINING[@]}\" "
+                     "\"${DATA[@]}\" \"${PARALLEL[@]}\" "
+                     "\"${MEMORY[@]}\"%s)\n",
+                     request->checkpoint_dir != NULL ? " \"${CHECKPOINTS[@]}\""
+                                                     : "");
     put_start(request, text);
     return fr_buffer_check(text, err);
 }
@@ -152,4 +160,6 @@ const fr_exporter fr_exporter_megatron = {
                   .meaning = "the folder of Megatron-LM",
                   .is_path = true}},
     .put_command = put_command,
+    .left = {[FR_EXPORT_DATA] = FR_MEGATRON_NO_DATA},
+    .takes_data = fr_megatron_takes_data,
 };

@@ -3,10 +3,12 @@
  * (src/megatron/bridge/training/config.py, ConfigContainer; the model's fields
  * are those of Megatron Core's TransformerConfig).
  */
+#include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "interop/export/megatron/megatron_arguments.h"
 #include "plan/target/target_list.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { CORE = FR_MEGATRON_VERSIONS_N - 1 };
@@ -384,6 +386,36 @@ static void put_variables(const fr_export_request *request, fr_buffer *out)
     fr_buffer_puts(out, "        },\n");
 }
 
+static void put_data_source(const fr_job *job, fr_buffer *out)
+{
+    char prefix[sizeof job->data];
+    if (!fr_megatron_takes_data(job)) {
+        fr_buffer_puts(out, "        # Mock data; a GPTDatasetConfig with "
+                            "`blend` has your own.\n"
+                            "        dataset=MockGPTDatasetConfig(\n");
+        return;
+    }
+    fr_buffer_puts(out, "        dataset=GPTDatasetConfig(\n"
+                        "            blend=([");
+    fr_export_put_string(fr_megatron_data_prefix(job, prefix, sizeof prefix),
+                         out);
+    fr_buffer_puts(out, "], None),\n");
+}
+
+/* The rest of a CheckpointConfig: it goes on from what `load` holds. */
+static void put_checkpoints(const fr_export_request *request, fr_buffer *out)
+{
+    if (request->checkpoint_dir != NULL) {
+        fr_buffer_puts(out, "            save=");
+        fr_export_put_string(request->checkpoint_dir, out);
+        fr_buffer_puts(out, ",\n            load=");
+        fr_export_put_string(request->checkpoint_dir, out);
+        fr_buffer_printf(out, ",\n            save_interval=%lld,\n",
+                         (long long)request->checkpoint_every);
+    }
+    fr_buffer_puts(out, "        ),\n");
+}
+
 static void put_container(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan *plan = &request->file->plan;
@@ -403,14 +435,9 @@ static void put_container(const fr_export_request *request, fr_buffer *out)
                      (long long)job->n_steps, (long long)job->global_batch,
                      (long long)plan->micro_batch);
     fr_buffer_puts(out, "        validation=ValidationConfig(eval_iters=0),\n");
-    if (job->data[0] != '\0')
-        fr_buffer_puts(out, "        # The plan's data are a file of forerun's "
-                            "own, which is not read here.\n");
+    put_data_source(job, out);
     fr_buffer_printf(
         out,
-        "        # Mock data; a GPTDatasetConfig with `blend` has "
-        "your own.\n"
-        "        dataset=MockGPTDatasetConfig(\n"
         "            seq_length=%lld,\n"
         "            random_seed=%llu,\n"
         "            reset_position_ids=False,\n"
@@ -427,13 +454,14 @@ static void put_container(const fr_export_request *request, fr_buffer *out)
                      "            use_tp_pp_dp_mapping=%s,\n"
                      "            use_megatron_fsdp=%s,\n        ),\n"
                      "        logger=LoggerConfig(log_interval=1),\n"
-                     "        checkpoint=CheckpointConfig(ckpt_format=\"%s\"),"
-                     "\n",
+                     "        checkpoint=CheckpointConfig(\n"
+                     "            ckpt_format=\"%s\",\n",
                      (unsigned long long)job->seed,
                      plan->rank_order == FR_RANK_ORDER_TP_PP_DP ? "True"
                                                                 : "False",
                      plan->zero_stage > 1 ? "True" : "False",
                      plan->zero_stage > 1 ? "fsdp_dtensor" : "torch_dist");
+    put_checkpoints(request, out);
     if (plan->is_tp_overlap && plan->tp > 1)
         fr_buffer_printf(out, "        comm_overlap=CommOverlapConfig(\n"
                               "            tp_comm_overlap=True,\n"
@@ -459,7 +487,8 @@ static const char imports[] =
     "from megatron.bridge.training.config import (\n"
     "    CheckpointConfig,\n    ConfigContainer,\n"
     "    DistributedDataParallelConfig,\n    DistributedInitConfig,\n"
-    "    LoggerConfig,\n    MockGPTDatasetConfig,\n    OptimizerConfig,\n"
+    "    GPTDatasetConfig,\n    LoggerConfig,\n    MockGPTDatasetConfig,\n"
+    "    OptimizerConfig,\n"
     "    RerunStateMachineConfig,\n    RNGConfig,\n    SchedulerConfig,\n"
     "    TokenizerConfig,\n    TrainingConfig,\n    ValidationConfig,\n)\n"
     "from megatron.bridge.training.gpt_step import forward_step\n"
@@ -516,4 +545,6 @@ const fr_exporter fr_exporter_megatron_bridge = {
     .write = write_recipe,
     .start = FR_START_TORCHRUN,
     .put_command = put_command,
+    .left = {[FR_EXPORT_DATA] = FR_MEGATRON_NO_DATA},
+    .takes_data = fr_megatron_takes_data,
 };

@@ -5,7 +5,12 @@
  */
 #include "interop/export/megatron/megatron_arguments.h"
 
+#include "core/system/fileio.h"
+#include "interop/export/export_job.h"
 #include "plan/decide/plan_fields.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static void put_number(fr_buffer *out, const char *flag, int64_t value)
 {
@@ -271,14 +276,71 @@ void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out)
     put_number(out, "log-interval", 1);
 }
 
+/* Length of job->data before .bin or .idx; 0: it has no such ending. */
+static size_t find_ending(const fr_job *job)
+{
+    static const char *const endings[] = {".bin", ".idx"};
+    const size_t n = strlen(job->data);
+    for (size_t i = 0; i < FR_LENGTH(endings); i++) {
+        const size_t n_ending = strlen(endings[i]);
+        if (n > n_ending && !strcmp(job->data + n - n_ending, endings[i]))
+            return n - n_ending;
+    }
+    return 0;
+}
+
+bool fr_megatron_takes_data(const fr_job *job)
+{
+    char index[sizeof job->data + sizeof ".idx"];
+    snprintf(index, sizeof index, "%s.idx", job->data);
+    return job->data[0] != '\0' &&
+           (find_ending(job) > 0 || fr_file_exists(index) ||
+            !fr_file_exists(job->data));
+}
+
+char *fr_megatron_data_prefix(const fr_job *job, char *buf, size_t n_buf)
+{
+    const size_t n = find_ending(job);
+    snprintf(buf, n_buf, "%.*s", (int)(n > 0 ? n : strlen(job->data)),
+             job->data);
+    return buf;
+}
+
+/* It loads from a folder that holds none as if nothing were asked for
+ * (training/checkpointing.py, load_checkpoint).  Of a submission's time a
+ * tenth, 15 minutes at most, is for its start and its last checkpoint. */
+void fr_megatron_put_checkpoints(const fr_export_request *request,
+                                 fr_buffer *out)
+{
+    const int64_t minutes = fr_export_minutes(request);
+    if (request->checkpoint_dir == NULL)
+        return;
+    fr_buffer_puts(out, "    --save ");
+    fr_export_put_word(request->checkpoint_dir, out);
+    fr_buffer_puts(out, "\n    --load ");
+    fr_export_put_word(request->checkpoint_dir, out);
+    fr_buffer_putc(out, '\n');
+    put_number(out, "save-interval", request->checkpoint_every);
+    if (request->time_limit_s > 0)
+        put_number(out, "exit-duration-in-mins",
+                   minutes - (minutes < 150 ? (minutes + 9) / 10 : 15));
+}
+
 void fr_megatron_put_data(const fr_megatron_request *of, fr_buffer *out)
 {
-    if (of->job->data[0] != '\0')
-        put_comment(out, "The plan's data are a file of forerun's own, which "
-                         "Megatron-LM does not read.");
-    put_comment(out, "For data of tools/preprocess_data.py: --data-path "
-                     "PREFIX, and their tokenizer.");
-    put_switch(out, "mock-data");
+    char prefix[sizeof of->job->data];
+    if (fr_megatron_takes_data(of->job)) {
+        fr_buffer_puts(out, "    --data-path ");
+        fr_export_put_word(
+            fr_megatron_data_prefix(of->job, prefix, sizeof prefix), out);
+        fr_buffer_putc(out, '\n');
+        put_comment(out, "The tokens of the data have to be below the "
+                         "vocabulary's size.");
+    } else {
+        put_comment(out, "Mock data.  For data of tools/preprocess_data.py: "
+                         "--data-path PREFIX, and their tokenizer.");
+        put_switch(out, "mock-data");
+    }
     put_word(out, "tokenizer-type", "NullTokenizer");
     put_comment(out, "the vocabulary is padded to a multiple of 128 x tp");
     put_number(out, "vocab-size",

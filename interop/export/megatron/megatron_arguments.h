@@ -6,6 +6,7 @@
 #define FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
 
 #include "core/base/buffer.h"
+#include "interop/export/export.h"
 #include "plan/decide/plan_json.h"
 #include "plan/target/target_megatron.h"
 
@@ -20,10 +21,24 @@ typedef struct fr_megatron_request {
     int version;
 } fr_megatron_request;
 
+/* Are the job's data such as Megatron-LM reads, PREFIX.bin and PREFIX.idx of
+ * tools/preprocess_data.py?  Files that are here and have no .idx are others.
+ */
+bool fr_megatron_takes_data(const fr_job *job);
+/* Their PREFIX; returns buf. */
+char *fr_megatron_data_prefix(const fr_job *job, char *buf, size_t n_buf);
+/* Why others are left out. */
+#define FR_MEGATRON_NO_DATA                                                    \
+    "Megatron-LM reads PREFIX.bin and PREFIX.idx of "                          \
+    "tools/preprocess_data.py, not this file; mock data take its place"
+
 /* Lines of a bash array, each with four spaces before it. */
 void fr_megatron_put_model(const fr_megatron_request *of, fr_buffer *out);
 void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out);
 void fr_megatron_put_data(const fr_megatron_request *of, fr_buffer *out);
+/* Folder and interval of checkpoints, and when a submission ends. */
+void fr_megatron_put_checkpoints(const fr_export_request *request,
+                                 fr_buffer *out);
 void fr_megatron_put_parallel(const fr_megatron_request *of, fr_buffer *out);
 void fr_megatron_put_memory(const fr_megatron_request *of, fr_buffer *out);
 

@@ -26,4 +26,5 @@ const fr_exporter fr_exporter_horovod = {
     .write = write_script,
     .start = FR_START_MPI,
     .put_command = put_command,
+    .left = {[FR_EXPORT_CHECKPOINTS] = FR_SCRIPT_SAVES_WEIGHTS},
 };

@@ -26,4 +26,5 @@ const fr_exporter fr_exporter_jax = {
     .start = FR_START_NODE,
     .takes_hosts = true,
     .put_command = put_command,
+    .left = {[FR_EXPORT_CHECKPOINTS] = FR_SCRIPT_SAVES_NOTHING},
 };

@@ -19,4 +19,5 @@ const fr_exporter fr_exporter_ray_train = {
     .summary = "a training script for Ray Train, with PyTorch DDP or FSDP2",
     .target = &fr_target_ray_train,
     .write = write_script,
+    .left = {[FR_EXPORT_CHECKPOINTS] = FR_SCRIPT_SAVES_WEIGHTS},
 };

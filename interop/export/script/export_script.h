@@ -13,6 +13,13 @@
 
 #include "interop/export/export.h"
 
+/* Why their files have no checkpoints. */
+#define FR_SCRIPT_SAVES_WEIGHTS                                                \
+    "the script saves the weights alone, at its end (--save-weights FILE); "   \
+    "a run that stops before begins again"
+#define FR_SCRIPT_SAVES_NOTHING                                                \
+    "the script saves none; a run that stops begins again"
+
 typedef struct fr_script_template {
     const char *name; /* of its file */
     const unsigned char *text;
