@@ -112,7 +112,7 @@ fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
     fr_table table;
     snprintf(label, sizeof label, "%s %s, %.0f step%s",
              fr_format_count(tokens, sizeof tokens, run->n_tokens),
-             run->has_tokens ? "tokens" : "samples", run->n_steps,
+             run->has_tokens ? "tokens" : "samples", ceil(run->n_steps),
              run->n_steps == 1 ? "" : "s");
     fr_run_length_begin(&run->counts, &table);
     fr_run_length_row(label, run, &table);

@@ -43,7 +43,7 @@ fr_goal_scale fr_goal_scale_bare(const fr_goal *goal, const fr_plan *plan,
         goal->critical_batch > 0 ? 1 + batch / goal->critical_batch : 1;
     return (fr_goal_scale){
         .tokens = least * more,
-        .n_steps = ceil(least * more / batch),
+        .n_steps = least * more / batch,
         .n_nodes = fr_cluster_nodes_of_ranks(
             subject->cluster, fr_plan_world(plan), plan->n_threads),
         .n_devices = fr_plan_world(plan),
