@@ -46,7 +46,7 @@ static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
 {
     if (fr_command_takes(cli->command, FR_OPT_FOR_DAYS))
         return; /* it tells of runs */
-    if (!fr_cli_counts_interruptions(cli) &&
+    if (!fr_cli_counts_interruptions(cli, NULL) &&
         (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
          cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0))
         fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "

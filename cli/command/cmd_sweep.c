@@ -165,7 +165,8 @@ FR_COMMAND_FUNCTION(sweep)
                        : fr_sweep_points_make(cli, &inputs, &points, err);
     if (status != FR_OK)
         goto out_inputs;
-    fr_note_no_effect(cli, &points.models[0], &inputs.cluster);
+    fr_note_no_effect(cli, &points.cases[0].job, &points.models[0],
+                      &inputs.cluster);
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
     if (points.sweep.is_fixed)
         fr_note_idle_in_sweep(cli, &inputs, points.cases,

@@ -48,7 +48,8 @@ static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
         if (value->source != FR_SOURCE_FLAG || value->n_list > 0 ||
             !is_looked_at((fr_plan_field_id)i) ||
             fr_field_is_same(field, plan, &usual) ||
-            fr_has_no_effect(cli, FR_OPT_OF_PLAN(i), model, &inputs->cluster))
+            fr_has_no_effect(cli, FR_OPT_OF_PLAN(i), job, model,
+                             &inputs->cluster))
             continue;
         fr_field_set(field, fr_field_get(field, &usual), &without);
         if (fr_plan_is_same(plan, &without) ||

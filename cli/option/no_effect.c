@@ -8,6 +8,7 @@
 
 typedef struct setting {
     const fr_cli *cli;
+    const fr_job *job;
     const fr_model *model;
     const fr_cluster *cluster;
 } setting;
@@ -30,13 +31,15 @@ static bool is_for_runs(const setting *at)
 static bool has_no_run(const setting *at)
 {
     return fr_command_takes(at->cli->command, FR_OPT_VARY) &&
-           !fr_cli_has(at->cli, FR_OPT_TOKENS);
+           at->job->tokens == 0;
 }
 
-bool fr_cli_counts_interruptions(const fr_cli *cli)
+bool fr_cli_counts_interruptions(const fr_cli *cli, const fr_job *job)
 {
     static const fr_option limits[] = {FR_OPT_TOKENS, FR_OPT_DEADLINE,
                                        FR_OPT_MAX_COST, FR_OPT_MAX_ENERGY};
+    if (job != NULL && job->tokens > 0)
+        return true;
     for (size_t i = 0; i < FR_LENGTH(limits); i++)
         if (fr_cli_has(cli, limits[i]))
             return true;
@@ -53,7 +56,7 @@ bool fr_cli_counts_interruptions(const fr_cli *cli)
 static bool has_no_interruptions(const setting *at)
 {
     return fr_command_takes(at->cli->command, FR_OPT_GOAL) &&
-           !fr_cli_counts_interruptions(at->cli);
+           !fr_cli_counts_interruptions(at->cli, at->job);
 }
 
 static bool measures_nothing(const setting *at)
@@ -249,10 +252,10 @@ static bool holds(size_t i_reason, const setting *at)
            !varies(at->cli, reasons[i_reason].unless_varied);
 }
 
-bool fr_has_no_effect(const fr_cli *cli, fr_option option,
+bool fr_has_no_effect(const fr_cli *cli, fr_option option, const fr_job *job,
                       const fr_model *model, const fr_cluster *cluster)
 {
-    const setting at = {cli, model, cluster};
+    const setting at = {cli, job, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++)
         for (int k = 0; k < MOST_OPTIONS; k++)
             if (reasons[i].options[k] == option && holds(i, &at))
@@ -260,10 +263,10 @@ bool fr_has_no_effect(const fr_cli *cli, fr_option option,
     return false;
 }
 
-void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
-                       const fr_cluster *cluster)
+void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
+                       const fr_model *model, const fr_cluster *cluster)
 {
-    const setting at = {cli, model, cluster};
+    const setting at = {cli, job, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++) {
         char names[256] = "";
         if (!holds(i, &at))

@@ -12,15 +12,16 @@
 #include "tuner/study/run_sweep.h"
 
 /* One note on stderr for each reason, of a command that predicts. */
-void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
-                       const fr_cluster *cluster);
+void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
+                       const fr_model *model, const fr_cluster *cluster);
 
-/* Does the answer, by its goal or its limits, tell of a run that failures and
- * spot nodes interrupt, and not of a step alone? */
-bool fr_cli_counts_interruptions(const fr_cli *cli);
+/* Does the answer, by the job's tokens, the goal or its limits, report a run
+ * that failures and spot nodes interrupt, and not a step alone?  job NULL: it
+ * is not read yet. */
+bool fr_cli_counts_interruptions(const fr_cli *cli, const fr_job *job);
 
 /* Is the option among those, given or not? */
-bool fr_has_no_effect(const fr_cli *cli, fr_option option,
+bool fr_has_no_effect(const fr_cli *cli, fr_option option, const fr_job *job,
                       const fr_model *model, const fr_cluster *cluster);
 
 /* One note on stderr that names those without which `plan`, whose prediction

@@ -164,7 +164,7 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
     }
     FR_TRY(make(cli, model != NULL, plan_path, &inputs->cluster, out, err));
     fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
-    fr_note_no_effect(cli, &out->model, &inputs->cluster);
+    fr_note_no_effect(cli, &out->job, &out->model, &inputs->cluster);
     return FR_OK;
 }
 

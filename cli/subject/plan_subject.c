@@ -67,7 +67,7 @@ static fr_status load_plan(const fr_cli *cli, const fr_inputs *inputs,
     FR_TRY(fr_plan_choice_balance(cli, inputs, &out->model, &out->job,
                                   &out->plan, err));
     fr_plan_choice_note(cli, cluster, &out->plan);
-    fr_note_no_effect(cli, &out->model, cluster);
+    fr_note_no_effect(cli, &out->job, &out->model, cluster);
     if (fr_plan_world(&out->plan) != n_ranks) {
         free(out->node_of_rank); /* they stood elsewhere */
         out->node_of_rank = NULL;

@@ -48,7 +48,7 @@ has torchrun/launch.sh '--nnodes 4 --nproc_per_node 8' 'export NCCL_ALGO=Ring' \
     'export NCCL_PROTO=LL128' 'export NCCL_MIN_CTAS=8'
 has mpirun/launch.sh 'mpirun -np 4 ' 'ppr:1:node' '-x NCCL_ALGO=Ring'
 has slurm/job.sbatch '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=1' \
-    '#SBATCH --gres=gpu:8' '#SBATCH --time=[0-9]+$'
+    '#SBATCH --gres=gpu:8' '#SBATCH --time=[0-9]+-[0-9]{2}:[0-9]{2}$'
 has kubernetes/jobset.yaml 'parallelism: 4' 'nvidia.com/gpu: 8'
 has kubernetes/pytorchjob.yaml 'nprocPerNode: "8"' 'replicas: 3'
 has skypilot/task.yaml 'accelerators: H100:8' 'num_nodes: 4'

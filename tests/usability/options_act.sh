@@ -207,6 +207,9 @@ acts export --version plan.json --to megatron -- --version 0.1
 acts export --collective plan.json dgx-h100:1 --to megatron -- --collective ring
 acts export --nccl-protocol plan.json --to megatron -- --nccl-protocol ll
 acts export --nccl-channels plan.json --to megatron -- --nccl-channels 3
+acts export --checkpoint plan.json --to megatron -- --checkpoint kept
+acts export --checkpoint-every plan.json --to megatron -- --checkpoint-every 3
+acts export --time-limit plan.json dgx-h100:1 --to slurm --program megatron --json -- --time-limit 2h
 acts compare --columns plan.json plan.json -- --columns none
 forerun simulate llama-3-70b dgx-h100:1 --dp 8 --global-batch 8 -q -o large.json >/dev/null
 acts export --force large.json --to megatron -- --force
@@ -239,6 +242,7 @@ leaves run --metrics m.csv plan.json --steps 3 --metrics m.csv
 leaves run --trace r.json plan.json --steps 3 --trace r.json
 leaves run --save w plan.json --steps 3 --save w
 tells run --steps ' 2 steps| of 2 |2/2' plan.json --steps 2
+tells run --tokens ' 2 steps| of 2 |2/2' plan.json --tokens 128
 tells run --resume ': 2 steps' plan.json --steps 5 --checkpoint kept --resume
 tells run --checkpoint-every 'needs --checkpoint|--checkpoint' plan.json \
     --steps 2 --checkpoint-every 1

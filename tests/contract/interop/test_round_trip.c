@@ -89,7 +89,8 @@ static bool is_alike(const fr_target *target, const fr_plan_file *file,
  * the optimizer has not. */
 static bool is_idle_of_job(fr_job_field_id id, const fr_job *job)
 {
-    return (id == FR_JOB_LR_MIN_FRAC && job->lr_schedule == FR_LR_CONSTANT) ||
+    return id == FR_JOB_TOKENS || /* the steps have them */
+           (id == FR_JOB_LR_MIN_FRAC && job->lr_schedule == FR_LR_CONSTANT) ||
            (id == FR_JOB_BETA2 && job->optimizer == FR_OPTIMIZER_SGD);
 }
 
@@ -171,7 +172,10 @@ static bool check_plan(const fr_config_format *format, const fr_target *target,
                                  .version = version,
                                  .n_nodes = 1,
                                  .n_ranks_per_node = world,
-                                 .has_gpus = true};
+                                 .has_gpus = true,
+                                 .time_limit_s = 7200,
+                                 .checkpoint_dir = "kept \"here\"",
+                                 .checkpoint_every = 2385};
     fr_plan_describe(&file->plan, name, sizeof name);
     bool is_ok = CHECK_OK(fr_export(exporter, &request, &files, &err), &err);
     if (is_ok && strstr(files.items[0].name, ".py") != NULL) {
@@ -216,6 +220,7 @@ static void draw_job(fr_rng *rng, const fr_target *target, int version,
         export_plans_job(rng, &file->model, &job);
         job.global_batch = file->job.global_batch;
         job.seq = file->job.seq;
+        job.tokens = job.n_steps * job.global_batch * job.seq;
         if (fr_target_check(target, version, FR_PLAN_BITS_ALL, 0, &file->plan,
                             &file->model, &job, &unused) == FR_OK) {
             file->job = job;

@@ -267,6 +267,39 @@ static void test_truncated(void)
     fr_plan_file_release(&first);
 }
 
+/* Steps follow from tokens, which a file without them does not write. */
+static void test_tokens(void)
+{
+    fr_plan_file file;
+    fr_err err = {0};
+    make(&file);
+    char *text = to_text(&file);
+    CHECK(strstr(text, "\"tokens\":") == NULL);
+    free(text);
+    file.job.tokens = 1237 * 30 * 94 - 1; /* all but one of the last step's */
+    text = to_text(&file);
+    fr_plan_file back = {0};
+    if (CHECK_OK(fr_plan_file_parse("p.json", text, strlen(text), &back, &err),
+                 &err))
+        CHECK_INT(back.job.tokens, 1237 * 30 * 94 - 1);
+    fr_plan_file_release(&back);
+    char *tokens = strstr(text, "\"steps\": 1237,");
+    if (!CHECK(tokens != NULL))
+        return;
+    memcpy(tokens, "\"steps\": 1236,", strlen("\"steps\": 1236,"));
+    CHECK_FAILS(fr_plan_file_parse("p.json", text, strlen(text), &back, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "steps is 1236, but the 3488339 tokens take 1237 steps "
+                        "of 30 x 94");
+    memset(tokens, ' ', strlen("\"steps\": 1236,"));
+    if (CHECK_OK(fr_plan_file_parse("p.json", text, strlen(text), &back, &err),
+                 &err))
+        CHECK_INT(back.job.n_steps, 1237);
+    fr_plan_file_release(&back);
+    free(text);
+    fr_plan_file_release(&file);
+}
+
 CHECK_MAIN({"round_trip", test_round_trip}, {"file", test_file},
            {"minimal", test_minimal}, {"bad", test_bad},
-           {"truncated", test_truncated})
+           {"truncated", test_truncated}, {"tokens", test_tokens})

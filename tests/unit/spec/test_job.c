@@ -116,6 +116,36 @@ static void test_bad(void)
         "lr_rule sqrt needs lr_base_batch");
 }
 
+static void test_tokens(void)
+{
+    fr_job job = make();
+    fr_model model;
+    fr_model_init(&model);
+    fr_job_count_steps(&job, &model);
+    CHECK_INT(job.n_steps, 41); /* no tokens: as it was given */
+    job.global_batch = 37;
+    job.seq = 11;
+    const struct {
+        int64_t tokens, n_steps;
+    } rows[] = {{1, 1}, {407, 1}, {408, 2}, {407000, 1000}, {407001, 1001}};
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
+        job.tokens = rows[i].tokens;
+        fr_job_count_steps(&job, &model);
+        CHECK_INT(job.n_steps, rows[i].n_steps);
+    }
+    model.kind = FR_MODEL_LAYERS; /* samples */
+    fr_job_count_steps(&job, &model);
+    CHECK_INT(job.n_steps, 11001);
+    job.global_batch = job.seq = INT64_C(1) << 50; /* their product is not */
+    model.kind = FR_MODEL_DECODER;
+    fr_job_count_steps(&job, &model);
+    CHECK_INT(job.n_steps, 1);
+    job.tokens = -1;
+    job.global_batch = job.seq = 8;
+    fr_err err = {0};
+    CHECK_FAILS(fr_job_check(&job, &err), FR_INPUT, &err);
+}
+
 CHECK_MAIN({"warmup", test_warmup}, {"schedules", test_schedules},
            {"rules", test_rules}, {"short", test_short_runs},
-           {"names", test_names}, {"bad", test_bad})
+           {"names", test_names}, {"bad", test_bad}, {"tokens", test_tokens})
