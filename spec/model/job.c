@@ -96,19 +96,15 @@ void fr_job_init(fr_job *job)
     fr_fields_init(fr_job_fields, FR_JOB_FIELDS_N, job);
 }
 
-int64_t fr_job_steps_of_tokens(const fr_job *job, const fr_model *model)
+void fr_job_count_steps(fr_job *job, const fr_model *model)
 {
+    if (job->tokens <= 0)
+        return;
     const int64_t each = fr_model_sample_tokens(model, job->seq);
     const int64_t batch = job->global_batch > INT64_MAX / each
                               ? INT64_MAX
                               : job->global_batch * each;
-    return job->tokens / batch + (job->tokens % batch != 0);
-}
-
-void fr_job_count_steps(fr_job *job, const fr_model *model)
-{
-    if (job->tokens > 0)
-        job->n_steps = fr_job_steps_of_tokens(job, model);
+    job->n_steps = job->tokens / batch + (job->tokens % batch != 0);
 }
 
 /* What the batch makes of the rate. */

@@ -65,11 +65,9 @@ typedef struct fr_job {
 /* GPT-2 style defaults: AdamW 3e-4, (0.9, 0.95), wd 0.1, clip 1, 20 steps. */
 void fr_job_init(fr_job *job);
 
-/* The steps that so many tokens take in whole batches, the last one full; a
- * list of layers counts samples. */
-int64_t fr_job_steps_of_tokens(const fr_job *job, const fr_model *model);
-/* Makes n_steps follow from `tokens`, where the job has them: for everything
- * that changes tokens, the batch or the sequence. */
+/* Makes n_steps follow from `tokens`, where the job has them: the steps that
+ * they take in whole batches (a list of layers counts samples).  Everything
+ * that changes tokens, the batch or the sequence calls it. */
 void fr_job_count_steps(fr_job *job, const fr_model *model);
 
 /* Learning rate of step i_step (from 0), warm-up, decay and rule applied. */

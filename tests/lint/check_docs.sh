@@ -120,6 +120,8 @@ foreign="$foreign --deepspeed "                       # training scripts
 foreign="$foreign --delay-wgrad-compute "            # Megatron-LM
 foreign="$foreign --overlap-moe-expert-parallel-comm --moe-layer-freq "
 foreign="$foreign --init-model-with-meta-device --step-batch-size-schedule "
+foreign="$foreign --save-interval --load --data-path --exit-duration-in-mins "
+foreign="$foreign --time "                           # sbatch
 while IFS=: read -r page line option; do
     bare=--${option#--no-}
     [[ $options == *" $option "* || $options == *" $bare "* ||

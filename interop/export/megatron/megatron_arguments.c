@@ -5,12 +5,8 @@
  */
 #include "interop/export/megatron/megatron_arguments.h"
 
-#include "core/system/fileio.h"
 #include "interop/export/export_job.h"
 #include "plan/decide/plan_fields.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static void put_number(fr_buffer *out, const char *flag, int64_t value)
 {
@@ -274,36 +270,6 @@ void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out)
     put_real(out, "hidden-dropout", job->dropout);
     put_number(out, "eval-iters", 0);
     put_number(out, "log-interval", 1);
-}
-
-/* Length of job->data before .bin or .idx; 0: it has no such ending. */
-static size_t find_ending(const fr_job *job)
-{
-    static const char *const endings[] = {".bin", ".idx"};
-    const size_t n = strlen(job->data);
-    for (size_t i = 0; i < FR_LENGTH(endings); i++) {
-        const size_t n_ending = strlen(endings[i]);
-        if (n > n_ending && !strcmp(job->data + n - n_ending, endings[i]))
-            return n - n_ending;
-    }
-    return 0;
-}
-
-bool fr_megatron_takes_data(const fr_job *job)
-{
-    char index[sizeof job->data + sizeof ".idx"];
-    snprintf(index, sizeof index, "%s.idx", job->data);
-    return job->data[0] != '\0' &&
-           (find_ending(job) > 0 || fr_file_exists(index) ||
-            !fr_file_exists(job->data));
-}
-
-char *fr_megatron_data_prefix(const fr_job *job, char *buf, size_t n_buf)
-{
-    const size_t n = find_ending(job);
-    snprintf(buf, n_buf, "%.*s", (int)(n > 0 ? n : strlen(job->data)),
-             job->data);
-    return buf;
 }
 
 /* It loads from a folder that holds none as if nothing were asked for

@@ -1,8 +1,11 @@
 /* megatron_words.c: single values of a plan in Megatron-LM's words. */
 #include "core/base/vec.h"
+#include "core/system/fileio.h"
 #include "interop/export/megatron/megatron_arguments.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* A letter and how often: nothing, "t", "t*4". */
 static void put_repeated(fr_buffer *out, char letter, int64_t n)
@@ -154,4 +157,34 @@ const char *fr_megatron_lr_style(fr_lr_schedule schedule)
 int64_t fr_megatron_null_vocab(const fr_model *model, int version)
 {
     return version < FR_MEGATRON_0_18 ? model->vocab - 1 : model->vocab;
+}
+
+/* Length of job->data before .bin or .idx; 0: it has no such ending. */
+static size_t find_ending(const fr_job *job)
+{
+    static const char *const endings[] = {".bin", ".idx"};
+    const size_t n = strlen(job->data);
+    for (size_t i = 0; i < FR_LENGTH(endings); i++) {
+        const size_t n_ending = strlen(endings[i]);
+        if (n > n_ending && !strcmp(job->data + n - n_ending, endings[i]))
+            return n - n_ending;
+    }
+    return 0;
+}
+
+bool fr_megatron_takes_data(const fr_job *job)
+{
+    char index[sizeof job->data + sizeof ".idx"];
+    snprintf(index, sizeof index, "%s.idx", job->data);
+    return job->data[0] != '\0' &&
+           (find_ending(job) > 0 || fr_file_exists(index) ||
+            !fr_file_exists(job->data));
+}
+
+char *fr_megatron_data_prefix(const fr_job *job, char *buf, size_t n_buf)
+{
+    const size_t n = find_ending(job);
+    snprintf(buf, n_buf, "%.*s", (int)(n > 0 ? n : strlen(job->data)),
+             job->data);
+    return buf;
 }
