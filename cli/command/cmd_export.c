@@ -238,7 +238,7 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
     return FR_OK;
 }
 
-/* What the command line says of the job, and where the cluster is known the
+/* The command line's words on the job; if the cluster is known, also the
  * interval that its failures ask for, as goodput finds it. */
 static fr_export_wish wish_of(const fr_cli *cli,
                               const fr_export_request *request)
@@ -297,6 +297,27 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     return status;
 }
 
+/* Options that the files of this exporter have no place for. */
+static fr_status check_job_options(const fr_cli *cli,
+                                   const fr_exporter *exporter, fr_err *err)
+{
+    static const fr_option of_jobs[] = {FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,
+                                        FR_OPT_CHECKPOINT_EVERY};
+    if (exporter->target != NULL &&
+        cli->option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
+        return fr_fail(err, FR_USAGE,
+                       "--time-limit is for launchers: --to slurm --program "
+                       "%s",
+                       exporter->name);
+    for (size_t i = 0; exporter->write == NULL && i < FR_LENGTH(of_jobs); i++)
+        if (cli->option[of_jobs[i]].source == FR_SOURCE_FLAG)
+            return fr_fail(err, FR_USAGE,
+                           "--%s is for jobs; --to %s starts "
+                           "none",
+                           fr_option_get(of_jobs[i]).name, exporter->name);
+    return FR_OK;
+}
+
 /* ---- the command --------------------------------------------------------- */
 
 FR_COMMAND_FUNCTION(export)
@@ -312,7 +333,9 @@ FR_COMMAND_FUNCTION(export)
         cli->n_positional > 1 ? cli->positional[1] : file.cluster;
     const fr_exporter *exporter =
         fr_exporter_at((int)cli->option[FR_OPT_TO].count);
-    fr_status status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
+    fr_status status = check_job_options(cli, exporter, err);
+    if (status == FR_OK)
+        status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
     if (status == FR_OK)
         status = check_fit(cli, &file, cluster, &fit, err);
     if (status == FR_OK)

@@ -55,7 +55,7 @@ enum { FR_EXPORT_SETTINGS_MAX = 3 }; /* two, and one without a name */
         .value = "train.py", .is_path = true                                   \
     }
 
-/* What a job has beside its steps and learning rate, which every file holds. */
+/* Parts of a job that a file may lack; steps and learning rate are in each. */
 typedef enum fr_export_part {
     FR_EXPORT_CHECKPOINTS,
     FR_EXPORT_DATA,
@@ -107,7 +107,7 @@ typedef struct fr_exporter {
     /* Of a program; the last has no name. */
     fr_export_setting settings[FR_EXPORT_SETTINGS_MAX];
     /* With these, or where its command has checkpoints, it saves when it gets
-     * SIGUSR1, ends with 75, and goes on when it is started again; NULL: it
+     * SIGUSR1, ends with 75, and continues when it is started again; NULL: it
      * cannot. */
     const char *resume_options;
     /* Why its files lack a part of the job, [FR_EXPORT_PARTS_N]; NULL: they

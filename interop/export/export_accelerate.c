@@ -311,8 +311,9 @@ static void put_accumulation(const layout *it)
                                 "{\"sync_each_batch\": true}}'\n");
 }
 
-/* The examples of transformers go on from the newest checkpoint of the folder
- * (examples/pytorch/language-modeling/run_clm.py, get_last_checkpoint). */
+/* The examples of transformers continue from the newest checkpoint of the
+ * folder (examples/pytorch/language-modeling/run_clm.py, get_last_checkpoint).
+ */
 static void put_checkpoints(const layout *it)
 {
     const fr_export_request *request = it->request;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where nobody knows how often the cluster fails; steps where nothing is
- * predicted either. */
+/* The interval if the failures of the cluster are not known, and in steps if
+ * nothing is predicted. */
 static const double usual_every_s = 1800;
 static const int64_t usual_every_steps = 1000;
 static const char usual_dir[] = "checkpoints";
@@ -91,7 +91,7 @@ int64_t fr_export_submissions(const fr_export_request *request)
     if (!(limit_s > 0) || run_s <= limit_s ||
         !fr_export_has_checkpoints(request))
         return 1;
-    /* What was trained since the last checkpoint is lost. */
+    /* The steps since the last checkpoint are lost. */
     const double lost_s =
         (double)request->checkpoint_every * request->file->prediction.step_s;
     return (int64_t)ceil(run_s / (limit_s - lost_s));
@@ -133,7 +133,7 @@ void fr_export_put_job(const fr_export_request *request, const char *prefix,
     if (fr_export_has_checkpoints(request))
         fr_buffer_printf(out,
                          "%sIt saves a checkpoint after each %lld steps; "
-                         "started again, it goes on from the newest.\n",
+                         "started again, it continues from the newest.\n",
                          prefix, (long long)request->checkpoint_every);
     else if (request->checkpoint_dir == NULL)
         fr_buffer_printf(out,

@@ -1,14 +1,15 @@
 /*
  * export_job.h: the job that a plan's files run: how long it is, when a batch
- * system ends it, and the checkpoints from which the next submission goes on.
- * What a program or a launcher has no word for is named at the top of its file.
+ * system ends it, and the checkpoints from which the next submission continues.
+ * Parts that a program or a launcher has no word for are named at the top of
+ * its file.
  */
 #ifndef FR_INTEROP_EXPORT_EXPORT_JOB_H
 #define FR_INTEROP_EXPORT_EXPORT_JOB_H
 
 #include "interop/export/export.h"
 
-/* What a user asks for of the job, and the cluster. */
+/* The user's wishes, and the interval that suits the cluster. */
 typedef struct fr_export_wish {
     double time_limit_s;        /* of a submission; 0: not given */
     const char *checkpoint_dir; /* NULL: not given */
@@ -34,7 +35,7 @@ double fr_export_run_s(const fr_export_request *request);
 int64_t fr_export_minutes(const fr_export_request *request);
 
 /* Submissions of so many minutes that the run takes, each from the newest
- * checkpoint of the one before; 1: it ends within one, or none goes on. */
+ * checkpoint of the one before; 1: it ends within one, or none continues. */
 int64_t fr_export_submissions(const fr_export_request *request);
 
 /* Has the plan checkpoints that its program saves? */

@@ -28,7 +28,7 @@ static fr_vendor vendor_of(const fr_export_request *request)
                : FR_VENDOR_NVIDIA;
 }
 
-/* How the run goes on where it is longer than the deadline. */
+/* Says how a run that is longer than the deadline continues. */
 static void put_limit(const fr_export_request *request, fr_buffer *out)
 {
     const int64_t n = fr_export_submissions(request);

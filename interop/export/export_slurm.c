@@ -33,7 +33,7 @@ static void put_directives(const fr_export_request *request, fr_buffer *out)
                          (long long)(minutes % 60));
 }
 
-/* What the limit is, and how the run goes on where it is longer. */
+/* Explains the limit, and how a run that is longer continues. */
 static void put_limit(const fr_export_request *request, fr_buffer *out)
 {
     const int64_t minutes = fr_export_minutes(request);
@@ -59,7 +59,7 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
                          (long long)n, (long long)n);
     else if (is_given && fr_export_run_s(request) > 60 * (double)minutes)
         fr_buffer_puts(out, "# The run takes longer than --time, and the "
-                            "program cannot go on from where it ended.\n");
+                            "program cannot continue from where it ended.\n");
 }
 
 static void put_environment(const fr_export_request *request, fr_buffer *out)
@@ -124,7 +124,7 @@ static void put_end(const fr_export_request *request, fr_buffer *out)
         fr_buffer_putc(out, '\n');
         return;
     }
-    /* A run that has checkpoints is told of them with its command. */
+    /* The command of a run that has checkpoints names them already. */
     if (request->checkpoint_dir == NULL)
         fr_buffer_printf(out, " %s", request->program->resume_options);
     fr_buffer_puts(out, " || code=$?\n"

@@ -228,8 +228,14 @@ ask forerun export megatron.json --to slurm --program megatron --time-limit 1h \
     --checkpoint-every 100000 -o never
 ends_with 2
 warns 'before its first checkpoint'
+ask forerun export megatron.json --to megatron --time-limit 1h
+ends_with 2
+warns '--time-limit is for launchers: --to slurm --program megatron'
+ask forerun export megatron.json --to nccl-csv --checkpoint kept
+ends_with 2
+warns '--checkpoint is for jobs'
 ask forerun export ddp.json --to slurm --program ddp --time-limit 2h -o ddp-job
-has ddp-job/job.sbatch 'cannot go on from where it ended'
+has ddp-job/job.sbatch 'cannot continue from where it ended'
 ask forerun export megatron.json --to slurm --program forerun --time-limit 2h -o own
 has own/job.sbatch '--checkpoint checkpoints --checkpoint-every [0-9]+ --checkpoint-async --resume' \
     '--checkpoint checkpoints.* \|\| code=' 'requeued until it is done'

@@ -402,7 +402,8 @@ static void put_data_source(const fr_job *job, fr_buffer *out)
     fr_buffer_puts(out, "], None),\n");
 }
 
-/* The rest of a CheckpointConfig: it goes on from what `load` holds. */
+/* The rest of a CheckpointConfig: it continues from the newest checkpoint of
+ * `load`. */
 static void put_checkpoints(const fr_export_request *request, fr_buffer *out)
 {
     if (request->checkpoint_dir != NULL) {
