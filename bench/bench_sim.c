@@ -15,7 +15,7 @@
 #include "core/system/clock.h"
 #include "core/system/fileio.h"
 #include "cost_models/gpu/gpu_memory.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "sim/engine/event_queue.h"
 #include "sim/predict/simulate.h"
 #include "simgrid/flows.h"

@@ -9,7 +9,7 @@
 #include "core/base/buffer.h"
 #include "cost_models/cost.h"
 #include "plan/decide/plan_json.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/result/prediction.h"
 #include "spec/result/timeline.h"
 

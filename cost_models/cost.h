@@ -10,7 +10,7 @@
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "spec/cluster/cluster.h"
 #include "spec/profile/profile.h"
 

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/transport.h"
 

@@ -5,7 +5,7 @@
 #include "calibrate/cpu/ranks.h"
 #include "core/system/clock.h"
 #include "cost_models/compute/compute_key.h"
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/measure.h"
 

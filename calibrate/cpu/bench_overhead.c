@@ -7,7 +7,7 @@
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
 #include "kernels/cpu/kernels_cpu.h"
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/measure.h"
 #include "runtime/run/run.h"

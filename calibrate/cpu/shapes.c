@@ -4,9 +4,9 @@
 #include "core/numbers/rng.h"
 #include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
-#include "plan/ir/reuse.h"
-#include "plan/lower/step/lower.h"
 #include "plan/schedule/schedule.h"
+#include "program/ir/reuse.h"
+#include "program/lower/step/lower.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "core/base/vec.h"
 #include "cost_models/compute/compute_key.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct fr_shape {
     fr_compute_point key; /* n_busy and sample are not set yet */

@@ -4,7 +4,7 @@
 #include "cost_models/compute/compute_key.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef FR_CALIBRATE_GPU_GPU_COMM_SET_H
 #define FR_CALIBRATE_GPU_GPU_COMM_SET_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/comm/transport.h"
 #include "spec/profile/profile.h"
 

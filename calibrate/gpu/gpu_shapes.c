@@ -2,7 +2,7 @@
 #include "calibrate/gpu/gpu_shapes.h"
 
 #include "plan/codec/compressor.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 
 #include <string.h>
 

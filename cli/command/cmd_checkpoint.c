@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "report/table.h"
 #include "runtime/checkpoint/checkpoint_convert.h"
 #include "runtime/checkpoint/checkpoint_dir.h"

@@ -9,7 +9,7 @@
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 #include "report/prediction_report.h"
 #include "report/table.h"
 #include "spec/result/fit_advice.h"

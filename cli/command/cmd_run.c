@@ -18,7 +18,7 @@
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"

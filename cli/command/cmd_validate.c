@@ -10,7 +10,7 @@
 #include "core/system/fileio.h"
 #include "cost_models/stack/stack_features.h"
 #include "interop/case/case.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 #include "report/validation/shots_report.h"
 #include "report/validation/validation_report.h"
 #include "spec/result/cases.h"

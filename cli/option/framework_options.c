@@ -2,7 +2,7 @@
 #include "cli/option/framework_options.h"
 
 #include "cli/option/plan_options.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #define FR_CLI_OPTION_FRAMEWORK_OPTIONS_H
 
 #include "cli/command.h"
-#include "plan/lower/framework/framework.h"
 #include "plan/target/target.h"
+#include "program/lower/framework/framework.h"
 #include "spec/cluster/cluster.h"
 
 /* NULL: not given, or of CPUs, on which forerun itself trains. */

@@ -4,7 +4,7 @@
 #include "cli/option/framework_options.h"
 #include "cost_models/run/checkpoint_cost.h"
 #include "interop/export/export.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 #include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
 

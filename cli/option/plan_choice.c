@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 #include "spec/model/layer_ops.h"
 #include "tuner/partition/balance_layers.h"
 

@@ -7,7 +7,7 @@
 #include "cli/run/restart_log.h"
 #include "cli/run/run_fit.h"
 #include "core/system/fileio.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "report/fit_report.h"
 #include "report/run/run_report.h"
 #include "report/timeline/trace_json.h"

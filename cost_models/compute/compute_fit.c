@@ -3,7 +3,7 @@
 
 #include "core/numbers/fit.h"
 #include "cost_models/compute/compute_key.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef FR_COST_MODELS_COMPUTE_COMPUTE_KEY_H
 #define FR_COST_MODELS_COMPUTE_COMPUTE_KEY_H
 
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "spec/profile/profile.h"
 
 /*

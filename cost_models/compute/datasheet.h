@@ -7,7 +7,7 @@
 #define FR_COST_MODELS_COMPUTE_DATASHEET_H
 
 #include "plan/collective/collective.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "spec/cluster/cluster.h"
 
 /* What a device can do when it is driven well. */

@@ -11,7 +11,7 @@
 #define FR_COST_MODELS_COMPUTE_HOST_TIME_H
 
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "spec/cluster/cluster.h"
 
 /* n_kernels: that the instruction launches; communication: 1. */

@@ -4,7 +4,7 @@
 #ifndef FR_COST_MODELS_GPU_GPU_PRECISION_H
 #define FR_COST_MODELS_GPU_GPU_PRECISION_H
 
-#include "plan/decide/dtype.h"
+#include "plan/op/dtype.h"
 #include "spec/cluster/cluster.h"
 
 /* Nodes before the first that has a device without it: ranks are placed node

@@ -5,7 +5,7 @@
 #define FR_INTEROP_CASE_CASE_INTERNAL_H
 
 #include "interop/case/case.h"
-#include "plan/lower/framework/framework.h"
+#include "program/lower/framework/framework.h"
 
 /* By the framework column, else by source and source_ref. */
 const fr_framework *fr_case_framework_of(const fr_case *row);

@@ -3,8 +3,8 @@
  */
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
-#include "plan/lower/framework/framework_plan.h"
 #include "plan/schedule/schedule.h"
+#include "program/lower/framework/framework_plan.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "core/document/json.h"
 #include "interop/config/config.h"
-#include "plan/lower/framework/framework.h"
+#include "program/lower/framework/framework.h"
 
 /* A key that a format has. */
 typedef struct fr_config_key {

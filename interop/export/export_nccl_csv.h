@@ -18,7 +18,7 @@
 
 #include "core/base/buffer.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 typedef struct fr_nccl_rule {
     fr_op op; /* ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST */

@@ -8,9 +8,9 @@
 #define FR_KERNELS_CPU_KERNELS_CPU_H
 
 #include "core/base/err.h"
-#include "plan/ir/op.h"
-#include "plan/ir/program.h"
-#include "plan/ir/sequence_share.h"
+#include "plan/op/op.h"
+#include "program/ir/program.h"
+#include "program/ir/sequence_share.h"
 #include "spec/model/job.h"
 
 /* All that a kernel may need in addition to its operands. */

@@ -33,7 +33,7 @@
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/program.h"
+#include "plan/op/tensor.h"
 
 typedef struct fr_bucket {
     uint64_t first, n;        /* elements of the flat parameter list */

@@ -9,7 +9,7 @@
 
 #include "plan/collective/transfer.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 /* Does the axis carry gradients and parameters: is it one that the plan's
  * collective, protocol and channels are about? */

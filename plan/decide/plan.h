@@ -6,9 +6,9 @@
 #define FR_PLAN_DECIDE_PLAN_H
 
 #include "core/base/err.h"
-#include "plan/decide/axis.h"
-#include "plan/decide/dtype.h"
 #include "plan/decide/plan_kinds.h"
+#include "plan/op/axis.h"
+#include "plan/op/dtype.h"
 #include "spec/model/job.h"
 #include "spec/model/model.h"
 

@@ -1,7 +1,7 @@
 /*
  * axis.c: names of the axes.
  */
-#include "plan/decide/axis.h"
+#include "plan/op/axis.h"
 
 const char *fr_axis_name(fr_axis axis)
 {

@@ -13,8 +13,8 @@
  * tp, cp, dp: etp ranks split an expert (ETP), ep ranks share the experts
  * (EP), the rest hold the same experts (EDP).
  */
-#ifndef FR_PLAN_DECIDE_AXIS_H
-#define FR_PLAN_DECIDE_AXIS_H
+#ifndef FR_PLAN_OP_AXIS_H
+#define FR_PLAN_OP_AXIS_H
 
 typedef enum fr_axis {
     FR_AXIS_NONE,

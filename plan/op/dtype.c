@@ -1,7 +1,7 @@
 /*
  * dtype.c: sizes and names of the types of elements.
  */
-#include "plan/decide/dtype.h"
+#include "plan/op/dtype.h"
 
 uint64_t fr_dtype_bytes(fr_dtype dtype)
 {

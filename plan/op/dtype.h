@@ -1,8 +1,8 @@
 /*
  * dtype.h: the types of elements.
  */
-#ifndef FR_PLAN_DECIDE_DTYPE_H
-#define FR_PLAN_DECIDE_DTYPE_H
+#ifndef FR_PLAN_OP_DTYPE_H
+#define FR_PLAN_OP_DTYPE_H
 
 #include "core/document/names.h"
 

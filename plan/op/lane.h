@@ -5,8 +5,8 @@
  * COMPUTE is the rank's main thread (or main stream), the others are driven by
  * its communication thread (or streams of their own).
  */
-#ifndef FR_PLAN_IR_LANE_H
-#define FR_PLAN_IR_LANE_H
+#ifndef FR_PLAN_OP_LANE_H
+#define FR_PLAN_OP_LANE_H
 
 typedef enum fr_lane {
     FR_LANE_COMPUTE,

@@ -2,9 +2,9 @@
  * op.c: the rows of op_list.inc as a table, and what it says of each
  * operation.  Amounts stand in op_amounts.c.
  */
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
-#include "plan/ir/op_table.h"
+#include "plan/op/op_table.h"
 
 #define DIM(dims, name) (uint8_t)(FR_DIM(dims, name) + 1)
 
@@ -76,7 +76,7 @@ const op_row op_rows[FR_OP_N] = {
                         FLOP(dims, __VA_ARGS__),                               \
                         {FR_OP_EACH(OPERAND, dims, __VA_ARGS__){0}},           \
                         &op_special_##special_name},
-#include "plan/ir/op_list.inc"
+#include "plan/op/op_list.inc"
 #undef OP
 };
 

@@ -6,21 +6,21 @@
  * models look them up by (op, dtype, flags, dim) and the simulator replays
  * them.
  */
-#ifndef FR_PLAN_IR_OP_H
-#define FR_PLAN_IR_OP_H
+#ifndef FR_PLAN_OP_OP_H
+#define FR_PLAN_OP_OP_H
 
-#include "plan/decide/axis.h"
-#include "plan/decide/dtype.h"
-#include "plan/ir/lane.h"
-#include "plan/ir/op_dims.h"
-#include "plan/ir/operand.h"
+#include "plan/op/axis.h"
+#include "plan/op/dtype.h"
+#include "plan/op/lane.h"
+#include "plan/op/op_dims.h"
+#include "plan/op/operand.h"
 
 #include <stdbool.h>
 
 /* FR_OP_<SYMBOL>, numbered in the order of the list. */
 typedef enum fr_op {
 #define OP(symbol, ...) FR_OP_##symbol,
-#include "plan/ir/op_list.inc"
+#include "plan/op/op_list.inc"
 #undef OP
     FR_OP_N
 } fr_op;
@@ -60,7 +60,7 @@ typedef enum fr_op {
     FR_OP_REF_SPREAD(symbol, FR_OP_REF_STRIP operand)
 #define OP(symbol, name, op_class, where, dims, special, ...)                  \
     enum { FR_OP_EACH(FR_OP_REF, symbol, __VA_ARGS__) FR_##symbol##_N_REFS };
-#include "plan/ir/op_list.inc"
+#include "plan/op/op_list.inc"
 #undef OP
 
 /* The operands of every collective. */

@@ -2,7 +2,7 @@
  * op_amounts.c: flop and bytes of an instruction, from the row of its
  * operation.
  */
-#include "plan/ir/op_table.h"
+#include "plan/op/op_table.h"
 
 static uint64_t product_of(const fr_instr *instr, const op_product *product)
 {

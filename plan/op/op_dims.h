@@ -6,8 +6,8 @@
  * operation has stands in its row (op_list.inc).  `rows` are tokens of one
  * micro-batch on this rank, in [sequence][position] order.
  */
-#ifndef FR_PLAN_IR_OP_DIMS_H
-#define FR_PLAN_IR_OP_DIMS_H
+#ifndef FR_PLAN_OP_OP_DIMS_H
+#define FR_PLAN_OP_OP_DIMS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
  * op_special.c: amounts of operations that are no product of dimensions.
  */
-#include "plan/ir/op_table.h"
+#include "plan/op/op_table.h"
 #include "spec/model/layer_ops.h"
 
 const op_special op_special_plain = {.flop = NULL};

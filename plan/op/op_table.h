@@ -2,10 +2,10 @@
  * op_table.h: the rows of op_list.inc as data, for the files that derive an
  * operation's amounts from its row.
  */
-#ifndef FR_PLAN_IR_OP_TABLE_H
-#define FR_PLAN_IR_OP_TABLE_H
+#ifndef FR_PLAN_OP_OP_TABLE_H
+#define FR_PLAN_OP_OP_TABLE_H
 
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 /* A number of elements or operations: a factor times dimensions. */
 typedef struct op_product {

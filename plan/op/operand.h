@@ -4,8 +4,8 @@
  * Spaces are base registers: an operand is its call's base of that space plus
  * an offset.  So one segment serves every layer and micro-batch.
  */
-#ifndef FR_PLAN_IR_OPERAND_H
-#define FR_PLAN_IR_OPERAND_H
+#ifndef FR_PLAN_OP_OPERAND_H
+#define FR_PLAN_OP_OPERAND_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * the layer: plain layers have 16 ids each, what larger models have in a layer
  * another 32, the ends of encoders 64.
  */
-#ifndef FR_PLAN_IR_TENSOR_ROLE_H
-#define FR_PLAN_IR_TENSOR_ROLE_H
+#ifndef FR_PLAN_OP_TENSOR_ROLE_H
+#define FR_PLAN_OP_TENSOR_ROLE_H
 
 #include <stdint.h>
 

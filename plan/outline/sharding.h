@@ -12,7 +12,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 /* Arrays [2]: of what is no expert, and of experts. */
 typedef struct fr_sharding {

@@ -1,10 +1,10 @@
 /*
  * builder.c: lifetimes, offsets and dependencies from lists of accesses.
  */
-#include "plan/ir/builder.h"
+#include "program/ir/builder.h"
 
-#include "plan/ir/builder_state.h"
-#include "plan/memory/memory_pack.h"
+#include "program/ir/builder_state.h"
+#include "program/memory/memory_pack.h"
 
 #include <string.h>
 

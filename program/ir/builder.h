@@ -9,10 +9,10 @@
  *
  * Errors stick (out of memory) and are reported by fr_builder_finish().
  */
-#ifndef FR_PLAN_IR_BUILDER_H
-#define FR_PLAN_IR_BUILDER_H
+#ifndef FR_PROGRAM_IR_BUILDER_H
+#define FR_PROGRAM_IR_BUILDER_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct fr_builder fr_builder;
 

@@ -1,5 +1,5 @@
 /* builder_interleave.c: two lists of calls become one. */
-#include "plan/ir/builder_state.h"
+#include "program/ir/builder_state.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * builder_state.h: what a builder has of its calls and blocks before it is
  * finished.  For builder*.c alone.
  */
-#ifndef FR_PLAN_IR_BUILDER_STATE_H
-#define FR_PLAN_IR_BUILDER_STATE_H
+#ifndef FR_PROGRAM_IR_BUILDER_STATE_H
+#define FR_PROGRAM_IR_BUILDER_STATE_H
 
 #include "core/base/vec.h"
-#include "plan/ir/builder.h"
+#include "program/ir/builder.h"
 
 /* The access of a use that only makes the block live on. */
 #define BUILDER_KEPT 'k'

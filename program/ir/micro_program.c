@@ -1,5 +1,5 @@
 /* micro_program.c: see micro_program.h. */
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 
 #include "core/base/vec.h"
 

@@ -2,10 +2,10 @@
  * micro_program.h: small programs made by hand, so that calibration measures
  * communication and overheads through the runtime's own interpreter.
  */
-#ifndef FR_PLAN_IR_MICRO_PROGRAM_H
-#define FR_PLAN_IR_MICRO_PROGRAM_H
+#ifndef FR_PROGRAM_IR_MICRO_PROGRAM_H
+#define FR_PROGRAM_IR_MICRO_PROGRAM_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct fr_micro fr_micro;
 

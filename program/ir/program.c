@@ -2,7 +2,7 @@
  * program.c: a program as data: who belongs to which rank program, its peak,
  * its end.
  */
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"

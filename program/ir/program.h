@@ -21,12 +21,13 @@
  * block.  What is offloaded lies in host blocks, behind the slab, which space
  * HOST alone reaches.  All arrays are the program's.  See docs/program.md.
  */
-#ifndef FR_PLAN_IR_PROGRAM_H
-#define FR_PLAN_IR_PROGRAM_H
+#ifndef FR_PROGRAM_IR_PROGRAM_H
+#define FR_PROGRAM_IR_PROGRAM_H
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
+#include "plan/op/tensor.h"
 
 /* What a segment is for.  Whoever wants to know reads this, never the name. */
 typedef enum fr_segment_role {
@@ -77,29 +78,6 @@ typedef struct fr_block {
     uint32_t first_call, last_call;
 } fr_block;
 
-/* One parameter tensor of a rank program, as this rank holds it. */
-typedef struct fr_tensor {
-    char name[48];     /* "h.3.attn.qkv.weight" */
-    uint64_t first, n; /* elements, in the rank program's flat parameter list */
-    int64_t rows, cols;               /* local shape, a vector has rows 1 */
-    int64_t global_rows, global_cols; /* local rows beyond: zero (the vocabulary
-                                         is padded to 64 tp) */
-    uint8_t sharded_dim;  /* 0: replicated over TP, 1: rows, 2: columns */
-    uint8_t n_parts;      /* rows are n_parts stacked matrices (q, k, v; gate,
-                             up), each sharded by itself */
-    int64_t part_rows[3]; /* local rows of each part; of the bias of a
-                             stacked matrix: its elements */
-    int64_t n_experts;    /* > 0: rows are those of so many matrices, one for
-                             each expert of this rank (axis EP), sharded over
-                             ETP each, of which the parts are parts */
-    bool is_decayed;      /* weight decay applies (matrices) */
-    bool is_statistic;    /* kept beside what is trained: see optimizer.h */
-    bool is_tied_copy;    /* second holder of a tied matrix: not counted */
-    uint8_t init;         /* fr_tensor_init */
-    double init_std;
-    uint32_t id; /* global: the same tensor on any layout */
-} fr_tensor;
-
 /* A rank among those that share tensors. */
 typedef struct fr_tensor_place {
     int64_t tp, n_tp, ep, etp, n_etp;
@@ -114,12 +92,6 @@ int64_t fr_tensor_global_row(const fr_tensor *tensor, int64_t row,
                              const fr_tensor_place *place);
 int64_t fr_tensor_global_col(const fr_tensor *tensor, int64_t col,
                              const fr_tensor_place *place);
-
-typedef enum fr_tensor_init {
-    FR_TENSOR_INIT_ZERO,
-    FR_TENSOR_INIT_ONE,
-    FR_TENSOR_INIT_NORMAL
-} fr_tensor_init;
 
 /*
  * Where a rank program repeats: each of its calls from first_call on does what

@@ -1,5 +1,5 @@
 /* reuse.c: see reuse.h. */
-#include "plan/ir/reuse.h"
+#include "program/ir/reuse.h"
 
 #include "plan/decide/grid.h"
 

@@ -5,10 +5,10 @@
  * It belongs to the program, not to a machine: cost models compare it with
  * the caches of theirs, calibration puts operands where a step leaves them.
  */
-#ifndef FR_PLAN_IR_REUSE_H
-#define FR_PLAN_IR_REUSE_H
+#ifndef FR_PROGRAM_IR_REUSE_H
+#define FR_PROGRAM_IR_REUSE_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 /*
  * Writes fr_ref.reuse_log2 of every operand of every compute instruction: the

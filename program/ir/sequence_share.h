@@ -6,8 +6,8 @@
  * order (Megatron-LM; Llama 3, arXiv 2407.21783, section 3.3.2).  What all n
  * ranks have, one after the other, is [share][sequence][row].
  */
-#ifndef FR_PLAN_IR_SEQUENCE_SHARE_H
-#define FR_PLAN_IR_SEQUENCE_SHARE_H
+#ifndef FR_PROGRAM_IR_SEQUENCE_SHARE_H
+#define FR_PROGRAM_IR_SEQUENCE_SHARE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* step_breakdown.c: one rank's step, walked back where its compute lane waits.
  */
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 
 #include "plan/decide/grid.h"
 

@@ -12,10 +12,10 @@
  * of the same stage, late by themselves or by jitter, is stragglers, that for
  * other stages bubble; only simulated spans tell it from the collective.
  */
-#ifndef FR_PLAN_IR_STEP_BREAKDOWN_H
-#define FR_PLAN_IR_STEP_BREAKDOWN_H
+#ifndef FR_PROGRAM_IR_STEP_BREAKDOWN_H
+#define FR_PROGRAM_IR_STEP_BREAKDOWN_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/result/prediction.h"
 #include "spec/result/timeline.h"
 

@@ -1,5 +1,5 @@
 /* block_tensors.c: see block_tensors.h. */
-#include "plan/memory/block_tensors.h"
+#include "program/memory/block_tensors.h"
 
 #include <string.h>
 

@@ -4,11 +4,11 @@
  * What a call keeps and its scratch are blocks of many tensors.  They begin
  * where the instructions of the call that makes the block point into it.
  */
-#ifndef FR_PLAN_MEMORY_BLOCK_TENSORS_H
-#define FR_PLAN_MEMORY_BLOCK_TENSORS_H
+#ifndef FR_PROGRAM_MEMORY_BLOCK_TENSORS_H
+#define FR_PROGRAM_MEMORY_BLOCK_TENSORS_H
 
 #include "core/base/vec.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 /* Where each segment points, by space: ascending offsets. */
 typedef struct fr_tensor_marks {

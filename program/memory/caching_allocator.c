@@ -1,9 +1,9 @@
 /* caching_allocator.c: see caching_allocator.h. */
-#include "plan/memory/caching_allocator.h"
+#include "program/memory/caching_allocator.h"
 
 #include "core/base/vec.h"
-#include "plan/memory/block_tensors.h"
-#include "plan/memory/free_pieces.h"
+#include "program/memory/block_tensors.h"
+#include "program/memory/free_pieces.h"
 
 #include <string.h>
 

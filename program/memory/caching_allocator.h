@@ -8,10 +8,10 @@
  * by the driver.  Here the blocks of a rank program are allocated and freed in
  * program order by the rules of PyTorch's CUDACachingAllocator.
  */
-#ifndef FR_PLAN_MEMORY_CACHING_ALLOCATOR_H
-#define FR_PLAN_MEMORY_CACHING_ALLOCATOR_H
+#ifndef FR_PROGRAM_MEMORY_CACHING_ALLOCATOR_H
+#define FR_PROGRAM_MEMORY_CACHING_ALLOCATOR_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct fr_allocator_use {
     uint64_t allocated_bytes; /* most at once, each rounded up to 512 bytes */

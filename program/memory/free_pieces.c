@@ -1,5 +1,5 @@
 /* free_pieces.c: sizes in order, the pieces of each size as bits. */
-#include "plan/memory/free_pieces.h"
+#include "program/memory/free_pieces.h"
 
 #include <string.h>
 

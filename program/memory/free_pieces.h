@@ -7,8 +7,8 @@
  * beside them: often it is the next to be split, or to be joined to its
  * neighbour.
  */
-#ifndef FR_PLAN_MEMORY_FREE_PIECES_H
-#define FR_PLAN_MEMORY_FREE_PIECES_H
+#ifndef FR_PROGRAM_MEMORY_FREE_PIECES_H
+#define FR_PROGRAM_MEMORY_FREE_PIECES_H
 
 #include "core/base/vec.h"
 

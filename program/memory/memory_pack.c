@@ -1,10 +1,10 @@
 /*
  * memory_pack.c: offline packing of buffers with known lifetimes.
  */
-#include "plan/memory/memory_pack.h"
+#include "program/memory/memory_pack.h"
 
-#include "plan/memory/memory_pools.h"
-#include "plan/memory/memory_sweep.h"
+#include "program/memory/memory_pools.h"
+#include "program/memory/memory_sweep.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

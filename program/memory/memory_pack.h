@@ -1,8 +1,8 @@
 /*
  * memory_pack.h: static offsets for buffers with known lifetimes.
  */
-#ifndef FR_PLAN_MEMORY_MEMORY_PACK_H
-#define FR_PLAN_MEMORY_MEMORY_PACK_H
+#ifndef FR_PROGRAM_MEMORY_MEMORY_PACK_H
+#define FR_PROGRAM_MEMORY_MEMORY_PACK_H
 
 #include "core/base/err.h"
 

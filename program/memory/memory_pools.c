@@ -1,5 +1,5 @@
 /* memory_pools.c: slots of one size each, taken and left call by call. */
-#include "plan/memory/memory_pools.h"
+#include "program/memory/memory_pools.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
  * Near the least possible where all sizes have their peak together, as in a
  * pipeline.  Time grows with the number of items.
  */
-#ifndef FR_PLAN_MEMORY_MEMORY_POOLS_H
-#define FR_PLAN_MEMORY_MEMORY_POOLS_H
+#ifndef FR_PROGRAM_MEMORY_MEMORY_POOLS_H
+#define FR_PROGRAM_MEMORY_MEMORY_POOLS_H
 
-#include "plan/memory/memory_pack.h"
+#include "program/memory/memory_pack.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* memory_sweep.c: see memory_sweep.h. */
-#include "plan/memory/memory_sweep.h"
+#include "program/memory/memory_sweep.h"
 
 #include "core/base/vec.h"
 

@@ -1,10 +1,10 @@
 /*
  * memory_sweep.h: packing in the order of time, for very many buffers.
  */
-#ifndef FR_PLAN_MEMORY_MEMORY_SWEEP_H
-#define FR_PLAN_MEMORY_MEMORY_SWEEP_H
+#ifndef FR_PROGRAM_MEMORY_MEMORY_SWEEP_H
+#define FR_PROGRAM_MEMORY_MEMORY_SWEEP_H
 
-#include "plan/memory/memory_pack.h"
+#include "program/memory/memory_pack.h"
 
 /*
  * Items come in the order of their first call, each into the smallest gap

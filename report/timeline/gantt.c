@@ -2,7 +2,7 @@
 #include "report/timeline/gantt.h"
 
 #include "core/base/units.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "report/timeline/span_wait.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define FR_REPORT_TIMELINE_GANTT_H
 
 #include "core/base/buffer.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/result/timeline.h"
 
 typedef struct fr_gantt_options {

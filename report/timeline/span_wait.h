@@ -6,7 +6,7 @@
 #ifndef FR_REPORT_TIMELINE_SPAN_WAIT_H
 #define FR_REPORT_TIMELINE_SPAN_WAIT_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/result/timeline.h"
 
 /* The communication of one step, by rank, lane and time; owned. */

@@ -2,7 +2,7 @@
 #include "report/timeline/trace_json.h"
 
 #include "plan/decide/grid.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 
 #include <stdio.h>
 #include <stdlib.h>

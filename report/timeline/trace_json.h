@@ -9,7 +9,7 @@
 #define FR_REPORT_TIMELINE_TRACE_JSON_H
 
 #include "core/base/buffer.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/result/timeline.h"
 
 typedef struct fr_trace_part {

@@ -16,7 +16,7 @@
 #define FR_RUNTIME_CHECKPOINT_CHECKPOINT_H
 
 #include "core/base/buffer.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/state.h"
 #include "runtime/comm/transport.h"
 #include "runtime/replica/replica.h"

@@ -8,7 +8,7 @@
 #ifndef FR_RUNTIME_CHECKPOINT_MANIFEST_H
 #define FR_RUNTIME_CHECKPOINT_MANIFEST_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/state.h"
 #include "runtime/data/data_identity.h"
 

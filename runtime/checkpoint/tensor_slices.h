@@ -10,7 +10,7 @@
 #define FR_RUNTIME_CHECKPOINT_TENSOR_SLICES_H
 
 #include "core/base/vec.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct fr_tensor_slice {
     uint32_t tensor; /* fr_tensor.id */

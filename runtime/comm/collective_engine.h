@@ -14,7 +14,7 @@
 #define FR_RUNTIME_COMM_COLLECTIVE_ENGINE_H
 
 #include "plan/collective/collective.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/comm/transport.h"
 
 /* Largest piece of a transfer by message, and pieces in flight of one. */

@@ -10,7 +10,7 @@
 #define FR_RUNTIME_COMM_TRANSPORT_SHM_H
 
 #include "core/base/err.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #define FR_RUNTIME_DATA_DATA_H
 
 #include "core/base/err.h"
-#include "plan/ir/sequence_share.h"
+#include "program/ir/sequence_share.h"
 #include "spec/model/faults.h"
 #include "spec/model/job.h"
 #include "spec/model/model.h"

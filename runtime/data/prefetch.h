@@ -7,7 +7,7 @@
 #define FR_RUNTIME_DATA_PREFETCH_H
 
 #include "core/base/err.h"
-#include "plan/ir/sequence_share.h"
+#include "program/ir/sequence_share.h"
 
 typedef struct fr_prefetch fr_prefetch;
 

@@ -15,7 +15,7 @@
 #include "core/base/err.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "plan/decide/plan.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 typedef struct fr_gpu fr_gpu;             /* an open device */
 typedef struct fr_gpu_event fr_gpu_event; /* a place in a stream */

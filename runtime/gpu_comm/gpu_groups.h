@@ -14,7 +14,7 @@
 #ifndef FR_RUNTIME_GPU_COMM_GPU_GROUPS_H
 #define FR_RUNTIME_GPU_COMM_GPU_GROUPS_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 /* One collective call of split(), and this rank's part in it. */
 typedef struct fr_gpu_split {

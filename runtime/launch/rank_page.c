@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/system/clock.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #ifndef FR_RUNTIME_REPLICA_REPLICA_H
 #define FR_RUNTIME_REPLICA_REPLICA_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/comm/transport.h"
 #include "runtime/data/data_identity.h"

@@ -9,7 +9,7 @@
 #ifndef FR_RUNTIME_RUN_GRADIENT_DUMP_H
 #define FR_RUNTIME_RUN_GRADIENT_DUMP_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/run/interpreter.h"
 
 typedef struct fr_gradient_dump fr_gradient_dump;

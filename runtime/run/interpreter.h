@@ -8,7 +8,7 @@
 #ifndef FR_RUNTIME_RUN_INTERPRETER_H
 #define FR_RUNTIME_RUN_INTERPRETER_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/comm/transport.h"
 #include "runtime/data/data.h"
 #include "spec/model/faults.h"

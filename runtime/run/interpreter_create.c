@@ -1,7 +1,7 @@
 /* interpreter_create.c: makes everything that stepping needs, beforehand. */
 #include "kernels/cpu/kernels_cpu.h"
 #include "plan/decide/grid.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "runtime/run/interpreter_state.h"
 
 #include <stdlib.h>

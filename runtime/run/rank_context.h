@@ -7,7 +7,7 @@
 #define FR_RUNTIME_RUN_RANK_CONTEXT_H
 
 #include "kernels/cpu/kernels_cpu.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/data/data.h"
 
 typedef struct fr_rank_context {

@@ -9,7 +9,7 @@
 
 #include "core/base/err.h"
 #include "plan/collective/collective.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/model/faults.h"
 #include "spec/result/timeline.h"
 #include "spec/run/saving_cost.h"

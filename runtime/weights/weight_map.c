@@ -2,7 +2,7 @@
 #include "runtime/weights/weight_map.h"
 
 #include "core/numbers/minmax.h"
-#include "plan/ir/tensor_role.h"
+#include "plan/op/tensor_role.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #define FR_RUNTIME_WEIGHTS_WEIGHT_MAP_H
 
 #include "core/base/vec.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/weights/weight_names.h"
 
 enum { FR_WEIGHT_NAME = 112, FR_WEIGHT_CHUNK = 1 << 16 /* elements */ };

@@ -6,7 +6,7 @@
 #include "runtime/weights/weight_names.h"
 
 #include "core/base/text.h"
-#include "plan/ir/tensor_role.h"
+#include "plan/op/tensor_role.h"
 #include "spec/model/model_json.h"
 
 #include <stdio.h>

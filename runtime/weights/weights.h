@@ -7,7 +7,7 @@
 #ifndef FR_RUNTIME_WEIGHTS_WEIGHTS_H
 #define FR_RUNTIME_WEIGHTS_WEIGHTS_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/transport.h"
 

@@ -1,5 +1,5 @@
 /* weights_load.c: what a run begins with, from safetensors. */
-#include "plan/ir/tensor_role.h"
+#include "plan/op/tensor_role.h"
 #include "runtime/weights/weight_files.h"
 #include "runtime/weights/weight_map.h"
 #include "runtime/weights/weights.h"

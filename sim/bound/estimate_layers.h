@@ -5,7 +5,7 @@
 #ifndef FR_SIM_BOUND_ESTIMATE_LAYERS_H
 #define FR_SIM_BOUND_ESTIMATE_LAYERS_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "sim/bound/estimate_place.h"
 
 /* What passes take; prefix sums over the layers, [n_layers + 1]. */

@@ -4,8 +4,8 @@
 #ifndef FR_SIM_BOUND_ESTIMATE_PRICE_H
 #define FR_SIM_BOUND_ESTIMATE_PRICE_H
 
-#include "plan/ir/program.h"
 #include "plan/outline/sharding.h"
+#include "program/ir/program.h"
 #include "sim/bound/estimate_place.h"
 
 /* An instruction, alone. */

@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "cost_models/gpu/gpu_comm.h"
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 #include "sim/predict/simulate.h"
 #include "sim/topology/rank_layout.h"
 

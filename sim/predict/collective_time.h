@@ -7,7 +7,7 @@
 
 #include "cost_models/cost.h"
 #include "plan/collective/collective.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 
 typedef struct fr_collective_ask {
     fr_op op; /* ALL_REDUCE ... BROADCAST; SEND: from the first rank to the

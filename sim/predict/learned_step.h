@@ -5,7 +5,7 @@
 #define FR_SIM_PREDICT_LEARNED_STEP_H
 
 #include "cost_models/stack/stack.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
 

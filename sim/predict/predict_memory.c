@@ -4,7 +4,7 @@
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "plan/decide/grid.h"
-#include "plan/memory/caching_allocator.h"
+#include "program/memory/caching_allocator.h"
 
 #include <float.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/run/input_cost.h"
 #include "plan/decide/plan_fields.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "sim/predict/learned_step.h"
 #include "sim/predict/predict_memory.h"
 #include "sim/replay/replay_spans.h"

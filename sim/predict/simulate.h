@@ -5,8 +5,8 @@
 #define FR_SIM_PREDICT_SIMULATE_H
 
 #include "cost_models/cost.h"
-#include "plan/ir/program.h"
-#include "plan/lower/step/lower.h"
+#include "program/ir/program.h"
+#include "program/lower/step/lower.h"
 #include "sim/replay/replay.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"

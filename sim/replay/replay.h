@@ -18,8 +18,8 @@
 
 #include "core/base/vec.h"
 #include "cost_models/cost.h"
-#include "plan/ir/program.h"
-#include "plan/lower/step/lower.h"
+#include "program/ir/program.h"
+#include "program/lower/step/lower.h"
 #include "sim/replay/replay_cost.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/timeline.h"

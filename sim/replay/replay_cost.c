@@ -4,7 +4,7 @@
 #include "core/base/hash.h"
 #include "cost_models/compute/host_time.h"
 #include "cost_models/gpu/gpu_price.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "sim/engine/virtual_time.h"
 
 #include <math.h>

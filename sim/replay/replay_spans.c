@@ -1,7 +1,7 @@
 /* replay_spans.c: records as spans; what happens inside a run. */
 #include "sim/replay/replay_spans.h"
 
-#include "plan/lower/step/repeat.h"
+#include "program/lower/step/repeat.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef FR_SIM_REPLAY_REPLAY_STATE_H
 #define FR_SIM_REPLAY_REPLAY_STATE_H
 
-#include "plan/lower/step/repeat.h"
+#include "program/lower/step/repeat.h"
 #include "sim/engine/event_queue.h"
 #include "sim/replay/jitter.h"
 #include "sim/replay/replay.h"

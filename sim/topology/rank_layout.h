@@ -12,7 +12,7 @@
 
 #include "core/base/vec.h"
 #include "cost_models/cost.h"
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 #include "spec/cluster/cluster.h"
 
 /* All ranks in groups: those of an axis, of a node, of a rail. */

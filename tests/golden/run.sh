@@ -17,7 +17,8 @@ case $build in
 esac
 export PATH=$build:$PATH ROOT=$root LC_ALL=C
 unset COLUMNS
-scratch=$(mktemp -d)
+# Answers are wrapped by the length of the names of files: not in TMPDIR.
+scratch=$(mktemp -d -p /tmp)
 trap 'rm -rf "$scratch"' EXIT
 
 compare() { # NAME PART GOT

@@ -6,7 +6,7 @@
  */
 #include "calibrate/gpu/bench_gpu_compute.h"
 #include "calibrate/gpu/bench_gpu_device.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/gpu/gpu_choice.h"
 #include "tests/check.h"
 #include "tests/unit/runtime/gpu_show.h"

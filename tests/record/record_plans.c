@@ -8,7 +8,7 @@
  */
 #include "core/base/hash.h"
 #include "cost_models/gpu/gpu_memory.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "sim/bound/estimate.h"
 #include "sim/predict/simulate.h"
 #include "tests/record/random_plans.h"

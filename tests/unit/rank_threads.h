@@ -5,7 +5,7 @@
 #ifndef FR_TESTS_RANK_THREADS_H
 #define FR_TESTS_RANK_THREADS_H
 
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/comm/transport.h"
 
 enum { RANK_THREADS_MAX = 4 };

@@ -90,7 +90,7 @@ for option in --restart --storage-write --storage-read --spot-every \
     case $option in
     --storage-*) value=1GB/s ;;
     --spot-together) value=2 ;;
-    --checkpoint-kind) value=async ;;
+    --checkpoint-kind) value=sync ;; # async is the best
     --spares) value=0 ;;
     --checkpoint-every) value=9 ;;
     *) value=77min ;;

@@ -4,8 +4,8 @@
 #include "core/base/text.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "plan/decide/plan_fields.h"
-#include "plan/ir/reuse.h"
-#include "plan/lower/step/lower.h"
+#include "program/ir/reuse.h"
+#include "program/lower/step/lower.h"
 #include "sim/predict/predict_memory.h"
 #include "sim/predict/simulate.h"
 

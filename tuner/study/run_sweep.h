@@ -7,7 +7,7 @@
 
 #include "core/base/log.h"
 #include "cost_models/cost.h"
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 #include "spec/result/sweep.h"
 #include "tuner/answer/goal.h"
 #include "tuner/space/plan_space.h"

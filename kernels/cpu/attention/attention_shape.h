@@ -10,7 +10,7 @@
 #define FR_KERNELS_CPU_ATTENTION_ATTENTION_SHAPE_H
 
 #include "kernels/cpu/kernels_cpu.h"
-#include "plan/ir/sequence_share.h"
+#include "program/ir/sequence_share.h"
 
 #define FR_TILE_ROWS 64
 #define FR_TILE_COLS 256

@@ -7,7 +7,7 @@
 #define FR_KERNELS_CPU_IMAGES_CONV_H
 
 #include "core/base/err.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 
 typedef struct fr_convs fr_convs;
 

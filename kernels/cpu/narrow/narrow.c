@@ -2,7 +2,7 @@
 #include "kernels/cpu/narrow/narrow.h"
 
 #include "kernels/cpu/kernels_simd.h"
-#include "plan/ir/op_table.h"
+#include "plan/op/op_table.h"
 
 /* What of an instruction's operands is in scratch at once, unless a single row
  * or what belongs to all rows has more. */

@@ -5,7 +5,7 @@
  */
 #include "plan/collective/collective.h"
 #include "plan/decide/plan_shares.h"
-#include "plan/ir/check/program_check_internal.h"
+#include "program/ir/check/program_check_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

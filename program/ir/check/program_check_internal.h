@@ -3,10 +3,10 @@
  * else includes it.  They share nothing with builder.c and lower*.c, which
  * they judge.
  */
-#ifndef FR_PLAN_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
-#define FR_PLAN_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
+#ifndef FR_PROGRAM_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
+#define FR_PROGRAM_IR_CHECK_PROGRAM_CHECK_INTERNAL_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct check_report {
     int n_problems;

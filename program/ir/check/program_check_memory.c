@@ -9,7 +9,7 @@
  * (as in race detectors: Flanagan and Freund, PLDI 2009).
  */
 #include "core/base/vec.h"
-#include "plan/ir/check/program_check_internal.h"
+#include "program/ir/check/program_check_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

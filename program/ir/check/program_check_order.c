@@ -10,7 +10,7 @@
  * by class of shares (i_stage); groups along DP are taken to have ranks of all
  * classes.
  */
-#include "plan/ir/check/program_check_internal.h"
+#include "program/ir/check/program_check_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

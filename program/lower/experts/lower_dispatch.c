@@ -1,8 +1,8 @@
 /* lower_dispatch.c: see lower_dispatch.h. */
-#include "plan/lower/experts/lower_dispatch.h"
+#include "program/lower/experts/lower_dispatch.h"
 
 #include "plan/decide/grid.h"
-#include "plan/lower/segment/lower_block.h"
+#include "program/lower/segment/lower_block.h"
 
 static int64_t etp_of(const lower_context *context)
 {

@@ -2,10 +2,10 @@
  * lower_dispatch.h: rows of the stream to the experts' ranks and back, and the
  * small things that go the same way: a float for each row, counts of rows.
  */
-#ifndef FR_PLAN_LOWER_EXPERTS_LOWER_DISPATCH_H
-#define FR_PLAN_LOWER_EXPERTS_LOWER_DISPATCH_H
+#ifndef FR_PROGRAM_LOWER_EXPERTS_LOWER_DISPATCH_H
+#define FR_PROGRAM_LOWER_EXPERTS_LOWER_DISPATCH_H
 
-#include "plan/lower/segment/lower_shape.h"
+#include "program/lower/segment/lower_shape.h"
 
 /* Ranks whose rows an expert's rank has, one after the other; 1 where nobody
  * says who goes where. */

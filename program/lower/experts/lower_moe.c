@@ -10,9 +10,9 @@
  * sets the pace, so all have its rows (plan.expert_imbalance).  An expert that
  * all tokens see is a dense MLP beside.
  */
-#include "plan/lower/experts/lower_dispatch.h"
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/experts/lower_dispatch.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_layer.h"
 
 /* Where forward has put what backward reads. */
 typedef struct moe_place {

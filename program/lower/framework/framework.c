@@ -70,7 +70,7 @@
  *               train.py: "compiling loss function causes CUDA errors"): the
  *               row says "compiled loss" where it was
  */
-#include "plan/lower/framework/framework.h"
+#include "program/lower/framework/framework.h"
 
 const fr_framework fr_frameworks[FR_FRAMEWORK_N] = {
     [FR_FRAMEWORK_TORCHTITAN] = {.name = "torchtitan",

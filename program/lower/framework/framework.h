@@ -3,8 +3,8 @@
  * what nobody has told it: facts about their defaults, with sources in
  * framework.c.  Lowering, the tuner's rules and the readers of cases use it.
  */
-#ifndef FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_H
-#define FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_H
+#ifndef FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_H
+#define FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_H
 
 #include "plan/decide/plan.h"
 

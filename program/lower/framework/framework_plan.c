@@ -1,5 +1,5 @@
 /* framework_plan.c: see framework_plan.h; the facts stand in framework.c. */
-#include "plan/lower/framework/framework_plan.h"
+#include "program/lower/framework/framework_plan.h"
 
 #include <string.h>
 

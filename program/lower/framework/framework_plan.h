@@ -3,11 +3,11 @@
  * otherwise, as fields of that plan.  A row of measurements and --framework
  * go through the same functions, so that both predict the same.
  */
-#ifndef FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
-#define FR_PLAN_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
+#ifndef FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
+#define FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
 
 #include "plan/decide/plan_fields.h"
-#include "plan/lower/framework/framework.h"
+#include "program/lower/framework/framework.h"
 
 /* A field that was given, of the set `given`. */
 #define FR_GIVEN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)

@@ -3,7 +3,7 @@
  * op.h, which count each tensor once: a table with a row for what one set of
  * kernels does, read in its sources, and who asks for which rows.
  */
-#include "plan/lower/framework/lower_overhead.h"
+#include "program/lower/framework/lower_overhead.h"
 
 typedef enum overhead {
     RMS_NORM_FWD,

@@ -2,10 +2,10 @@
  * lower_overhead.h: what a framework's kernels move beyond the operations of
  * op.h, as instructions of a segment.
  */
-#ifndef FR_PLAN_LOWER_FRAMEWORK_LOWER_OVERHEAD_H
-#define FR_PLAN_LOWER_FRAMEWORK_LOWER_OVERHEAD_H
+#ifndef FR_PROGRAM_LOWER_FRAMEWORK_LOWER_OVERHEAD_H
+#define FR_PROGRAM_LOWER_FRAMEWORK_LOWER_OVERHEAD_H
 
-#include "plan/lower/segment/lower_shape.h"
+#include "program/lower/segment/lower_shape.h"
 
 /* Frameworks have two tensors where an operand here is one: kept is part of
  * it, and nothing moves. */

@@ -1,5 +1,5 @@
 /* lower_target.c: from model, job, plan and placement to the target. */
-#include "plan/lower/framework/lower_target.h"
+#include "program/lower/framework/lower_target.h"
 
 static lower_kernels kernels_of(const fr_model *model, const fr_job *job,
                                 const fr_plan *plan)

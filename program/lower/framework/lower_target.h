@@ -5,8 +5,8 @@
  * Decided once, of model, job, plan and placement; writers of segments and
  * steps ask the target, not the fields it follows from.
  */
-#ifndef FR_PLAN_LOWER_FRAMEWORK_LOWER_TARGET_H
-#define FR_PLAN_LOWER_FRAMEWORK_LOWER_TARGET_H
+#ifndef FR_PROGRAM_LOWER_FRAMEWORK_LOWER_TARGET_H
+#define FR_PROGRAM_LOWER_FRAMEWORK_LOWER_TARGET_H
 
 #include "plan/decide/plan.h"
 

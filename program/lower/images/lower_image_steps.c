@@ -2,7 +2,7 @@
  * lower_image_steps.c: from the operations of an entry to its steps, and where
  * their parameters and what they keep lie.
  */
-#include "plan/lower/images/lower_images.h"
+#include "program/lower/images/lower_images.h"
 
 #include <math.h>
 

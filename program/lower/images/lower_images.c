@@ -1,8 +1,8 @@
 /* lower_images.c: forward and backward of an entry's steps. */
-#include "plan/lower/images/lower_images.h"
+#include "program/lower/images/lower_images.h"
 
 #include "core/numbers/minmax.h"
-#include "plan/lower/segment/lower_ends.h"
+#include "program/lower/segment/lower_ends.h"
 
 enum { N_ROOMS = 3 };
 

@@ -7,10 +7,10 @@
  * A step is an operation with those that are done in the same pass over memory:
  * a batch norm takes the shortcut's sum and the activation behind it with it.
  */
-#ifndef FR_PLAN_LOWER_IMAGES_LOWER_IMAGES_H
-#define FR_PLAN_LOWER_IMAGES_LOWER_IMAGES_H
+#ifndef FR_PROGRAM_LOWER_IMAGES_LOWER_IMAGES_H
+#define FR_PROGRAM_LOWER_IMAGES_LOWER_IMAGES_H
 
-#include "plan/lower/segment/lower_kind.h"
+#include "program/lower/segment/lower_kind.h"
 #include "spec/model/layer_ops.h"
 
 typedef struct lower_image_step {

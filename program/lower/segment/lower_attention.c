@@ -7,8 +7,8 @@
  * probabilities.  Where selective recompute covers it, its forward runs again
  * in backward and keeps nothing.
  */
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_layer.h"
 
 static int64_t window_of(const lower_context *context)
 {

@@ -1,7 +1,7 @@
 /* lower_block.c: products, norms and sums that layers are made of. */
-#include "plan/lower/segment/lower_block.h"
+#include "program/lower/segment/lower_block.h"
 
-#include "plan/lower/framework/lower_overhead.h"
+#include "program/lower/framework/lower_overhead.h"
 
 /* ---- rows over tensor parallel ranks ---- */
 

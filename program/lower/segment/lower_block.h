@@ -7,10 +7,10 @@
  * the weight's gradient; a gradient once, for both products of backward;
  * weights once per step (ZeRO 3, which has them for one use only: every time).
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_BLOCK_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_BLOCK_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_BLOCK_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_BLOCK_H
 
-#include "plan/lower/segment/lower_kind.h"
+#include "program/lower/segment/lower_kind.h"
 
 /* A product y[m,n] = x[m,k] w[n,k]^T + b; offsets in the layer's parameters. */
 typedef struct lower_matrix {

@@ -2,11 +2,11 @@
  * lower_emit.c: segments and instructions under construction, and which
  * algorithm a collective gets.
  */
-#include "plan/lower/segment/lower_emit.h"
+#include "program/lower/segment/lower_emit.h"
 
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
-#include "plan/lower/segment/lower_pass.h"
+#include "program/lower/segment/lower_pass.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,16 +3,16 @@
  * segments and instructions are appended to its two lists.
  *
  * Writers of segments know the model, the plan and the sizes of one rank.  They
- * know nothing of calls, blocks and pipeline ranks (plan/lower/step/).
+ * know nothing of calls, blocks and pipeline ranks (program/lower/step/).
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_EMIT_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_EMIT_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_EMIT_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_EMIT_H
 
 #include "core/base/vec.h"
-#include "plan/ir/program.h"
-#include "plan/lower/framework/lower_target.h"
 #include "plan/outline/sharding.h"
 #include "plan/schedule/schedule.h"
+#include "program/ir/program.h"
+#include "program/lower/framework/lower_target.h"
 
 /* Sizes of one rank.  rows: tokens of a micro-batch. */
 typedef struct lower_shape {

@@ -10,7 +10,7 @@
  *
  * The embedding keeps nothing: its backward recomputes what it needs.
  */
-#include "plan/lower/segment/lower_ends.h"
+#include "program/lower/segment/lower_ends.h"
 
 /* Halves of a sequence are in their order, or not. */
 enum { ORDER_LABELS = 2 };

@@ -6,9 +6,9 @@
  * whole flat lists.  The head's forward and backward are one segment that runs
  * when the micro-batch's backward begins: the logits live only that long.
  */
-#include "plan/lower/segment/lower_ends.h"
+#include "program/lower/segment/lower_ends.h"
 
-#include "plan/lower/framework/lower_overhead.h"
+#include "program/lower/framework/lower_overhead.h"
 
 #include <math.h>
 

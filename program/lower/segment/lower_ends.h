@@ -2,10 +2,10 @@
  * lower_ends.h: the two ends of the model: embedding, and last norm, head and
  * loss.
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_ENDS_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_ENDS_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_ENDS_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_ENDS_H
 
-#include "plan/lower/segment/lower_block.h"
+#include "program/lower/segment/lower_block.h"
 
 /* Where the tensors outside layers begin in WEIGHT and GRAD, in elements;
  * LOWER_ABSENT: not there.  Both consist of places alone. */

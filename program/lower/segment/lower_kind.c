@@ -1,9 +1,9 @@
 /*
  * lower_kind.c: the kinds of layers, and where their parameters lie.
  */
-#include "plan/lower/segment/lower_kind.h"
+#include "program/lower/segment/lower_kind.h"
 
-#include "plan/lower/images/lower_images.h"
+#include "program/lower/images/lower_images.h"
 
 static lower_linear place_linear(uint64_t *used, bool is_there, bool has_bias,
                                  int64_t n_matrices, int64_t out, int64_t in)

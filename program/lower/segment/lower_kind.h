@@ -2,11 +2,11 @@
  * lower_kind.h: the kinds of layers: where their parameters lie, what their
  * forward keeps, and the segments that were written for them.
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_KIND_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_KIND_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_KIND_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_KIND_H
 
-#include "plan/lower/segment/lower_pass.h"
-#include "plan/lower/segment/lower_shape.h"
+#include "program/lower/segment/lower_pass.h"
+#include "program/lower/segment/lower_shape.h"
 
 /* A matrix and its bias. */
 typedef struct lower_linear {

@@ -7,7 +7,7 @@
  * The latents' matrices are whole on every tensor parallel rank and see its
  * rows of the stream; heads are split.
  */
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/segment/lower_layer.h"
 
 /* Where things lie in `latent` and in the qkv operand. */
 typedef struct latent_plan {

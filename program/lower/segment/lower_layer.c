@@ -11,9 +11,9 @@
  * residual stream and the norms hold 1/tp of the rows: an all-gather stands
  * before the former and a reduce-scatter after the latter.
  */
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/segment/lower_layer.h"
 
-#include "plan/lower/framework/lower_overhead.h"
+#include "program/lower/framework/lower_overhead.h"
 
 static lower_norm first_norm(const lower_context *context,
                              const lower_kind *kind)

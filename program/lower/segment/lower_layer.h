@@ -6,10 +6,10 @@
  * to target (unless it stays partial).  Backward: from dy of the stream to the
  * gradient of x, in scratch; `x` is what forward had.
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_LAYER_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_LAYER_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_LAYER_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_LAYER_H
 
-#include "plan/lower/segment/lower_block.h"
+#include "program/lower/segment/lower_block.h"
 
 /* ---- lower_attention.c ---- */
 

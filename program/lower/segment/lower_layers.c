@@ -2,7 +2,7 @@
  * lower_layers.c: the segments of each kind of layer: one segment each way, or
  * several where collectives run beside them.
  */
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/segment/lower_layer.h"
 
 /*
  * Full recompute is the whole forward again: frameworks that checkpoint a

@@ -1,16 +1,16 @@
 /*
  * lower_list.c: an entry of a list of layers (CNNs, anything else) by its flop,
  * parameters and bytes alone, which is all that a prediction asks.  What it
- * computes where forerun runs it stands in plan/lower/images/.
+ * computes where forerun runs it stands in program/lower/images/.
  *
  * Forward reads what came in and its weights, and writes what it keeps and
  * what goes out; backward is twice the forward's flop (the gradients of what
  * came in and of the weights), reads what was kept, and takes the gradient of
  * what went out for that of what came in, in the same memory.
  */
-#include "plan/lower/images/lower_images.h"
-#include "plan/lower/segment/lower_ends.h"
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/images/lower_images.h"
+#include "program/lower/segment/lower_ends.h"
+#include "program/lower/segment/lower_layer.h"
 
 static fr_instr *entry(lower_context *context, const lower_kind *kind, fr_op op)
 {

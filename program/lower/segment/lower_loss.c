@@ -2,8 +2,8 @@
  * lower_loss.c: the loss of whole or of vocabulary-parallel logits, and its
  * gradient.
  */
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_ends.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_ends.h"
 
 static uint64_t f32_bytes(int64_t rows, int64_t cols)
 {

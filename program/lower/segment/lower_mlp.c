@@ -1,6 +1,6 @@
 /* lower_mlp.c: a dense MLP, forward and backward. */
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_layer.h"
 
 static lower_matrix fc1_matrix(const lower_context *context,
                                const lower_kind *kind)

@@ -15,8 +15,8 @@
  * With is_ep_overlap a pass is also cut where tokens travel to their experts
  * and back; it has nothing to do meanwhile, so these stay in CARRY.
  */
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_block.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_block.h"
 
 #include <stdio.h>
 

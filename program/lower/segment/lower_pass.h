@@ -2,10 +2,10 @@
  * lower_pass.h: a layer's pass, forward or backward, that is cut into several
  * calls, with collectives beside some of them.
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_PASS_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_PASS_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_PASS_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_PASS_H
 
-#include "plan/lower/segment/lower_emit.h"
+#include "program/lower/segment/lower_emit.h"
 
 enum { LOWER_PASS_CALLS = 160, LOWER_PIECES = 128, LOWER_NO_PIECE = 255 };
 

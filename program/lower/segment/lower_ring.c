@@ -12,7 +12,7 @@
  * home.  CARRY holds what the calls hand to each other.
  */
 #include "core/numbers/minmax.h"
-#include "plan/lower/segment/lower_layer.h"
+#include "program/lower/segment/lower_layer.h"
 
 /* CARRY holds the gradients of qkv, then those of attention's output, then
  * those of a step's keys. */

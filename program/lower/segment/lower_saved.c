@@ -6,8 +6,8 @@
  * the layer's input is a block of its own; tests hold the one to the other.
  * Selective recompute leaves out what its parts recompute.
  */
-#include "plan/lower/framework/lower_overhead.h"
-#include "plan/lower/segment/lower_kind.h"
+#include "program/lower/framework/lower_overhead.h"
+#include "program/lower/segment/lower_kind.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * lower_shape.c: sizes on one rank, and which choices of the plan apply.
  */
-#include "plan/lower/segment/lower_shape.h"
+#include "program/lower/segment/lower_shape.h"
 
 #include "core/numbers/minmax.h"
 #include "plan/decide/expert_capacity.h"

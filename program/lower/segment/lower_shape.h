@@ -2,10 +2,10 @@
  * lower_shape.h: the sizes of one rank, and what writers of segments ask of
  * the plan: which of its choices apply to this model.
  */
-#ifndef FR_PLAN_LOWER_SEGMENT_LOWER_SHAPE_H
-#define FR_PLAN_LOWER_SEGMENT_LOWER_SHAPE_H
+#ifndef FR_PROGRAM_LOWER_SEGMENT_LOWER_SHAPE_H
+#define FR_PROGRAM_LOWER_SEGMENT_LOWER_SHAPE_H
 
-#include "plan/lower/segment/lower_emit.h"
+#include "program/lower/segment/lower_emit.h"
 
 /* Fills the context's shape. */
 void lower_shape_init(lower_context *context);

@@ -10,8 +10,8 @@
  * of it is copied.  What forward keeps is cut the same way: what the second
  * part reads (space CARRY) outlives the rest, which dies after the first.
  */
-#include "plan/lower/segment/lower_layer.h"
-#include "plan/memory/memory_pack.h"
+#include "program/lower/segment/lower_layer.h"
+#include "program/memory/memory_pack.h"
 
 /* A piece of what forward keeps that the second part reads. */
 typedef struct late_piece {

@@ -1,15 +1,15 @@
 /*
  * lower.c: plan -> program.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 
 #include "plan/collective/collective.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_shares.h"
-#include "plan/lower/segment/lower_layer.h"
-#include "plan/lower/step/lower_step.h"
-#include "plan/lower/step/repeat.h"
+#include "program/lower/segment/lower_layer.h"
+#include "program/lower/step/lower_step.h"
+#include "program/lower/step/repeat.h"
 
 #include <math.h>
 #include <string.h>

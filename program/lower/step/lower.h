@@ -1,10 +1,10 @@
 /*
  * lower.h: plan -> program, the only lowering there is.
  */
-#ifndef FR_PLAN_LOWER_STEP_LOWER_H
-#define FR_PLAN_LOWER_STEP_LOWER_H
+#ifndef FR_PROGRAM_LOWER_STEP_LOWER_H
+#define FR_PROGRAM_LOWER_STEP_LOWER_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 /* What lowering must know of the machine: which ranks share a node. */
 typedef struct fr_placement {

@@ -2,7 +2,7 @@
  * lower_calls.c: the calls of one layer: forward, recompute and backward, with
  * the blocks that they use.
  */
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 static lower_layer_at layer_at(const lower_rank *rank, const fr_task *task,
                                int32_t i)

@@ -2,7 +2,7 @@
  * lower_finish.c: what follows once gradients are complete: the sums of norms,
  * the reduction over data-parallel ranks, the way to the host.
  */
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 /* Are a unit's gradients reduced after this task? */
 static bool is_reduced_after(const lower_rank *rank, const fr_task *task)

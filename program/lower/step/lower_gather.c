@@ -17,8 +17,8 @@
  * after the last micro-batch.
  */
 #include "plan/decide/grid.h"
-#include "plan/lower/framework/framework.h"
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/framework/framework.h"
+#include "program/lower/step/lower_step.h"
 
 #include <stdio.h>
 

@@ -7,8 +7,8 @@
  *
  * ZeRO 2 and 3 reduce by layer, as FSDP does: every unit is a bucket.
  */
-#include "plan/lower/step/lower_step.h"
 #include "plan/outline/bucket_cut.h"
+#include "program/lower/step/lower_step.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * optimizer: gradients out, the step on the host, parameters back.
  */
 #include "plan/codec/optimizer.h"
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 static void copy(lower_rank *rank, fr_space space, uint64_t at,
                  uint64_t n_bytes, bool is_out)

@@ -2,7 +2,7 @@
  * lower_pass_calls.c: the calls of a layer's pass that is cut into several
  * segments, and what each of them reads and writes.
  */
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 /* The block of the layer's weights in the dtype of its products. */
 uint32_t *lower_low_block(const lower_rank *rank, const lower_layer_at *at)

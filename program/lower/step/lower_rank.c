@@ -2,7 +2,7 @@
  * lower_rank.c: what every step of a rank's program uses: its calls, its units
  * and the places of its blocks.
  */
-#include "plan/lower/step/lower_rank.h"
+#include "program/lower/step/lower_rank.h"
 
 #include "core/numbers/minmax.h"
 

@@ -2,14 +2,14 @@
  * lower_rank.h: one pipeline rank under construction: its flat list of
  * parameters, its blocks, and the calls that are added to its program.
  */
-#ifndef FR_PLAN_LOWER_STEP_LOWER_RANK_H
-#define FR_PLAN_LOWER_STEP_LOWER_RANK_H
+#ifndef FR_PROGRAM_LOWER_STEP_LOWER_RANK_H
+#define FR_PROGRAM_LOWER_STEP_LOWER_RANK_H
 
 #include "plan/codec/compressor.h"
-#include "plan/ir/builder.h"
-#include "plan/lower/segment/lower_ends.h"
 #include "plan/outline/stages.h"
 #include "plan/outline/weight_uses.h"
+#include "program/ir/builder.h"
+#include "program/lower/segment/lower_ends.h"
 
 #define LOWER_NO_BUCKET UINT32_MAX
 #define LOWER_NO_BLOCK UINT32_MAX

@@ -7,7 +7,7 @@
  * it.
  */
 #include "plan/decide/grid.h"
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 static int64_t group_size(const lower_rank *rank, const lower_bucket *bucket)
 {

@@ -7,8 +7,8 @@
  */
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
-#include "plan/lower/step/lower_step.h"
 #include "plan/schedule/virtual_order.h"
+#include "program/lower/step/lower_step.h"
 
 /* Adds the blocks of weights (ZeRO 3: of the own shards), or of gradients. */
 static void add_flat_blocks(lower_rank *rank, fr_space space)

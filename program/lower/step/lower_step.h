@@ -2,10 +2,10 @@
  * lower_step.h: the steps of a rank's program, from the flat list of its
  * parameters to the update: who adds which calls.
  */
-#ifndef FR_PLAN_LOWER_STEP_LOWER_STEP_H
-#define FR_PLAN_LOWER_STEP_LOWER_STEP_H
+#ifndef FR_PROGRAM_LOWER_STEP_LOWER_STEP_H
+#define FR_PROGRAM_LOWER_STEP_LOWER_STEP_H
 
-#include "plan/lower/step/lower_rank.h"
+#include "program/lower/step/lower_rank.h"
 
 /* ---- lower_layout.c, lower_tensors.c: the flat list, buckets ---- */
 

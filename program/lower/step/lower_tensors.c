@@ -2,9 +2,9 @@
  * lower_tensors.c: the parameter tensors of a unit: names, shapes, how they
  * are sharded and how they begin.
  */
-#include "plan/ir/tensor_role.h"
-#include "plan/lower/images/lower_images.h"
-#include "plan/lower/step/lower_step.h"
+#include "plan/op/tensor_role.h"
+#include "program/lower/images/lower_images.h"
+#include "program/lower/step/lower_step.h"
 
 #include <math.h>
 #include <stdio.h>

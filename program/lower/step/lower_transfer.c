@@ -1,7 +1,7 @@
 /*
  * lower_transfer.c: sends and receives between pipeline stages.
  */
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 bool lower_is_p2p_sync(const lower_context *context)
 {

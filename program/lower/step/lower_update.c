@@ -10,7 +10,7 @@
  */
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
-#include "plan/lower/step/lower_step.h"
+#include "program/lower/step/lower_step.h"
 
 #include <stddef.h>
 

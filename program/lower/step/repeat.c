@@ -1,5 +1,5 @@
 /* repeat.c: finds periods of calls by comparing them; writes them out. */
-#include "plan/lower/step/repeat.h"
+#include "program/lower/step/repeat.h"
 
 #include <stdlib.h>
 

@@ -5,10 +5,10 @@
  * again.  So a step of a million micro-batches is written as one of a few,
  * with a period of calls that stands for many (fr_repeat).
  */
-#ifndef FR_PLAN_LOWER_STEP_REPEAT_H
-#define FR_PLAN_LOWER_STEP_REPEAT_H
+#ifndef FR_PROGRAM_LOWER_STEP_REPEAT_H
+#define FR_PROGRAM_LOWER_STEP_REPEAT_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 /* Finds where the calls of a rank program repeat with micro-batches
  * micro_step later; false: nowhere, or not often enough. */

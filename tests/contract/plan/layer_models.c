@@ -1,7 +1,7 @@
 /* layer_models.c: small models of every kind, for tests of their layers. */
 #include "tests/contract/plan/layer_models.h"
 
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 
 fr_model layer_model_gpt(void)

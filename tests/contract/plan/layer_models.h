@@ -4,7 +4,7 @@
 #ifndef FR_TESTS_CONTRACT_PLAN_LAYER_MODELS_H
 #define FR_TESTS_CONTRACT_PLAN_LAYER_MODELS_H
 
-#include "plan/ir/program.h"
+#include "program/ir/program.h"
 
 typedef struct layer_model {
     const char *name;

@@ -9,7 +9,7 @@
 #include "kernels/cpu/kernels_cpu.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_shares.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Combined 1F1B: each micro-batch does what it does without it, in the same
  * order, and another one computes only while its tokens are on their way.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 

@@ -2,7 +2,7 @@
  * What frameworks' kernels move beyond the operations of a layer, against
  * sums made by hand from the operators that they run.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 

@@ -2,7 +2,7 @@
  * Layers of every kind of model and plan: programs are legal, hold the model's
  * parameters, do the flop and keep the bytes that papers give.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 

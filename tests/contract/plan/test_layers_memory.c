@@ -1,7 +1,7 @@
 /*
  * What a layer's forward keeps, against the formulas of papers.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 

@@ -5,7 +5,7 @@
  * ZeRO 1 shares the 12, ZeRO 2 the 4 too, ZeRO 3 all (Rajbhandari et al. 2020,
  * arXiv 1910.02054, section 3; Megatron-LM's distributed optimizer: 6 + 12/d).
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

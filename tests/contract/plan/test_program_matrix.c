@@ -5,7 +5,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/codec/optimizer.h"
 #include "plan/collective/collective.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 #include "tests/contract/plan/layer_models.h"
 

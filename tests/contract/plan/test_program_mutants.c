@@ -3,7 +3,7 @@
  * damage must be found; and against random damage, which must never crash it.
  */
 #include "plan/collective/collective.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "kernels/cpu/images/conv.h"
 #include "kernels/cpu/kernels_cpu.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/run/interpreter.h"
 #include "tests/check.h"
 #include "tests/oracle/family_golden_model.h"

@@ -15,7 +15,7 @@ static void test_ops(void)
     CHECK((fr_kernels_cpu[FR_OP_##symbol] != NULL) ==                          \
           (is_executed && (FR_OP_CLASS_##op_class == FR_OP_CLASS_COMPUTE ||    \
                            FR_OP_##symbol == FR_OP_HOST_COPY)));
-#include "plan/ir/op_list.inc"
+#include "plan/op/op_list.inc"
 #undef OP
 #undef EXECUTED
 #undef SIMULATED

@@ -8,7 +8,7 @@
  * uses the first ones.  Takes some minutes of two cores; with a part of a name
  * in LAYOUT only those rows run, each of them twice.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/comm/transport.h"
 #include "runtime/launch/launch.h"
 #include "runtime/run/run.h"

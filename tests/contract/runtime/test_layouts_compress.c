@@ -4,7 +4,7 @@
  * data-parallel ranks as threads of this process; the loss that counts is the
  * mean of the last 20 steps.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/comm/transport.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"

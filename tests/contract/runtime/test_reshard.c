@@ -8,7 +8,7 @@
  * files with the losses of one process.  In the test suite each layout is
  * converted to the next one; `make reshard` (RESHARD=all) does all pairs.
  */
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/checkpoint/checkpoint_convert.h"
 #include "runtime/comm/transport.h"
 #include "runtime/run/run.h"

@@ -6,7 +6,7 @@
 #define FR_TESTS_SIM_FIXTURE_H
 
 #include "cost_models/gpu/gpu_memory.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "sim/predict/simulate.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"

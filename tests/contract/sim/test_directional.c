@@ -4,7 +4,7 @@
  * tensor parallelism across nodes costs, an idle link changes nothing, and
  * all bytes and bandwidths doubled are the same picoseconds.
  */
-#include "plan/ir/micro_program.h"
+#include "program/ir/micro_program.h"
 #include "tests/contract/sim/sim_fixture.h"
 #include "tests/unit/sim/whole_replay.h"
 

@@ -6,7 +6,7 @@
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/cost.h"
 #include "cost_models/link/comm_fit.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "sim/predict/simulate.h"
 #include "tests/check.h"
 #include "tests/unit/calibrate/gpu_calibration.h"

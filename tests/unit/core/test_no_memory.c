@@ -12,7 +12,7 @@
 #include "core/document/xml.h"
 #include "core/numbers/fit.h"
 #include "interop/import/import.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "spec/cluster/cluster_write.h"

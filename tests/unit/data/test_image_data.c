@@ -2,7 +2,7 @@
  * against their definition, errors. */
 #include "core/system/fileio.h"
 #include "kernels/cpu/images/conv.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/data/data.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"

@@ -1,7 +1,7 @@
 /* Images of files as a vit takes them: every number of every patch in its
  * place, whatever share of the sequence, and a vit that trains on them. */
 #include "core/system/fileio.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/data/data.h"
 #include "runtime/run/run.h"
 #include "tests/check.h"

@@ -3,7 +3,7 @@
  * ends it, and so does an operation that never ends.
  */
 #include "core/system/clock.h"
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_guard.h"
 #include "tests/check.h"

@@ -1,9 +1,9 @@
 /*
  * The builder: dependencies between lanes, reuse of memory, packing.
  */
-#include "plan/ir/builder.h"
-#include "plan/memory/memory_pack.h"
-#include "plan/memory/memory_sweep.h"
+#include "program/ir/builder.h"
+#include "program/memory/memory_pack.h"
+#include "program/memory/memory_sweep.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

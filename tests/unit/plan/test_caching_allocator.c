@@ -1,6 +1,6 @@
 /* The rules of the caching allocator on rank programs made by hand: what is
  * worked out on paper from the documentation's rules stands in each case. */
-#include "plan/memory/caching_allocator.h"
+#include "program/memory/caching_allocator.h"
 #include "tests/check.h"
 
 #define KIB ((uint64_t)1024)

@@ -5,7 +5,7 @@
  * programs with few sizes (so that equal ones decide), with many, and
  * pipelines.
  */
-#include "plan/memory/caching_allocator.h"
+#include "program/memory/caching_allocator.h"
 #include "tests/check.h"
 
 #define KIB ((uint64_t)1024)

@@ -2,7 +2,7 @@
  * test_memory_pools.c: items that live together never share memory, and what
  * a pipeline keeps is packed about as tightly as it can be.
  */
-#include "plan/memory/memory_pools.h"
+#include "program/memory/memory_pools.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

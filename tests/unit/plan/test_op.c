@@ -1,7 +1,7 @@
 /*
  * The table of operations: operands, amounts, against numbers made by hand.
  */
-#include "plan/ir/op.h"
+#include "plan/op/op.h"
 #include "tests/check.h"
 
 static fr_instr linear(fr_op op)

@@ -1,6 +1,6 @@
 /* test_reuse.c: reuse distances against a naive count, on real programs. */
-#include "plan/ir/reuse.h"
-#include "plan/lower/step/lower.h"
+#include "program/ir/reuse.h"
+#include "program/lower/step/lower.h"
 #include "tests/check.h"
 
 #include <math.h>

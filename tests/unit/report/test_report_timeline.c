@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/system/fileio.h"
-#include "plan/ir/step_breakdown.h"
+#include "program/ir/step_breakdown.h"
 #include "report/table.h"
 #include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"

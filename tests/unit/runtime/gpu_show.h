@@ -5,7 +5,7 @@
 #ifndef FR_TESTS_GPU_SHOW_H
 #define FR_TESTS_GPU_SHOW_H
 
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/gpu/executor_gpu.h"
 #include "tests/unit/runtime/gpu_fake.h"
 

@@ -4,7 +4,7 @@
  * and both carry the same transfers in the same order.
  */
 #include "plan/decide/grid.h"
-#include "plan/lower/step/lower.h"
+#include "program/lower/step/lower.h"
 #include "runtime/gpu_comm/gpu_groups.h"
 #include "tests/check.h"
 

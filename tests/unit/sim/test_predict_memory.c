@@ -6,8 +6,8 @@
  * activations; and what must hold between the numbers.
  */
 #include "cost_models/gpu/gpu_memory.h"
-#include "plan/lower/step/lower.h"
-#include "plan/memory/caching_allocator.h"
+#include "program/lower/step/lower.h"
+#include "program/memory/caching_allocator.h"
 #include "sim/predict/predict_memory.h"
 #include "sim/predict/simulate.h"
 #include "spec/catalog/catalog.h"

@@ -4,9 +4,9 @@
  * times that can be said by hand: alone, on shared cores, on a shared link,
  * behind a slow node.
  */
-#include "plan/ir/micro_program.h"
-#include "plan/ir/step_breakdown.h"
-#include "plan/lower/step/lower.h"
+#include "program/ir/micro_program.h"
+#include "program/ir/step_breakdown.h"
+#include "program/lower/step/lower.h"
 #include "sim/predict/simulate.h"
 #include "sim/replay/replay.h"
 #include "tests/check.h"
