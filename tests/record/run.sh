@@ -1,10 +1,16 @@
 #!/bin/bash
-# run.sh: what this build answers, exactly, in build/record/: plans.txt (random
-# plans, see record_plans.c) and answers.json (commands as a user calls them,
-# without what the clock says).  Two builds of the same behaviour leave the
+# run.sh: records the exact answers of this build in build/record/: plans.txt
+# (random plans, see record_plans.c) and answers.json (commands as a user calls
+# them, without times of the clock).  Two builds of the same behaviour leave the
 # same bytes: `diff -r OLD/build/record NEW/build/record`.
 #
-#   PLANS=N   random plans for each full scene (default 2254, 14,200 in all)
+# The digests of the record are held against those in frozen.tsv: exit code 4
+# where one differs, with its plans or its command.  A commit that changes
+# behaviour on purpose writes them anew (UPDATE=1) and lists what changed.
+# Digests hold numbers to the last bit, so they are those of one C library.
+#
+#   PLANS=N   random plans for each full scene (default 2254, 14,200 in all);
+#             another number is recorded and not compared
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
@@ -56,3 +62,13 @@ answer() { # ARGUMENTS ...: one object, without the clock's own numbers
 } | grep -vE '"(wall_s|events_per_s|[a-z_]*cpu_s)"' >"$out/answers.json"
 n=$(grep -c ' step ' "$out/plans.txt")
 echo "$n plans simulated, $(wc -l <"$out/plans.txt") drawn: $out"
+
+[ -z "${PLANS:-}" ] || exit 0
+tests/record/digests.py "$out" >"$out/digests.tsv" || exit 1
+if [ "${UPDATE:-0}" = 1 ]; then
+    cp "$out/digests.tsv" tests/record/frozen.tsv
+    exit
+fi
+diff tests/record/frozen.tsv "$out/digests.tsv" |
+    sed -n 's/^> [0-9a-f]*\t/differs: /p' | tee "$out/differs.txt"
+[ ! -s "$out/differs.txt" ] || exit 4
