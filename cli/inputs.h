@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "core/base/buffer.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "plan/decide/plan_json.h"
 #include "program/ir/program.h"
 #include "spec/result/prediction.h"

@@ -1,13 +1,13 @@
 /*
  * cost_model.c: which source answers, and what a cost takes of the resources.
  */
+#include "cost_models/base/cost.h"
 #include "cost_models/compute/compute_fit.h"
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/compute/datasheet.h"
-#include "cost_models/cost.h"
-#include "cost_models/gpu/gpu_comm.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "cost_models/link/comm_fit.h"
+#include "cost_models/link/gpu_comm.h"
 #include "cost_models/link/parameter_server.h"
 #include "cost_models/stack/stack.h"
 

@@ -19,7 +19,7 @@
 #ifndef FR_RELIABILITY_RUN_HAZARDS_H
 #define FR_RELIABILITY_RUN_HAZARDS_H
 
-#include "cost_models/run/checkpoint_cost.h"
+#include "cost_models/storage/checkpoint_cost.h"
 #include "reliability/run_conditions.h"
 #include "spec/profile/running_costs.h"
 #include "spec/run/run_events.h"

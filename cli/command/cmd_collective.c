@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "report/table.h"
 #include "sim/predict/collective_time.h"
 

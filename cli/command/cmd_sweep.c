@@ -1,11 +1,11 @@
 /* cmd_sweep.c: what-if: many points, one table. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/goodput/run_length.h"
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/no_effect.h"
-#include "cli/run/run_length.h"
 #include "cli/sweep/sweep_points.h"
 #include "cli/sweep/sweep_trials.h"
 #include "core/base/text.h"

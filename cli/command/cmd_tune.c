@@ -1,6 +1,7 @@
 /* cmd_tune.c: the best plan of the space. */
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/goodput/run_length.h"
 #include "cli/inputs.h"
 #include "cli/measure_plans.h"
 #include "cli/option/framework_options.h"
@@ -10,7 +11,6 @@
 #include "cli/option/plan_options.h"
 #include "cli/option/usual_job.h"
 #include "cli/power_cap.h"
-#include "cli/run/run_length.h"
 #include "cli/subject/plan_words.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"

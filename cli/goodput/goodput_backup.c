@@ -1,5 +1,5 @@
 /* goodput_backup.c: see goodput_backup.h. */
-#include "cli/run/goodput_backup.h"
+#include "cli/goodput/goodput_backup.h"
 
 #include "reliability/backup_workers.h"
 

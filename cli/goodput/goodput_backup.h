@@ -1,6 +1,6 @@
 /* goodput_backup.h: steps that do not wait for the last replicas. */
-#ifndef FR_CLI_RUN_GOODPUT_BACKUP_H
-#define FR_CLI_RUN_GOODPUT_BACKUP_H
+#ifndef FR_CLI_GOODPUT_GOODPUT_BACKUP_H
+#define FR_CLI_GOODPUT_GOODPUT_BACKUP_H
 
 #include "cli/inputs.h"
 #include "plan/decide/plan_json.h"

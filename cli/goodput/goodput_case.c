@@ -1,9 +1,9 @@
 /* goodput_case.c: see goodput_case.h. */
-#include "cli/run/goodput_case.h"
+#include "cli/goodput/goodput_case.h"
 
+#include "cli/goodput/run_length.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/hazard_options.h"
-#include "cli/run/run_length.h"
 #include "reliability/checkpoint_interval.h"
 
 #include <math.h>

@@ -2,14 +2,14 @@
  * goodput_case.h: a run of weeks as options, cluster and prediction make it:
  * what it meets, and what is said of that.
  */
-#ifndef FR_CLI_RUN_GOODPUT_CASE_H
-#define FR_CLI_RUN_GOODPUT_CASE_H
+#ifndef FR_CLI_GOODPUT_GOODPUT_CASE_H
+#define FR_CLI_GOODPUT_GOODPUT_CASE_H
 
 #include "cli/inputs.h"
 #include "interop/trace/spot_trace.h"
 #include "reliability/run_hazards.h"
 #include "reliability/run_replicas.h"
-#include "report/run/goodput_report.h"
+#include "report/goodput/goodput_report.h"
 #include "tuner/study/elastic_speeds.h"
 
 typedef struct fr_goodput_case {

@@ -1,9 +1,9 @@
 /* goodput_inject.c: see goodput_inject.h. */
-#include "cli/run/goodput_inject.h"
+#include "cli/goodput/goodput_inject.h"
 
 #include "cli/option/hazard_options.h"
 #include "cli/rebalance/slow_ranks.h"
-#include "cli/run/replan.h"
+#include "cli/train/replan.h"
 #include "core/base/vec.h"
 #include "reliability/run_hazards.h"
 #include "reliability/run_schedule.h"

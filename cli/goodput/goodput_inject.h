@@ -2,11 +2,11 @@
  * goodput_inject.h: goodput --inject: what is predicted of one run with faults
  * on purpose, the words of run --inject.
  */
-#ifndef FR_CLI_RUN_GOODPUT_INJECT_H
-#define FR_CLI_RUN_GOODPUT_INJECT_H
+#ifndef FR_CLI_GOODPUT_GOODPUT_INJECT_H
+#define FR_CLI_GOODPUT_GOODPUT_INJECT_H
 
 #include "cli/inputs.h"
-#include "report/run/schedule_report.h"
+#include "report/goodput/schedule_report.h"
 
 /*
  * `inputs` is changed while steps are predicted and given back as it was.

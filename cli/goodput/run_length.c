@@ -1,5 +1,5 @@
 /* run_length.c: see run_length.h. */
-#include "cli/run/run_length.h"
+#include "cli/goodput/run_length.h"
 
 #include "cli/option/goal_options.h"
 

@@ -2,11 +2,11 @@
  * run_length.h: the tokens of a job, or --steps, of a command that predicts one
  * plan: the run that its step makes, as tune counts it.
  */
-#ifndef FR_CLI_RUN_RUN_LENGTH_H
-#define FR_CLI_RUN_RUN_LENGTH_H
+#ifndef FR_CLI_GOODPUT_RUN_LENGTH_H
+#define FR_CLI_GOODPUT_RUN_LENGTH_H
 
 #include "cli/command.h"
-#include "report/run/run_length_report.h"
+#include "report/goodput/run_length_report.h"
 #include "report/setup_report.h"
 #include "spec/result/prediction.h"
 #include "tuner/answer/goal.h"

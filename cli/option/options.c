@@ -2,7 +2,7 @@
 #include "cli/option/options.h"
 
 #include "cli/option/framework_options.h"
-#include "cost_models/run/checkpoint_cost.h"
+#include "cost_models/storage/checkpoint_cost.h"
 #include "interop/export/export.h"
 #include "program/lower/framework/framework_plan.h"
 #include "tuner/answer/goal.h"

@@ -4,7 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/rebalance/moved_plan.h"
 #include "cli/rebalance/slow_news.h"
-#include "cli/run/run_fit.h"
+#include "cli/train/run_fit.h"
 #include "plan/decide/grid.h"
 
 /* Less is not worth starting again. */

@@ -1,10 +1,10 @@
 /* elastic.c: see elastic.h. */
-#include "cli/run/elastic.h"
+#include "cli/train/elastic.h"
 
 #include "cli/rebalance/rebalance.h"
-#include "cli/run/replan.h"
-#include "cli/run/restart_log.h"
-#include "cli/run/supervise.h"
+#include "cli/train/replan.h"
+#include "cli/train/restart_log.h"
+#include "cli/train/supervise.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/clock.h"

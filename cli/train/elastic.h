@@ -8,8 +8,8 @@
  * the plan was made for, the ranks are asked to stop after a checkpoint, and go
  * on as more.
  */
-#ifndef FR_CLI_RUN_ELASTIC_H
-#define FR_CLI_RUN_ELASTIC_H
+#ifndef FR_CLI_TRAIN_ELASTIC_H
+#define FR_CLI_TRAIN_ELASTIC_H
 
 #include "cli/command.h"
 #include "plan/decide/plan_json.h"

@@ -1,7 +1,7 @@
 /* gpu_ranks.c: who started the ranks, and have they all a GPU? */
-#include "cli/run/gpu_ranks.h"
+#include "cli/train/gpu_ranks.h"
 
-#include "cli/run/supervise.h"
+#include "cli/train/supervise.h"
 #include "core/system/fileio.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/rendezvous.h"

@@ -2,8 +2,8 @@
  * gpu_ranks.h: commands whose work is done by one rank per GPU, started by us
  * (mpirun), mpirun, srun or torchrun.
  */
-#ifndef FR_CLI_RUN_GPU_RANKS_H
-#define FR_CLI_RUN_GPU_RANKS_H
+#ifndef FR_CLI_TRAIN_GPU_RANKS_H
+#define FR_CLI_TRAIN_GPU_RANKS_H
 
 #include "cli/command.h"
 

@@ -1,11 +1,11 @@
 /* replan.c: see replan.h. */
-#include "cli/run/replan.h"
+#include "cli/train/replan.h"
 
 #include "cli/inputs.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
-#include "cli/run/gpu_ranks.h"
-#include "cli/run/run_fit.h"
+#include "cli/train/gpu_ranks.h"
+#include "cli/train/run_fit.h"
 #include "tuner/answer/tune.h"
 
 #define BUDGET_S 0.3

@@ -2,8 +2,8 @@
  * replan.h: another plan of the same model and job, for as many ranks as there
  * are places.
  */
-#ifndef FR_CLI_RUN_REPLAN_H
-#define FR_CLI_RUN_REPLAN_H
+#ifndef FR_CLI_TRAIN_REPLAN_H
+#define FR_CLI_TRAIN_REPLAN_H
 
 #include "cli/command.h"
 #include "plan/decide/plan_json.h"

@@ -1,5 +1,5 @@
 /* restart_log.c: see restart_log.h; schema "forerun.restarts/1". */
-#include "cli/run/restart_log.h"
+#include "cli/train/restart_log.h"
 
 #include "core/base/text.h"
 #include "core/system/clock.h"

@@ -2,8 +2,8 @@
  * restart_log.h: what interrupted an elastic run: the supervisor writes it
  * beside the checkpoints, rank 0 puts it into the answer.
  */
-#ifndef FR_CLI_RUN_RESTART_LOG_H
-#define FR_CLI_RUN_RESTART_LOG_H
+#ifndef FR_CLI_TRAIN_RESTART_LOG_H
+#define FR_CLI_TRAIN_RESTART_LOG_H
 
 #include "cli/command.h"
 #include "core/base/vec.h"

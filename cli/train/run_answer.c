@@ -1,11 +1,11 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
-#include "cli/run/run_answer.h"
+#include "cli/train/run_answer.h"
 
 #include "cli/answer.h"
 #include "cli/inputs.h"
-#include "cli/run/gpu_ranks.h"
-#include "cli/run/restart_log.h"
-#include "cli/run/run_fit.h"
+#include "cli/train/gpu_ranks.h"
+#include "cli/train/restart_log.h"
+#include "cli/train/run_fit.h"
 #include "core/system/fileio.h"
 #include "program/ir/step_breakdown.h"
 #include "report/fit_report.h"

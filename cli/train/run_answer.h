@@ -2,8 +2,8 @@
  * run_answer.h: what rank 0 prints after training: the measurement beside the
  * prediction, and both timelines in one trace.
  */
-#ifndef FR_CLI_RUN_RUN_ANSWER_H
-#define FR_CLI_RUN_RUN_ANSWER_H
+#ifndef FR_CLI_TRAIN_RUN_ANSWER_H
+#define FR_CLI_TRAIN_RUN_ANSWER_H
 
 #include "cli/command.h"
 #include "plan/decide/plan_json.h"

@@ -1,7 +1,7 @@
 /* run_fit.c: see run_fit.h. */
-#include "cli/run/run_fit.h"
+#include "cli/train/run_fit.h"
 
-#include "cli/run/gpu_ranks.h"
+#include "cli/train/gpu_ranks.h"
 #include "runtime/gpu/gpu_driver.h"
 #include "runtime/launch/launch.h"
 

@@ -2,8 +2,8 @@
  * run_fit.h: does a plan fit the memory of the machines that `run` uses?  The
  * cluster that it was made for may have another one.
  */
-#ifndef FR_CLI_RUN_RUN_FIT_H
-#define FR_CLI_RUN_RUN_FIT_H
+#ifndef FR_CLI_TRAIN_RUN_FIT_H
+#define FR_CLI_TRAIN_RUN_FIT_H
 
 #include "cli/fit_answer.h"
 

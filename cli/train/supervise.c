@@ -1,7 +1,7 @@
 /* supervise.c: who am I: the user's process, or one of the ranks? */
-#include "cli/run/supervise.h"
+#include "cli/train/supervise.h"
 
-#include "cli/run/gpu_ranks.h"
+#include "cli/train/gpu_ranks.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"

@@ -2,8 +2,8 @@
  * supervise.h: commands whose work is done by several ranks: this process is
  * their supervisor, or one of them.
  */
-#ifndef FR_CLI_RUN_SUPERVISE_H
-#define FR_CLI_RUN_SUPERVISE_H
+#ifndef FR_CLI_TRAIN_SUPERVISE_H
+#define FR_CLI_TRAIN_SUPERVISE_H
 
 #include "cli/command.h"
 #include "runtime/launch/rank_guard.h"

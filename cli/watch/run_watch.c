@@ -1,7 +1,7 @@
 /* run_watch.c: see run_watch.h. */
 #include "cli/watch/run_watch.h"
 
-#include "cli/run/supervise.h"
+#include "cli/train/supervise.h"
 #include "core/base/units.h"
 #include "core/system/clock.h"
 

@@ -1,6 +1,6 @@
 /* minmax.h: the smaller and the larger of two values, by their type. */
-#ifndef FR_CORE_NUMBERS_MINMAX_H
-#define FR_CORE_NUMBERS_MINMAX_H
+#ifndef FR_CORE_BASE_MINMAX_H
+#define FR_CORE_BASE_MINMAX_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* text.c: see text.h. */
 #include "core/base/text.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 
 #include <stdio.h>
 #include <string.h>

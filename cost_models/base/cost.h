@@ -5,8 +5,8 @@
  * A measured profile wins over a fit, a fit over extrapolation, that over the
  * datasheet; every cost knows which it is and how far it may be off.
  */
-#ifndef FR_COST_MODELS_COST_H
-#define FR_COST_MODELS_COST_H
+#ifndef FR_COST_MODELS_BASE_COST_H
+#define FR_COST_MODELS_BASE_COST_H
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"

@@ -1,7 +1,7 @@
 /*
  * gpu_generation.c: the table of generations of GPUs.
  */
-#include "cost_models/gpu/gpu_generation.h"
+#include "cost_models/base/gpu_generation.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * kernels, of memory and of links know of one beyond its fitted shares
  * (gpu_constants.c) and its datasheet (spec/catalog).
  */
-#ifndef FR_COST_MODELS_GPU_GPU_GENERATION_H
-#define FR_COST_MODELS_GPU_GPU_GENERATION_H
+#ifndef FR_COST_MODELS_BASE_GPU_GENERATION_H
+#define FR_COST_MODELS_BASE_GPU_GENERATION_H
 
 #include "spec/cluster/cluster.h"
 

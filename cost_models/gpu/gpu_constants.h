@@ -7,7 +7,7 @@
 #ifndef FR_COST_MODELS_GPU_GPU_CONSTANTS_H
 #define FR_COST_MODELS_GPU_GPU_CONSTANTS_H
 
-#include "cost_models/gpu/gpu_generation.h"
+#include "cost_models/base/gpu_generation.h"
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
 #ifndef FR_COST_MODELS_GPU_GPU_MODEL_H
 #define FR_COST_MODELS_GPU_GPU_MODEL_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "cost_models/gpu/gpu_constants.h"
 
 typedef struct fr_gpu_model {

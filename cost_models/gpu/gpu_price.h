@@ -6,7 +6,7 @@
 #ifndef FR_COST_MODELS_GPU_GPU_PRICE_H
 #define FR_COST_MODELS_GPU_GPU_PRICE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 
 typedef struct fr_gpu_prices fr_gpu_prices;
 

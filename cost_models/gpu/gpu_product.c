@@ -15,7 +15,7 @@
  * Library and hardware hide the shorter behind the longer: their fourth-power
  * mean.  The best tile and split counts, as a tuned library would choose.
  */
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "cost_models/gpu/gpu_model.h"
 
 #include <math.h>

@@ -9,8 +9,8 @@
 #ifndef FR_COST_MODELS_LINK_FABRIC_LINKS_H
 #define FR_COST_MODELS_LINK_FABRIC_LINKS_H
 
-#include "cost_models/cost.h"
-#include "cost_models/gpu/gpu_generation.h"
+#include "cost_models/base/cost.h"
+#include "cost_models/base/gpu_generation.h"
 #include "spec/cluster/cluster.h"
 
 /*

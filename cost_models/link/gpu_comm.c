@@ -1,5 +1,5 @@
 /* gpu_comm.c: see gpu_comm.h. */
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 
 #include "cost_models/link/fabric_links.h"
 #include "cost_models/link/parameter_server.h"

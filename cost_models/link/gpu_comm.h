@@ -2,10 +2,10 @@
  * gpu_comm.h: what communication costs on a cluster of GPUs: measured groups
  * of a profile first, else NCCL's model over the fabric of the nodes.
  */
-#ifndef FR_COST_MODELS_GPU_GPU_COMM_H
-#define FR_COST_MODELS_GPU_GPU_COMM_H
+#ifndef FR_COST_MODELS_LINK_GPU_COMM_H
+#define FR_COST_MODELS_LINK_GPU_COMM_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "cost_models/link/comm_fit.h"
 #include "cost_models/link/nccl_model.h"
 

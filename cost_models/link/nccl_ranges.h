@@ -5,7 +5,7 @@
 #ifndef FR_COST_MODELS_LINK_NCCL_RANGES_H
 #define FR_COST_MODELS_LINK_NCCL_RANGES_H
 
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 
 typedef struct fr_nccl_range {
     uint64_t min_bytes, max_bytes;

@@ -1,5 +1,5 @@
 /* checkpoint_cost.c: see checkpoint_cost.h. */
-#include "cost_models/run/checkpoint_cost.h"
+#include "cost_models/storage/checkpoint_cost.h"
 
 #include "plan/codec/optimizer.h"
 

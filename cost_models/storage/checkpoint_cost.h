@@ -5,8 +5,8 @@
  * once in the whole job.  Storage is shared by all nodes; in-memory
  * checkpoints go to the host and from there to another node.
  */
-#ifndef FR_COST_MODELS_RUN_CHECKPOINT_COST_H
-#define FR_COST_MODELS_RUN_CHECKPOINT_COST_H
+#ifndef FR_COST_MODELS_STORAGE_CHECKPOINT_COST_H
+#define FR_COST_MODELS_STORAGE_CHECKPOINT_COST_H
 
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"

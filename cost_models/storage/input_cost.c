@@ -1,5 +1,5 @@
 /* input_cost.c: see input_cost.h. */
-#include "cost_models/run/input_cost.h"
+#include "cost_models/storage/input_cost.h"
 
 #include <math.h>
 

@@ -6,8 +6,8 @@
  * of the data set the host's memory holds is read in the first epoch only:
  * every node reads all over the data set, and keeps as much as it can.
  */
-#ifndef FR_COST_MODELS_RUN_INPUT_COST_H
-#define FR_COST_MODELS_RUN_INPUT_COST_H
+#ifndef FR_COST_MODELS_STORAGE_INPUT_COST_H
+#define FR_COST_MODELS_STORAGE_INPUT_COST_H
 
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"

@@ -1,5 +1,5 @@
 /* virtual_order.c: see virtual_order.h. */
-#include "plan/schedule/virtual_order.h"
+#include "plan/outline/virtual_order.h"
 
 #include "plan/outline/stages.h"
 

@@ -7,8 +7,8 @@
  * from it where receives stand among the tasks of a rank (lower_pipeline.c),
  * and the estimate which of them begin after a task is over.
  */
-#ifndef FR_PLAN_SCHEDULE_VIRTUAL_ORDER_H
-#define FR_PLAN_SCHEDULE_VIRTUAL_ORDER_H
+#ifndef FR_PLAN_OUTLINE_VIRTUAL_ORDER_H
+#define FR_PLAN_OUTLINE_VIRTUAL_ORDER_H
 
 #include "plan/schedule/schedule.h"
 #include "spec/model/model.h"

@@ -1,5 +1,5 @@
 /* goodput_report.c: see goodput_report.h. */
-#include "report/run/goodput_report.h"
+#include "report/goodput/goodput_report.h"
 
 #include "core/base/units.h"
 #include "core/document/fields.h"

@@ -1,6 +1,6 @@
 /* goodput_report.h: a run of weeks as text and JSON. */
-#ifndef FR_REPORT_RUN_GOODPUT_REPORT_H
-#define FR_REPORT_RUN_GOODPUT_REPORT_H
+#ifndef FR_REPORT_GOODPUT_GOODPUT_REPORT_H
+#define FR_REPORT_GOODPUT_GOODPUT_REPORT_H
 
 #include "core/base/buffer.h"
 #include "core/document/json.h"
@@ -15,7 +15,7 @@ typedef struct fr_goodput_setup {
     double work_days;    /* of steps, undisturbed */
     double horizon_days; /* that are told of; 0: all */
     int64_t n_nodes, n_devices;
-    int64_t n_backups, n_replicas; /* of so many, are not waited for */
+    int64_t n_backups, n_replicas;    /* of so many, are not waited for */
     double device_mtbf_s, job_mtbf_s; /* HUGE_VAL: no failures are known */
     bool is_mtbf_assumed, is_restart_assumed;
     double restart_s;

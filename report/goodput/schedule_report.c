@@ -1,8 +1,8 @@
 /* schedule_report.c: see schedule_report.h. */
-#include "report/run/schedule_report.h"
+#include "report/goodput/schedule_report.h"
 
 #include "core/base/units.h"
-#include "report/run/goodput_report.h"
+#include "report/goodput/goodput_report.h"
 
 static void shares_of(const fr_schedule_result *result,
                       double shares[FR_RUN_PARTS])

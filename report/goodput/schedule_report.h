@@ -1,6 +1,6 @@
 /* schedule_report.h: one run with faults on purpose as text and JSON. */
-#ifndef FR_REPORT_RUN_SCHEDULE_REPORT_H
-#define FR_REPORT_RUN_SCHEDULE_REPORT_H
+#ifndef FR_REPORT_GOODPUT_SCHEDULE_REPORT_H
+#define FR_REPORT_GOODPUT_SCHEDULE_REPORT_H
 
 #include "core/base/buffer.h"
 #include "core/document/json.h"

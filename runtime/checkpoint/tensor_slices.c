@@ -4,7 +4,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 #include <string.h>
 

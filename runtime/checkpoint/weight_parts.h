@@ -6,7 +6,7 @@
 #define FR_RUNTIME_CHECKPOINT_WEIGHT_PARTS_H
 
 #include "core/base/vec.h"
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 typedef struct fr_weight_part {
     uint64_t offset_bytes; /* in the slab */

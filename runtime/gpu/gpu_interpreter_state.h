@@ -6,7 +6,7 @@
 #define FR_RUNTIME_GPU_GPU_INTERPRETER_STATE_H
 
 #include "runtime/gpu/gpu_interpreter.h"
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
 /* rank_context.c: see rank_context.h. */
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 #include "core/base/text.h"
 #include "core/numbers/rng.h"

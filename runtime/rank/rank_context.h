@@ -3,8 +3,8 @@
  * place of the rank in the groups of the plan, and the data.  The interpreters
  * of CPUs and of GPUs both stand on it.
  */
-#ifndef FR_RUNTIME_RUN_RANK_CONTEXT_H
-#define FR_RUNTIME_RUN_RANK_CONTEXT_H
+#ifndef FR_RUNTIME_RANK_RANK_CONTEXT_H
+#define FR_RUNTIME_RANK_RANK_CONTEXT_H
 
 #include "kernels/cpu/kernels_cpu.h"
 #include "program/ir/program.h"

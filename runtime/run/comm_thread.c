@@ -1,5 +1,5 @@
 /*
- * comm.c: the communication thread.  It goes round the heads of the
+ * comm_thread.c: the communication thread.  It goes round the heads of the
  * asynchronous lanes, gives each a slice of work, and sleeps when none of
  * them can go on.
  */

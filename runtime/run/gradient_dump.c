@@ -4,7 +4,7 @@
 #include "core/base/buffer.h"
 #include "core/system/fileio.h"
 #include "plan/decide/grid.h"
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
  * interpreter.h: executes a program for one rank, step by step.
  *
- * The calling thread is the compute lane; one communication thread (comm.c)
- * drives all other lanes, so a receive that waits never holds a gradient
- * reduction up.  Nothing is allocated while stepping.
+ * The calling thread is the compute lane; one communication thread
+ * (comm_thread.c) drives all other lanes, so a receive that waits never holds a
+ * gradient reduction up.  Nothing is allocated while stepping.
  */
 #ifndef FR_RUNTIME_RUN_INTERPRETER_H
 #define FR_RUNTIME_RUN_INTERPRETER_H

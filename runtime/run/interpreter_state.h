@@ -1,6 +1,6 @@
 /*
  * interpreter_state.h: what the two threads of an interpreter share.  Inside
- * runtime/run/interpreter*.c and runtime/comm/comm.c only.
+ * runtime/run/interpreter*.c and runtime/run/comm_thread.c only.
  *
  * `step_mark` is the number of the running step since the start, from 1; a
  * call is done in it when done[call] == step_mark, so flags are never reset.
@@ -11,8 +11,8 @@
 #include "kernels/cpu/images/conv.h"
 #include "runtime/comm/collective_engine.h"
 #include "runtime/inject/inject.h"
+#include "runtime/rank/rank_context.h"
 #include "runtime/run/interpreter.h"
-#include "runtime/run/rank_context.h"
 
 #include <pthread.h>
 

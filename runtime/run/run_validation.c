@@ -2,7 +2,7 @@
 #include "runtime/run/run_validation.h"
 
 #include "core/base/vec.h"
-#include "runtime/run/rank_context.h"
+#include "runtime/rank/rank_context.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* safetensors.c: see safetensors.h. */
 #include "runtime/weights/safetensors.h"
 
+#include "core/base/minmax.h"
 #include "core/base/text.h"
-#include "core/numbers/minmax.h"
 #include "core/system/fileio.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* weight_map.c: see weight_map.h. */
 #include "runtime/weights/weight_map.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "plan/op/tensor_role.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * every rank the elements that no rank before it has, and when all have, rank
  * 0 gives the files their names.
  */
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "core/system/fileio.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"

@@ -28,7 +28,7 @@
 #ifndef FR_SIM_BOUND_ESTIMATE_H
 #define FR_SIM_BOUND_ESTIMATE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"
 

@@ -21,7 +21,7 @@
  * may be later (see is_met_late()), it waits for the slowest of them, too.
  */
 #include "cost_models/gpu/gpu_memory.h"
-#include "plan/schedule/virtual_order.h"
+#include "plan/outline/virtual_order.h"
 #include "sim/bound/estimate_state.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #ifndef FR_SIM_BOUND_ESTIMATE_PLACE_H
 #define FR_SIM_BOUND_ESTIMATE_PLACE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "sim/bound/estimate.h"
 
 static inline int64_t est_most(int64_t a, int64_t b)

@@ -8,7 +8,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/memo.h"
-#include "cost_models/run/input_cost.h"
+#include "cost_models/storage/input_cost.h"
 #include "plan/outline/stages.h"
 #include "sim/bound/estimate_layers.h"
 #include "sim/bound/estimate_price.h"

@@ -2,7 +2,7 @@
 #include "sim/predict/collective_time.h"
 
 #include "core/base/text.h"
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "program/ir/micro_program.h"
 #include "sim/predict/simulate.h"
 #include "sim/topology/rank_layout.h"

@@ -5,7 +5,7 @@
 #ifndef FR_SIM_PREDICT_COLLECTIVE_TIME_H
 #define FR_SIM_PREDICT_COLLECTIVE_TIME_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "plan/collective/collective.h"
 #include "program/lower/step/lower.h"
 

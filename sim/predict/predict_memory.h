@@ -11,7 +11,7 @@
 #ifndef FR_SIM_PREDICT_PREDICT_MEMORY_H
 #define FR_SIM_PREDICT_PREDICT_MEMORY_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "sim/replay/replay.h"
 #include "spec/result/prediction.h"
 

@@ -3,7 +3,7 @@
 
 #include "core/system/clock.h"
 #include "cost_models/gpu/gpu_price.h"
-#include "cost_models/run/input_cost.h"
+#include "cost_models/storage/input_cost.h"
 #include "plan/decide/plan_fields.h"
 #include "program/ir/step_breakdown.h"
 #include "sim/predict/learned_step.h"

@@ -4,7 +4,7 @@
 #ifndef FR_SIM_PREDICT_SIMULATE_H
 #define FR_SIM_PREDICT_SIMULATE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "program/ir/program.h"
 #include "program/lower/step/lower.h"
 #include "sim/replay/replay.h"

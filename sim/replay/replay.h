@@ -17,7 +17,7 @@
 #define FR_SIM_REPLAY_REPLAY_H
 
 #include "core/base/vec.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "program/ir/program.h"
 #include "program/lower/step/lower.h"
 #include "sim/replay/replay_cost.h"

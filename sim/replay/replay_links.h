@@ -14,7 +14,7 @@
 #ifndef FR_SIM_REPLAY_REPLAY_LINKS_H
 #define FR_SIM_REPLAY_REPLAY_LINKS_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "sim/engine/maxmin.h"
 #include "sim/replay/actors.h"
 

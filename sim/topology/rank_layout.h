@@ -11,7 +11,7 @@
 #define FR_SIM_TOPOLOGY_RANK_LAYOUT_H
 
 #include "core/base/vec.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "program/ir/program.h"
 #include "spec/cluster/cluster.h"
 

@@ -1,5 +1,5 @@
 /* cluster_path.c: what the network gives to two nodes, and to all at once. */
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "spec/cluster/cluster.h"
 
 #include <math.h>

@@ -26,7 +26,7 @@ static const fr_field costs[] = {
     {"kwh", FR_MEMBER(fr_prediction, cost.kwh)},
 };
 
-/* The names of cost_models/cost.h: files and answers only repeat them. */
+/* The names of cost_models/base/cost.h: files and answers only repeat them. */
 static const char *const sources[] = {"measured", "fitted", "extrapolated",
                                       "datasheet"};
 static const fr_names source_names = FR_NAMES(sources);

@@ -2,7 +2,7 @@
 #ifndef FR_TUNER_ANSWER_EVALUATE_H
 #define FR_TUNER_ANSWER_EVALUATE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "spec/result/prediction.h"
 #include "tuner/space/plan_space.h"
 

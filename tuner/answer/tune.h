@@ -6,7 +6,7 @@
 #define FR_TUNER_ANSWER_TUNE_H
 
 #include "core/base/log.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "spec/result/tuning.h"
 #include "tuner/answer/goal.h"
 #include "tuner/space/plan_space.h"

@@ -9,7 +9,7 @@
 #ifndef FR_TUNER_PARTITION_BALANCE_LAYERS_H
 #define FR_TUNER_PARTITION_BALANCE_LAYERS_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "sim/bound/estimate.h"
 #include "tuner/space/plan_space.h"
 

@@ -1,7 +1,7 @@
 /* partition_layers.c: a recurrence over stages, and moves between chunks. */
 #include "tuner/partition/partition_layers.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 
 #include <stdlib.h>
 #include <string.h>

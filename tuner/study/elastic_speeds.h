@@ -5,7 +5,7 @@
 #ifndef FR_TUNER_STUDY_ELASTIC_SPEEDS_H
 #define FR_TUNER_STUDY_ELASTIC_SPEEDS_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "tuner/answer/goal_run.h"
 #include "tuner/space/plan_space.h"
 

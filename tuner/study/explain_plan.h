@@ -7,7 +7,7 @@
 #define FR_TUNER_STUDY_EXPLAIN_PLAN_H
 
 #include "core/base/log.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "spec/profile/profile.h"
 #include "spec/result/explanation.h"
 #include "tuner/space/plan_space.h"

@@ -6,7 +6,7 @@
 #define FR_TUNER_STUDY_RUN_SWEEP_H
 
 #include "core/base/log.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "program/lower/framework/framework_plan.h"
 #include "spec/result/sweep.h"
 #include "tuner/answer/goal.h"

@@ -11,7 +11,7 @@
 #ifndef FR_TUNER_STUDY_TUNE_QUICK_H
 #define FR_TUNER_STUDY_TUNE_QUICK_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "spec/result/prediction.h"
 #include "tuner/space/plan_space.h"
 

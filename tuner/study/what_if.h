@@ -5,7 +5,7 @@
 #ifndef FR_TUNER_STUDY_WHAT_IF_H
 #define FR_TUNER_STUDY_WHAT_IF_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "spec/profile/profile.h"
 #include "spec/result/explanation.h"
 

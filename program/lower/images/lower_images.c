@@ -1,7 +1,7 @@
 /* lower_images.c: forward and backward of an entry's steps. */
 #include "program/lower/images/lower_images.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "program/lower/segment/lower_ends.h"
 
 enum { N_ROOMS = 3 };

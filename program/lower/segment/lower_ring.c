@@ -11,7 +11,7 @@
  * where the same keys have just been looked at; and once more at the end,
  * home.  CARRY holds what the calls hand to each other.
  */
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "program/lower/segment/lower_layer.h"
 
 /* CARRY holds the gradients of qkv, then those of attention's output, then

@@ -3,7 +3,7 @@
  */
 #include "program/lower/segment/lower_shape.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "plan/decide/expert_capacity.h"
 #include "plan/decide/grid.h"
 

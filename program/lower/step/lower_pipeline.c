@@ -13,7 +13,7 @@
  * A host that waits for what it receives (lower_is_p2p_sync) asks for it when
  * it needs it: right before the task that reads it.
  */
-#include "plan/schedule/virtual_order.h"
+#include "plan/outline/virtual_order.h"
 #include "program/lower/step/lower_step.h"
 
 static int compare_arrivals(const void *va, const void *vb)

@@ -4,7 +4,7 @@
  */
 #include "program/lower/step/lower_rank.h"
 
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 
 #include <string.h>
 

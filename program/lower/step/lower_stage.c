@@ -7,7 +7,7 @@
  */
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
-#include "plan/schedule/virtual_order.h"
+#include "plan/outline/virtual_order.h"
 #include "program/lower/step/lower_step.h"
 
 /* Adds the blocks of weights (ZeRO 3: of the own shards), or of gradients. */

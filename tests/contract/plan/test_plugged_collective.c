@@ -5,7 +5,7 @@
  * of it.
  */
 #include "cli/option/options.h"
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "plan/collective/collective.h"
 #include "tests/contract/plan/plugged_fixture.h"
 

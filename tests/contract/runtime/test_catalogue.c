@@ -3,7 +3,7 @@
  * trained on one rank and, with the same losses, on two and four, or refused
  * for the reason that stands here.
  */
-#include "core/numbers/minmax.h"
+#include "core/base/minmax.h"
 #include "core/numbers/rng.h"
 #include "kernels/cpu/images/conv.h"
 #include "spec/model/layer_ops.h"

@@ -2,7 +2,7 @@
  * test_collective_time.c: times of single collectives: bandwidths by
  * nccl-tests' definition, algorithms that differ, and what cannot be refused.
  */
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "sim/predict/collective_time.h"
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"

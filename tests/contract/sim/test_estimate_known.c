@@ -5,7 +5,7 @@
  * is not known is known.
  */
 #include "core/numbers/rng.h"
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "plan/schedule/schedule.h"
 #include "sim/bound/estimate.h"
 #include "tests/contract/sim/sim_fixture.h"

@@ -4,7 +4,7 @@
  * the cost model and catalogue clusters as a user would describe them.
  */
 #include "core/system/fileio.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "plan/collective/collective.h"
 #include "tests/check.h"
 #include "tests/contract/plan/collective_rows.h"

@@ -3,8 +3,8 @@
  * must recover it, and a plan priced by the profile must take what the law says
  * of its instructions.
  */
+#include "cost_models/base/cost.h"
 #include "cost_models/compute/compute_key.h"
-#include "cost_models/cost.h"
 #include "cost_models/link/comm_fit.h"
 #include "program/lower/step/lower.h"
 #include "sim/predict/simulate.h"

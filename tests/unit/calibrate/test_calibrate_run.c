@@ -4,7 +4,7 @@
  */
 #include "calibrate/calibrate.h"
 #include "calibrate/cpu/shapes.h"
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "tests/check.h"
 
 #include <pthread.h>

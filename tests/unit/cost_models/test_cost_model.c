@@ -3,9 +3,9 @@
  * points come back as they are, other shapes by the law, other places, ranks,
  * sizes and groups by what physics says; without a profile the roofline.
  */
+#include "cost_models/base/cost.h"
 #include "cost_models/compute/compute_key.h"
 #include "cost_models/compute/datasheet.h"
-#include "cost_models/cost.h"
 #include "tests/check.h"
 
 #include <math.h>

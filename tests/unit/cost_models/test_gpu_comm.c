@@ -3,8 +3,8 @@
  * through NICs and ports, which nodes count, what is refused, and that more
  * bytes or slower links never take less time.
  */
-#include "cost_models/gpu/gpu_comm.h"
 #include "cost_models/link/fabric_links.h"
+#include "cost_models/link/gpu_comm.h"
 #include "cost_models/link/nccl_model.h"
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /* test_input_cost.c: what samples take, by hand. */
-#include "cost_models/run/input_cost.h"
+#include "cost_models/storage/input_cost.h"
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
 

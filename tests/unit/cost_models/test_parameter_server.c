@@ -2,7 +2,7 @@
  * test_parameter_server.c: parameter servers by hand: what a plan's fields do
  * to seconds and bytes, and what is refused.
  */
-#include "cost_models/gpu/gpu_comm.h"
+#include "cost_models/link/gpu_comm.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
 #include "tests/check.h"

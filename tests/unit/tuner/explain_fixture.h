@@ -2,7 +2,7 @@
 #ifndef FR_TESTS_UNIT_TUNER_EXPLAIN_FIXTURE_H
 #define FR_TESTS_UNIT_TUNER_EXPLAIN_FIXTURE_H
 
-#include "cost_models/cost.h"
+#include "cost_models/base/cost.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 #include "tuner/study/explain_plan.h"
