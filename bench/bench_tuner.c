@@ -13,9 +13,9 @@
 #include "core/system/clock.h"
 #include "core/system/fileio.h"
 #include "sim/bound/estimate.h"
-#include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
 #include "tuner/bound/bound_walk.h"
+#include "tuner/search/evaluate.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
 #include "kernels/cpu/kernels_cpu.h"
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include <math.h>
 #include <stdio.h>

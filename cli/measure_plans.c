@@ -7,7 +7,7 @@
 #include "core/document/json.h"
 #include "core/numbers/stats.h"
 #include "cost_models/stack/stack_features.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/launch/launch.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 
 #include "cli/option/plan_choice.h"
 #include "spec/result/tuning.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 /*
  * Before anything is searched.  FR_USAGE: the cluster is not this machine, or

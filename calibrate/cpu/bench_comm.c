@@ -6,8 +6,8 @@
 #include "core/system/clock.h"
 #include "cost_models/compute/compute_key.h"
 #include "program/ir/micro_program.h"
+#include "runtime/rank/measure.h"
 #include "runtime/run/interpreter.h"
-#include "runtime/run/measure.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "core/system/clock.h"
 #include "kernels/cpu/kernels_cpu.h"
 #include "program/ir/micro_program.h"
+#include "runtime/rank/measure.h"
 #include "runtime/run/interpreter.h"
-#include "runtime/run/measure.h"
 #include "runtime/run/run.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #ifndef FR_CALIBRATE_GPU_GPU_GUARD_H
 #define FR_CALIBRATE_GPU_GPU_GUARD_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 typedef struct fr_gpu_guard fr_gpu_guard;
 

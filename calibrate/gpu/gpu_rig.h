@@ -10,8 +10,8 @@
 
 #include "calibrate/gpu/gpu_guard.h"
 #include "core/base/log.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/comm/transport.h"
-#include "runtime/gpu/gpu_driver.h"
 #include "runtime/gpu_comm/gpu_links.h"
 #include "spec/profile/profile.h"
 

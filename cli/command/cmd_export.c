@@ -7,7 +7,7 @@
 #include "core/system/fileio.h"
 #include "interop/export/export_job.h"
 #include "report/fit_report.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 #include <stdio.h>
 #include <string.h>

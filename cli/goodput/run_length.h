@@ -9,7 +9,7 @@
 #include "report/goodput/run_length_report.h"
 #include "report/setup_report.h"
 #include "spec/result/prediction.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 /* FR_USAGE: they cannot be read.  The others take them as they are. */
 FR_CHECKED fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err);

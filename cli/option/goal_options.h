@@ -5,7 +5,7 @@
 #define FR_CLI_OPTION_GOAL_OPTIONS_H
 
 #include "cli/command.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 /* The goal of --goal and what belongs to it, checked; without --goal that of
  * a step.  FR_USAGE: an amount cannot be read, or is missing. */

@@ -5,8 +5,8 @@
 #include "cost_models/storage/checkpoint_cost.h"
 #include "interop/export/export.h"
 #include "program/lower/framework/framework_plan.h"
-#include "tuner/answer/goal.h"
 #include "tuner/answer/tune.h"
+#include "tuner/goal/goal.h"
 
 #include <ctype.h>
 #include <stdio.h>

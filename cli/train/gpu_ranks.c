@@ -3,7 +3,7 @@
 
 #include "cli/train/supervise.h"
 #include "core/system/fileio.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/launch/rendezvous.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "cli/train/run_fit.h"
 
 #include "cli/train/gpu_ranks.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/launch/launch.h"
 
 bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)

@@ -9,8 +9,8 @@
  * belongs to the threads that opened or entered it.  Every failure is
  * FR_FAILURE (memory: FR_NO_MEMORY) with the library's own words.
  */
-#ifndef FR_RUNTIME_GPU_GPU_DRIVER_H
-#define FR_RUNTIME_GPU_GPU_DRIVER_H
+#ifndef FR_RUNTIME_BACKEND_GPU_DRIVER_H
+#define FR_RUNTIME_BACKEND_GPU_DRIVER_H
 
 #include "core/base/err.h"
 #include "kernels/cuda/kernels_cuda.h"

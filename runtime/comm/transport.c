@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/system/clock.h"
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include <stdlib.h>
 #include <string.h>

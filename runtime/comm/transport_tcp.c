@@ -7,7 +7,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/system/clock.h"
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -9,7 +9,7 @@
 #ifndef FR_RUNTIME_GPU_EXECUTOR_GPU_H
 #define FR_RUNTIME_GPU_EXECUTOR_GPU_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/run/executor.h"
 
 typedef struct fr_gpu_setup {

@@ -2,7 +2,7 @@
 #include "runtime/gpu/gpu_choice.h"
 
 #include "core/base/text.h"
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include <stdlib.h>
 #include <string.h>

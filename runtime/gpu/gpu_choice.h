@@ -6,8 +6,8 @@
 #ifndef FR_RUNTIME_GPU_GPU_CHOICE_H
 #define FR_RUNTIME_GPU_GPU_CHOICE_H
 
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/comm/transport.h"
-#include "runtime/gpu/gpu_driver.h"
 
 /*
  * Collective; opens it.  All ranks come to the same end: FR_FAILURE where a

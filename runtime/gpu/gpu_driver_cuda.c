@@ -6,7 +6,7 @@
  * Memory Operations), looked up at run time, so that the program starts where
  * there is no driver.
  */
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/gpu/gpu_sensors.h"
 
 #include <cuda.h>

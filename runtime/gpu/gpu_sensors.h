@@ -6,7 +6,7 @@
 #ifndef FR_RUNTIME_GPU_GPU_SENSORS_H
 #define FR_RUNTIME_GPU_GPU_SENSORS_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 /* bus_id as CUDA writes it.  false: no library, or it does not know it. */
 bool fr_gpu_sensors_read(const char *bus_id, fr_gpu_readings *out);

@@ -1,5 +1,5 @@
 /* gpu_system.c: what this build has for GPUs. */
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 #ifdef FR_HAVE_CUDA
 

@@ -6,7 +6,7 @@
 #ifndef FR_RUNTIME_GPU_COMM_GPU_COLLECTIVES_H
 #define FR_RUNTIME_GPU_COMM_GPU_COLLECTIVES_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/gpu_comm/gpu_groups.h"
 #include "runtime/run/run.h"
 

@@ -8,7 +8,7 @@
  * they return success, which they may do too early (NVIDIA/nccl issue 1495).
  */
 #include "core/system/clock.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/gpu_comm/nccl_tuner.h"
 
 #include <nccl.h>

@@ -3,7 +3,7 @@
 
 #include "core/base/vec.h"
 #include "plan/decide/grid.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 #include <stdlib.h>
 #include <string.h>

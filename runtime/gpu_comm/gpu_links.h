@@ -10,8 +10,8 @@
 #ifndef FR_RUNTIME_GPU_COMM_GPU_LINKS_H
 #define FR_RUNTIME_GPU_COMM_GPU_LINKS_H
 
+#include "runtime/backend/gpu_driver.h"
 #include "runtime/comm/transport.h"
-#include "runtime/gpu/gpu_driver.h"
 #include "runtime/gpu_comm/gpu_groups.h"
 #include "runtime/run/run.h"
 

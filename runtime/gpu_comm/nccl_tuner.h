@@ -11,7 +11,7 @@
 #ifndef FR_RUNTIME_GPU_COMM_NCCL_TUNER_H
 #define FR_RUNTIME_GPU_COMM_NCCL_TUNER_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 /*
  * For the communicators that this process makes from now on; NULL: NCCL's own

@@ -1,5 +1,5 @@
 /* measure.c: memory and cores, from /proc and the scheduler. */
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include "core/base/hash.h"
 

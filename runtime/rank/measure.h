@@ -1,8 +1,8 @@
 /*
  * measure.h: what the operating system says about this rank: memory, cores.
  */
-#ifndef FR_RUNTIME_RUN_MEASURE_H
-#define FR_RUNTIME_RUN_MEASURE_H
+#ifndef FR_RUNTIME_RANK_MEASURE_H
+#define FR_RUNTIME_RANK_MEASURE_H
 
 #include "core/base/err.h"
 

@@ -6,9 +6,9 @@
  * verifies some of the files.  What a host lacks another one sends.
  */
 #include "core/system/fileio.h"
+#include "runtime/rank/measure.h"
 #include "runtime/replica/replica.h"
 #include "runtime/replica/replica_state.h"
-#include "runtime/run/measure.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #include "plan/codec/optimizer.h"
 #include "plan/decide/grid.h"
 #include "runtime/checkpoint/weight_parts.h"
+#include "runtime/rank/measure.h"
 #include "runtime/rank/rank_context.h"
 #include "runtime/run/executor.h"
-#include "runtime/run/measure.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
-#include "runtime/run/measure.h"
+#include "runtime/rank/measure.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "core/system/clock.h"
 #include "core/system/fileio.h"
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

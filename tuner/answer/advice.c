@@ -1,5 +1,5 @@
 /* advice.c: see advice.h. */
-#include "tuner/study/advice.h"
+#include "tuner/answer/advice.h"
 
 #include "tuner/answer/tune.h"
 

@@ -1,8 +1,8 @@
 /* advice.h: to distribute or not to. */
-#ifndef FR_TUNER_STUDY_ADVICE_H
-#define FR_TUNER_STUDY_ADVICE_H
+#ifndef FR_TUNER_ANSWER_ADVICE_H
+#define FR_TUNER_ANSWER_ADVICE_H
 
-#include "tuner/space/rank_plans.h"
+#include "tuner/answer/rank_plans.h"
 
 /*
  * Marks baselines that are ties of the best and says why they lose; fills

@@ -4,7 +4,7 @@
 #include "core/base/units.h"
 #include "core/system/clock.h"
 #include "spec/cluster/cluster_knobs.h"
-#include "tuner/study/advice.h"
+#include "tuner/answer/advice.h"
 
 #include <math.h>
 #include <stdio.h>

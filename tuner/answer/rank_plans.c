@@ -1,5 +1,5 @@
 /* rank_plans.c: order by value, step, name; then cut the lists from it. */
-#include "tuner/space/rank_plans.h"
+#include "tuner/answer/rank_plans.h"
 
 #include "core/base/text.h"
 #include "tuner/answer/tune.h"

@@ -1,11 +1,11 @@
 /* rank_plans.h: from evaluated candidates to the answer of tune. */
-#ifndef FR_TUNER_SPACE_RANK_PLANS_H
-#define FR_TUNER_SPACE_RANK_PLANS_H
+#ifndef FR_TUNER_ANSWER_RANK_PLANS_H
+#define FR_TUNER_ANSWER_RANK_PLANS_H
 
 #include "core/base/vec.h"
 #include "spec/result/tuning.h"
-#include "tuner/answer/evaluate.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
+#include "tuner/search/evaluate.h"
 
 /* A plan that was asked for, and what it costs. */
 typedef struct fr_trial {

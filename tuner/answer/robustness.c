@@ -1,5 +1,5 @@
 /* robustness.c: what the model cannot tell apart, and which of that to take. */
-#include "tuner/space/rank_plans.h"
+#include "tuner/answer/rank_plans.h"
 
 #include <math.h>
 #include <stdio.h>

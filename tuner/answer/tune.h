@@ -8,7 +8,7 @@
 #include "core/base/log.h"
 #include "cost_models/base/cost.h"
 #include "spec/result/tuning.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 #include "tuner/space/plan_space.h"
 
 typedef struct fr_tune_options {

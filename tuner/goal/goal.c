@@ -1,9 +1,9 @@
 /* goal.c: the table of objectives, and the run that a step time makes. */
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "tuner/answer/goal_run.h"
+#include "tuner/goal/goal_run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -16,15 +16,15 @@
  * For a fixed plan every objective grows with the step time, so that a lower
  * bound of the step is one of the goal: what a search prunes by.
  */
-#ifndef FR_TUNER_ANSWER_GOAL_H
-#define FR_TUNER_ANSWER_GOAL_H
+#ifndef FR_TUNER_GOAL_GOAL_H
+#define FR_TUNER_GOAL_GOAL_H
 
 #include "core/base/err.h"
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
 #include "spec/result/run_outlook.h"
-#include "tuner/answer/run_ways.h"
+#include "tuner/goal/run_ways.h"
 
 typedef enum fr_goal_kind {
     FR_GOAL_STEP,       /* seconds of a step */

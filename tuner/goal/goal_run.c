@@ -1,5 +1,5 @@
 /* goal_run.c: see goal_run.h. */
-#include "tuner/answer/goal_run.h"
+#include "tuner/goal/goal_run.h"
 
 #include <math.h>
 

@@ -2,10 +2,10 @@
  * goal_run.h: the run that a goal weighs: how many steps, on which nodes, and
  * what it takes going one way or the other.
  */
-#ifndef FR_TUNER_ANSWER_GOAL_RUN_H
-#define FR_TUNER_ANSWER_GOAL_RUN_H
+#ifndef FR_TUNER_GOAL_GOAL_RUN_H
+#define FR_TUNER_GOAL_GOAL_RUN_H
 
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 /* Without a list of ways. */
 fr_goal_scale fr_goal_scale_bare(const fr_goal *goal, const fr_plan *plan,

@@ -1,5 +1,5 @@
 /* run_ways.c: see run_ways.h. */
-#include "tuner/answer/run_ways.h"
+#include "tuner/goal/run_ways.h"
 
 #include <math.h>
 

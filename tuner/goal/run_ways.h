@@ -3,8 +3,8 @@
  * nodes stand ready, which of its nodes are spot ones.  Each combination is a
  * way, and what a goal says of a plan is that of the best one.
  */
-#ifndef FR_TUNER_ANSWER_RUN_WAYS_H
-#define FR_TUNER_ANSWER_RUN_WAYS_H
+#ifndef FR_TUNER_GOAL_RUN_WAYS_H
+#define FR_TUNER_GOAL_RUN_WAYS_H
 
 #include "core/base/vec.h"
 #include "reliability/checkpoint_interval.h"

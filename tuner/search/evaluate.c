@@ -1,5 +1,5 @@
 /* evaluate.c: what does not fit is told before it is simulated. */
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 
 #include "core/base/text.h"
 #include "cost_models/gpu/gpu_memory.h"

@@ -1,6 +1,6 @@
 /* evaluate.h: one candidate: plan -> program -> prediction. */
-#ifndef FR_TUNER_ANSWER_EVALUATE_H
-#define FR_TUNER_ANSWER_EVALUATE_H
+#ifndef FR_TUNER_SEARCH_EVALUATE_H
+#define FR_TUNER_SEARCH_EVALUATE_H
 
 #include "cost_models/base/cost.h"
 #include "spec/result/prediction.h"

@@ -2,7 +2,7 @@
 #include "tuner/search/search_run.h"
 
 #include "core/system/clock.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_exhaustive.h"
 #include "tuner/space/plan_space_lists.h"

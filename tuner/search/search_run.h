@@ -8,8 +8,8 @@
 #ifndef FR_TUNER_SEARCH_SEARCH_RUN_H
 #define FR_TUNER_SEARCH_SEARCH_RUN_H
 
+#include "tuner/answer/rank_plans.h"
 #include "tuner/answer/tune.h"
-#include "tuner/space/rank_plans.h"
 
 enum { FR_SEARCH_RUN_BATCHES = 48 };
 

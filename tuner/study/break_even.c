@@ -5,7 +5,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/decide/grid.h"
 #include "spec/cluster/cluster_knobs.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/what_if.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #define FR_TUNER_STUDY_ELASTIC_SPEEDS_H
 
 #include "cost_models/base/cost.h"
-#include "tuner/answer/goal_run.h"
+#include "tuner/goal/goal_run.h"
 #include "tuner/space/plan_space.h"
 
 /* What is planned for any number of nodes; borrowed. */

@@ -5,7 +5,7 @@
 #include "core/base/units.h"
 #include "sim/bound/estimate.h"
 #include "sim/predict/predict_memory.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "core/base/text.h"
 #include "core/system/clock.h"
 #include "spec/result/fit_advice.h"
-#include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/tune_quick.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "cost_models/base/cost.h"
 #include "program/lower/framework/framework_plan.h"
 #include "spec/result/sweep.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 #include "tuner/space/plan_space.h"
 
 /* What one point consists of; everything is borrowed. */

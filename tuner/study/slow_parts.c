@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/what_if.h"
 
 #include <stdio.h>

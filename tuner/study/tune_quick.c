@@ -3,8 +3,8 @@
 
 #include "core/base/text.h"
 #include "plan/schedule/schedule.h"
-#include "tuner/answer/evaluate.h"
 #include "tuner/bound/bound_walk.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/space/plan_space_lists.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "spec/cluster/cluster_knobs.h"
 #include "tests/check.h"
 #include "tests/unit/tuner/explain_fixture.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/break_even.h"
 
 typedef struct problem {

@@ -14,10 +14,10 @@
 #include "sim/bound/estimate.h"
 #include "tests/contract/sim/sim_fixture.h"
 #include "tests/unit/tuner/tuning_text.h"
-#include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
 #include "tuner/bound/bound_layers.h"
 #include "tuner/partition/balance_layers.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/space/decision_lists.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef FR_TESTS_GPU_FAKE_H
 #define FR_TESTS_GPU_FAKE_H
 
-#include "runtime/gpu/gpu_driver.h"
+#include "runtime/backend/gpu_driver.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

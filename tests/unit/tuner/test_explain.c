@@ -7,7 +7,7 @@
 #include "spec/cluster/cluster_knobs.h"
 #include "tests/check.h"
 #include "tests/unit/tuner/explain_fixture.h"
-#include "tuner/answer/evaluate.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/explain_plan.h"
 #include "tuner/study/plan_changes.h"
 

@@ -3,7 +3,7 @@
  * and that a bound of the step is one of the goal.
  */
 #include "tests/check.h"
-#include "tuner/answer/goal.h"
+#include "tuner/goal/goal.h"
 
 static const char two_nodes[] =
     "<cluster name=\"pair\">\n"

@@ -5,8 +5,8 @@
 #include "spec/catalog/catalog.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
-#include "tuner/answer/evaluate.h"
 #include "tuner/answer/tune.h"
+#include "tuner/search/evaluate.h"
 #include "tuner/study/tune_quick.h"
 
 #include <stdlib.h>
