@@ -1,5 +1,5 @@
 /* run_length_report.c: see run_length_report.h. */
-#include "report/goodput/run_length_report.h"
+#include "report/run_length_report.h"
 
 #include "core/base/units.h"
 #include "core/document/fields.h"

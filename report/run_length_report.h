@@ -2,8 +2,8 @@
  * run_length_report.h: a whole run at a predicted step time: nodes, days, cost,
  * energy, and what none of them counts.
  */
-#ifndef FR_REPORT_GOODPUT_RUN_LENGTH_REPORT_H
-#define FR_REPORT_GOODPUT_RUN_LENGTH_REPORT_H
+#ifndef FR_REPORT_RUN_LENGTH_REPORT_H
+#define FR_REPORT_RUN_LENGTH_REPORT_H
 
 #include "core/document/json.h"
 #include "report/table.h"

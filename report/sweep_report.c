@@ -3,7 +3,7 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/goodput/run_length_report.h"
+#include "report/run_length_report.h"
 #include "report/table.h"
 
 #include <math.h>

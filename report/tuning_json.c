@@ -2,8 +2,8 @@
 #include "core/document/fields.h"
 #include "plan/decide/plan_json.h"
 #include "plan/target/target.h"
-#include "report/goodput/run_length_report.h"
 #include "report/prediction_report.h"
+#include "report/run_length_report.h"
 #include "report/tuning_report.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 
 #include "core/base/units.h"
 #include "plan/target/target.h"
-#include "report/goodput/run_length_report.h"
 #include "report/prediction_report.h"
+#include "report/run_length_report.h"
 #include "report/table.h"
 
 #include <math.h>

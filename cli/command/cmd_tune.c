@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/goodput/run_length.h"
 #include "cli/inputs.h"
-#include "cli/measure_plans.h"
+#include "cli/measured/measure_plans.h"
 #include "cli/option/framework_options.h"
 #include "cli/option/goal_options.h"
 #include "cli/option/no_effect.h"

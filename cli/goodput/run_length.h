@@ -6,7 +6,7 @@
 #define FR_CLI_GOODPUT_RUN_LENGTH_H
 
 #include "cli/command.h"
-#include "report/goodput/run_length_report.h"
+#include "report/run_length_report.h"
 #include "report/setup_report.h"
 #include "spec/result/prediction.h"
 #include "tuner/goal/goal.h"

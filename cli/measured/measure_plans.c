@@ -1,5 +1,5 @@
 /* measure_plans.c: see measure_plans.h. */
-#include "cli/measure_plans.h"
+#include "cli/measured/measure_plans.h"
 
 #include "cli/measured/learn_runs.h"
 #include "cli/spawn_self.h"

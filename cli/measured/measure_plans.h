@@ -3,8 +3,8 @@
  * here, each by a `forerun run` of its own, and the choice is made by what
  * they took.
  */
-#ifndef FR_CLI_MEASURE_PLANS_H
-#define FR_CLI_MEASURE_PLANS_H
+#ifndef FR_CLI_MEASURED_MEASURE_PLANS_H
+#define FR_CLI_MEASURED_MEASURE_PLANS_H
 
 #include "cli/option/plan_choice.h"
 #include "spec/result/tuning.h"

@@ -9,7 +9,7 @@
  */
 #include "core/base/hash.h"
 #include "runtime/comm/transport.h"
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 
 #include <stdlib.h>
 #include <string.h>

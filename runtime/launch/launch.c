@@ -2,7 +2,7 @@
 #include "runtime/launch/launch.h"
 
 #include "core/base/units.h"
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "core/base/buffer.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 
 #include <sys/types.h>
 

@@ -5,7 +5,7 @@
 #ifndef FR_RUNTIME_LAUNCH_RANK_GUARD_H
 #define FR_RUNTIME_LAUNCH_RANK_GUARD_H
 
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 
 typedef struct fr_rank_guard fr_rank_guard;
 

@@ -1,5 +1,5 @@
 /* rank_page.c: a small mapped file per rank. */
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 
 #include "core/base/text.h"
 #include "core/system/clock.h"

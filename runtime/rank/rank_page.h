@@ -3,8 +3,8 @@
  * who it is, what it does, why it failed.  Best effort: without the directory
  * (FORERUN_STATUS_DIR) everything works but messages say less.
  */
-#ifndef FR_RUNTIME_LAUNCH_RANK_PAGE_H
-#define FR_RUNTIME_LAUNCH_RANK_PAGE_H
+#ifndef FR_RUNTIME_RANK_RANK_PAGE_H
+#define FR_RUNTIME_RANK_RANK_PAGE_H
 
 #include "core/base/err.h"
 

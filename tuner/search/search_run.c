@@ -5,8 +5,8 @@
 #include "tuner/search/evaluate.h"
 #include "tuner/search/search.h"
 #include "tuner/search/search_exhaustive.h"
+#include "tuner/search/tune_quick.h"
 #include "tuner/space/plan_space_lists.h"
-#include "tuner/study/tune_quick.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* tune_quick.c: layouts by their usual plan, then the best layouts in full. */
-#include "tuner/study/tune_quick.h"
+#include "tuner/search/tune_quick.h"
 
 #include "core/base/text.h"
 #include "plan/schedule/schedule.h"

@@ -8,8 +8,8 @@
  * plans are simulated; how much faster one of all that was walked over could
  * be is known from their lower bounds.
  */
-#ifndef FR_TUNER_STUDY_TUNE_QUICK_H
-#define FR_TUNER_STUDY_TUNE_QUICK_H
+#ifndef FR_TUNER_SEARCH_TUNE_QUICK_H
+#define FR_TUNER_SEARCH_TUNE_QUICK_H
 
 #include "cost_models/base/cost.h"
 #include "spec/result/prediction.h"

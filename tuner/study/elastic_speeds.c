@@ -1,8 +1,8 @@
 /* elastic_speeds.c: see elastic_speeds.h. */
 #include "tuner/study/elastic_speeds.h"
 
+#include "tuner/search/tune_quick.h"
 #include "tuner/space/plan_space_lists.h"
-#include "tuner/study/tune_quick.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
 #include "spec/result/fit_advice.h"
 #include "tuner/answer/tune.h"
 #include "tuner/search/evaluate.h"
-#include "tuner/study/tune_quick.h"
+#include "tuner/search/tune_quick.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "core/system/clock.h"
 #include "runtime/comm/transport.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/rank_page.h"
+#include "runtime/rank/rank_page.h"
 #include "tests/check.h"
 
 #include <signal.h>

@@ -7,7 +7,7 @@
 #include "tests/unit/small_model.h"
 #include "tuner/answer/tune.h"
 #include "tuner/search/evaluate.h"
-#include "tuner/study/tune_quick.h"
+#include "tuner/search/tune_quick.h"
 
 #include <stdlib.h>
 
