@@ -110,8 +110,8 @@ options=" $(sed -n 's/.*"name": "\(.*\)",/--\1/p' <<<"$help" | sort -u |
 while IFS=: read -r page line command; do
     [[ $commands == *" ${command#forerun } "* ]] ||
         complain "$page:$line: there is no command ${command#forerun }"
-done < <(grep -noE '(`|^    )forerun [a-z][a-z-]*' "${pages[@]}" |
-    sed -E 's/:[` ]+forerun /:forerun /')
+done < <(grep -noE '(`|^    (\$ )?)forerun [a-z][a-z-]*' "${pages[@]}" |
+    sed -E 's/:[` $]+forerun /:forerun /')
 
 # Options of other programs, as the docs quote them.
 foreign=' --of --rehearse'                           # lstopo, tests/gpu/run

@@ -1,8 +1,9 @@
 #!/bin/bash
-# check_figures.sh: README.md and docs/validation.md print the figures of the
-# visible rows as `make validate` reached them (tests/validate/reached_means.tsv),
-# correctly rounded; these means follow from the errors of the rows
-# (reached.tsv); and each source was left out of one stack prior.
+# check_figures.sh: docs/validation.md prints the figures of the visible rows as
+# `make validate` reached them (tests/validate/reached_means.tsv), correctly
+# rounded; these means follow from the errors of the rows (reached.tsv); each
+# source was left out of one stack prior; and README.md, which names the most
+# important figures in a sentence, agrees with docs/validation.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 rows=tests/validate/reached.tsv
@@ -103,17 +104,6 @@ page_has() { # PAGE TEMPLATE
     grep -qxF -- "$line" "$1" || complain "$1: no line says: $line"
 }
 
-while IFS= read -r line; do
-    page_has README.md "$line"
-done <<'LINES'
-| step time, mean over {shots.0.sources} sources: absolute error, bias | {scored} | {macro_mape %}, {+macro_bias %} |
-| step time, mean over rows: absolute error, median row, bias | {scored} | {mape %}, {median_ape %}, {+bias %} |
-| mean over sources after one measured step of a source; after three | 402; 399 | {shots.1.macro_mape %}; {shots.3.macro_mape %} |
-| measured time in the 90 % interval, mean over sources; its half-width | {scored} | {macro_coverage_90 %}; {macro_half_width %} |
-| pairs of one source that differ by more than 5 %, ranked right | {pairs} pairs | {concordance %} |
-| peak memory: mean absolute error over rows, over sources | {memory.scored} | {memory.mape %}, {memory.macro_mape %} |
-LINES
-
 page=docs/validation.md
 while IFS= read -r source; do
     k="by_source.$source."
@@ -139,11 +129,39 @@ done <<'LINES'
 | median row | {median_ape %} | 6 % |
 | bias: over rows, over sources | {+bias %}, {+macro_bias %} | within 5 % |
 | `expected_step_s`, fitted to the other sources ([below](#learning-from-a-few-rows---shots)): mean over sources, bias | {shots.0.macro_mape %}, {+shots.0.macro_bias %} | 12 %, within 5 % |
-| pairs of one source ranked right | {concordance %} | 88 % |
+| pairs of one source ranked right ({pairs} that differ by more than 5 %) | {concordance %} | 88 % |
 | 90 % interval covers | {coverage_90 %} | 85 to 97 % |
-| the same, mean over sources | {macro_coverage_90 %} | 85 to 95 % |
+| the same, mean over sources; mean half-width | {macro_coverage_90 %}; {macro_half_width %} | 85 to 95 % |
 | median half-width | {half_width_median %} | 15 % |
 | the same, each source by the scale of the others | {coverage_90_scaled %} inside, {half_width_median_scaled %} wide | |
 | memory: MAPE over rows, over sources | {memory.mape %}, {memory.macro_mape %} | 8 %, 10 % |
 LINES
+
+# ---- README.md says the same in its first paragraphs --------------------------
+# A cell of a table of docs/validation.md; its columns are counted from 2.
+cell() { # BEGINNING-OF-ROW COLUMN
+    awk -F ' *[|] *' -v row="$1" -v column="$2" '
+        index($0, row) == 1 { text = $column; n++ }
+        END { print n == 1 ? text : "(" n + 0 " rows: " row ")" }' $page
+}
+readme=$(tr -s '\n ' '  ' <README.md)
+readme_has() {
+    [[ $readme == *"$1"* ]] || complain "README.md: no sentence says: $1"
+}
+sources='| 11 sources, no step of theirs measured'
+after='| the same after one measured step of the source; after three'
+users=$(cell '| reports of ordinary users' 4)
+slower=${users#*; } slower=${slower%% predicted*}
+readme_has "is off by $(cell "| NVIDIA's DGX Cloud tables" 4) (NVIDIA's DGX Cloud\
+ tables) and by $(cell "$sources" 4 | sed 's/,.*//') (11 published sources)"
+readme_has "$(cell "$after" 4 | sed 's/;.*//') after one measured step of the\
+ source and $(cell "$after" 4 | sed 's/.*; //') after three"
+readme_has "ordinary users are off by ${users%;*}, ${slower/ the / } of them slower\
+ than predicted"
+readme_has "$(cell '| share of them inside the "90 %" interval' 4) of the unseen\
+ steps lie inside the \"90 %\" interval"
+visible='On the {scored} published steps that forerun was developed with, the'
+readme_has "$(fill "$visible error is {mape %}"), on CPUs\
+ $(cell '| step time, mean absolute error |' 3), on one H200\
+ $(cell '| error of the step, mean: from published kernels' 3 | sed 's/;.*//')"
 exit $bad
