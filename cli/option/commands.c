@@ -40,7 +40,7 @@ static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
     FR_OPT_CSV,     FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
-/* What --help names; --help=all has the rest. */
+/* --help names these; --help=all has the rest. */
 static const fr_option simulate_usual[] = {FR_OPT_PROFILE,
                                            FR_OPT_DP,
                                            FR_OPT_TP,
@@ -189,11 +189,11 @@ const fr_command fr_commands[] = {
      "measure this machine: kernels, memory, links, storage",
      "[MODEL...]", 0, 4, {IS(MODEL), IS(MODEL), IS(MODEL), IS(MODEL)},
      NULL, calibrate_options, NULL,
-     "Times the very kernels and collectives that 'forerun run' calls, over "
-     "the shapes\nthat the models need (default: gpt2-demo; of GPUs "
-     "gpt2-124m and llama-3-8b).\nWith --backend cuda one rank per GPU.  "
-     "With --runs nothing is timed: measured\nsteps of a stack, one is enough, "
-     "correct what is predicted of others with -p.",
+     "Time the kernels and collectives that 'forerun run' calls, over the "
+     "shapes that\nthe models need (default: gpt2-demo; on GPUs gpt2-124m "
+     "and llama-3-8b).\n--backend cuda starts one rank per GPU. --runs times "
+     "nothing: it learns from\nmeasured steps of a stack (one is enough) and "
+     "corrects the predictions of other\nsteps with -p.",
      "  forerun calibrate gpt2-demo -o machine.json\n"
      "  forerun calibrate --quick --ranks 2 -o machine.json\n"
      "  forerun calibrate --backend cuda -o gpu.json\n"
@@ -203,26 +203,28 @@ const fr_command fr_commands[] = {
      "MODEL CLUSTER [PLAN] | PLAN CLUSTER", 1, 3,
      {IS(MODEL), IS(CLUSTER), IS(FILE)},
      NULL, simulate_options, simulate_usual,
-     "Plan and job options change what the PLAN file says; without one they "
-     "start\nfrom a single rank.  --from starts from what a framework runs, "
-     "with a CLUSTER\nalone.  -o writes the plan with its prediction.",
+     "Plan and job options override the PLAN file; without a file they start "
+     "from a\nsingle rank. --from starts from the configuration of a "
+     "framework and takes a\nCLUSTER alone. -o writes the plan with its "
+     "prediction.",
      "  forerun simulate gpt2-demo this-machine --dp 2 -p machine.json\n"
      "  forerun simulate gpt2-124m this-machine --pp 2 --schedule 1f1b "
      "--micro-batch 1 --gantt\n"
      "  forerun simulate gpt2-124m this-machine plan.json --json\n"
      "  forerun simulate --from megatron.sh dgx-h100:4"},
     {"tune", fr_cmd_tune,
-     "find the best plan that fits, and say why the others lose",
+     "find the best plan that fits, and explain why the others lose",
      "MODEL CLUSTER | PLAN CLUSTER", 1, 2,
      {IS(MODEL), IS(CLUSTER)}, NULL, tune_options, tune_usual,
-     "A plan option pins its axis, a list such as --tp 2,4,8 leaves these "
-     "values.\nOn GPUs plans are simulated in the order of their lower bounds, "
-     "for about a\nsecond: the gap says how much better any other can be, "
-     "--exact closes it.\nPlans that change the result (lossy compression) "
-     "enter only with --allow lossy,\nother batches only with --goal loss; "
-     "the best plan of one device and of one node\nare always in the "
-     "answer.  A PLAN, or what a framework runs (--from, with a\nCLUSTER "
-     "alone), has the model and the job, and stands beside the best.",
+     "A plan option pins its axis; a list such as --tp 2,4,8 restricts the "
+     "axis to\nthese values. On GPUs the plans are simulated in the order of "
+     "their lower\nbounds, for about a second: the gap bounds how much "
+     "better any other plan can\nbe, and --exact closes it. Plans that "
+     "change the result (lossy compression) need\n--allow lossy, other "
+     "batches need --goal loss. The answer always has the best\nplan of one "
+     "device and of one node. A PLAN or the configuration of a "
+     "framework\n(--from, with a CLUSTER alone) gives the model and the job, "
+     "and is compared with\nthe best plan.",
      "  forerun tune gpt2-demo this-machine -p machine.json -o plan.json\n"
      "  forerun tune gpt2-demo this-machine -p machine.json --measure 3 "
      "--update-profile\n"
@@ -238,17 +240,18 @@ const fr_command fr_commands[] = {
      "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
      "10B \\\n      --critical-batch 500k"},
     {"sweep", fr_cmd_sweep,
-     "what-if: a table over nodes, GPUs, links, batches, prices",
+     "print a what-if table over nodes, GPUs, links, batches, prices",
      "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
      NULL, sweep_options, sweep_usual,
      "Keys: cluster, node, nodes, gpu, gpus-per-node, nvlink, nics, nic, "
-     "nic-latency,\noversubscription, memory, memory-bandwidth, flops, price, "
-     "gpu-price, power,\nmtbf, restart, storage-write, storage-read, "
+     "nic-latency,\noversubscription, memory, memory-bandwidth, flops, "
+     "price, gpu-price, power,\nmtbf, restart, storage-write, storage-read, "
      "storage-latency, spot-every, jitter,\nslow, spares, repair, "
-     "checkpoint-every, checkpoint-kind, spot, model, ranks, and\nall options "
-     "of the plan and the job (loaders ...).  Several: every combination.\n"
-     "Each point is tuned, or (--fixed) simulated under the plan of the "
-     "options.  What\ncannot be is a row with the reason.",
+     "checkpoint-every, checkpoint-kind, spot, model, ranks, and\nall "
+     "options of the plan and the job (loaders ...). Several keys: "
+     "every\ncombination. Each point is tuned, or (--fixed) simulated under "
+     "the plan of the\noptions. Impossible combinations are listed with the "
+     "reason.",
      "  forerun sweep llama-3-8b p5.48xlarge:1 --vary nodes=1..16*2 --fixed "
      "--zero 1 \\\n      --recompute full --global-batch 512 --seq 4096 "
      "--plot\n"
@@ -260,53 +263,54 @@ const fr_command fr_commands[] = {
      "--goal deadline --deadline 60d"},
     {"run", fr_cmd_run, "train under a plan and compare with its prediction",
      "PLAN", 1, 1, {IS(FILE)}, NULL, run_options, NULL,
-     "Started by itself it starts its ranks with mpirun and watches them; "
+     "Without a launcher, run starts its ranks with mpirun and watches them; "
      "inside\nmpirun, srun or a torchrun-style environment it is one of the "
-     "ranks.  On GPUs\n(--backend cuda) srun and torchrun need no MPI.\n"
-     "With --checkpoint, SIGTERM or SIGUSR1 ends it after the step that it is "
-     "at and a\ncheckpoint; a second one ends it at once.  A rank without a "
-     "sign of life for\n20 s, or one that others wait for for 60 s, ends it "
-     "(--timeout: for both).",
+     "ranks. On GPUs\n(--backend cuda) srun and torchrun need no MPI.\nWith "
+     "--checkpoint, SIGTERM or SIGUSR1 ends the run after the current step "
+     "and a\ncheckpoint; a second signal ends it at once. The run also ends "
+     "if a rank gives\nno sign of life for 20 s, or if others wait for it "
+     "for 60 s (--timeout sets\nboth).",
      "  forerun run plan.json --data book.txt --steps 100\n"
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json\n"
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
     {"checkpoint", fr_cmd_checkpoint,
-     "say what checkpoints hold, verify and convert them",
+     "inspect, verify and convert checkpoints",
      "inspect|verify|convert DIR [PLAN]", 2, 3,
      {IS(WORD), IS(FILE), IS(FILE)}, checkpoint_words, checkpoint_options,
      NULL,
-     "DIR is what run --checkpoint was given, or one step-N in it; without one "
-     "it is\nthe newest that is complete.  verify reads every byte of all and "
-     "ends with exit\ncode 4 where one is damaged.  convert writes one for the "
-     "ranks of PLAN into -o\nDIR; a run converts by itself when it resumes.",
+     "DIR is the folder of run --checkpoint or one step-N in it; the folder "
+     "stands for\nits newest complete checkpoint. verify reads every byte of "
+     "all checkpoints and\nexits with 4 if one is damaged. convert writes a "
+     "checkpoint for the ranks of\nPLAN to -o DIR; a run that resumes "
+     "converts by itself.",
      "  forerun checkpoint inspect checkpoints\n"
      "  forerun checkpoint convert checkpoints plan-of-8.json -o for-8"},
     {"explain", fr_cmd_explain,
-     "say what a plan does, what binds it, what to change next",
+     "explain a plan: its parts, its bottleneck, the next change",
      "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2,
      {IS(FILE), IS(CLUSTER)},
      NULL, explain_options, explain_usual,
-     "With a CLUSTER the step is simulated again with each rate and latency a "
-     "little\nlarger and smaller, and with every single change of the plan; "
-     "without, the\nprediction that the plan carries is shown.  Plan and job "
-     "options change what the\nfile says.  --from starts from what a "
-     "framework runs today\n(forerun import has the formats).",
+     "With a CLUSTER, the step is simulated again with each rate and latency "
+     "slightly\nlarger and smaller, and with every single change of the "
+     "plan; without one,\nexplain shows the prediction that the plan "
+     "carries. Plan and job options\noverride the file. --from starts from "
+     "the configuration of a framework (forerun\nimport lists the formats).",
      "  forerun explain plan.json\n"
      "  forerun explain --from ds_config.json dgx-h100:4 --model llama-3-8b\n"
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
     {"goodput", fr_cmd_goodput,
-     "weeks instead of a step: failures, checkpoints, when it is done",
+     "simulate a run of weeks: failures, checkpoints, finish time",
      "PLAN CLUSTER | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
      NULL, goodput_options, goodput_usual,
-     "The run is simulated --runs times: steps as predicted, failures as the "
-     "cluster's\n<reliability> or --mtbf says, checkpoints to its storage at "
-     "the best interval\n(or --checkpoint-every).  With --tokens or --steps "
-     "until that is done, else of\n90 days.  What nobody says is assumed, and "
-     "marked.  With --inject one run of\n--steps is walked through, as run "
-     "--inject goes through it.",
+     "The run is simulated --runs times: steps as predicted, failures by "
+     "the\n<reliability> of the cluster or --mtbf, checkpoints to its "
+     "storage at the best\ninterval (or --checkpoint-every). It ends after "
+     "--tokens or --steps, otherwise\nafter 90 days. Values that you do not "
+     "give are assumed and marked in the answer.\n--inject walks through one "
+     "run of --steps with these faults, as run --inject\ndoes.",
      "  forerun goodput plan.json dgx-h100:16 --for-days 30\n"
      "  forerun goodput llama-3-405b llama3-24k --ranks 16384 --tp 8 --pp 16 "
      "--zero 1 \\\n      --global-batch 2048 --seq 8192 --tokens 15.6T "
@@ -314,17 +318,18 @@ const fr_command fr_commands[] = {
      "  forerun goodput llama-3-8b p4d.24xlarge:8 --zero 1 --tokens 100B "
      "--spot \\\n      --spot-every 10h --spot-notice 2min"},
     {"compare", fr_cmd_compare,
-     "two plans, predictions or runs beside each other",
+     "compare two plans, predictions or runs",
      "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, table_options, NULL,
-     "A and B: plan files, or what simulate and run print with --json.\n"
-     "TRACE: where the run lost time against PREDICTED (one of these, or a "
-     "trace), by\ncategory (compute, optimizer, exposed collectives, pipeline, "
-     "data, idle) and by\nrank.  Traces are forerun's, those of PyTorch's "
-     "profiler, exports of nsys to\nSQLite (each GPU is a rank; NVTX ranges "
-     "like \"iteration 7\" mark steps) and\nChakra's: a file a rank, or a "
-     "folder of them.  What marks no steps has them\nfrom one update of the "
-     "optimizer to the next, or is one step.",
+     "A and B are plan files, or the --json output of simulate and "
+     "run.\nTRACE shows where the run lost time against PREDICTED (a plan, "
+     "such an output or\na trace), by category (compute, optimizer, exposed "
+     "collectives, pipeline, data,\nidle) and by rank. A TRACE is a file per "
+     "rank or a folder of files: forerun's\nown traces, traces of PyTorch's "
+     "profiler, Chakra's, and exports of nsys to\nSQLite (each GPU is a "
+     "rank; NVTX ranges like \"iteration 7\" mark steps). In a\ntrace "
+     "without marked steps a step lasts from one update of the optimizer to "
+     "the\nnext; without updates the trace is one step.",
      "  forerun compare plan.json other.json\n"
      "  forerun run plan.json --json > run.json && "
      "forerun compare plan.json run.json\n"
@@ -336,29 +341,31 @@ const fr_command fr_commands[] = {
      "predict a file of measured runs, and print the errors",
      "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, validate_options, NULL,
-     "One measured run a row: model, gpu, num_gpus, tp, pp, mbs, gbs, "
+     "Each row is one measured run: model, gpu, num_gpus, tp, pp, mbs, gbs, "
      "precision,\nrecompute, step_time_s, peak_mem_gib ... (docs/formats.md "
-     "has all columns and\nhow they are read).  Rows graded A or B with a full "
-     "configuration are scored;\nwithout such columns all rows are.",
+     "explains all columns).\nRows graded A or B with a full configuration "
+     "are scored; without such columns\nall rows are scored.",
      "  forerun validate runs.csv\n"
      "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
      "  forerun validate runs.csv --shots 0,1,3 --seed 7\n"
      "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'"},
     {"collective", fr_cmd_collective,
-     "time and bandwidth of a collective, by size and algorithm",
+     "predict the time and bandwidth of a collective by size",
      "OP BYTES CLUSTER", 3, 3, {IS(WORD), IS(WORD), IS(CLUSTER)},
      collective_words, collective_options, NULL,
-     "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast; send: "
-     "from\nthe first rank to the last.  BYTES: the whole payload, 1GB, or a "
-     "range such as\n1kB..1GB (times 4) or 1kB..1GB*2.  algbw and busbw are "
-     "those of nccl-tests.\nWithout --algorithm: what NCCL (between CPUs "
-     "forerun) takes, and all that there\nis beside it.",
+     "OP: all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, or "
+     "send (from\nthe first rank to the last). BYTES: the whole payload, "
+     "1GB, or a range such as\n1kB..1GB (times 4) or 1kB..1GB*2. algbw and "
+     "busbw are defined as in nccl-tests.\nWithout --algorithm the answer "
+     "has the choice of NCCL (between CPUs: of forerun)\nand all other "
+     "algorithms.",
      "  forerun collective all_reduce 1MB..4GB dgx-h100:4\n"
      "  forerun collective all_gather 256MB dgx-a100:16 --algorithm ring "
      "--ranks 64\n"
      "  forerun collective all_reduce 64kB..64MB this-machine -p "
      "machine.json"},
-    {"flows", fr_cmd_flows, "finish times of data flows that share a network",
+    {"flows", fr_cmd_flows,
+     "predict the finish times of data flows on a shared network",
      "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
      NULL,
      "PLATFORM: a SimGrid platform.  FLOWS: id,src,dst,bytes,start_s,delay_s,"
@@ -366,52 +373,51 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json"},
     {"catalog", fr_cmd_catalog,
-     "models, clusters, nodes, devices and targets of export",
+     "list models, clusters, nodes, devices and export targets",
      "[WHAT [NAME]]", 0, 2,
      {IS(WORD), IS(WORD)},
      catalog_words, catalog_options, NULL,
-     "WHAT: models, clusters, nodes, devices, targets or sources.\n"
-     "A node times a count is a cluster: dgx-h100:16.  Bandwidths are one "
-     "direction,\npeaks dense.  --template prints a cluster file with comments "
-     "to start from:\nsingle-node, two-tier, rail, torus.  targets NAME: what "
-     "becomes of each\nfield of a plan in a framework, and its rules with "
-     "sources.",
+     "WHAT: models, clusters, nodes, devices, targets or sources.\nA node "
+     "times a count is a cluster: dgx-h100:16. Bandwidths are per "
+     "direction,\npeaks are dense. --template prints a commented cluster "
+     "file to start from:\nsingle-node, two-tier, rail, torus. targets NAME "
+     "lists each field of a plan as\nthe framework takes it, and its rules "
+     "with sources.",
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog targets megatron\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"doctor", fr_cmd_doctor,
-     "what this machine lacks for which command, and the mend", "[CLUSTER]", 0,
+     "check this machine and print a fix for each problem", "[CLUSTER]", 0,
      1, {IS(CLUSTER)}, NULL, doctor_options, NULL,
-     "A line a check: what is there, which command misses what is not, and "
-     "the mend.\n"
-     "With CLUSTER: is this one of its nodes?  With --profile too: are the "
-     "collectives\nthat were measured (forerun calibrate, or nccl-tests by "
-     "forerun import) as fast\nas the cluster's description says?  Exit 4 if "
-     "anything is missing.",
+     "Each line is one check: its finding, the commands that a missing part "
+     "stops, and\nits fix.\nWith CLUSTER, doctor checks whether this "
+     "machine is one of its nodes; with\n--profile also, whether the "
+     "measured collectives (forerun calibrate, or\nnccl-tests by forerun "
+     "import) are as fast as the description of the cluster. It\nexits with "
+     "4 if anything is missing.",
      "  forerun doctor\n  forerun doctor dgx-h100:2 -p nccl-tests.json"},
     {"import", fr_cmd_import,
-     "read what other tools say of machines, links and runs",
+     "read topologies, configurations, logs and traces of other tools",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
      {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, fr_import_word, import_options,
      NULL,
-     "KIND: nccl (topology XML), nccl-graph, hwloc (lstopo XML), topo-m "
-     "(nvidia-smi\ntopo -m), slurm (topology.conf), simgrid (platform XML): a "
-     "cluster file;\nnccl-tests (text or JSON): a profile for --profile.  "
-     "Without KIND it is guessed.\nWhat the file does not say is taken from "
-     "the catalogue and said on stderr.  Two\nfiles, who hangs on which "
-     "switch (slurm) and what a node is (nccl, hwloc,\ntopo-m), make one "
-     "cluster.\n"
-     "Configurations of frameworks become plan files: deepspeed "
-     "(ds_config.json),\ntorchtitan (TOML of 0.2), megatron (a script with its "
-     "arguments), accelerate\n(YAML).  --model and --ranks say what the file "
-     "does not.\n"
-     "What runs left behind, streamed, .gz too: log (of Megatron-LM, "
-     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry): rows of cases for "
-     "validate; kineto\n(JSON of PyTorch's profiler), nsys (SQLite), chakra "
-     "(.et, JSON): a table of\nkernels, with -o FILE.csv all of it, with -o "
-     "FILE.json a profile;\nmemory-snapshot (JSON of PyTorch's allocator): "
-     "what it holds, and its peak.",
+     "KIND is guessed if it is left out. These kinds become a cluster file: "
+     "nccl\n(topology XML), nccl-graph, hwloc (lstopo XML), topo-m "
+     "(nvidia-smi topo -m),\nslurm (topology.conf), simgrid (platform XML); "
+     "nccl-tests (text or JSON) becomes\na profile for --profile. Values "
+     "that the file does not have are taken from the\ncatalogue and noted on "
+     "stderr. Two files, one with the switches (slurm) and one\nwith a node "
+     "(nccl, hwloc, topo-m), make one cluster.\nConfigurations of frameworks "
+     "become plan files: deepspeed (ds_config.json),\ntorchtitan (TOML of "
+     "0.2), megatron (a script with its arguments), accelerate\n(YAML). "
+     "--model and --ranks add the values that the file does not "
+     "have.\nRecords of runs are streamed, .gz too. log (of Megatron-LM, "
+     "DeepSpeed,\ntorchtitan, NeMo, nanotron, llm-foundry) becomes rows for "
+     "validate. kineto (JSON\nof PyTorch's profiler), nsys (SQLite) and "
+     "chakra (.et, JSON) become a table of\nkernels, with -o FILE.csv all of "
+     "it, with -o FILE.json a profile.\nmemory-snapshot (JSON of PyTorch's "
+     "allocator) lists its contents and its peak.",
      "  forerun import nccl topo.xml --nodes 16 -o cluster.xml\n"
      "  forerun import topo.txt --gpu h100-sxm -o cluster.xml\n"
      "  forerun import topology.conf topo.txt --gpu h100-sxm -o "
@@ -426,40 +432,43 @@ const fr_command fr_commands[] = {
      "cases.csv\n"
      "  forerun import kineto rank0.json.gz --top 30\n"
      "  forerun import kineto rank0.json.gz -o h100.json"},
-    {"export", fr_cmd_export, "take a plan to another framework or a launcher",
+    {"export", fr_cmd_export,
+     "write a plan for another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,
-     "A framework gets what holds the plan: arguments, a configuration, a "
-     "script; what\nit cannot have is exit 3 with the reason and the nearest "
-     "plan that it can\n(forerun catalog targets NAME).  A launcher starts "
-     "such a --program on the nodes\nof CLUSTER (the plan's own).\n"
-     "nccl-csv: the file of NCCL's example tuner plugin: algorithm, protocol "
-     "and\nchannels of what reduces gradients and gathers parameters, by "
-     "size.",
+     "A framework gets a file that holds the plan: arguments, a "
+     "configuration, a\nscript. If it cannot run the plan, export exits with "
+     "3, the reason and the\nnearest plan that it can run (forerun catalog "
+     "targets NAME). A launcher starts\nsuch a --program on the nodes of "
+     "CLUSTER (default: the cluster of the plan).\nnccl-csv writes a file "
+     "for NCCL's example tuner plugin: algorithm, protocol and\nchannels for "
+     "the reduction of gradients and the gathering of parameters, by\nsize.",
      "  forerun export plan.json --to megatron -o megatron.sh\n"
      "  forerun export plan.json --to accelerate -o accelerate/\n"
      "  forerun export plan.json --to slurm --program deepspeed -o job/\n"
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
      "--nccl-protocol ll128"},
-    {"report", fr_cmd_report, "timelines as files",
+    {"report", fr_cmd_report, "write and check timelines",
      "trace PLAN CLUSTER | check-trace FILE", 2, 3,
      {IS(WORD), IS(FILE), IS(CLUSTER)}, report_words, report_options, NULL,
-     "trace: the simulated step as a Chrome trace.  check-trace: exit 4 unless "
-     "every\ntrack of a trace file is properly nested.",
+     "trace writes the simulated step as a Chrome trace. check-trace exits "
+     "with 4\nunless every track of a trace file is properly nested.",
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
      "  forerun report check-trace trace.json"},
-    {"help", fr_cmd_help, "explain a command, or a term of the field",
+    {"help", fr_cmd_help, "explain a command or a term of the field",
      "[COMMAND | TERM | terms]", 0, 1, {IS(COMMAND)}, NULL, no_options, NULL,
      NULL,
      "  forerun help\n  forerun help tune\n  forerun help bubble\n"
      "  forerun help terms"},
-    {"version", fr_cmd_version, "version and what was built in",
+    {"version", fr_cmd_version,
+     "print the version and the features that were built in",
      "", 0, 0, {IS(NONE)}, NULL, no_options, NULL,
      NULL,
      "  forerun version\n  forerun version --json"},
-    {"completions", fr_cmd_completions, "completion script of a shell",
+    {"completions", fr_cmd_completions,
+     "print the completion script of a shell",
      "bash|zsh|fish", 1, 1, {IS(WORD)}, shell_words, no_options, NULL,
      NULL,
      "  source <(forerun completions bash)\n"
