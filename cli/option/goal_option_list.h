@@ -37,8 +37,8 @@
       "time from a failure until training continues: 10min")                   \
     X(CHECKPOINT_KIND, "checkpoint-kind", 0, CHOICE, "NAME", RUN,              \
       &fr_checkpoint_kind_names, 0, 0,                                         \
-      "training waits for: sync: the storage; async: a copy in the host's "    \
-      "memory; memory: also a copy on another node")                           \
+      "sync waits for the storage, async for a copy in the host's memory, "    \
+      "memory also for a copy on another node")                                \
     X(STORAGE_WRITE, "storage-write", 0, TEXT, "RATE", RUN, 0, 0, 0,           \
       "write rate of the storage, for all nodes together: 100GB/s")            \
     X(STORAGE_READ, "storage-read", 0, TEXT, "RATE", RUN, 0, 0, 0,             \
