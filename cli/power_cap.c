@@ -74,8 +74,8 @@ fr_status fr_power_cap_apply(const fr_cli *cli, double cap_w,
     for (size_t i = 0; i < cluster->n_devices; i++)
         if (cap_w >= cluster->devices[i].power_w)
             fr_cli_note(cli,
-                        "forerun: has no effect here: --power-cap %g W: '%s' "
-                        "draws %g W at most",
+                        "forerun: --power-cap %g W is ignored: '%s' draws %g W "
+                        "at most",
                         cap_w, cluster->devices[i].id,
                         cluster->devices[i].power_w);
     return fr_cluster_cap_power(cluster, cap_w, err);

@@ -187,8 +187,7 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
     }
     fr_status status = fr_table_finish(&table, out, err);
     if (status == FR_OK && p->memory.n_stages > 0 && p->memory.fits)
-        fr_buffer_printf(out, "fits with probability %.2f\n",
-                         p->memory.p_fits);
+        fr_buffer_printf(out, "fits with probability %.2f\n", p->memory.p_fits);
     return status;
 }
 
@@ -229,6 +228,16 @@ void fr_report_rate(double tokens_per_s, double samples_per_s, fr_buffer *out)
                      tokens_per_s == samples_per_s ? "samples" : "tokens");
 }
 
+/* What the source of a cost means, where its name does not say it. */
+static const char *source_meaning(const char *source)
+{
+    if (strcmp(source, "extrapolated") == 0)
+        return " (some kernel or link like it was never measured)";
+    if (strcmp(source, "datasheet") == 0)
+        return " (from peak rates, not from measurements)";
+    return "";
+}
+
 static void print_head(const fr_prediction *p, fr_buffer *out)
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
@@ -261,13 +270,14 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
     if (p->learned.field_factor > 0)
         fr_buffer_printf(
             out,
-            "\npublished steps take %.1f %% more in the middle: %s; yours: "
-            "forerun calibrate --runs",
+            "\nPublished runs are typically %.1f %% slower than predicted (%s "
+            "here). To calibrate with your own runs: forerun calibrate --runs",
             100 * (p->learned.field_factor - 1),
             fr_format_s(step, sizeof step,
                         p->step_s * p->learned.field_factor));
     if (p->source != NULL)
-        fr_buffer_printf(out, "\nworst source of a cost: %s", p->source);
+        fr_buffer_printf(out, "\nLeast certain input: %s%s", p->source,
+                         source_meaning(p->source));
     fr_buffer_puts(out, "\n\n");
 }
 

@@ -41,10 +41,11 @@ static void list_wire(const fr_report_setup *at, habits *out)
     const bool is_gpu =
         fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
     add(p->dp > 1 && codec->wire == FR_WIRE_GATHER, out,
-        "payloads of %s gathered, which cannot be added", codec->name);
+        "payloads of %s are gathered, because they cannot be added",
+        codec->name);
     add(is_gpu && collective != NULL && !collective->has_nccl &&
             collective->is_whole,
-        out, "%s priced as NCCL's tree, which is a double one",
+        out, "%s is priced as NCCL's tree, which is a double one",
         collective != NULL ? collective->name : "");
 }
 
@@ -60,13 +61,12 @@ static void list_habits(const fr_report_setup *at, habits *out)
         list_wire(at, out); /* the rest is how forerun itself trains */
         return;
     }
-    add(true, out, "gradients in %s",
-        fr_name_of(&fr_dtype_names, p->grad_dtype));
-    add(p->is_grad_added_apart, out, "%s", "added apart");
-    add(p->dp * p->cp > 1, out, "reduced %s backward",
-        p->is_overlap ? "beside" : "after");
-    add(is_sharded && p->dp * p->cp > 1, out, "parameters gathered %s",
-        p->is_gather_overlap ? "beside forward" : "after the step");
+    add(true, out, "%s gradients", fr_name_of(&fr_dtype_names, p->grad_dtype));
+    add(p->is_grad_added_apart, out, "%s", "gradients added separately");
+    add(p->dp * p->cp > 1, out, "reduction %s backward",
+        p->is_overlap ? "overlaps" : "after");
+    add(is_sharded && p->dp * p->cp > 1, out, "gather of parameters %s",
+        p->is_gather_overlap ? "overlaps forward" : "after the step");
     add(p->tp > 1, out, "%s sequence parallel",
         p->is_sequence_parallel ? "with" : "without");
     add(p->is_tp_overlap, out, "%s", "TP overlap");
@@ -83,7 +83,7 @@ static void list_habits(const fr_report_setup *at, habits *out)
     list_wire(at, out);
 }
 
-/* "framework nemo: gradients in bf16, reduced beside backward ..." */
+/* "framework nemo: bf16 gradients; reduction overlaps backward; ..." */
 static void print_habits(const fr_report_setup *at, fr_buffer *out)
 {
     const size_t n_wide = out->layout != NULL && out->layout->n_wide > 0
@@ -95,12 +95,13 @@ static void print_habits(const fr_report_setup *at, fr_buffer *out)
     if (at->framework[0] != '\0')
         n = snprintf(text, sizeof text, "framework %s: ", at->framework);
     else if (fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU)
-        n = snprintf(text, sizeof text, "no --framework: ");
+        n = snprintf(text, sizeof text,
+                     "Assumed, because no --framework was given: ");
     text[n] = '\0';
     list_habits(at, &all);
     for (int i = 0; i < all.n; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%s",
-                      i > 0 ? ", " : "", all.at[i]);
+                      i > 0 ? "; " : "", all.at[i]);
     const char *rest = text;
     for (size_t indent = 0; *rest != '\0'; indent = 2) {
         size_t n_line = fr_text_take_line(rest, strlen(rest), n_wide - indent);

@@ -347,7 +347,8 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
         fr_buffer_puts(out, "energy: without " FR_RUN_ENERGY_IS_WITHOUT "\n");
     for (int k = 0; k < sweep->n_keys; k++)
         if (!fr_sweep_key_acts(sweep, k))
-            fr_buffer_printf(out, "has no effect here: %s\n",
+            fr_buffer_printf(out,
+                             "%s has no effect: all values give one answer\n",
                              sweep->keys[k].name);
     if (has_gap(sweep))
         fr_buffer_printf(out, "gap: no other plan of %s is faster by more\n",

@@ -234,28 +234,28 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
 {
     char text[FR_FORMAT_MAX];
     const char *better = t->goal.is_step ? "faster" : "better";
-    double bound = t->certificate.bound;
+    const double bound = t->certificate.bound;
     if (t->best.plan == NULL)
         return;
     if (t->certificate.optimal_in_space) {
-        fr_buffer_printf(out,
-                         "no plan of this space is predicted to be %s than "
-                         "the best\n",
-                         better);
+        fr_buffer_printf(
+            out, "Proven: none of the %s plans is predicted to be %s.\n",
+            fr_format_u64(text, sizeof text, t->space.plans), better);
         return;
     }
     if (bound == 0) {
         fr_buffer_printf(out,
-                         "nothing is known of the plans that were not "
-                         "simulated: one of them may be %s (--exact goes on)\n",
+                         "Not proven: a plan that was not simulated may be %s "
+                         "(--exact continues).\n",
                          better);
         return;
     }
     format_goal(t, bound, text, sizeof text);
-    fr_buffer_printf(out,
-                     "no plan of this space is predicted to be %s than %s: the "
-                     "best is within %.1f %% of it (--exact goes on)\n",
-                     better, text, 100 * t->certificate.gap);
+    fr_buffer_printf(
+        out,
+        "Proven: no plan is predicted to be %s than %s; the best is "
+        "within %.1f %% of that (--exact continues).\n",
+        better, text, 100 * t->certificate.gap);
 }
 
 static void measured_row(const fr_tuning_measured *m, fr_table *table)
@@ -371,8 +371,8 @@ fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
         out, "\ntie: worse by less than the model's error and 5 % of a step; "
              "the more robust first\n");
     if (t->is_for_any)
-        fr_buffer_puts(out, "[...]: who can execute the plan (--for NAME: "
-                            "plans of one alone)\n");
+        fr_buffer_puts(out, "[...]: these can execute the plan (--for NAME "
+                            "restricts the search to one)\n");
     print_conclusions(t, out);
     print_space(t, out);
     return fr_buffer_check(out, err);

@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/option/no_effect.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
@@ -396,8 +397,8 @@ static fr_status answer_all(study *s, fr_err *err)
     FR_TRY(place(s, err));
     if (fr_cli_has(s->cli, FR_OPT_NCCL_PROTOCOL) &&
         fr_cost_gpu_comm(s->inputs.costs) == NULL)
-        fr_cli_note(s->cli, "forerun: has no effect here: --nccl-protocol: "
-                            "there is no NCCL between CPUs");
+        fr_note_ignored(s->cli, "--nccl-protocol",
+                        "there is no NCCL between CPUs");
     FR_TRY(read_kinds(s, err));
     FR_TRY(ask_all(s, err));
     return fr_cli_on(s->cli, FR_OPT_JSON) ? print_json(s, err)

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/measured/learn_runs.h"
+#include "cli/option/no_effect.h"
 #include "cli/option/plan_options.h"
 #include "cli/rebalance/rebalance.h"
 #include "cli/train/elastic.h"
@@ -343,8 +344,8 @@ FR_COMMAND_FUNCTION(run)
     note_other_devices(cli, &file);
     if (world == 1 && fr_cli_has(cli, FR_OPT_HOSTFILE) &&
         !fr_cli_is_on_gpu(cli))
-        fr_cli_note(cli, "forerun: has no effect here: --hostfile: the plan's "
-                         "one rank runs on this machine");
+        fr_note_ignored(cli, "--hostfile",
+                        "a one-rank plan always runs on this machine");
     fr_status status = fr_run_fit_begin(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())
         status = check_files(cli, err);

@@ -5,6 +5,7 @@
 #include "cli/measured/explain_row.h"
 #include "cli/measured/learn_runs.h"
 #include "cli/measured/validate_shots.h"
+#include "cli/option/no_effect.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
@@ -223,8 +224,7 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
                 b->cases[b->n++] = take_row(cli, row, &n_taken);
         }
     if (fr_cli_has(cli, FR_OPT_FRAMEWORK) && n_taken == 0)
-        fr_cli_note(cli, "forerun: has no effect here: --framework: every row "
-                         "names its own");
+        fr_note_ignored(cli, "--framework", "every row names its own");
     return FR_OK;
 }
 

@@ -74,7 +74,7 @@ static void note(const fr_cli *cli, uint64_t idle, const char *why)
                      fr_option_get(FR_OPT_OF_PLAN(i)).name);
     }
     if (idle != 0)
-        fr_cli_note(cli, "forerun: has no effect here: %s: %s", names, why);
+        fr_note_ignored(cli, names, why);
 }
 
 void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,

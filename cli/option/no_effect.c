@@ -142,22 +142,21 @@ static const struct {
     const char *unless_varied; /* keys of --vary whose values may undo it */
 } reasons[] = {
     {is_for_training,
-     "a prediction does not depend on it: it is for 'forerun run', and kept in "
-     "the plan that -o writes",
+     "no prediction depends on it; -o keeps it in the plan, for 'forerun run'",
      {FR_OPT_SEED, FR_OPT_LR, FR_OPT_LR_SCHEDULE, FR_OPT_LR_BASE_BATCH,
       FR_OPT_WARMUP, FR_OPT_WEIGHT_DECAY, FR_OPT_DATA},
      NULL},
     {is_for_runs,
-     "the answer is of one step: it is for 'forerun run', and kept in the plan "
-     "that -o writes",
+     "the answer is of one step; -o keeps it in the plan, for 'forerun run'",
      {FR_OPT_LR_RULE},
      NULL},
     {has_no_run,
-     "no run is told without --tokens",
+     "the answer has a whole run only with --tokens",
      {FR_OPT_STEPS, FR_OPT_LR_RULE},
      NULL},
     {has_no_interruptions,
-     "no run is told without --tokens, a goal or a limit of a whole run",
+     "the answer has a whole run only with --tokens, or a goal or a limit of "
+     "one",
      {FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE,
       FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,
       FR_OPT_SPOT_TOGETHER, FR_OPT_SPARES, FR_OPT_REPAIR, FR_OPT_LEAST_NODES,
@@ -172,11 +171,12 @@ static const struct {
      {FR_OPT_TIMEOUT},
      NULL},
     {is_not_spot,
-     "no spot nodes without --spot",
+     "there are no spot nodes without --spot",
      {FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER},
      "spot"},
     {has_no_spot_rate,
-     "how often spot nodes go is not known: --spot-every says it",
+     "the rate at which spot nodes are taken away is not known; give "
+     "--spot-every",
      {FR_OPT_SPOT_WAIT, FR_OPT_SPOT_TOGETHER},
      ANY_NODES ",spot-every"},
     {has_no_sequence,
@@ -263,6 +263,14 @@ bool fr_has_no_effect(const fr_cli *cli, fr_option option, const fr_job *job,
     return false;
 }
 
+void fr_note_ignored(const fr_cli *cli, const char *names, const char *why)
+{
+    fr_cli_note(cli, "forerun: %s %s ignored: %s", names,
+                strchr(names, ',') == NULL ? "is" : "are", why);
+}
+
+void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
+                       const fr_cluster *cluster)
 void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
                        const fr_model *model, const fr_cluster *cluster)
 {
@@ -279,7 +287,6 @@ void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
                          used > 0 ? ", " : "", fr_option_get(*o).name);
         }
         if (names[0] != '\0')
-            fr_cli_note(cli, "forerun: has no effect here: %s: %s", names,
-                        reasons[i].why);
+            fr_note_ignored(cli, names, reasons[i].why);
     }
 }

@@ -11,6 +11,9 @@
 #include "spec/model/model.h"
 #include "tuner/study/run_sweep.h"
 
+/* Notes on stderr that the options `names` ("--seq, --dropout") are ignored. */
+void fr_note_ignored(const fr_cli *cli, const char *names, const char *why);
+
 /* One note on stderr for each reason, of a command that predicts. */
 void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
                        const fr_model *model, const fr_cluster *cluster);

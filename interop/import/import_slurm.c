@@ -478,12 +478,11 @@ static fr_status read_file(slurm_file *file, char *text, fr_import *out,
                               "(nccl, hwloc, topo-m)",
                               file->nodes.n);
     if (options->n_nodes > 0)
-        fr_import_note(file->in,
-                       "--nodes has no effect here: the file names %zu nodes",
+        fr_import_note(file->in, "--nodes is ignored: the file names %zu nodes",
                        file->nodes.n);
     if (options->gpu != NULL && options->node == NULL)
-        fr_import_note(file->in, "--gpu has no effect here: --node-type says "
-                                 "what the GPUs are");
+        fr_import_note(file->in, "--gpu is ignored: --node-type names "
+                                 "the GPUs");
     return make_cluster(file, row, &out->cluster, err);
 }
 

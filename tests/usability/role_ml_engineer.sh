@@ -75,7 +75,7 @@ warns 'dp x micro-batch x steps'
 ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress-by tensor \
     --zero-prefetch 3
 ends_with 0
-warns 'has no effect here: --compress-by, --zero-prefetch'
+warns '--compress-by, --zero-prefetch are ignored'
 ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress int8 -q
 says 'payloads of int8 gathered'
 

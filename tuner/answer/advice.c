@@ -47,7 +47,7 @@ static fr_status weigh(const fr_plan_space_request *space, const fr_goal *goal,
     return FR_OK;
 }
 
-/* "do not distribute: ..." where a baseline is as good; false: it is not. */
+/* "Do not distribute: ..." where a baseline is as good; false: it is not. */
 static bool advise_baseline(const fr_plan_space_request *space,
                             fr_baseline baseline, fr_tuning *t)
 {
@@ -60,14 +60,14 @@ static bool advise_baseline(const fr_plan_space_request *space,
     double more = b->value / t->best.value - 1;
     if (is_best)
         snprintf(t->advice, sizeof t->advice,
-                 "do not distribute: %s is best, more are not better", name);
+                 "Do not distribute: %s is best, more are not better", name);
     else if (more < 0)
         snprintf(t->advice, sizeof t->advice,
-                 "do not distribute: %s alone is better by %.1f %%", name,
+                 "Do not distribute: %s alone is better by %.1f %%", name,
                  -100 * more);
     else if (b->is_tie)
         snprintf(t->advice, sizeof t->advice,
-                 "do not distribute: %s alone is worse by %.1f %%, less than "
+                 "Do not distribute: %s alone is worse by %.1f %%, less than "
                  "the model's error",
                  name, 100 * more);
     else
@@ -100,7 +100,10 @@ static bool advise_fewer(const fr_plan_space_request *space, fr_tuning *t)
 
 static void advise_all(const fr_plan_space_request *space, fr_tuning *t)
 {
-    int n = snprintf(t->advice, sizeof t->advice, "distributing pays:");
+    int n =
+        snprintf(t->advice, sizeof t->advice,
+                 "Use %s%lld %s:", t->best.n_ranks == t->n_slots ? "all " : "",
+                 (long long)t->best.n_ranks, is_gpu(space) ? "GPUs" : "ranks");
     for (int i = FR_BASELINE_NODE; i >= 0; i--) {
         const fr_tuning_baseline *b = &t->baselines[i];
         const char *name = name_of(space, (fr_baseline)i);
@@ -108,11 +111,13 @@ static void advise_all(const fr_plan_space_request *space, fr_tuning *t)
         bool is_there = b->tuned.plan != NULL && b->tuned.value < HUGE_VAL;
         if (i == FR_BASELINE_NODE && t->best.n_nodes == 1)
             continue;
-        if (is_there)
-            n += snprintf(t->advice + n, room, " %.3g times better than %s,",
-                          b->tuned.value / t->best.value, name);
-        else
+        if (!is_there)
             n += snprintf(t->advice + n, room, " %s is not enough,", name);
+        else
+            n += snprintf(t->advice + n, room,
+                          t->goal.is_step ? " %s takes %.3g times as long,"
+                                          : " %s is %.3g times worse,",
+                          name, b->tuned.value / t->best.value);
     }
     t->advice[n - 1] = '\0';
 }

@@ -203,14 +203,14 @@ static void test_do_not_distribute(void)
     if (tune(&f)) {
         CHECK_INT(f.t.best.n_ranks, 1);
         CHECK_INT(f.t.advised_ranks, 1);
-        CHECK_HAS(f.t.advice, "do not distribute: one device is best");
+        CHECK_HAS(f.t.advice, "Do not distribute: one device is best");
     }
     fr_tuning_release(&f.t);
     f.options.space.world = 6;
     if (tune(&f)) {
         CHECK_INT(f.t.best.n_ranks, 6);
         CHECK_INT(f.t.advised_ranks, 1);
-        CHECK_HAS(f.t.advice, "do not distribute: one device alone is better");
+        CHECK_HAS(f.t.advice, "Do not distribute: one device alone is better");
     }
     teardown(&f);
 }
