@@ -6,21 +6,23 @@
 
 const fr_term fr_glossary[] = {
     {"1f1b", "one forward one backward,schedule",
-     "The usual pipeline schedule: after a start-up each stage alternates one\n"
+     "The default pipeline schedule: after a start-up each stage alternates "
+     "one\n"
      "forward and one backward pass, so that it keeps at most as many\n"
      "micro-batches in memory as there are stages behind it.  Its bubble is "
      "that\n"
      "of gpipe: (pp - 1) / (micro-batches + pp - 1) of the step.",
      "--schedule, help bubble, help interleaved"},
     {"activation", "activations",
-     "What a layer's forward pass leaves for its backward pass.  Per layer it\n"
-     "grows with micro-batch x sequence x hidden size; sequence, tensor and\n"
-     "context parallelism divide it, recomputation throws most of it away.",
+     "The values that a layer's forward pass keeps for its backward pass.  "
+     "They\n"
+     "grow with micro-batch x sequence x hidden size; sequence, tensor and\n"
+     "context parallelism divide them, recomputation drops most of them.",
      "--recompute, --micro-batch, help recompute"},
     {"algbw", "busbw,bus bandwidth",
      "Bandwidths as nccl-tests print them.  algbw: bytes of the payload over "
      "the\n"
-     "time. busbw: what the slowest link carries, algbw times 2 (n-1)/n for "
+     "time. busbw: the rate of the slowest link, algbw times 2 (n-1)/n for "
      "an\n"
      "all-reduce, (n-1)/n for reduce-scatter, all-gather and all-to-all; "
      "compare\n"
@@ -69,7 +71,7 @@ const fr_term fr_glossary[] = {
      "better. PyTorch DDP's default is 25 MiB.",
      "--bucket, --overlap"},
     {"checkpoint", "checkpointing",
-     "Weights and optimizer state on storage, to go on after a failure.\n"
+     "Weights and optimizer state on storage, to continue after a failure.\n"
      "(Activation checkpointing is something else: help recompute.)",
      "--checkpoint, --checkpoint-every"},
     {"compression", "gradient compression,powersgd,topk,signsgd",
@@ -88,7 +90,8 @@ const fr_term fr_glossary[] = {
      "do not fit.",
      "--cp"},
     {"critical-batch", "critical batch size",
-     "The batch from which on more samples per step hardly save steps: tokens\n"
+     "The batch beyond which more samples per step hardly save steps: the "
+     "tokens\n"
      "needed grow as 1 + batch / critical batch (McCandlish et al. 2018).",
      "--critical-batch, --goal"},
     {"data-parallel", "dp,data parallelism,ddp",
@@ -96,8 +99,8 @@ const fr_term fr_glossary[] = {
      "another part of the batch; gradients are added up before every update.",
      "--dp, help zero, help all-reduce"},
     {"energy", "kwh,power,pue",
-     "What a run draws: its devices, busy and idle, and the rest of their "
-     "nodes,\ntimes the power usage effectiveness (pue) of the site: "
+     "The energy that a run draws: its devices, busy and idle, and the rest "
+     "of their\nnodes, times the power usage effectiveness (pue) of the site: "
      "cooling and losses,\n1.1 to 1.5.  Switches count where the cluster file "
      "says their power.",
      "--tokens, --goal, --max-energy"},
@@ -146,8 +149,8 @@ const fr_term fr_glossary[] = {
      "ranks.",
      "help straggler"},
     {"knee", "scaling efficiency",
-     "Where more devices stop paying: the next ones do less than half of what "
-     "the\nfirst do, or the share that --knee says.",
+     "The point beyond which more devices stop paying: the next ones add less "
+     "than\nhalf of the throughput of the first, or less than --knee.",
      "forerun sweep --vary nodes=1..64*2, help weak-scaling"},
     {"lamb", "lars,large batch,warm-up,warmup",
      "Optimizers for large batches: LARS (You et al. 2017) and LAMB (You et "
@@ -163,31 +166,33 @@ const fr_term fr_glossary[] = {
      "and\n"
      "token and those of attention; nothing that is recomputed) per second "
      "over\n"
-     "the peak of the devices.  HFU counts what is recomputed, too.  30 to 50 "
+     "the peak of the devices.  HFU also counts recomputation.  30 to 50 "
      "% is\n"
-     "usual for large models on H100.",
+     "typical for large models on H100.",
      "forerun simulate"},
     {"micro-batch", "mbs,microbatch",
-     "What goes through the model at once on one data-parallel rank.  Larger "
-     "ones\n"
-     "make larger, faster products; activations grow with it, and a pipeline "
-     "has\n"
-     "fewer to fill its bubble.",
+     "The samples that go through the model at once on one data-parallel "
+     "rank.\n"
+     "Larger micro-batches make larger, faster products; activations grow "
+     "with\n"
+     "them, and a pipeline has fewer to fill its bubble.",
      "--micro-batch, help global-batch"},
     {"nvls", "nvlink sharp",
-     "The NVLink switch adds what its GPUs send (Hopper and later): an "
+     "The NVLink switch adds the data of its GPUs (Hopper and later): an "
      "all-reduce\n"
      "moves little more than half of the bytes of a ring through each GPU's "
      "port.",
      "--collective, forerun collective"},
     {"offload", NULL,
-     "Optimizer state (and what else is told) lives in the host's memory; PCIe "
-     "and\n"
-     "the host's update are the price.",
+     "Optimizer state or activations live in the host's memory; the price is "
+     "the\n"
+     "traffic over PCIe and the update on the host.",
      "--offload-optimizer, --offload-activations"},
     {"optimizer-state", "adam,master weights",
-     "What the optimizer keeps beside the weights: Adam in mixed precision 12\n"
-     "bytes per parameter (fp32 weights and two moments).  ZeRO 1 shards it "
+     "The state that the optimizer keeps besides the weights: with Adam in "
+     "mixed\n"
+     "precision 12 bytes per parameter (fp32 weights and two moments).  ZeRO 1 "
+     "shards it "
      "over\n"
      "the data-parallel ranks.",
      "--optimizer, --zero, help zero"},
@@ -209,11 +214,11 @@ const fr_term fr_glossary[] = {
      "bubble.",
      "--pp, --schedule, --layer-split"},
     {"profile", "calibration",
-     "What 'forerun calibrate' measured of a machine: times of kernels by "
-     "shape,\n"
-     "of collectives by size, memory, storage.  Predictions with -p rest on "
-     "it\n"
-     "instead of datasheets.",
+     "The measurements of 'forerun calibrate' on a machine: times of kernels "
+     "by\n"
+     "shape, of collectives by size, memory, storage.  Predictions with -p "
+     "rest\n"
+     "on it instead of datasheets.",
      "forerun calibrate, --profile"},
     {"rail", "rails",
      "NICs of the same number in all nodes, on a switch of their own: GPU i "
@@ -241,14 +246,15 @@ const fr_term fr_glossary[] = {
      "steps hurt small ones.",
      "--collective, help tree"},
     {"sequence-parallel", "sp",
-     "Beside tensor parallelism: norms and dropouts run on a part of the "
+     "In addition to tensor parallelism: norms and dropouts run on a part of "
+     "the "
      "sequence\n"
      "each, which divides their activations; all-reduces become reduce-scatter "
      "and\n"
      "all-gather.",
      "--sequence-parallel, help tensor-parallel"},
     {"sharp", "in-network reduction,collnet",
-     "The switches of the network add what nodes send (NVIDIA's SHARP; "
+     "The switches of the network add the data of the nodes (NVIDIA's SHARP; "
      "<fabric\n"
      "sharp=\"yes\">): an all-reduce takes one way up and down, whatever the "
      "number of\n"
@@ -276,9 +282,9 @@ const fr_term fr_glossary[] = {
      "device has less to do, and communication shows.",
      "forerun sweep --weak"},
     {"zero", "zero1,zero2,zero3,sharding",
-     "ZeRO (Rajbhandari et al. 2020) shards what data-parallel ranks would "
-     "all\n"
-     "hold: 1 the optimizer's state, 2 also gradients, 3 also parameters, "
+     "ZeRO (Rajbhandari et al. 2020) shards the state that every\n"
+     "data-parallel rank would hold: 1 the optimizer's state, 2 also "
+     "gradients, 3 also parameters, "
      "which\n"
      "are gathered before use: 1.5 times the bytes of an all-reduce.",
      "--zero, help fsdp"},

@@ -111,7 +111,7 @@ static void note_other(finder *f, const fr_instr *instr,
     char line[160];
 
     (void)snprintf(line, sizeof line,
-                   "%s over %s, %lld ranks on %lld node%s, is told the same\n",
+                   "%s over %s, %lld ranks on %lld node%s, gets the same\n",
                    fr_op_name((fr_op)instr->op),
                    fr_axis_name((fr_axis)instr->axis),
                    (long long)scope->n_group, (long long)scope->n_nodes,

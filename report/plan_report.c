@@ -92,7 +92,7 @@ static void add_gradients(const words *w)
     fr_table_cell(w->table, "%s, %s%s, %s, %s%s",
                   p->zero_stage > 0 ? "scattered (ZeRO)" : "all-reduced", bytes,
                   p->bucket_bytes > 0 ? " buckets" : "",
-                  p->is_overlap ? "beside backward" : "after backward",
+                  p->is_overlap ? "overlapping backward" : "after backward",
                   p->compressor == FR_COMPRESSOR_NONE
                       ? "not compressed"
                       : fr_name_of(&fr_compressor_names, p->compressor),

@@ -67,7 +67,7 @@ void fr_run_way_text(const char *label, const fr_run_length *run,
                          (long long)outlook->n_spares,
                          outlook->n_spares == 1 ? "" : "s");
     if (outlook->least_nodes > 0)
-        fr_buffer_printf(out, "; goes on with as few as %lld of %lld nodes",
+        fr_buffer_printf(out, "; continues on as few as %lld of %lld nodes",
                          (long long)outlook->least_nodes,
                          (long long)run->n_nodes);
     if (outlook->spot_frac == 1)

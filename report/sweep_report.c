@@ -354,7 +354,7 @@ static void print_legend(const fr_sweep *sweep, fr_buffer *out)
         fr_buffer_printf(out, "gap: no other plan of %s is faster by more\n",
                          sweep->is_exact
                              ? "the space of tune"
-                             : "those that sweep looks at (--exact: "
+                             : "the space that sweep searches (--exact: "
                                "of tune)");
     if (sweep->i_scale_key >= 0 && sweep->n_feasible > 0)
         fr_buffer_printf(

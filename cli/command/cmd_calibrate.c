@@ -311,8 +311,7 @@ static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks, fr_err *err)
     FR_TRY(find_storage(cli, storage, sizeof storage, err));
     if (fr_cli_measure_running(cli, n_ranks, output_path(cli), storage, &why) !=
         FR_OK)
-        fr_cli_note(cli,
-                    "forerun: what it takes to start a run is not in %s: %s",
+        fr_cli_note(cli, "forerun: the time to start a run is not in %s: %s",
                     output_path(cli), why.text);
     return FR_OK;
 }

@@ -146,8 +146,8 @@ static fr_status print_links(const visit *v, fr_buffer *out, fr_err *err)
                                            ">measured",  ">predicted", ">ratio",
                                            NULL};
     fr_table table;
-    fr_buffer_puts(out, "\nMeasured collectives beside what the cluster's "
-                        "description gives:\n");
+    fr_buffer_puts(out, "\nMeasured collectives, and the predictions from the "
+                        "description of the cluster:\n");
     fr_table_init(&table, headings);
     for (size_t i = 0; i < v->links.n; i++) {
         const link_row *at = &v->links.items[i];

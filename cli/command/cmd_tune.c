@@ -275,7 +275,7 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
 {
     if (fr_cli_has(cli, FR_OPT_BUDGET) && fr_cli_on(cli, FR_OPT_EXACT))
         return fr_fail(err, FR_USAGE,
-                       "--exact goes on for as long as the proof takes; leave "
+                       "--exact continues until the proof is done; leave "
                        "it or --budget out");
     if (goal->kind == FR_GOAL_LOSS && fr_cli_has(cli, FR_OPT_ALLOW))
         return fr_fail(err, FR_USAGE,

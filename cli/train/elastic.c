@@ -264,7 +264,7 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
         return fr_fail(err, FR_FAILURE, "given up after %lld restart%s: %s",
                        (long long)e->max_restarts,
                        e->max_restarts == 1 ? "" : "s", why->text);
-    fr_cli_note(e->cli, "forerun: %s; going on from the newest checkpoint",
+    fr_cli_note(e->cli, "forerun: %s; continuing from the newest checkpoint",
                 has_grown ? "there are more places" : why->text);
     return prepare_next(e, why, err);
 }

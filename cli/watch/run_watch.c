@@ -85,7 +85,7 @@ static void write_metrics(fr_run_watch *watch)
     if (status == FR_OK)
         status = fr_metrics_file_add(&watch->metrics, &watch->line, &err);
     if (status != FR_OK)
-        fr_cli_note(watch->cli, "forerun: step %lld: %s; training goes on",
+        fr_cli_note(watch->cli, "forerun: step %lld: %s; training continues",
                     (long long)watch->state.last.step, err.text);
 }
 

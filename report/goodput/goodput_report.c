@@ -120,7 +120,7 @@ static void print_backups(const fr_goodput_setup *s, fr_buffer *out)
 {
     if (s->n_backups > 0)
         fr_buffer_printf(out,
-                         "backup workers: steps go on with the first %lld of "
+                         "backup workers: a step takes the first %lld of "
                          "%lld replicas; the rest of their samples is "
                          "dropped\n",
                          (long long)(s->n_replicas - s->n_backups),

@@ -187,7 +187,7 @@ static void add_memory(const fr_run_report *r, fr_table *table)
     const double scale = r->has_prediction ? 1 : 0;
     add_row(table, "plan's memory", scale * (peak - beside),
             (double)r->peak_bytes - (double)r->baseline_bytes, true);
-    add_row(table, "process beside", scale * beside, (double)r->baseline_bytes,
+    add_row(table, "process itself", scale * beside, (double)r->baseline_bytes,
             true);
     add_row(table, "peak memory", beside > 0 ? scale * peak : 0,
             (double)r->peak_bytes, true);

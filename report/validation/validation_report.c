@@ -281,7 +281,7 @@ static void print_summary(const fr_validation *v, fr_buffer *out)
                          percent(v->half_width_median_scaled, b));
     if (right + wrong > 0)
         fr_buffer_printf(
-            out, "fits or not: %zu right, %zu wrong; both kinds alike: %s\n",
+            out, "fits or not: %zu right, %zu wrong; mean of both kinds: %s\n",
             right, wrong, percent(v->fits_balanced, c));
     if (v->n_confident > 0)
         fr_buffer_printf(out,

@@ -77,7 +77,7 @@ ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress-by tensor \
 ends_with 0
 warns '--compress-by, --zero-prefetch are ignored'
 ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress int8 -q
-says 'payloads of int8 gathered'
+says 'int8 are gathered'
 
 # Beyond the positions of the model: said, and answered.
 ask forerun simulate "$qwen" dgx-h100:4 --seq 65536
