@@ -34,7 +34,7 @@ const fr_term fr_glossary[] = {
      "of a layer so before it is used; half of an all-reduce.",
      "help all-reduce, help zero"},
     {"all-reduce", "allreduce",
-     "Every rank ends with the sum of what all have.  Data parallelism adds\n"
+     "Every rank ends with the sum over all ranks.  Data parallelism adds\n"
      "gradients so, tensor parallelism the partial results of a layer.  A "
      "ring\n"
      "moves 2 (n-1)/n payloads through each link, a tree takes fewer steps.",
@@ -100,9 +100,12 @@ const fr_term fr_glossary[] = {
      "--dp, help zero, help all-reduce"},
     {"energy", "kwh,power,pue",
      "The energy that a run draws: its devices, busy and idle, and the rest "
-     "of their\nnodes, times the power usage effectiveness (pue) of the site: "
-     "cooling and losses,\n1.1 to 1.5.  Switches count where the cluster file "
-     "says their power.",
+     "of\n"
+     "their nodes, times the power usage effectiveness (pue) of the site: "
+     "cooling\n"
+     "and losses, 1.1 to 1.5.  Switches count where the cluster file says "
+     "their\n"
+     "power.",
      "--tokens, --goal, --max-energy"},
     {"expert-parallel", "ep,moe,mixture of experts",
      "The experts of a mixture-of-experts layer are spread over ranks; tokens\n"
@@ -164,11 +167,11 @@ const fr_term fr_glossary[] = {
     {"mfu", "hfu,model flops utilization",
      "Model flop/s utilisation: the flop that the model needs (6 per parameter "
      "and\n"
-     "token and those of attention; nothing that is recomputed) per second "
-     "over\n"
-     "the peak of the devices.  HFU also counts recomputation.  30 to 50 "
-     "% is\n"
-     "typical for large models on H100.",
+     "token, and attention; nothing that is recomputed) per second over the "
+     "peak of\n"
+     "the devices.  HFU also counts recomputation.  30 to 50 % is typical for "
+     "large\n"
+     "models on H100.",
      "forerun simulate"},
     {"micro-batch", "mbs,microbatch",
      "The samples that go through the model at once on one data-parallel "
@@ -191,10 +194,9 @@ const fr_term fr_glossary[] = {
     {"optimizer-state", "adam,master weights",
      "The state that the optimizer keeps besides the weights: with Adam in "
      "mixed\n"
-     "precision 12 bytes per parameter (fp32 weights and two moments).  ZeRO 1 "
-     "shards it "
-     "over\n"
-     "the data-parallel ranks.",
+     "precision 12 bytes per parameter (fp32 weights and two moments).  ZeRO "
+     "1\n"
+     "shards it over the data-parallel ranks.",
      "--optimizer, --zero, help zero"},
     {"oversubscription", NULL,
      "Bandwidth below a switch over that above it: 1 does not block; at 4 a\n"
@@ -247,11 +249,9 @@ const fr_term fr_glossary[] = {
      "--collective, help tree"},
     {"sequence-parallel", "sp",
      "In addition to tensor parallelism: norms and dropouts run on a part of "
-     "the "
-     "sequence\n"
-     "each, which divides their activations; all-reduces become reduce-scatter "
-     "and\n"
-     "all-gather.",
+     "the\n"
+     "sequence each, which divides their activations; all-reduces become\n"
+     "reduce-scatter and all-gather.",
      "--sequence-parallel, help tensor-parallel"},
     {"sharp", "in-network reduction,collnet",
      "The switches of the network add the data of the nodes (NVIDIA's SHARP; "
@@ -282,11 +282,11 @@ const fr_term fr_glossary[] = {
      "device has less to do, and communication shows.",
      "forerun sweep --weak"},
     {"zero", "zero1,zero2,zero3,sharding",
-     "ZeRO (Rajbhandari et al. 2020) shards the state that every\n"
-     "data-parallel rank would hold: 1 the optimizer's state, 2 also "
-     "gradients, 3 also parameters, "
-     "which\n"
-     "are gathered before use: 1.5 times the bytes of an all-reduce.",
+     "ZeRO (Rajbhandari et al. 2020) shards the state that every data-parallel "
+     "rank\n"
+     "would hold: 1 the optimizer's state, 2 also gradients, 3 also "
+     "parameters,\n"
+     "which are gathered before use: 1.5 times the bytes of an all-reduce.",
      "--zero, help fsdp"},
     {"zero-bubble", "zb,zb-h1,zb-v",
      "Pipeline schedules that divide the backward pass into gradients of "

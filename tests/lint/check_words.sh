@@ -1,13 +1,14 @@
 #!/bin/bash
-# check_words.sh: the pages of `clean` say things
-# in the field's words.  Each row of `banned` is a pattern (of Perl's regular
-# expressions, in lower case, whole words) and the word to write; each row of
-# `allowed` is a phrase that the pattern does not mean, with the reason.  Code,
-# examples and links are not looked at.
+# check_words.sh: the pages of `clean` and the help of all commands and terms say
+# things in the field's words.  Each row of `banned` is a pattern (a regular
+# expression of Perl's for whole words) and the word to write instead; each row
+# of `allowed` is a phrase to which a pattern does not apply, with the reason.
+# Code, examples and the targets of links are skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 # Pages that are clean; a page is added once it is.
 clean=(README.md)
+forerun=${BUILD:-build}/forerun
 
 banned=$(
     cat <<'ROWS'
@@ -89,8 +90,46 @@ paragraphs() {
     END { flush() }' "$1"
 }
 
+# The help of each command, a paragraph a line: its description and the text of
+# each option; not its examples.
+help_of() { # COMMAND
+    "$forerun" "$1" --help=all | awk -v name="forerun $1 --help" '
+    function flush() {
+        if (text != "")
+            printf "%s\t%s\n", name, text
+        text = ""
+    }
+    /^Examples:/ { exit }
+    /^Usage:/ { next }
+    /^ *$/ { flush(); next }
+    /^  +(-., )?--(\[no-\])?[a-z]/ { flush() }
+    {
+        sub(/^ +/, "")
+        # An option and its argument are names.
+        sub(/^(-., )?--(\[no-\])?[a-z-]+( [^ ]+)?( |$)/, "&: ")
+        text = text " " $0
+    }
+    END { flush() }'
+}
+
+# The explanation of a term, without the line of related options.
+term() { # TERM
+    "$forerun" help "$1" | sed '/^See /,$d' | tr '\n' ' ' |
+        sed "s/^/forerun help $1\t/; s/$/\n/"
+}
+
 bad=0
 for page in "${clean[@]}"; do
     paragraphs "$page" | check || bad=1
+done
+[ -x "$forerun" ] || {
+    echo "$forerun is not built: its help was not checked"
+    exit $((bad ? 1 : 77))
+}
+while read -r command; do
+    help_of "$command" | check || bad=1
+done < <("$forerun" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for term in $("$forerun" help terms | sed -n '/^  /s/,//gp'); do
+    term "$term" | check || bad=1
 done
 exit $bad
