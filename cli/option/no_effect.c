@@ -269,8 +269,6 @@ void fr_note_ignored(const fr_cli *cli, const char *names, const char *why)
                 strchr(names, ',') == NULL ? "is" : "are", why);
 }
 
-void fr_note_no_effect(const fr_cli *cli, const fr_model *model,
-                       const fr_cluster *cluster)
 void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
                        const fr_model *model, const fr_cluster *cluster)
 {

@@ -206,7 +206,7 @@ enum {
 #define BIT FR_PLAN_BIT
 
 const fr_plan_refusal fr_plan_refusals[] = {
-    {"a list of layers that does not say what they compute",
+    {"a list of layers without their operations",
      "give its layers ops", CPU, 0, is_list_of_amounts},
     {"a list of layers, on GPUs", "choose a decoder transformer", GPU, 0,
      is_list},

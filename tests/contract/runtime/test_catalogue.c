@@ -31,7 +31,7 @@ static const struct {
 static const struct {
     const char *model, *reason;
 } refused[] = {
-    {"inception-v3", "a list of layers that does not say what they compute"},
+    {"inception-v3", "a list of layers without their operations"},
 };
 
 /* The same model with tiny sizes; what it is made of stays. */
