@@ -62,7 +62,8 @@ static void list_habits(const fr_report_setup *at, habits *out)
         return;
     }
     add(true, out, "%s gradients", fr_name_of(&fr_dtype_names, p->grad_dtype));
-    add(p->is_grad_added_apart, out, "%s", "gradients added separately");
+    add(p->execution.is_grad_added_apart, out, "%s",
+        "gradients added separately");
     add(p->dp * p->cp > 1, out, "reduction %s backward",
         p->is_overlap ? "overlaps" : "after");
     add(is_sharded && p->dp * p->cp > 1, out, "gather of parameters %s",
@@ -72,9 +73,9 @@ static void list_habits(const fr_report_setup *at, habits *out)
     add(p->is_tp_overlap, out, "%s", "TP overlap");
     add(at->model->kind != FR_MODEL_LAYERS && !p->is_flash, out, "%s",
         "attention not fused");
-    add(p->is_flash && p->flash_kind != FR_FLASH_NATIVE, out, "%s",
-        fr_name_of(&fr_flash_kind_names, p->flash_kind));
-    add(p->is_loss_fused, out, "%s", "fused loss");
+    add(p->is_flash && p->execution.flash_kind != FR_FLASH_NATIVE, out, "%s",
+        fr_name_of(&fr_flash_kind_names, p->execution.flash_kind));
+    add(p->execution.is_loss_fused, out, "%s", "fused loss");
     snprintf(text, sizeof text, "%.3g", 100 * at->job->dropout);
     add(at->job->dropout > 0, out, "dropout %s %%", text);
     snprintf(text, sizeof text, "%lld", (long long)at->model->vocab);
@@ -129,8 +130,9 @@ void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
                      (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
                      fr_name_of(&fr_dtype_names, at->plan->precision));
     if (is_gpu)
-        fr_buffer_printf(out, ", %s kernels",
-                         fr_name_of(&fr_kernel_set_names, at->plan->kernels));
+        fr_buffer_printf(
+            out, ", %s kernels",
+            fr_name_of(&fr_kernel_set_names, at->plan->execution.kernels));
     if (fr_cluster_device(cluster, 0)->power_cap_w > 0)
         fr_buffer_printf(out, ", capped at %g W",
                          fr_cluster_device(cluster, 0)->power_cap_w);
@@ -158,8 +160,9 @@ void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
     fr_json_put_i64(json, "slots", places_of(at));
     fr_json_put_string(json, "precision",
                        fr_name_of(&fr_dtype_names, at->plan->precision));
-    fr_json_put_string(json, "kernels",
-                       fr_name_of(&fr_kernel_set_names, at->plan->kernels));
+    fr_json_put_string(
+        json, "kernels",
+        fr_name_of(&fr_kernel_set_names, at->plan->execution.kernels));
     habits all;
     list_habits(at, &all);
     fr_json_put_string(json, "framework",

@@ -209,7 +209,7 @@ static bool halve_precision(const fr_model *model, fr_plan *plan)
 {
     (void)model;
     plan->precision = FR_DTYPE_BF16;
-    plan->kernels = FR_KERNELS_OWN;
+    plan->execution.kernels = FR_KERNELS_OWN;
     plan->is_flash = true;
     return is_whole(plan);
 }

@@ -103,7 +103,7 @@ static fr_status add_precision(filling *f, fr_dtype precision, fr_err *err)
     plan.precision = precision;
     plan.grad_dtype = FR_DTYPE_F32;
     plan.is_flash = true;
-    plan.kernels = FR_KERNELS_OWN;
+    plan.execution.kernels = FR_KERNELS_OWN;
     plan.n_threads = 1;
     plan.micro_batch = 1;
     FR_TRY(add_layers(f, &plan, err));

@@ -110,7 +110,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                         err));
     /* Whoever's kernels the plan was predicted with, ours are those that run.
      */
-    file->plan.kernels = FR_KERNELS_OWN;
+    file->plan.execution.kernels = FR_KERNELS_OWN;
     return FR_OK;
 }
 

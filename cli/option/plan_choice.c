@@ -78,7 +78,7 @@ static void choose_own(const fr_cli *cli, const fr_cluster *cluster,
         (!is_narrow && !fr_model_has_layer_ops(&choice->model)))
         return;
     if (!fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_KERNELS)))
-        plan->kernels = FR_KERNELS_OWN;
+        plan->execution.kernels = FR_KERNELS_OWN;
     if (is_narrow && !fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_FLASH_ATTENTION)))
         plan->is_flash = true;
 }

@@ -117,7 +117,7 @@ static fr_status resized_or_alone(const fr_cli *cli, const fr_plan_file *from,
     alone.micro_batch = from->plan.micro_batch;
     alone.precision = from->plan.precision;
     alone.grad_dtype = from->plan.grad_dtype;
-    alone.kernels = from->plan.kernels;
+    alone.execution.kernels = from->plan.execution.kernels;
     alone.is_flash = from->plan.is_flash;
     return resized(cli, from, &alone, n_ranks, &out->plan, err);
 }

@@ -123,12 +123,12 @@ static bool is_backward(const fr_instr *instr)
 static bool is_in_graph(const fr_plan *plan, host_kind kind)
 {
     /* forerun's own runtime launches a step as one graph. */
-    if (plan->kernels == FR_KERNELS_OWN)
+    if (plan->execution.kernels == FR_KERNELS_OWN)
         return true;
-    if (plan->cuda_graphs == FR_CUDA_GRAPHS_LAYER)
+    if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_LAYER)
         return kind != HOST_GROUPED && kind != HOST_ROUTED &&
                kind != HOST_UPDATE;
-    return plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
+    return plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL;
 }
 
 /* One module of Transformer Engine; backward a product is half of one. */
@@ -165,13 +165,13 @@ double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
 
     if (kind == HOST_NOTHING || n_kernels == 0 || is_in_graph(plan, kind))
         return 0.0;
-    if (is_module && plan->kernels == FR_KERNELS_FUSED)
+    if (is_module && plan->execution.kernels == FR_KERNELS_FUSED)
         return fused_s(instr, kind);
     if ((instr->flags & FR_INSTR_LISTED) != 0)
         return list_s(plan, instr);
     if (kind == HOST_COMMUNICATION)
         return module_s;
-    if (plan->kernels == FR_KERNELS_COMPILED)
+    if (plan->execution.kernels == FR_KERNELS_COMPILED)
         return n_kernels * compiled_kernel_s;
     if (is_backward(instr))
         return n_kernels * backward_operator_s;
@@ -182,10 +182,11 @@ bool fr_host_is_held(const fr_plan *plan, const fr_instr *instr)
 {
     /* How many tokens go where: Megatron-Core's token_dispatcher.py copies
      * tokens_per_expert to the host, as others do who drop none. */
-    if (plan->cuda_graphs == FR_CUDA_GRAPHS_FULL)
+    if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL)
         return false;
     if (instr->op == FR_OP_ROUTER_FWD || (instr->flags & FR_INSTR_HELD) != 0)
         return true;
     /* The norm: total_norm.item() (Megatron-Core's clip_grads.py). */
-    return instr->op == FR_OP_CLIP && plan->kernels == FR_KERNELS_FUSED;
+    return instr->op == FR_OP_CLIP &&
+           plan->execution.kernels == FR_KERNELS_FUSED;
 }

@@ -12,7 +12,8 @@ static const double spread_rel_err = 0.3;
 
 bool fr_gpu_is_by_framework(const fr_plan *plan, const fr_device_type *device)
 {
-    return device->kind == FR_DEVICE_GPU && plan->kernels != FR_KERNELS_OWN;
+    return device->kind == FR_DEVICE_GPU &&
+           plan->execution.kernels != FR_KERNELS_OWN;
 }
 
 /* Groups of one rank have none; the world's serves the axis that is all of
@@ -82,7 +83,8 @@ fr_gpu_workspaces fr_gpu_workspaces_of(const fr_plan *plan,
     for (int i = 0; i < N_HANDLES; i++)
         out.n_bytes[out.n++] = row->blas_bytes;
     if (row->fused_bytes == 0 || !plan->is_flash ||
-        plan->kernels != FR_KERNELS_FUSED || model->kind == FR_MODEL_LAYERS)
+        plan->execution.kernels != FR_KERNELS_FUSED ||
+        model->kind == FR_MODEL_LAYERS)
         return out;
     int n = 1 + (model->n_experts > 0 ? N_GROUPED_STREAMS : 0);
     for (int i = 0; i < n; i++)

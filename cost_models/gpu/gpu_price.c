@@ -158,7 +158,7 @@ double fr_gpu_prices_issue_s(const fr_gpu_prices *prices, const fr_plan *plan,
 {
     double speed = fr_cluster_node_type(prices->cluster, node)->host_speed_frac;
 
-    if (plan->kernels == FR_KERNELS_OWN &&
+    if (plan->execution.kernels == FR_KERNELS_OWN &&
         fr_gpu_prices_is_measured(prices, node))
         return n_kernels * prices->profile->gpu.graph_node_s;
     return fr_host_issue_s(plan, instr, n_kernels) /
@@ -168,7 +168,7 @@ double fr_gpu_prices_issue_s(const fr_gpu_prices *prices, const fr_plan *plan,
 bool fr_gpu_prices_own_memory(const fr_gpu_prices *prices, const fr_plan *plan,
                               int64_t node, fr_own_memory *out)
 {
-    if (plan->kernels != FR_KERNELS_OWN ||
+    if (plan->execution.kernels != FR_KERNELS_OWN ||
         !fr_gpu_prices_is_measured(prices, node) ||
         prices->profile->baseline_alone_bytes == 0)
         return false;

@@ -75,11 +75,12 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
     f.size[FR_RUN_SIZE_TP] = log_size(plan->tp);
     f.size[FR_RUN_SIZE_CP] = log_size(plan->cp);
     f.size[FR_RUN_SIZE_PP] = log_size(plan->pp);
-    const int precision[] = {(int)plan->precision, (int)plan->scaling};
+    const int precision[] = {(int)plan->precision,
+                             (int)plan->execution.scaling};
     const int kernels[] = {
-        (int)plan->kernels,       (int)plan->cuda_graphs,
-        (int)plan->recompute,     (int)plan->recompute_parts,
-        (int)plan->is_tp_overlap, (int)plan->expert_dispatch,
+        (int)plan->execution.kernels, (int)plan->execution.cuda_graphs,
+        (int)plan->recompute,         (int)plan->recompute_parts,
+        (int)plan->is_tp_overlap,     (int)plan->expert_dispatch,
         (int)plan->is_ep_overlap,
     };
     /* Which axes there are: each brings code of its own. */

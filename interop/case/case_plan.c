@@ -333,25 +333,26 @@ static void read_kernels(const fr_case *row, const fr_framework *how,
     fr_plan *plan = &setup->plan;
     int flash_kind = fr_case_parse_flash_kind(row->field[FR_CASE_FLASH_ATTN]);
     if (flash_kind >= 0)
-        plan->flash_kind = (fr_flash_kind)flash_kind;
-    plan->scaling =
-        fr_case_parse_scaling(row->field[FR_CASE_PRECISION], plan->scaling);
-    plan->is_grad_added_apart |=
+        plan->execution.flash_kind = (fr_flash_kind)flash_kind;
+    plan->execution.scaling = fr_case_parse_scaling(
+        row->field[FR_CASE_PRECISION], plan->execution.scaling);
+    plan->execution.is_grad_added_apart |=
         fr_case_find_switch(other, "gradient_accumulation_fusion") == 0;
-    if (plan->kernels == FR_KERNELS_EAGER && fr_case_has(other, "compile")) {
-        plan->kernels = FR_KERNELS_COMPILED;
-        plan->is_loss_fused = fr_case_has(other, "compiled loss");
+    if (plan->execution.kernels == FR_KERNELS_EAGER &&
+        fr_case_has(other, "compile")) {
+        plan->execution.kernels = FR_KERNELS_COMPILED;
+        plan->execution.is_loss_fused = fr_case_has(other, "compiled loss");
     }
     /* Megatron's own fusion keeps float32 as before. */
     if (fr_case_has(other, "cross_entropy_fusion_impl=te"))
-        plan->is_loss_fused = true;
+        plan->execution.is_loss_fused = true;
     if (fr_case_find_switch(other, "moe_router_fusion") == 1 &&
         fr_case_find_switch(other, "moe_permute_fusion") == 1)
-        plan->is_routing_fused = true;
+        plan->execution.is_routing_fused = true;
     if (fr_case_has(other, "cuda graphs"))
-        plan->cuda_graphs = fr_case_has(other, "full cuda graphs")
-                                ? FR_CUDA_GRAPHS_FULL
-                                : FR_CUDA_GRAPHS_LAYER;
+        plan->execution.cuda_graphs = fr_case_has(other, "full cuda graphs")
+                                          ? FR_CUDA_GRAPHS_FULL
+                                          : FR_CUDA_GRAPHS_LAYER;
     setup->job.dropout = fr_framework_dropout(how, row->field[FR_CASE_MODEL]);
     if (fr_case_find_switch(other, "dropout") == 0)
         setup->job.dropout = 0.0;

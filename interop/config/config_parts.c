@@ -103,18 +103,18 @@ void fr_config_take_kernels(const fr_framework *framework, fr_config *out)
 {
     fr_plan *plan = &out->file.plan;
     plan->is_flash = !framework->is_unfused;
-    plan->flash_kind = framework->flash_kind;
-    plan->kernels = framework->kernels;
-    plan->is_loss_fused = framework->is_loss_fused;
-    plan->n_loss_metrics = framework->n_loss_metrics;
+    plan->execution.flash_kind = framework->flash_kind;
+    plan->execution.kernels = framework->kernels;
+    plan->execution.is_loss_fused = framework->is_loss_fused;
+    plan->execution.n_loss_metrics = framework->n_loss_metrics;
     fr_buffer_printf(&out->notes,
                      "kernels %s, fused attention %s: as %s has them; "
                      "--kernels, --flash-attention, --flash-kind say "
                      "otherwise\n",
-                     fr_name_of(&fr_kernel_set_names, plan->kernels),
-                     plan->is_flash
-                         ? fr_name_of(&fr_flash_kind_names, plan->flash_kind)
-                         : "off",
+                     fr_name_of(&fr_kernel_set_names, plan->execution.kernels),
+                     plan->is_flash ? fr_name_of(&fr_flash_kind_names,
+                                                 plan->execution.flash_kind)
+                                    : "off",
                      framework->name);
 }
 

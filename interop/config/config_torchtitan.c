@@ -489,9 +489,10 @@ static fr_status read_converters(reader *r, const fr_json_value *converters)
             continue;
         }
         r->out->file.plan.precision = FR_DTYPE_FP8;
-        r->out->file.plan.scaling = which % 2 == 1      ? FR_SCALING_BLOCK
-                                    : has_row_recipe(r) ? FR_SCALING_ROW
-                                                        : FR_SCALING_CURRENT;
+        r->out->file.plan.execution.scaling = which % 2 == 1 ? FR_SCALING_BLOCK
+                                              : has_row_recipe(r)
+                                                  ? FR_SCALING_ROW
+                                                  : FR_SCALING_CURRENT;
     }
     return FR_OK;
 }
@@ -534,7 +535,7 @@ static fr_status read_compile(reader *r)
                       &table));
     FR_TRY(fr_config_read_bool(table, "enable", &is_on, r->err));
     if (is_on)
-        r->out->file.plan.kernels = FR_KERNELS_COMPILED;
+        r->out->file.plan.execution.kernels = FR_KERNELS_COMPILED;
     FR_TRY(find_table(r, "debug", debug_keys, FR_LENGTH(debug_keys), &table));
     FR_TRY(read_seed(r, table));
     return read_seed(r, fr_json_find(r->root, "training"));

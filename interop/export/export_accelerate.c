@@ -57,7 +57,7 @@ static void put_bool(const layout *it, const char *key, bool is_on)
 static bool has_kernels_of_dynamo(const layout *it)
 {
     return it->backend != &fr_accelerate_megatron &&
-           it->plan->kernels == FR_KERNELS_COMPILED;
+           it->plan->execution.kernels == FR_KERNELS_COMPILED;
 }
 
 static void put_deepspeed(const layout *it)
@@ -463,8 +463,7 @@ static void put_script(const layout *it)
     if (request->n_nodes > 1 && request->has_gpus)
         fr_buffer_puts(it->out, "    --machine_rank \"$node\" "
                                 "--main_process_ip \"$first_host\" \\\n");
-    fr_buffer_puts(it->out,
-                   "    \"$TRAIN\" \"${arguments[@]}\" \"$@\"\n");
+    fr_buffer_puts(it->out, "    \"$TRAIN\" \"${arguments[@]}\" \"$@\"\n");
 }
 
 static fr_status write_files(const fr_export_request *request,

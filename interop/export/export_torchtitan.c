@@ -37,10 +37,10 @@ static layout layout_of(const fr_export_request *request)
     it.local_batch =
         plan->pp > 1 ? plan->micro_batch * it.n_micro : plan->micro_batch;
     /* Async TP is made by the compiler. */
-    it.is_compiled = plan->kernels == FR_KERNELS_COMPILED ||
+    it.is_compiled = plan->execution.kernels == FR_KERNELS_COMPILED ||
                      (plan->tp > 1 && plan->is_tp_overlap);
-    it.is_mx =
-        plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_BLOCK;
+    it.is_mx = plan->precision == FR_DTYPE_FP8 &&
+               plan->execution.scaling == FR_SCALING_BLOCK;
     it.is_fp8 = plan->precision == FR_DTYPE_FP8 && !it.is_mx;
     it.is_0_2_0 = request->version == 0;
     return it;
@@ -206,7 +206,7 @@ static void put_toml_job(const fr_plan_file *file, const layout *it,
         "weight_decay = %.12g\n",
         model->name, model->flavor != NULL ? model->flavor : no_flavor,
         it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
-        : plan->scaling == FR_SCALING_ROW && it->is_fp8
+        : plan->execution.scaling == FR_SCALING_ROW && it->is_fp8
             ? "converters = [\"quantize.linear.float8\"]\n"
               "\n[quantize.linear.float8]\n"
               "recipe_name = \"rowwise\"\n"
@@ -331,6 +331,7 @@ static void put_python_parallelism(const fr_plan_file *file, const layout *it,
 static void put_python_job(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_plan *plan = &file->plan;
+    const fr_execution *how = &plan->execution;
     const fr_job *job = &file->job;
     fr_buffer_printf(out,
                      "    config.training = TrainingConfig(\n"
@@ -347,7 +348,7 @@ static void put_python_job(const fr_plan_file *file, fr_buffer *out)
                      (long long)job->seq, job->clip_norm,
                      (long long)job->n_steps,
                      bool_name(plan->is_optimizer_offloaded, true),
-                     bool_name(plan->cuda_graphs == FR_CUDA_GRAPHS_NONE, true),
+                     bool_name(how->cuda_graphs == FR_CUDA_GRAPHS_NONE, true),
                      plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16");
     fr_buffer_printf(out,
                      "    config.optimizer = default_adamw(\n"
@@ -506,9 +507,8 @@ static fr_status write_config(const fr_export_request *request,
         put_python(request, &file->text);
     FR_TRY(fr_buffer_check(&file->text, err));
     const fr_plan *plan = &request->file->plan;
-    return has_schedule_file(plan)
-               ? write_schedule(request->file, out, err)
-               : FR_OK;
+    return has_schedule_file(plan) ? write_schedule(request->file, out, err)
+                                   : FR_OK;
 }
 
 static fr_status put_command(const fr_export_request *request, fr_buffer *out,

@@ -18,7 +18,7 @@ static uint64_t onebit_bytes(const fr_plan *plan, const fr_bucket *bucket,
     if (stage > 0)
         return 0;
     /* GRACE's efsignsgd.py hands the booleans of >= to the all-gather. */
-    if (plan->compress_by == FR_COMPRESS_TENSOR)
+    if (plan->execution.compress_by == FR_COMPRESS_TENSOR)
         return scales + fr_compressor_round_up(bucket->n);
     return scales + (bucket->n + 31) / 32 * sizeof(uint32_t);
 }

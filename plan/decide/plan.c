@@ -23,7 +23,8 @@ fr_dtype fr_plan_storage_dtype(const fr_plan *plan)
 bool fr_plan_is_loss_narrow(const fr_plan *plan)
 {
     return fr_plan_storage_dtype(plan) != FR_DTYPE_F32 &&
-           (plan->is_loss_fused || plan->kernels == FR_KERNELS_OWN);
+           (plan->execution.is_loss_fused ||
+            plan->execution.kernels == FR_KERNELS_OWN);
 }
 
 bool fr_plan_has_master(const fr_plan *plan)

@@ -1,11 +1,13 @@
 /*
  * plan.h: every decision about how a job is laid out over ranks, and nothing
- * that follows from them (that is the program, see lower.h).
+ * that follows from them (that is the program, see lower.h).  How a framework
+ * carries them out is beside them (execution.h).
  */
 #ifndef FR_PLAN_DECIDE_PLAN_H
 #define FR_PLAN_DECIDE_PLAN_H
 
 #include "core/base/err.h"
+#include "plan/decide/execution.h"
 #include "plan/decide/plan_kinds.h"
 #include "plan/op/axis.h"
 #include "plan/op/dtype.h"
@@ -25,30 +27,10 @@ typedef struct fr_plan {
     int32_t zero_group; /* ranks that share one copy; 0: all of dp x cp */
     bool is_resharded;  /* ZeRO 3: gathered weights are dropped after forward */
     int32_t n_prefetch; /* ZeRO 3: layers gathered ahead of their use */
-    fr_zero_unit zero_unit;
     fr_recompute recompute;
     uint32_t recompute_parts; /* of SELECTIVE */
     int32_t recompute_layers; /* FULL: of each chunk, from its first; 0: all */
     bool is_flash;            /* fused attention: no probabilities in memory */
-    fr_flash_kind flash_kind;
-    fr_kernel_set kernels;
-    fr_scaling scaling; /* FUSED and fp8 */
-    fr_cuda_graphs cuda_graphs;
-    bool is_loss_fused; /* one kernel from logits of 16 bits to the loss, one
-                           back; else in float32 as the kernel set does it */
-    int32_t n_loss_metrics;   /* cross entropies that are made of the logits for
-                                 display, besides the loss; 0 to 64 */
-    bool is_grad_added_apart; /* FUSED: products write gradients of weights,
-                                 another kernel adds them to what is there */
-    bool is_grad_listed;      /* ZeRO 1 on GPUs: gradients are copied to a list
-                                 of partitions, and that by pieces, before they
-                                 are scattered (DeepSpeed of 2021) */
-    bool is_routing_fused;    /* FUSED: routing to experts in few kernels */
-    bool is_norm_fused;       /* EAGER: norms are one kernel each way */
-    bool is_early_stop;       /* full recompute ends before a last product whose
-                                 output backward does not read */
-    bool is_p2p_sync; /* GPUs, no chunks: the host waits until a transfer
-                         between stages has come */
     bool is_sequence_parallel;
     bool is_overlap;        /* gradient reduction beside backward */
     bool is_gather_overlap; /* ZeRO 1, 2: parameters gathered beside forward,
@@ -61,7 +43,6 @@ typedef struct fr_plan {
     fr_cp_kind cp_kind;
     int32_t etp; /* ranks that split one expert; 0: tp */
     fr_dispatch_kind expert_dispatch;
-    double expert_imbalance; /* busiest rank's tokens over the mean, >= 1 */
     /* Rows of a rank that go to one expert at most, over the mean of all; 0:
      * all go.  Those with the least weights are dropped. */
     double expert_capacity;
@@ -73,7 +54,6 @@ typedef struct fr_plan {
     int64_t compressor_rank;       /* PowerSGD */
     double compressor_density;     /* top-k, random-k: kept share */
     bool has_error_feedback;       /* of those that want it; else ignored */
-    fr_compress_unit compress_by;  /* GPUs: what a compressor is called for */
     fr_collective_kind collective; /* of gradient reduction */
     fr_protocol protocol;          /* GPUs: NCCL's, of the same collectives */
     int32_t n_channels;            /* the same; 0: NCCL's choice */
@@ -91,6 +71,7 @@ typedef struct fr_plan {
      * sequences in the global batch; n_shares == 0: as many each. */
     int32_t n_shares;
     int32_t batch_shares[FR_PLAN_MAX_SHARES];
+    fr_execution execution; /* how all this is carried out: no decision */
 } fr_plan;
 
 /* One rank, every axis 1, no recompute, fp32, bucket 25 MB, overlap. */

@@ -29,7 +29,8 @@ REFUSAL(is_list_of_amounts)
 REFUSAL(is_list_of_others)
 {
     UNUSED_BUT(job);
-    return model->kind == FR_MODEL_LAYERS && plan->kernels != FR_KERNELS_OWN;
+    return model->kind == FR_MODEL_LAYERS &&
+           plan->execution.kernels != FR_KERNELS_OWN;
 }
 
 REFUSAL(is_narrow_list)
@@ -139,7 +140,7 @@ REFUSAL(is_narrow_of_others)
 {
     UNUSED_BUT(plan);
     return plan->precision == FR_DTYPE_BF16 &&
-           (plan->kernels != FR_KERNELS_OWN || !plan->is_flash);
+           (plan->execution.kernels != FR_KERNELS_OWN || !plan->is_flash);
 }
 
 REFUSAL(is_other_precision)
@@ -159,7 +160,8 @@ REFUSAL(has_other_gradients)
 REFUSAL(gathers_parameters)
 {
     UNUSED_BUT(plan);
-    return plan->zero_stage == 3 && plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
+    return plan->zero_stage == 3 &&
+           plan->execution.zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
 /* ---- gradients ----------------------------------------------------------- */
@@ -206,8 +208,8 @@ enum {
 #define BIT FR_PLAN_BIT
 
 const fr_plan_refusal fr_plan_refusals[] = {
-    {"a list of layers without their operations",
-     "give its layers ops", CPU, 0, is_list_of_amounts},
+    {"a list of layers without their operations", "give its layers ops", CPU, 0,
+     is_list_of_amounts},
     {"a list of layers, on GPUs", "choose a decoder transformer", GPU, 0,
      is_list},
     {"a list of layers with other kernels than forerun's",
@@ -325,7 +327,8 @@ bool fr_plan_is_executable(const fr_plan *plan, const fr_model *model,
                            const fr_job *job)
 {
     if (is_refused(CPU, plan, model, job) &&
-        (plan->kernels != FR_KERNELS_OWN || is_refused(GPU, plan, model, job)))
+        (plan->execution.kernels != FR_KERNELS_OWN ||
+         is_refused(GPU, plan, model, job)))
         return false;
     return fr_plan_check_lowerable(plan, model, job, NULL) == FR_OK;
 }

@@ -215,11 +215,12 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
         put_value(field, plan, out);
         fr_buffer_printf(out, ": %s\n", row->how);
     }
-    if (target->is_eager &&
-        (plan->kernels == FR_KERNELS_FUSED || plan->kernels == FR_KERNELS_OWN))
-        fr_buffer_printf(out,
-                         "%skernels %s: it has one kernel an operator, which "
-                         "--kernels eager predicts\n",
-                         prefix,
-                         fr_name_of(&fr_kernel_set_names, (int)plan->kernels));
+    if (target->is_eager && (plan->execution.kernels == FR_KERNELS_FUSED ||
+                             plan->execution.kernels == FR_KERNELS_OWN))
+        fr_buffer_printf(
+            out,
+            "%skernels %s: it has one kernel an operator, which "
+            "--kernels eager predicts\n",
+            prefix,
+            fr_name_of(&fr_kernel_set_names, (int)plan->execution.kernels));
 }

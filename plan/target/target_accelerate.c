@@ -129,7 +129,7 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
 RULE(has_tf32_of_dynamo,
      (plan->precision != FR_DTYPE_F32 && plan->precision != FR_DTYPE_TF32) ||
          (plan->precision == FR_DTYPE_TF32) ==
-             (plan->kernels == FR_KERNELS_COMPILED))
+             (plan->execution.kernels == FR_KERNELS_COMPILED))
 
 #define RULE_OF_TF32                                                           \
     {                                                                          \
@@ -273,8 +273,8 @@ const fr_target fr_accelerate_fsdp = {
 RULE(has_no_pipeline, plan->pp == 1)
 RULE(has_one_tp, plan->tp == 1)
 RULE(has_one_cp, plan->cp == 1)
-RULE(has_no_tf32_of_dynamo,
-     plan->precision != FR_DTYPE_F32 || plan->kernels != FR_KERNELS_COMPILED)
+RULE(has_no_tf32_of_dynamo, plan->precision != FR_DTYPE_F32 ||
+                                plan->execution.kernels != FR_KERNELS_COMPILED)
 
 static const fr_target_rule deepspeed_rules[] = {
     {.text = "pp 1 with DeepSpeed",

@@ -27,7 +27,7 @@ static bool has_part(const fr_plan *plan, uint32_t parts)
 
 static bool has_graphs(const fr_plan *plan, fr_cuda_graphs graphs)
 {
-    return plan->cuda_graphs == graphs;
+    return plan->execution.cuda_graphs == graphs;
 }
 
 static bool is_fp8(const fr_plan *plan)
@@ -132,12 +132,13 @@ RULE(recomputes_experts_activation,
 RULE(recomputes_latent_heads,
      model->kv_lora_rank > 0 || !has_part(plan, FR_RECOMPUTE_PART_LATENT))
 RULE(recomputes_without_delayed_scales,
-     !is_fp8(plan) || plan->scaling != FR_SCALING_DELAYED ||
+     !is_fp8(plan) || plan->execution.scaling != FR_SCALING_DELAYED ||
          !has_part(plan, FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION))
 RULE(recomputes_in_bf16, model->n_experts == 0 ||
                              !has_part(plan, FR_RECOMPUTE_PART_ACTIVATION) ||
                              fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
-RULE(adds_shards_apart, plan->zero_stage < 2 || plan->is_grad_added_apart)
+RULE(adds_shards_apart,
+     plan->zero_stage < 2 || plan->execution.is_grad_added_apart)
 RULE(recomputes_above_fp8,
      !is_fp8(plan) ||
          !has_part(plan, FR_RECOMPUTE_PART_NORM | FR_RECOMPUTE_PART_ACTIVATION))
@@ -158,21 +159,24 @@ RULE(offloads_without_pipeline,
      plan->activation_offload_frac == 0 || plan->pp == 1)
 RULE(offloads_without_recompute,
      plan->activation_offload_frac == 0 || plan->recompute == FR_RECOMPUTE_NONE)
-RULE(offloads_without_graphs, plan->activation_offload_frac == 0 ||
-                                  plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
+RULE(offloads_without_graphs,
+     plan->activation_offload_frac == 0 ||
+         plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE)
 
 /* ---- kernels ------------------------------------------------------------- */
 
-RULE(has_delayed_scales, !is_fp8(plan) || plan->scaling == FR_SCALING_DELAYED)
-RULE(scales_no_rows, !is_fp8(plan) || plan->scaling != FR_SCALING_ROW)
+RULE(has_delayed_scales,
+     !is_fp8(plan) || plan->execution.scaling == FR_SCALING_DELAYED)
+RULE(scales_no_rows, !is_fp8(plan) || plan->execution.scaling != FR_SCALING_ROW)
 RULE(has_no_fp4, plan->precision != FR_DTYPE_FP4)
-RULE(has_no_graphs, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
+RULE(has_no_graphs, plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE)
 RULE(has_no_full_graph, !has_graphs(plan, FR_CUDA_GRAPHS_FULL))
 RULE(graphs_layers_without_full_recompute,
      !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
          plan->recompute != FR_RECOMPUTE_FULL)
-RULE(graphs_without_recompute, plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
-                                   plan->recompute == FR_RECOMPUTE_NONE)
+RULE(graphs_without_recompute,
+     plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+         plan->recompute == FR_RECOMPUTE_NONE)
 /* The graphs of a layer are Transformer Engine's from core 0.12. */
 RULE(graphs_step_without_recompute, !has_graphs(plan, FR_CUDA_GRAPHS_FULL) ||
                                         plan->recompute == FR_RECOMPUTE_NONE)
@@ -183,11 +187,12 @@ static FR_TARGET_RULE(graphs_what_is_kept)
     bool has_part_of_attention =
         has_part(plan, FR_RECOMPUTE_PART_ATTENTION | FR_RECOMPUTE_PART_LATENT);
     (void)job;
-    if (plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+    if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE ||
         plan->recompute == FR_RECOMPUTE_NONE)
         return true;
-    return plan->cuda_graphs == FR_CUDA_GRAPHS_LAYER && model->n_experts > 0 &&
-           plan->recompute == FR_RECOMPUTE_SELECTIVE && !has_part_of_attention;
+    return plan->execution.cuda_graphs == FR_CUDA_GRAPHS_LAYER &&
+           model->n_experts > 0 && plan->recompute == FR_RECOMPUTE_SELECTIVE &&
+           !has_part_of_attention;
 }
 
 RULE(graphs_no_merged_passes, !has_graphs(plan, FR_CUDA_GRAPHS_FULL) ||
@@ -199,21 +204,21 @@ RULE(graphs_experts_apart, !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
 /* What is made again within a graph draws no random numbers. */
 static FR_TARGET_RULE(graphs_recompute_without_dropout)
 {
-    bool has_whole_layer =
-        plan->cuda_graphs == FR_CUDA_GRAPHS_FULL || model->n_experts == 0;
+    bool has_whole_layer = plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL ||
+                           model->n_experts == 0;
     bool has_dense = model->first_dense_layers > 0 || model->moe_every > 1;
     uint32_t parts = FR_RECOMPUTE_PART_ATTENTION;
     if (has_whole_layer)
         parts |= FR_RECOMPUTE_PART_MLP | FR_RECOMPUTE_PART_EXPERTS;
     else if (has_dense)
         parts |= FR_RECOMPUTE_PART_MLP;
-    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE || job->dropout == 0 ||
-           !has_part(plan, parts);
+    return plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+           job->dropout == 0 || !has_part(plan, parts);
 }
 
-RULE(has_own_loss, !plan->is_loss_fused)
-RULE(loss_is_fused_of_16_bits,
-     !plan->is_loss_fused || fr_plan_storage_dtype(plan) != FR_DTYPE_F32)
+RULE(has_own_loss, !plan->execution.is_loss_fused)
+RULE(loss_is_fused_of_16_bits, !plan->execution.is_loss_fused ||
+                                   fr_plan_storage_dtype(plan) != FR_DTYPE_F32)
 
 /* ---- model and job ------------------------------------------------------- */
 

@@ -96,7 +96,8 @@ static FR_TARGET_RULE(has_whole_rounds)
 /* fp8 with scales of blocks (MXFP8), not of whole tensors. */
 static bool has_blocks(const fr_plan *plan)
 {
-    return plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_BLOCK;
+    return plan->precision == FR_DTYPE_FP8 &&
+           plan->execution.scaling == FR_SCALING_BLOCK;
 }
 
 static FR_TARGET_RULE(scales_at_once)
@@ -104,7 +105,7 @@ static FR_TARGET_RULE(scales_at_once)
     (void)model;
     (void)job;
     return plan->precision != FR_DTYPE_FP8 ||
-           plan->scaling != FR_SCALING_DELAYED;
+           plan->execution.scaling != FR_SCALING_DELAYED;
 }
 
 static FR_TARGET_RULE(splits_no_blocks)
@@ -112,21 +113,22 @@ static FR_TARGET_RULE(splits_no_blocks)
     (void)model;
     (void)job;
     return !has_blocks(plan) || plan->tp == 1 ||
-           (plan->kernels != FR_KERNELS_COMPILED && !plan->is_tp_overlap);
+           (plan->execution.kernels != FR_KERNELS_COMPILED &&
+            !plan->is_tp_overlap);
 }
 
 static FR_TARGET_RULE(captures_nothing)
 {
     (void)model;
     (void)job;
-    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE;
+    return plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE;
 }
 
 static FR_TARGET_RULE(captures_whole_steps)
 {
     (void)model;
     (void)job;
-    return plan->cuda_graphs == FR_CUDA_GRAPHS_NONE ||
+    return plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE ||
            (plan->pp == 1 && plan->ep == 1);
 }
 

@@ -24,12 +24,13 @@ static void leave_offload(fr_plan *plan)
 
 static bool has_small_units(const fr_plan *plan)
 {
-    return plan->zero_stage == 3 && plan->zero_unit != FR_ZERO_UNIT_LAYER;
+    return plan->zero_stage == 3 &&
+           plan->execution.zero_unit != FR_ZERO_UNIT_LAYER;
 }
 
 static void leave_small_units(fr_plan *plan)
 {
-    plan->zero_unit = FR_ZERO_UNIT_LAYER;
+    plan->execution.zero_unit = FR_ZERO_UNIT_LAYER;
 }
 
 static bool has_servers(const fr_plan *plan)

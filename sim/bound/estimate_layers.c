@@ -30,8 +30,8 @@ typedef struct est_probe {
 bool est_is_executable(const fr_estimator *e, const fr_plan *plan)
 {
     /* The second look costs more and is seldom needed. */
-    bool is_possible =
-        plan->precision == FR_DTYPE_F32 || plan->kernels == FR_KERNELS_OWN;
+    bool is_possible = plan->precision == FR_DTYPE_F32 ||
+                       plan->execution.kernels == FR_KERNELS_OWN;
     return is_possible && fr_plan_is_executable(plan, e->model, e->job);
 }
 
@@ -39,8 +39,8 @@ bool est_is_executable(const fr_estimator *e, const fr_plan *plan)
  * of their own where each rank has all of them? */
 static bool is_added_by_framework(const fr_plan *plan)
 {
-    return (plan->kernels == FR_KERNELS_COMPILED ||
-            plan->kernels == FR_KERNELS_EAGER) &&
+    return (plan->execution.kernels == FR_KERNELS_COMPILED ||
+            plan->execution.kernels == FR_KERNELS_EAGER) &&
            !plan->is_ep_overlap;
 }
 
@@ -504,38 +504,39 @@ _Static_assert(sizeof(est_pipeline_key) == sizeof(est_layers_key) + 10 * 4,
 
 est_layers_key est_layers_key_of(const fr_estimator *e, const fr_plan *plan)
 {
-    return (est_layers_key){.expert_imbalance = plan->expert_imbalance,
-                            .expert_capacity = plan->expert_capacity,
-                            .is_expert_padded = plan->is_expert_padded,
-                            .micro_batch = plan->micro_batch,
-                            .tp = plan->tp,
-                            .cp = plan->cp,
-                            .ep = plan->ep,
-                            .etp = plan->etp,
-                            .n_loss_metrics = plan->n_loss_metrics,
-                            .n_threads = plan->n_threads,
-                            .recompute = (int32_t)plan->recompute,
-                            .recompute_parts = plan->recompute_parts,
-                            .flash_kind = (int32_t)plan->flash_kind,
-                            .kernels = (int32_t)plan->kernels,
-                            .cp_kind = (int32_t)plan->cp_kind,
-                            .precision = (int32_t)plan->precision,
-                            .grad_dtype = (int32_t)plan->grad_dtype,
-                            .scaling = (int32_t)plan->scaling,
-                            .cuda_graphs = (int32_t)plan->cuda_graphs,
-                            .is_flash = plan->is_flash,
-                            .is_split = fr_schedules[plan->schedule]->is_split,
-                            .is_sequence_parallel = plan->is_sequence_parallel,
-                            .is_tp_overlap = plan->is_tp_overlap,
-                            .is_loss_fused = plan->is_loss_fused,
-                            .is_grad_added_apart = plan->is_grad_added_apart,
-                            .is_ep_overlap = plan->is_ep_overlap,
-                            .is_norm_fused = plan->is_norm_fused,
-                            .is_early_stop = plan->is_early_stop,
-                            .is_routing_fused = plan->is_routing_fused,
-                            .has_more = has_more(e, plan),
-                            .is_scattered = is_scattered(plan),
-                            .is_executable = est_is_executable(e, plan)};
+    return (est_layers_key){
+        .expert_imbalance = plan->execution.expert_imbalance,
+        .expert_capacity = plan->expert_capacity,
+        .is_expert_padded = plan->is_expert_padded,
+        .micro_batch = plan->micro_batch,
+        .tp = plan->tp,
+        .cp = plan->cp,
+        .ep = plan->ep,
+        .etp = plan->etp,
+        .n_loss_metrics = plan->execution.n_loss_metrics,
+        .n_threads = plan->n_threads,
+        .recompute = (int32_t)plan->recompute,
+        .recompute_parts = plan->recompute_parts,
+        .flash_kind = (int32_t)plan->execution.flash_kind,
+        .kernels = (int32_t)plan->execution.kernels,
+        .cp_kind = (int32_t)plan->cp_kind,
+        .precision = (int32_t)plan->precision,
+        .grad_dtype = (int32_t)plan->grad_dtype,
+        .scaling = (int32_t)plan->execution.scaling,
+        .cuda_graphs = (int32_t)plan->execution.cuda_graphs,
+        .is_flash = plan->is_flash,
+        .is_split = fr_schedules[plan->schedule]->is_split,
+        .is_sequence_parallel = plan->is_sequence_parallel,
+        .is_tp_overlap = plan->is_tp_overlap,
+        .is_loss_fused = plan->execution.is_loss_fused,
+        .is_grad_added_apart = plan->execution.is_grad_added_apart,
+        .is_ep_overlap = plan->is_ep_overlap,
+        .is_norm_fused = plan->execution.is_norm_fused,
+        .is_early_stop = plan->execution.is_early_stop,
+        .is_routing_fused = plan->execution.is_routing_fused,
+        .has_more = has_more(e, plan),
+        .is_scattered = is_scattered(plan),
+        .is_executable = est_is_executable(e, plan)};
 }
 
 static fr_status make_layers(fr_estimator *e, const fr_plan *plan,

@@ -274,7 +274,7 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
     const fr_cluster *cluster = replay->context->layout.cluster;
     const fr_replay_costs *costs = &replay->context->costs;
     /* forerun's own runtime on GPUs that were measured. */
-    bool is_own = costs->program->plan.kernels == FR_KERNELS_OWN &&
+    bool is_own = costs->program->plan.execution.kernels == FR_KERNELS_OWN &&
                   fr_gpu_prices_is_measured(
                       fr_cost_gpu_prices(costs->model),
                       fr_rank_layout_node(&replay->context->layout, 0));

@@ -44,7 +44,7 @@ static void add_plans(bench *b, fr_dtype precision)
     fr_plan_init(&plan);
     plan.precision = precision;
     plan.is_flash = true;
-    plan.kernels = FR_KERNELS_OWN;
+    plan.execution.kernels = FR_KERNELS_OWN;
     plan.micro_batch = 2;
     plan.grad_dtype = FR_DTYPE_F32;
     for (int kind = 0; kind < FR_OPTIMIZER_N; kind++) {

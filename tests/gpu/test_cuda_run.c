@@ -40,7 +40,7 @@ static void prepare(gpu_show *show, const way *w)
     show->plan.is_flash = true;
     show->plan.precision = w->precision;
     show->plan.grad_dtype = w->grad_dtype;
-    show->plan.kernels = FR_KERNELS_OWN;
+    show->plan.execution.kernels = FR_KERNELS_OWN;
 }
 
 static void check_way(const way *w)

@@ -50,7 +50,7 @@ static void draw_memory(fr_rng *rng, fr_plan *plan)
     plan->is_resharded = pick(rng, 2);
     plan->n_prefetch = (int32_t)pick(rng, 3);
     if (plan->zero_stage == 3 && once_in(rng, 6))
-        plan->zero_unit = FR_ZERO_UNIT_PARAMETER;
+        plan->execution.zero_unit = FR_ZERO_UNIT_PARAMETER;
     plan->recompute = (fr_recompute)pick(rng, FR_RECOMPUTE_N);
     plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
     if (plan->recompute == FR_RECOMPUTE_SELECTIVE && pick(rng, 2))
@@ -67,21 +67,25 @@ static void draw_kernels(fr_rng *rng, fr_plan *plan)
                                       FR_DTYPE_BF16, FR_DTYPE_BF16,
                                       FR_DTYPE_TF32, FR_DTYPE_FP8};
     plan->is_flash = pick(rng, 4) != 0;
-    plan->flash_kind = once_in(rng, 4) ? (fr_flash_kind)pick(rng, FR_FLASH_N)
-                                       : FR_FLASH_NATIVE;
-    plan->kernels = once_in(rng, 3) ? (fr_kernel_set)pick(rng, FR_KERNELS_N)
-                                    : FR_KERNELS_FUSED;
-    plan->scaling = (fr_scaling)pick(rng, FR_SCALING_N);
-    plan->cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
-    plan->is_loss_fused = pick(rng, 2);
-    plan->n_loss_metrics = once_in(rng, 6) ? (int32_t)pick(rng, 4) : 0;
-    plan->is_grad_added_apart = once_in(rng, 4);
-    plan->is_routing_fused = once_in(rng, 4);
-    plan->is_norm_fused = once_in(rng, 4);
-    plan->is_grad_listed = once_in(rng, 4);
+    plan->execution.flash_kind = once_in(rng, 4)
+                                     ? (fr_flash_kind)pick(rng, FR_FLASH_N)
+                                     : FR_FLASH_NATIVE;
+    plan->execution.kernels = once_in(rng, 3)
+                                  ? (fr_kernel_set)pick(rng, FR_KERNELS_N)
+                                  : FR_KERNELS_FUSED;
+    plan->execution.scaling = (fr_scaling)pick(rng, FR_SCALING_N);
+    plan->execution.cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
+    plan->execution.is_loss_fused = pick(rng, 2);
+    plan->execution.n_loss_metrics =
+        once_in(rng, 6) ? (int32_t)pick(rng, 4) : 0;
+    plan->execution.is_grad_added_apart = once_in(rng, 4);
+    plan->execution.is_routing_fused = once_in(rng, 4);
+    plan->execution.is_norm_fused = once_in(rng, 4);
+    plan->execution.is_grad_listed = once_in(rng, 4);
     /* Not drawn: plans of a seed stay what they were. */
-    plan->is_early_stop = plan->is_norm_fused != plan->is_grad_listed;
-    plan->is_p2p_sync = once_in(rng, 4);
+    plan->execution.is_early_stop =
+        plan->execution.is_norm_fused != plan->execution.is_grad_listed;
+    plan->execution.is_p2p_sync = once_in(rng, 4);
     plan->precision = dtypes[pick(rng, 6)];
     plan->grad_dtype = plan->precision == FR_DTYPE_BF16 && once_in(rng, 4)
                            ? FR_DTYPE_BF16
@@ -100,7 +104,8 @@ static void draw_overlap(fr_rng *rng, fr_plan *plan)
     plan->bucket_bytes = buckets[pick(rng, 5)];
     plan->expert_dispatch =
         once_in(rng, 6) ? FR_DISPATCH_BY_NODE : FR_DISPATCH_ALL_TO_ALL;
-    plan->expert_imbalance = plan->ep > 1 && once_in(rng, 4) ? 1.283 : 1;
+    plan->execution.expert_imbalance =
+        plan->ep > 1 && once_in(rng, 4) ? 1.283 : 1;
     if (plan->ep > 1 && pick(rng, 2) &&
         (plan->pp == 1 || plan->schedule == FR_SCHEDULE_INTERLEAVED)) {
         plan->is_ep_overlap = true;

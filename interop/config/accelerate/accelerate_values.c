@@ -100,7 +100,7 @@ fr_status fr_accelerate_take_script(fr_accelerate_reader *r)
     fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_PYTORCH], r->out);
     plan->precision = dtypes[r->precision];
     if (r->is_compiled)
-        plan->kernels = FR_KERNELS_COMPILED;
+        plan->execution.kernels = FR_KERNELS_COMPILED;
     /* state.py, AcceleratorState: allow_tf32. */
     if (r->is_compiled && plan->precision == FR_DTYPE_F32)
         plan->precision = FR_DTYPE_TF32;

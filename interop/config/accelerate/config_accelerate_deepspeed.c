@@ -79,7 +79,7 @@ static fr_status read_ds_config(fr_accelerate_reader *r, const char *path,
         plan->cp_kind = FR_CP_ALL_TO_ALL;
     }
     if (r->is_compiled)
-        plan->kernels = FR_KERNELS_COMPILED;
+        plan->execution.kernels = FR_KERNELS_COMPILED;
     return FR_OK;
 }
 

@@ -102,7 +102,7 @@ fr_status fr_accelerate_read_megatron(fr_accelerate_reader *r)
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
     plan->zero_stage = is_sharded ? 1 : 0;
     plan->is_overlap = plan->is_gather_overlap = false;
-    plan->kernels = FR_KERNELS_FUSED;
+    plan->execution.kernels = FR_KERNELS_FUSED;
     plan->grad_dtype =
         plan->precision == FR_DTYPE_F16 ? FR_DTYPE_F16 : FR_DTYPE_F32;
     fr_accelerate_take_batch(r, n_micro);

@@ -85,7 +85,7 @@ static void read_gradients(fr_megatron_flags *flags, fr_plan *plan)
         plan->grad_dtype = FR_DTYPE_BF16;
     if (base == FR_DTYPE_F16 && !is_f32)
         plan->grad_dtype = FR_DTYPE_F16;
-    plan->is_grad_added_apart =
+    plan->execution.is_grad_added_apart =
         fr_megatron_has(flags, "no-gradient-accumulation-fusion");
     plan->is_overlap = fr_megatron_has(flags, "overlap-grad-reduce");
     plan->is_gather_overlap = fr_megatron_has(flags, "overlap-param-gather");
@@ -202,10 +202,10 @@ static fr_status read_scales(fr_megatron_flags *flags, fr_config *out,
     plan->precision = FR_DTYPE_FP8;
     FR_TRY(fr_megatron_word(flags, "fp8-recipe", "delayed", &recipe, err));
     if (strcmp(recipe, "tensorwise") == 0) {
-        plan->scaling = FR_SCALING_CURRENT;
+        plan->execution.scaling = FR_SCALING_CURRENT;
     } else if (strcmp(recipe, "mxfp8") == 0 ||
                strcmp(recipe, "blockwise") == 0) {
-        plan->scaling = FR_SCALING_BLOCK;
+        plan->execution.scaling = FR_SCALING_BLOCK;
         if (*recipe == 'b')
             fr_buffer_puts(&out->notes, "--fp8-recipe blockwise: predicted as "
                                         "blocks of 32, mxfp8\n");
@@ -254,7 +254,7 @@ static fr_status read_attention(fr_megatron_flags *flags, fr_plan *plan,
     plan->is_flash =
         (strcmp(backend, "unfused") != 0 && strcmp(backend, "local") != 0) ||
         is_asked;
-    plan->flash_kind =
+    plan->execution.flash_kind =
         strcmp(backend, "flash") == 0 ? FR_FLASH_2 : FR_FLASH_NATIVE;
     return FR_OK;
 }
@@ -272,9 +272,9 @@ static fr_status read_graphs(fr_megatron_flags *flags, fr_plan *plan,
                    strcmp(scope, "full_iteration") == 0;
     (void)fr_megatron_has(flags, "cuda-graph-modules");
     (void)fr_megatron_has(flags, "moe-pad-experts-for-cuda-graph-inference");
-    plan->cuda_graphs = !is_on    ? FR_CUDA_GRAPHS_NONE
-                        : is_full ? FR_CUDA_GRAPHS_FULL
-                                  : FR_CUDA_GRAPHS_LAYER;
+    plan->execution.cuda_graphs = !is_on    ? FR_CUDA_GRAPHS_NONE
+                                  : is_full ? FR_CUDA_GRAPHS_FULL
+                                            : FR_CUDA_GRAPHS_LAYER;
     return FR_OK;
 }
 
@@ -329,8 +329,9 @@ fr_status fr_megatron_read_memory(fr_megatron_flags *flags, int version,
     FR_TRY(read_graphs(flags, plan, err));
     FR_TRY(fr_megatron_word(flags, "cross-entropy-fusion-impl", "native", &loss,
                             err));
-    plan->is_loss_fused = fr_megatron_has(flags, "cross-entropy-loss-fusion") &&
-                          strcmp(loss, "te") == 0;
+    plan->execution.is_loss_fused =
+        fr_megatron_has(flags, "cross-entropy-loss-fusion") &&
+        strcmp(loss, "te") == 0;
     (void)fr_megatron_has(flags, "ckpt-format");
     read_nccl(flags, plan);
     return FR_OK;

@@ -285,7 +285,7 @@ static void read_fusion(fr_megatron_flags *flags, fr_config *out)
     bool of_order = fr_megatron_has(flags, "moe-permute-fusion");
     if (out->file.model.n_experts == 0)
         return;
-    out->file.plan.is_routing_fused = of_router && of_order;
+    out->file.plan.execution.is_routing_fused = of_router && of_order;
     if (of_router != of_order)
         fr_buffer_printf(&out->notes,
                          "--moe-%s-fusion without --moe-%s-fusion: routing is "

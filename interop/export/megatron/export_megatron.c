@@ -51,7 +51,7 @@ static void put_variables(const fr_export_request *request, fr_buffer *out)
     if (request->version < FR_MEGATRON_0_11) {
         if (!plan->is_flash)
             fr_buffer_puts(out, "export NVTE_FLASH_ATTN=0\n");
-        if (!plan->is_flash || plan->flash_kind == FR_FLASH_2)
+        if (!plan->is_flash || plan->execution.flash_kind == FR_FLASH_2)
             fr_buffer_puts(out, "export NVTE_FUSED_ATTN=0\n");
     }
     fr_export_put_exports(request, out);

@@ -223,19 +223,20 @@ static void put_kernels(const fr_plan *plan, const fr_model *model,
                         fr_buffer *out)
 {
     const char *words[FR_MEGATRON_MODULES_MAX];
-    bool is_full = plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
+    bool is_full = plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL;
     if (plan->activation_offload_frac > 0) {
         put_switch(out, "cpu_offloading", true);
         put_number(out, "cpu_offloading_num_layers",
                    fr_megatron_offloaded_layers(plan, model));
     }
     fr_buffer_printf(out, "        attention_backend=AttnBackend.%s,\n",
-                     !plan->is_flash                  ? "unfused"
-                     : plan->flash_kind == FR_FLASH_2 ? "flash"
-                                                      : "auto");
+                     !plan->is_flash                            ? "unfused"
+                     : plan->execution.flash_kind == FR_FLASH_2 ? "flash"
+                                                                : "auto");
     put_switch(out, "cross_entropy_loss_fusion", false);
-    put_switch(out, "gradient_accumulation_fusion", !plan->is_grad_added_apart);
-    if (plan->cuda_graphs == FR_CUDA_GRAPHS_NONE)
+    put_switch(out, "gradient_accumulation_fusion",
+               !plan->execution.is_grad_added_apart);
+    if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE)
         return;
     put_word(out, "cuda_graph_impl",
              is_full ? "full_iteration" : "transformer_engine");
@@ -301,7 +302,7 @@ static void put_ddp(const fr_plan *plan, fr_buffer *out)
         put_word(out, "data_parallel_sharding_strategy",
                  plan->zero_stage == 2 ? "optim_grads" : "optim_grads_params");
     put_switch(out, "check_for_nan_in_grad",
-               plan->cuda_graphs != FR_CUDA_GRAPHS_FULL);
+               plan->execution.cuda_graphs != FR_CUDA_GRAPHS_FULL);
     fr_buffer_puts(out, "    )\n");
 }
 
@@ -358,7 +359,8 @@ static void put_precision(const fr_plan *plan, fr_buffer *out)
     put_switch(out, "grad_reduce_in_fp32", plan->grad_dtype == FR_DTYPE_F32);
     if (plan->precision == FR_DTYPE_FP8) {
         put_word(out, "fp8", "hybrid");
-        put_word(out, "fp8_recipe", fr_megatron_fp8_recipe(plan->scaling));
+        put_word(out, "fp8_recipe",
+                 fr_megatron_fp8_recipe(plan->execution.scaling));
     } else if (plan->precision == FR_DTYPE_FP4) {
         put_word(out, "fp4", "e2m1");
         put_word(out, "fp4_recipe", "nvfp4");
@@ -421,7 +423,7 @@ static void put_container(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan *plan = &request->file->plan;
     const fr_job *job = &request->file->job;
-    bool is_full = plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
+    bool is_full = plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL;
     fr_buffer_puts(out, "    return ConfigContainer(\n"
                         "        model=model,\n        ddp=ddp,\n"
                         "        optimizer=optimizer,\n"

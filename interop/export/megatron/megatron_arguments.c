@@ -441,7 +441,7 @@ static void put_data_parallel(const fr_megatron_request *of, fr_buffer *out)
     else if (plan->grad_dtype == FR_DTYPE_F32 &&
              fr_plan_storage_dtype(plan) != FR_DTYPE_F32)
         put_switch(out, "accumulate-allreduce-grads-in-fp32");
-    if (plan->is_grad_added_apart)
+    if (plan->execution.is_grad_added_apart)
         put_switch(out, "no-gradient-accumulation-fusion");
 }
 
@@ -500,22 +500,25 @@ static void put_precision(const fr_megatron_request *of, fr_buffer *out)
     if (plan->precision == FR_DTYPE_FP8) {
         put_word(out, "fp8-format", "hybrid");
         if (of->version >= FR_MEGATRON_0_12)
-            put_word(out, "fp8-recipe", fr_megatron_fp8_recipe(plan->scaling));
+            put_word(out, "fp8-recipe",
+                     fr_megatron_fp8_recipe(plan->execution.scaling));
     } else if (plan->precision == FR_DTYPE_FP4) {
         put_word(out, "fp4-format", "e2m1");
         put_word(out, "fp4-recipe", "nvfp4");
     }
-    if (plan->precision != FR_DTYPE_FP8 && plan->scaling != FR_SCALING_DELAYED)
-        fr_buffer_printf(out,
-                         "    # scaling %s: nothing is scaled at this "
-                         "precision\n",
-                         fr_name_of(&fr_scaling_names, (int)plan->scaling));
+    if (plan->precision != FR_DTYPE_FP8 &&
+        plan->execution.scaling != FR_SCALING_DELAYED)
+        fr_buffer_printf(
+            out,
+            "    # scaling %s: nothing is scaled at this "
+            "precision\n",
+            fr_name_of(&fr_scaling_names, (int)plan->execution.scaling));
     if (of->version < FR_MEGATRON_0_11)
         return; /* by environment variables */
     put_word(out, "attention-backend",
-             !plan->is_flash                  ? "unfused"
-             : plan->flash_kind == FR_FLASH_2 ? "flash"
-                                              : "auto");
+             !plan->is_flash                            ? "unfused"
+             : plan->execution.flash_kind == FR_FLASH_2 ? "flash"
+                                                        : "auto");
 }
 
 static void put_layer_graphs(const fr_megatron_request *of, fr_buffer *out)
@@ -543,9 +546,9 @@ static void put_layer_graphs(const fr_megatron_request *of, fr_buffer *out)
 
 static void put_graphs(const fr_megatron_request *of, fr_buffer *out)
 {
-    if (of->plan->cuda_graphs == FR_CUDA_GRAPHS_LAYER)
+    if (of->plan->execution.cuda_graphs == FR_CUDA_GRAPHS_LAYER)
         put_layer_graphs(of, out);
-    if (of->plan->cuda_graphs != FR_CUDA_GRAPHS_FULL)
+    if (of->plan->execution.cuda_graphs != FR_CUDA_GRAPHS_FULL)
         return;
     if (of->version < FR_MEGATRON_0_15)
         put_switch(out, "enable-cuda-graph");
@@ -569,7 +572,7 @@ void fr_megatron_put_memory(const fr_megatron_request *of, fr_buffer *out)
     put_offload(of, out);
     put_precision(of, out);
     put_graphs(of, out);
-    if (of->plan->is_loss_fused) {
+    if (of->plan->execution.is_loss_fused) {
         put_switch(out, "cross-entropy-loss-fusion");
         put_word(out, "cross-entropy-fusion-impl", "te");
     }

@@ -7,8 +7,8 @@
  * expert (ETP) and multiplied expert by expert; back the same way.  The
  * router's weights are applied with the activation: the rows of its
  * result, and so those of the product after it, are scaled.  The busiest rank
- * sets the pace, so all have its rows (plan.expert_imbalance).  An expert that
- * all tokens see is a dense MLP beside.
+ * sets the pace, so all have its rows (execution.expert_imbalance).  An expert
+ * that all tokens see is a dense MLP beside.
  */
 #include "program/lower/experts/lower_dispatch.h"
 #include "program/lower/framework/lower_overhead.h"

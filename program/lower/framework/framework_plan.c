@@ -36,6 +36,39 @@ static fr_dtype grad_dtype_of(const fr_framework *how, const fr_plan *plan)
                : FR_DTYPE_F32;
 }
 
+/* All that the framework executes in a way of its own.  Graphs and the
+ * imbalance of experts are no framework's: they stay. */
+static void set_execution(const fr_framework *how, fr_plan *plan)
+{
+    fr_execution *execution = &plan->execution;
+    execution->kernels = how->kernels;
+    execution->flash_kind = how->flash_kind;
+    execution->compress_by = how->compress_by;
+    execution->scaling = how->scaling;
+    execution->zero_unit =
+        plan->zero_stage == 3 ? how->zero_unit : FR_ZERO_UNIT_LAYER;
+    execution->is_loss_fused = how->is_loss_fused;
+    execution->n_loss_metrics = how->n_loss_metrics;
+    execution->is_grad_added_apart =
+        how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16;
+    execution->is_grad_listed = how->is_grad_listed;
+    execution->is_routing_fused = how->is_routing_fused;
+    execution->is_norm_fused = how->is_norm_fused;
+    execution->is_early_stop = how->is_early_stop;
+    execution->is_p2p_sync = how->is_p2p_sync;
+}
+
+/* What was asked for stays. */
+static void keep_given(uint64_t given, const fr_plan *asked, fr_plan *plan)
+{
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+        const fr_field *field = &fr_plan_fields[i].field;
+        if (given >> i & 1)
+            memcpy((char *)plan + field->offset,
+                   (const char *)asked + field->offset, field->n_bytes);
+    }
+}
+
 void fr_framework_set_plan(const fr_framework *how, uint64_t given,
                            fr_plan *plan)
 {
@@ -47,35 +80,18 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
     plan->is_tp_overlap = how->is_tp_overlap && plan->tp > 1;
     plan->is_sequence_parallel = how->has_sequence_parallel && plan->tp > 1;
     plan->is_flash = plan->is_flash && !how->is_unfused;
-    plan->kernels = how->kernels;
-    plan->flash_kind = how->flash_kind;
-    plan->compress_by = how->compress_by;
-    plan->scaling = how->scaling;
-    plan->zero_unit = is_gathered ? how->zero_unit : FR_ZERO_UNIT_LAYER;
     /* torchtitan keeps gathered weights where a pipeline would gather them
      * once per micro-batch (reshard_after_forward: default). */
     plan->is_resharded = !(how->is_mbs_local && plan->pp > 1);
     plan->recompute_parts = how->is_per_op_recompute
                                 ? FR_RECOMPUTE_PART_PRODUCTS
                                 : FR_RECOMPUTE_PART_ATTENTION;
-    plan->is_loss_fused = how->is_loss_fused;
-    plan->n_loss_metrics = how->n_loss_metrics;
-    plan->is_grad_listed = how->is_grad_listed;
-    plan->is_routing_fused = how->is_routing_fused;
-    plan->is_norm_fused = how->is_norm_fused;
-    plan->is_early_stop = how->is_early_stop;
     plan->cp_kind = how->cp_kind;
-    plan->is_p2p_sync = how->is_p2p_sync;
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
-        if (given >> i & 1)
-            memcpy((char *)plan + field->offset,
-                   (const char *)&asked + field->offset, field->n_bytes);
-    }
-    /* These two follow from what the plan has now. */
-    if (!(given & FR_GIVEN(GRAD_ADDED_APART)))
-        plan->is_grad_added_apart =
-            how->is_grad_added_apart && plan->grad_dtype == FR_DTYPE_F16;
+    keep_given(given, &asked, plan);
+    /* These follow from what the plan has now. */
+    const fr_plan decided = *plan;
+    set_execution(how, plan);
+    keep_given(given, &decided, plan);
     if (!(given & FR_GIVEN(BUCKET)))
         plan->bucket_bytes = bucket_of(how, plan);
 }

@@ -278,7 +278,7 @@ void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
 
 static bool is_norm_fused(const lower_context *context)
 {
-    return context->plan->is_norm_fused && is_kernels(context, EAGER);
+    return context->plan->execution.is_norm_fused && is_kernels(context, EAGER);
 }
 
 void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms)
@@ -326,7 +326,7 @@ uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
         lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS))
         return 0;
     if (is_eager && context->model->is_rms_norm && has_norms &&
-        !context->plan->is_norm_fused)
+        !context->plan->execution.is_norm_fused)
         n += 2 * s->stream_rows * s->hidden * (w < 4 ? 4 + w : w);
     if (is_eager && context->model->is_gated_mlp && has_activation)
         n += s->rows * s->ffn * w;
@@ -350,11 +350,11 @@ void lower_overhead_scaling(lower_context *context, int64_t n,
         add(context, SCALING_TRANSPOSE, n);
     else if (is_kernels(context, COMPILED) ||
              (plan->precision != FR_DTYPE_FP4 &&
-              plan->scaling == FR_SCALING_CURRENT))
+              plan->execution.scaling == FR_SCALING_CURRENT))
         add(context, SCALING, n);
     else if (plan->precision == FR_DTYPE_FP4)
         add(context, SCALING_FP4, 3 * n + n / 8);
-    else if (plan->scaling == FR_SCALING_BLOCK)
+    else if (plan->execution.scaling == FR_SCALING_BLOCK)
         add(context, SCALING_BLOCK, n / 32);
 }
 
@@ -385,7 +385,7 @@ void lower_overhead_weight_scaling(lower_context *context, int64_t n)
     const fr_plan *plan = context->plan;
     if (context->target.is_low && is_kernels(context, FUSED) &&
         (plan->precision == FR_DTYPE_FP4 ||
-         plan->scaling == FR_SCALING_CURRENT))
+         plan->execution.scaling == FR_SCALING_CURRENT))
         add(context, SCALING, n);
 }
 
@@ -421,7 +421,7 @@ void lower_overhead_core(lower_context *context, bool is_backward)
 void lower_overhead_routing(lower_context *context, bool is_backward)
 {
     const int64_t n = context->shape.stream_rows * context->model->n_experts;
-    if (!context->plan->is_routing_fused)
+    if (!context->plan->execution.is_routing_fused)
         add(context, is_backward ? ROUTING_BWD : ROUTING_FWD, n);
     else if (!is_backward)
         add(context, ROUTING_FUSED, n);
@@ -454,7 +454,7 @@ void lower_overhead_gradients(lower_context *context, uint64_t n)
     bool is_sharded = plan->zero_stage >= 2;
     bool is_apart = is_kernels(context, PYTORCH)
                         ? !is_sharded && context->n_micro > 1
-                        : plan->is_grad_added_apart;
+                        : plan->execution.is_grad_added_apart;
     bool is_cast = plan->grad_dtype != fr_plan_storage_dtype(plan);
     if (is_apart)
         add(context, GRADIENT_ADDED, (int64_t)n);
@@ -480,6 +480,6 @@ void lower_overhead_loss(lower_context *context)
 void lower_overhead_metrics(lower_context *context)
 {
     const lower_shape *s = &context->shape;
-    const int n = context->plan->n_loss_metrics;
+    const int n = context->plan->execution.n_loss_metrics;
     add_row(context, METRIC, s->rows * s->vocab_local * n, n, 0);
 }

@@ -9,13 +9,15 @@ static lower_kernels kernels_of(const fr_model *model, const fr_job *job,
         [FR_KERNELS_COMPILED] = LOWER_KERNELS_COMPILED,
         [FR_KERNELS_EAGER] = LOWER_KERNELS_EAGER,
         [FR_KERNELS_OWN] = LOWER_KERNELS_PLANNED};
-    return fr_plan_is_executable(plan, model, job) ? LOWER_KERNELS_RUN
-                                                   : rows[plan->kernels];
+    return fr_plan_is_executable(plan, model, job)
+               ? LOWER_KERNELS_RUN
+               : rows[plan->execution.kernels];
 }
 
 bool lower_has_row_scales(const fr_plan *plan)
 {
-    return plan->precision == FR_DTYPE_FP8 && plan->scaling == FR_SCALING_ROW;
+    return plan->precision == FR_DTYPE_FP8 &&
+           plan->execution.scaling == FR_SCALING_ROW;
 }
 
 lower_target lower_target_of(const fr_model *model, const fr_job *job,
@@ -31,7 +33,7 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
      * all before the last one is made again with tensor parallelism. */
     const bool is_cut = target.kernels == LOWER_KERNELS_COMPILED
                             ? plan->tp == 1
-                            : plan->is_early_stop;
+                            : plan->execution.is_early_stop;
     target.is_early_stop = target.is_f32 || is_cut;
     bool is_ours = !plan->is_flash &&
                    (target.is_f32 || target.kernels == LOWER_KERNELS_RUN);
@@ -54,7 +56,7 @@ lower_target lower_target_of(const fr_model *model, const fr_job *job,
                                target.kernels == LOWER_KERNELS_FUSED &&
                                model->kind != FR_MODEL_LAYERS;
     target.is_unpadded = target.attention == LOWER_ATTENTION_FUSED &&
-                         plan->flash_kind == FR_FLASH_1;
+                         plan->execution.flash_kind == FR_FLASH_1;
     target.is_apart =
         target.kernels & LOWER_KERNELS_PYTORCH && model->is_gated_mlp;
     target.is_loss_narrow = fr_plan_is_loss_narrow(plan);

@@ -73,7 +73,7 @@ static fr_instr *core(lower_context *context, fr_op op, int32_t place)
         (uint16_t)((is_fused ? 0 : FR_INSTR_SAVE_PROBS) |
                    (context->job->dropout > 0 ? FR_INSTR_DROPOUT : 0));
     if (is_fused)
-        instr->flash_kind = (uint8_t)context->plan->flash_kind;
+        instr->flash_kind = (uint8_t)context->plan->execution.flash_kind;
     set_core_dims(context, place, is_apart, instr);
     return instr;
 }

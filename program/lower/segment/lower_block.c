@@ -225,7 +225,7 @@ static fr_instr *product(lower_context *context, fr_op op, fr_op grouped,
     fr_instr *instr = lower_emit(context, is_grouped ? grouped : op);
     instr->dtype = (uint8_t)product_dtype(context, matrix);
     if (instr->dtype == FR_DTYPE_FP8)
-        instr->scaling = (uint8_t)context->plan->scaling;
+        instr->scaling = (uint8_t)context->plan->execution.scaling;
     instr->linear.m = matrix->m;
     instr->linear.n = matrix->n;
     instr->linear.k = matrix->k;

@@ -51,7 +51,8 @@ static void init_widths(lower_context *context)
     s->shared_fc1 = gate * s->shared_ffn;
     s->routed_rows = s->stream_rows * model->n_experts_per_token;
     if (plan->ep > 1) {
-        double busiest = ceil((double)s->routed_rows * plan->expert_imbalance);
+        double busiest =
+            ceil((double)s->routed_rows * plan->execution.expert_imbalance);
         s->routed_rows = ((int64_t)busiest + plan->ep - 1) / plan->ep *
                          plan->ep; /* as much to each */
     }

@@ -175,7 +175,7 @@ static const fr_framework *const deepspeed =
 static bool is_by_parameter(const lower_context *context)
 {
     return context->sharding.is_gathered &&
-           context->plan->zero_unit == FR_ZERO_UNIT_PARAMETER;
+           context->plan->execution.zero_unit == FR_ZERO_UNIT_PARAMETER;
 }
 
 /* The parts of a unit, in elements, that each go in one collective: tensors of

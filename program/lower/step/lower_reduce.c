@@ -82,8 +82,9 @@ static uint32_t list_partitions(lower_rank *rank, uint32_t i_bucket)
     const uint64_t width = lower_element_bytes(context, FR_SPACE_GRAD);
     const uint64_t usual_piece = 500000000; /* elements */
     const uint64_t piece = bucket->n < usual_piece ? bucket->n : usual_piece;
-    if (!context->plan->is_grad_listed || context->plan->zero_stage != 1 ||
-        !context->target.is_framework_step || !context->sharding.is_scattered)
+    if (!context->plan->execution.is_grad_listed ||
+        context->plan->zero_stage != 1 || !context->target.is_framework_step ||
+        !context->sharding.is_scattered)
         return LOWER_NO_BLOCK;
     const uint64_t n_bytes = (bucket->n + piece) * width;
     uint32_t block =
@@ -164,7 +165,7 @@ static void tell_calls(const lower_rank *rank, const lower_bucket *bucket,
     if (!context->target.is_framework_step)
         return;
     instr->scalar = 1.0;
-    if (context->plan->compress_by == FR_COMPRESS_TENSOR) {
+    if (context->plan->execution.compress_by == FR_COMPRESS_TENSOR) {
         instr->scalar = (double)n_parameters(rank, bucket);
         instr->flags |= FR_INSTR_APART;
     }

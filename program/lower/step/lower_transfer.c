@@ -5,7 +5,7 @@
 
 bool lower_is_p2p_sync(const lower_context *context)
 {
-    return context->plan->is_p2p_sync && context->plan->vpp == 1 &&
+    return context->plan->execution.is_p2p_sync && context->plan->vpp == 1 &&
            context->target.is_framework_step;
 }
 

@@ -54,9 +54,10 @@ static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
     /* What is no compiler's is the model's own; overlap of TP brings the
      * compiler along that makes it. */
     if (id == FR_PLAN_KERNELS)
-        return (was->kernels == FR_KERNELS_COMPILED) ==
-                   (is->kernels == FR_KERNELS_COMPILED) ||
-               (is->kernels == FR_KERNELS_COMPILED && is->is_tp_overlap);
+        return (was->execution.kernels == FR_KERNELS_COMPILED) ==
+                   (is->execution.kernels == FR_KERNELS_COMPILED) ||
+               (is->execution.kernels == FR_KERNELS_COMPILED &&
+                is->is_tp_overlap);
     return fr_field_is_same(&fr_plan_fields[id].field, was, is);
 }
 

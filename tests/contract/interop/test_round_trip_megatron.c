@@ -28,7 +28,7 @@ static void normalise(const fr_target *target, const fr_model *model,
             fr_field_set(field, fr_field_get(field, &plain), plan);
     }
     if (plan->precision != FR_DTYPE_FP8)
-        plan->scaling = FR_SCALING_DELAYED;
+        plan->execution.scaling = FR_SCALING_DELAYED;
     if (model->n_experts == 0)
         plan->expert_dispatch = FR_DISPATCH_ALL_TO_ALL;
     if (model->n_experts == 0 || plan->etp == plan->tp)
@@ -301,7 +301,7 @@ static void test_meta_device(void)
         return;
     file.plan.dp = 8;
     file.plan.zero_stage = 3;
-    file.plan.is_overlap = file.plan.is_grad_added_apart = true;
+    file.plan.is_overlap = file.plan.execution.is_grad_added_apart = true;
     check_export("megatron", &file, newest, flag, whole);
     check_export("megatron", &file, FR_MEGATRON_0_13, flag, whole);
     check_export("megatron", &file, FR_MEGATRON_0_12, whole, flag);

@@ -59,8 +59,8 @@ static void test_eager_llama(void)
 {
     fr_model m = layer_model_llama();
     fr_plan plan = layer_bf16_plan();
-    plan.kernels = FR_KERNELS_EAGER;
-    plan.flash_kind = FR_FLASH_2;
+    plan.execution.kernels = FR_KERNELS_EAGER;
+    plan.execution.flash_kind = FR_FLASH_2;
     /* RMSNorm: to f32 6, pow 8, mean 4, mul 8, to bf16 6, weight 4. */
     double norm = R * H * (6 + 8 + 4 + 8 + 6 + 4 - 4.0);
     /* Rotation of q and k: to f32 6, complex product 8, back 6. */
@@ -85,8 +85,8 @@ static void test_compiled_llama(void)
 {
     fr_model m = layer_model_llama();
     fr_plan plan = layer_bf16_plan();
-    plan.kernels = FR_KERNELS_COMPILED;
-    plan.flash_kind = FR_FLASH_2;
+    plan.execution.kernels = FR_KERNELS_COMPILED;
+    plan.execution.flash_kind = FR_FLASH_2;
     double rotation = R * (Q + 160) * 16.0, repeated = R * (KV + 640) * 2.0;
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes,
                rotation + repeated, 1e-12);
@@ -100,8 +100,8 @@ static void test_eager_gpt(void)
 {
     fr_model m = layer_model_gpt();
     fr_plan plan = layer_bf16_plan();
-    plan.kernels = FR_KERNELS_EAGER;
-    plan.flash_kind = FR_FLASH_1;
+    plan.execution.kernels = FR_KERNELS_EAGER;
+    plan.execution.flash_kind = FR_FLASH_1;
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes,
                R * H * (3 * 4 + 6.0), 1e-12);
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes,
@@ -116,7 +116,7 @@ static void test_eager_unfused(void)
     fr_model m = layer_model_gpt();
     fr_plan plan = layer_bf16_plan();
     double pairs = 2 * 8 * 128 * 128;
-    plan.kernels = FR_KERNELS_EAGER;
+    plan.execution.kernels = FR_KERNELS_EAGER;
     plan.is_flash = false;
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.1, "layer_fwd").bytes,
                pairs * (20 - 4.0) + 2 * R * H * 4.0, 1e-12);
@@ -148,11 +148,11 @@ static void test_gradients(void)
     fr_plan plan = layer_bf16_plan();
     double n = 4.0 * H * H + 8.0 * H * H + 4 * H + 5 * H + 4 * H;
     double plain = lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes;
-    plan.is_grad_added_apart = true;
+    plan.execution.is_grad_added_apart = true;
     CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes - plain, n * 4,
                1e-12);
-    plan.is_grad_added_apart = false;
-    plan.kernels = FR_KERNELS_EAGER;
+    plan.execution.is_grad_added_apart = false;
+    plan.execution.kernels = FR_KERNELS_EAGER;
     plain = lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes;
     CHECK_NEAR(sum_over(&m, &plan, 0.0, "layer_bwd", false).bytes - plain,
                n * 4, 1e-12);
@@ -192,12 +192,12 @@ static void test_losses(void)
     fr_plan plan = layer_bf16_plan();
     /* to f32 6, max 4, -= 8, exp 8, sum 4, div_ 8, mul_ 8, back 6 */
     CHECK_NEAR(loss_bytes(&plan), 52.0, 1e-2);
-    plan.kernels = FR_KERNELS_EAGER;
+    plan.execution.kernels = FR_KERNELS_EAGER;
     /* to f32 6, log_softmax 16, zeros 4, its backward 16, back 6 */
     CHECK_NEAR(loss_bytes(&plan), 48.0, 1e-2);
-    plan.is_loss_fused = true;
+    plan.execution.is_loss_fused = true;
     CHECK_NEAR(loss_bytes(&plan), 6.0, 1e-2);
-    plan.n_loss_metrics = 2; /* each: to f32 6, log_softmax 16 */
+    plan.execution.n_loss_metrics = 2; /* each: to f32 6, log_softmax 16 */
     CHECK_NEAR(loss_bytes(&plan), 50.0, 1e-2);
 }
 
@@ -213,7 +213,7 @@ static void check_scaling(fr_plan plan, double per_element, double per_weight,
     fr_model m = layer_model_llama();
     fr_plan plain = plan;
     plain.precision = FR_DTYPE_FP8;
-    plain.scaling = FR_SCALING_DELAYED;
+    plain.execution.scaling = FR_SCALING_DELAYED;
     for (int i = 0; i < 3; i++) {
         overhead with = lower_and_sum(&m, &plan, 0.0, names[i]);
         overhead without = lower_and_sum(&m, &plain, 0.0, names[i]);
@@ -228,9 +228,9 @@ static void test_scaling(void)
 {
     fr_plan plan = layer_bf16_plan();
     plan.precision = FR_DTYPE_FP8;
-    plan.scaling = FR_SCALING_CURRENT;
+    plan.execution.scaling = FR_SCALING_CURRENT;
     check_scaling(plan, 2.0, 2.0, 8);
-    plan.scaling = FR_SCALING_BLOCK;
+    plan.execution.scaling = FR_SCALING_BLOCK;
     check_scaling(plan, 4.0 / 32.0, 0.0, 8);
     plan.precision = FR_DTYPE_FP4;
     check_scaling(plan, 2.0 + 2.0 * (2.0 + 0.5625) - 4.0, 2.0, 8);
@@ -250,7 +250,7 @@ static void test_row_scaling(void)
     fr_model m = layer_model_llama();
     fr_plan plan = layer_bf16_plan(), wide = plan;
     plan.precision = FR_DTYPE_FP8;
-    plan.scaling = FR_SCALING_ROW;
+    plan.execution.scaling = FR_SCALING_ROW;
     for (int i = 0; i < 2; i++) {
         overhead with = lower_and_sum(&m, &plan, 0.0, names[i]);
         overhead without = lower_and_sum(&m, &wide, 0.0, names[i]);
@@ -290,7 +290,7 @@ static void test_every_second_product(void)
     fr_plan plan = layer_bf16_plan();
     double none, every_second, low;
     uint64_t kept_all, kept_half, kept_none;
-    plan.kernels = FR_KERNELS_EAGER;
+    plan.execution.kernels = FR_KERNELS_EAGER;
     again(&plan, &none, &kept_all);
     CHECK_NEAR(none, 0.0, 0.0);
     plan.recompute = FR_RECOMPUTE_SELECTIVE;
@@ -319,7 +319,7 @@ static void test_split(void)
         fr_err err = {0};
         plan.pp = 2;
         plan.schedule = FR_SCHEDULE_ZB_H1;
-        plan.kernels = (fr_kernel_set)(i / 2);
+        plan.execution.kernels = (fr_kernel_set)(i / 2);
         plan.recompute = FR_RECOMPUTE_SELECTIVE;
         plan.recompute_parts = parts[i % 2];
         fr_program *program = layer_lower(&m, &job, &plan);
@@ -337,7 +337,7 @@ static void test_executable(void)
     fr_plan_init(&plan);
     plan.micro_batch = 2;
     for (int k = 0; k < FR_KERNELS_N; k++) {
-        plan.kernels = (fr_kernel_set)k;
+        plan.execution.kernels = (fr_kernel_set)k;
         CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_fwd").bytes, 0.0, 0.0);
         CHECK_NEAR(lower_and_sum(&m, &plan, 0.0, "layer_bwd").bytes, 0.0, 0.0);
     }

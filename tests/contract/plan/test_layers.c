@@ -72,7 +72,7 @@ static void set_plan(fr_plan *plan, unsigned i)
     plan->zero_stage = (int32_t)zero;
     plan->is_flash = flash;
     plan->grad_dtype = grad ? FR_DTYPE_BF16 : FR_DTYPE_F32;
-    plan->expert_imbalance = 1.25;
+    plan->execution.expert_imbalance = 1.25;
     plan->is_tp_overlap = i % 2 == 0;
     plan->cp = 1 << cp;
     plan->cp_kind = (fr_cp_kind)cp_kind;
@@ -84,10 +84,11 @@ static void set_plan(fr_plan *plan, unsigned i)
     }
     if (recompute > 2)
         plan->recompute = FR_RECOMPUTE_SELECTIVE;
-    plan->kernels = (fr_kernel_set)((i + dtype) % FR_KERNELS_N);
-    plan->flash_kind = (fr_flash_kind)((i / 3 + recompute) % FR_FLASH_N);
-    plan->is_loss_fused = i / 9 % 2;
-    plan->is_early_stop = i / 18 % 2;
+    plan->execution.kernels = (fr_kernel_set)((i + dtype) % FR_KERNELS_N);
+    plan->execution.flash_kind =
+        (fr_flash_kind)((i / 3 + recompute) % FR_FLASH_N);
+    plan->execution.is_loss_fused = i / 9 % 2;
+    plan->execution.is_early_stop = i / 18 % 2;
     if (recompute == 4)
         plan->recompute_parts = (i * 7 + dtype) % (FR_RECOMPUTE_PARTS_ALL + 1);
 }
@@ -388,13 +389,13 @@ static void test_early_stop(void)
     fr_model bert = layer_model_bert(), neox = layer_model_neox();
     fr_model mixtral = layer_model_mixtral();
     plan.recompute = FR_RECOMPUTE_FULL;
-    plan.kernels = FR_KERNELS_FUSED;
+    plan.execution.kernels = FR_KERNELS_FUSED;
     CHECK_INT(count_remade(&gpt, &plan), 4);
     CHECK_INT(count_remade(&llama, &plan), 4);
     int n_bert = count_remade(&bert, &plan);
     int n_neox = count_remade(&neox, &plan);
     int n_mixtral = count_remade(&mixtral, &plan);
-    plan.is_early_stop = true;
+    plan.execution.is_early_stop = true;
     CHECK_INT(count_remade(&gpt, &plan), 3);
     CHECK_INT(count_remade(&llama, &plan), 3);
     CHECK_INT(count_remade(&bert, &plan), n_bert);
@@ -408,17 +409,17 @@ static void test_early_stop(void)
     CHECK_INT(count_remade(&llama, &plan), 3);
     plan.is_tp_overlap = true; /* each in pieces */
     int n_pieces = count_remade(&llama, &plan);
-    plan.is_early_stop = false;
+    plan.execution.is_early_stop = false;
     CHECK_INT(3 * count_remade(&llama, &plan), 4 * n_pieces);
     plan = layer_bf16_plan();
     plan.recompute = FR_RECOMPUTE_FULL;
-    plan.kernels = FR_KERNELS_EAGER;
+    plan.execution.kernels = FR_KERNELS_EAGER;
     int n_eager = count_remade(&llama, &plan);
-    plan.kernels = FR_KERNELS_COMPILED;
+    plan.execution.kernels = FR_KERNELS_COMPILED;
     CHECK_INT(count_remade(&llama, &plan), n_eager - 1);
     plan.tp = 2; /* its wait for the last sum stays */
     plan.is_sequence_parallel = true;
-    plan.is_early_stop = true;
+    plan.execution.is_early_stop = true;
     CHECK_INT(count_remade(&llama, &plan), n_eager);
 }
 

@@ -123,7 +123,7 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
         (plan->cp > 1 || (plan->tp > 1 && plan->is_sequence_parallel)))
         return false;
     /* `run` puts our kernels for others; fake GPUs have those of CPUs. */
-    if (l->is_gpu && plan->kernels != FR_KERNELS_OWN)
+    if (l->is_gpu && plan->execution.kernels != FR_KERNELS_OWN)
         return false;
     return (l->is_gpu ? fr_plan_check_executable_gpu(plan, &l->model, &l->job,
                                                      &ignored)
@@ -293,7 +293,7 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     if (is_gpu || pick(rng, 3) == 0) {
         /* What 16 bits and dropout need; others may lose it again. */
         out->plan.is_flash = true;
-        out->plan.kernels = FR_KERNELS_OWN;
+        out->plan.execution.kernels = FR_KERNELS_OWN;
         if (pick(rng, 3) != 0 && out->model.n_experts == 0)
             out->plan.precision = FR_DTYPE_BF16;
         if (pick(rng, 2) == 0)
@@ -320,7 +320,7 @@ random_layout random_layout_alone(const random_layout *layout)
     alone.plan.is_flash = alone.job.dropout > 0;
     if (fr_plan_storage_dtype(&layout->plan) == FR_DTYPE_BF16) {
         alone.plan.precision = FR_DTYPE_BF16;
-        alone.plan.kernels = FR_KERNELS_OWN;
+        alone.plan.execution.kernels = FR_KERNELS_OWN;
         alone.plan.is_flash = true;
     }
     /* Which rows have room is told within a micro-batch. */

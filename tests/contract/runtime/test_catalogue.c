@@ -187,7 +187,7 @@ static void check_model(const char *name)
     plan.micro_batch = 4;
     plan.n_threads = 1;
     if (model.kind == FR_MODEL_LAYERS)
-        plan.kernels = FR_KERNELS_OWN;
+        plan.execution.kernels = FR_KERNELS_OWN;
     fr_job_init(&job);
     job.global_batch = 8;
     job.seq = 24;

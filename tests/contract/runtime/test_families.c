@@ -85,7 +85,7 @@ static fr_status prepare(family_run *run, bool is_fused, fr_err *err)
         plan.expert_capacity = 0.8;
     /* Recompute of the rest keeps a log-sum-exp per row. */
     if (model.kind == FR_MODEL_LAYERS)
-        plan.kernels = FR_KERNELS_OWN;
+        plan.execution.kernels = FR_KERNELS_OWN;
     plan.recompute = is_fused ? FR_RECOMPUTE_FULL : FR_RECOMPUTE_NONE;
     fr_placement placement = {.n_ranks = 1};
     fr_status status = fr_plan_check_executable(&plan, &model, &job, err);

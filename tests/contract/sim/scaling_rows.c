@@ -174,7 +174,7 @@ bool scaling_setup_of(const fr_case *row, const scaling_ask *ask,
     out->plan.micro_batch = batch;
     out->plan.precision = precision_of(f[FR_CASE_PRECISION]);
     if (!is_list && !has(row, FR_CASE_FRAMEWORK, "DeepSpeed"))
-        out->plan.kernels = FR_KERNELS_EAGER;
+        out->plan.execution.kernels = FR_KERNELS_EAGER;
     set_exchange(row, &out->plan);
     fr_job_init(&out->job);
     out->job.optimizer = is_list ? FR_OPTIMIZER_SGD : FR_OPTIMIZER_LAMB;

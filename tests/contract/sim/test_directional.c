@@ -25,7 +25,8 @@ static double step_s(const machine *m, int dp, int tp, int pp,
     sim_fixture_init(&f);
     snprintf(xml, sizeof xml, sim_gpu_xml, m->n_nics, m->nic, m->n_nodes,
              m->more);
-    f.plan.cuda_graphs = FR_CUDA_GRAPHS_FULL; /* else hosts set the pace */
+    f.plan.execution.cuda_graphs =
+        FR_CUDA_GRAPHS_FULL; /* else hosts set the pace */
     f.plan.dp = dp;
     f.plan.tp = tp;
     f.plan.pp = pp;

@@ -180,7 +180,7 @@ static void random_plan(fr_rng *rng, bool has_experts, fr_plan *plan)
     plan->is_tp_overlap = plan->is_sequence_parallel && pick(rng, 4) == 0;
     plan->cp_kind = (fr_cp_kind)pick(rng, FR_CP_N);
     plan->bucket_bytes = buckets[pick(rng, 4)];
-    plan->cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
+    plan->execution.cuda_graphs = (fr_cuda_graphs)pick(rng, FR_CUDA_GRAPHS_N);
     plan->protocol = (fr_protocol)((plan->dp + plan->tp) % FR_PROTOCOL_N);
     plan->n_channels = plan->dp == 2 ? 3 : 0;
     plan->precision = pick(rng, 2) ? FR_DTYPE_F32 : FR_DTYPE_BF16;
@@ -222,7 +222,7 @@ static void make_plain(fr_rng *rng, fr_plan *plan)
     plan->cp = plan->ep = 1;
     plan->is_ep_overlap = false;
     plan->etp = 0;
-    plan->cuda_graphs = FR_CUDA_GRAPHS_FULL;
+    plan->execution.cuda_graphs = FR_CUDA_GRAPHS_FULL;
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
     plan->is_tp_overlap = plan->is_overlap = plan->is_gather_overlap = false;
     plan->zero_stage = (int32_t)pick(rng, 2);
@@ -246,7 +246,7 @@ static bool is_uncontended(const fr_plan *plan)
                     !plan->is_optimizer_offloaded && !plan->is_overlap &&
                     !plan->is_gather_overlap && !plan->is_tp_overlap &&
                     !plan->is_ep_overlap && plan->zero_stage <= 1 &&
-                    plan->cuda_graphs == FR_CUDA_GRAPHS_FULL;
+                    plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL;
     return is_quiet && plan->pp * plan->cp == 1 &&
            (plan->tp == 1 || plan->dp == 1);
 }

@@ -17,7 +17,8 @@ enum { N_PLANS = 30000, N_LEGAL = 2000, N_UNKNOWN = 4 };
 static unsigned unknown_of(const fr_plan *plan)
 {
     return (plan->activation_offload_frac > 0 ? 1u : 0) |
-           (plan->zero_stage == 3 && plan->zero_unit == FR_ZERO_UNIT_PARAMETER
+           (plan->zero_stage == 3 &&
+                    plan->execution.zero_unit == FR_ZERO_UNIT_PARAMETER
                 ? 2u
                 : 0) |
            (plan->collective == FR_COLLECTIVE_PARAMETER_SERVER ? 4u : 0) |

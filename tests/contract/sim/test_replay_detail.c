@@ -26,7 +26,7 @@ static bool setup(sim_fixture *f, const detail_case *c, const char *more)
     f->plan.is_sequence_parallel = c->is_sp;
     f->plan.is_overlap = c->is_overlap;
     f->plan.rank_order = c->order;
-    f->plan.cuda_graphs = c->graphs;
+    f->plan.execution.cuda_graphs = c->graphs;
     f->plan.bucket_bytes = 4 << 20;
     f->job.global_batch = 8 * c->dp;
     int64_t world = (int64_t)c->dp * c->tp * c->pp;

@@ -78,8 +78,8 @@ static double step_of(int64_t hidden, int64_t seq, fr_kernel_set kernels,
     f.model.head_dim = hidden / f.model.n_heads;
     f.model.n_layers = 8;
     f.model.max_seq = f.job.seq = seq;
-    f.plan.kernels = kernels;
-    f.plan.cuda_graphs = graphs;
+    f.plan.execution.kernels = kernels;
+    f.plan.execution.cuda_graphs = graphs;
     f.job.global_batch = 4;
     if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 1))
         CHECK(sim_fixture_predict(&f, detail, false, &p));
@@ -143,7 +143,7 @@ static gathers gathers_of(fr_zero_unit unit, fr_recompute recompute, int dp)
     f.plan.dp = dp;
     f.plan.zero_stage = 3;
     f.plan.is_resharded = true;
-    f.plan.zero_unit = unit;
+    f.plan.execution.zero_unit = unit;
     f.plan.recompute = recompute;
     f.job.global_batch = dp;
     if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 8) &&
@@ -206,8 +206,8 @@ static double stages_of(fr_schedule_kind schedule, fr_kernel_set kernels,
     f.model.n_layers = 8;
     f.plan.pp = 4;
     f.plan.schedule = schedule;
-    f.plan.kernels = kernels;
-    f.plan.is_p2p_sync = is_sync;
+    f.plan.execution.kernels = kernels;
+    f.plan.execution.is_p2p_sync = is_sync;
     f.job.global_batch = 12;
     if (sim_fixture_cluster(&f, "gpus.xml", xml) && sim_fixture_lower(&f, 4) &&
         CHECK_OK(fr_program_check(f.program, NULL, &err), &err))

@@ -42,11 +42,11 @@ static void choose(fr_rng *rng, sim_fixture *f)
     plan->is_overlap = fr_rng_below(rng, 2) > 0;
     plan->zero_stage = plan->dp > 1 ? (int32_t)PICK(rng, 0, 0, 1, 2, 3) : 0;
     plan->rank_order = (fr_rank_order)fr_rng_below(rng, FR_RANK_ORDER_N);
-    plan->cuda_graphs =
+    plan->execution.cuda_graphs =
         (fr_cuda_graphs)PICK(rng, FR_CUDA_GRAPHS_NONE, FR_CUDA_GRAPHS_FULL);
     plan->recompute =
         (fr_recompute)PICK(rng, FR_RECOMPUTE_NONE, FR_RECOMPUTE_FULL);
-    plan->kernels =
+    plan->execution.kernels =
         (fr_kernel_set)PICK(rng, FR_KERNELS_FUSED, FR_KERNELS_EAGER);
     plan->bucket_bytes = 1 << 20;
     f->model.n_layers = 16;

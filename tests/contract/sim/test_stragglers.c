@@ -18,7 +18,7 @@ static bool predict(const char *more, int tp, int pp, fr_prediction *out)
     f.plan.tp = tp;
     f.plan.pp = pp;
     f.plan.is_overlap = false;
-    f.plan.cuda_graphs = FR_CUDA_GRAPHS_FULL;
+    f.plan.execution.cuda_graphs = FR_CUDA_GRAPHS_FULL;
     f.job.global_batch = 8;
     bool is_done = sim_fixture_cluster(&f, "gpus.xml", xml) &&
                    sim_fixture_lower(&f, (int64_t)tp * pp) &&

@@ -187,7 +187,7 @@ static void price_plan(gpu_calibration *b, int64_t micro_batch, double slack)
 
     fr_plan_init(&plan);
     plan.precision = FR_DTYPE_BF16;
-    plan.kernels = FR_KERNELS_OWN;
+    plan.execution.kernels = FR_KERNELS_OWN;
     plan.n_threads = 1;
     plan.micro_batch = micro_batch;
     plan.is_flash = true;

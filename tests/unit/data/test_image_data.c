@@ -345,7 +345,7 @@ static bool train(const char *data, const char *eval_data, double *loss,
     job.lr = 0.01;
     (void)snprintf(job.data, sizeof job.data, "%s", data);
     plan.n_threads = 1;
-    plan.kernels = FR_KERNELS_OWN;
+    plan.execution.kernels = FR_KERNELS_OWN;
     options.eval_data = eval_data;
     options.eval_every = 2;
     if (!CHECK_OK(fr_model_parse("tiny", model_text, sizeof model_text - 1,

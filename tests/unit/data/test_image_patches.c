@@ -157,7 +157,7 @@ static bool train(const char *data, fr_dtype precision, double *loss)
     plan.n_threads = 1;
     plan.precision = precision;
     plan.is_flash = true;
-    plan.kernels = FR_KERNELS_OWN;
+    plan.execution.kernels = FR_KERNELS_OWN;
     const bool is_ok =
         CHECK_OK(fr_lower(&model, &job, &plan, NULL, &program, &err), &err) &&
         CHECK_OK(fr_run(program, &options, NULL, &result, &err), &err);

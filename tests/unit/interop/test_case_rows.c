@@ -437,7 +437,7 @@ static void test_stated(void)
     CHECK_INT(s.model.first_dense_layers, 2);
     CHECK_INT(s.model.n_mtp_layers, 1);
     CHECK_INT(s.model.shared_expert_ffn_hidden, 512);
-    CHECK(s.plan.is_loss_fused && s.plan.is_routing_fused);
+    CHECK(s.plan.execution.is_loss_fused && s.plan.execution.is_routing_fused);
     CHECK_INT(s.plan.n_split, 4);
     CHECK_INT(s.plan.layer_split[0], 3);
     CHECK_INT(s.plan.layer_split[3], 0);

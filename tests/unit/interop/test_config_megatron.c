@@ -141,7 +141,7 @@ static void test_experts(void)
                            "--moe-router-load-balancing-type seq_aux_loss",
                            &config),
                  &err)) {
-        CHECK(config.file.plan.is_routing_fused);
+        CHECK(config.file.plan.execution.is_routing_fused);
         CHECK(config.file.model.is_aux_by_sequence);
         CHECK_NEAR(config.file.model.router_aux_coef, 0.02385, 1e-12);
         CHECK(strstr(fr_buffer_text(&config.notes), "-fusion") == NULL);
@@ -152,7 +152,7 @@ static void test_experts(void)
                            "--moe-router-load-balancing-type sinkhorn",
                            &config),
                  &err)) {
-        CHECK(!config.file.plan.is_routing_fused);
+        CHECK(!config.file.plan.execution.is_routing_fused);
         CHECK_HAS(fr_buffer_text(&config.notes),
                   "--moe-permute-fusion without --moe-router-fusion");
         CHECK_HAS(fr_buffer_text(&config.notes),

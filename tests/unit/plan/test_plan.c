@@ -315,10 +315,10 @@ static void test_executable_gpu(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         bool is_f32 = known[i] == FR_DTYPE_F32;
         plan.precision = known[i];
-        plan.kernels = FR_KERNELS_FUSED;
+        plan.execution.kernels = FR_KERNELS_FUSED;
         CHECK_OK(fr_plan_check_executable_gpu(&plan, &model, &job, &err), &err);
         CHECK(fr_plan_is_executable(&plan, &model, &job) == is_f32);
-        plan.kernels = FR_KERNELS_OWN;
+        plan.execution.kernels = FR_KERNELS_OWN;
         CHECK(fr_plan_is_executable(&plan, &model, &job));
     }
     plan.activation_offload_frac = 0.5;
@@ -352,7 +352,7 @@ static void test_executable(void)
     plan.dp = 2;
     plan.zero_stage = 3;
     CHECK_OK(fr_plan_check_executable(&plan, &model, &job, &err), &err);
-    plan.zero_unit = FR_ZERO_UNIT_PARAMETER;
+    plan.execution.zero_unit = FR_ZERO_UNIT_PARAMETER;
     expect_refused(plan, &model, "parameter by parameter");
     fr_plan_init(&plan);
     plan.dp = 4;

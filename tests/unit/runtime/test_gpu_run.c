@@ -291,7 +291,7 @@ static void test_no_kernel(void)
     gpu_show_init(&show);
     gpu_fake_init(&fake, 1);
     show.fake = &fake;
-    show.plan.kernels = FR_KERNELS_EAGER;
+    show.plan.execution.kernels = FR_KERNELS_EAGER;
     show.plan.precision = FR_DTYPE_BF16;
     check_fails(&show, FR_INPUT, "there is no kernel yet for elementwise");
     gpu_show_release(&show);

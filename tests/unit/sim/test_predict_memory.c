@@ -61,8 +61,8 @@ static fr_prediction predict(const fixture *f)
     fr_cost_model *costs = NULL;
     fr_program *program = NULL;
     fr_prediction out = {0};
-    const fr_placement placement = {.n_ranks = 8,
-                                    .by_framework = f->plan.is_grad_listed};
+    const fr_placement placement = {
+        .n_ranks = 8, .by_framework = f->plan.execution.is_grad_listed};
     if (!CHECK_OK(fr_catalog_cluster("dgx-h100", 1, &cluster, &err), &err))
         return out;
     CHECK_OK(fr_cost_model_create(NULL, &cluster, &costs, &err), &err);
@@ -127,7 +127,7 @@ static void test_listed_gradients(void)
     f.plan.precision = f.plan.grad_dtype = FR_DTYPE_F16;
     f.plan.bucket_bytes = 0;
     f.plan.is_overlap = false;
-    f.plan.is_grad_listed = true;
+    f.plan.execution.is_grad_listed = true;
     fr_prediction p = predict(&f);
     CHECK_OK(fr_plan_check(&f.plan, &f.model, &f.job, &err), &err);
     check_share((double)p.memory.buffers_bytes, 4 * gpt_parameters(), 0.01);
@@ -208,7 +208,7 @@ static fr_gpu_workspaces spaces_of(const char *device, fr_kernel_set kernels,
 {
     fixture f = gpt();
     const fr_catalog_device *found = fr_catalog_device_find(device);
-    f.plan.kernels = kernels;
+    f.plan.execution.kernels = kernels;
     f.model.n_experts = n_experts;
     CHECK(found != NULL);
     return fr_gpu_workspaces_of(&f.plan, &f.model, &found->type);

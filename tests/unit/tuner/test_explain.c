@@ -265,7 +265,7 @@ static void test_scale(void)
     fr_explanation one, two;
     setup(&f, "dgx-h100", 2);
     f.plan.dp = 16;
-    f.plan.cuda_graphs = FR_CUDA_GRAPHS_FULL;
+    f.plan.execution.cuda_graphs = FR_CUDA_GRAPHS_FULL;
     f.plan.zero_stage = 1;
     explain(&f, &one);
     const fr_cost_scale twice = {2, {2, 2}, {2, 2}};

@@ -98,7 +98,7 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
     plan.is_flash = row->is_flash || (!row->is_unfused &&
                                       (row->is_bf16 || target == LAYOUT_GPU));
     if (row->is_bf16 || target == LAYOUT_GPU)
-        plan.kernels = FR_KERNELS_OWN;
+        plan.execution.kernels = FR_KERNELS_OWN;
     if (row->is_bf16)
         plan.precision = FR_DTYPE_BF16;
     if (row->has_bf16_grads)
