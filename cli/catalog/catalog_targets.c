@@ -18,14 +18,15 @@ static const char *const fates[FR_FATE_N] = {[FR_FATE_UNSAID] = "unsaid",
 static void put_fields(const fr_target *target, fr_json_writer *json)
 {
     fr_json_open_array(json, "fields");
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_target_field *row = &target->fields[i];
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const int item = fr_plan_items[i];
+        const fr_target_field row = fr_target_item(target, item);
         fr_json_begin_object(json);
-        fr_json_put_string(json, "field", fr_plan_fields[i].field.key);
-        fr_json_put_string(json, "fate", fates[row->fate]);
-        fr_json_put_string(json, "how", row->how);
-        if (row->why != NULL)
-            fr_json_put_string(json, "limit", row->why);
+        fr_json_put_string(json, "field", fr_plan_item_row(item)->field.key);
+        fr_json_put_string(json, "fate", fates[row.fate]);
+        fr_json_put_string(json, "how", row.how);
+        if (row.why != NULL)
+            fr_json_put_string(json, "limit", row.why);
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
@@ -126,13 +127,14 @@ static fr_status print_fields(const fr_target *target, fr_buffer *out,
     static const char *const headings[] = {"field", "is", "how", NULL};
     fr_table table;
     fr_table_init(&table, headings);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_target_field *row = &target->fields[i];
-        fr_table_text(&table, fr_plan_fields[i].field.key);
-        fr_table_text(&table, fates[row->fate]);
-        fr_table_cell(
-            &table, "%s%s%s%s", row->how, row->why != NULL ? " (" : "",
-            row->why != NULL ? row->why : "", row->why != NULL ? ")" : "");
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const int item = fr_plan_items[i];
+        const fr_target_field row = fr_target_item(target, item);
+        fr_table_text(&table, fr_plan_item_row(item)->field.key);
+        fr_table_text(&table, fates[row.fate]);
+        fr_table_cell(&table, "%s%s%s%s", row.how, row.why != NULL ? " (" : "",
+                      row.why != NULL ? row.why : "",
+                      row.why != NULL ? ")" : "");
     }
     return fr_table_finish(&table, out, err);
 }

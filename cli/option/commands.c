@@ -4,7 +4,8 @@
 #define OPTION(symbol) FR_OPT_##symbol,
 /* The last of the lists of commands that take a plan. */
 #define OF_PLAN_AND_JOB                                                        \
-    FR_OPT_FRAMEWORK, FR_PLAN_OPTIONS(OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
+    FR_OPT_FRAMEWORK,                                                          \
+        FR_PLAN_OPTION_LIST(OPTION, OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
 /* What interrupts a run, and what saving it takes. */
 #define HAZARD_OPTIONS                                                         \
     FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE, \
@@ -161,18 +162,11 @@ static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
 static const fr_option import_options[] = {
     FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES,   FR_OPT_MODEL,  FR_OPT_RANKS,
     FR_OPT_SEQ, FR_OPT_TOP,       FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
-static const fr_option export_options[] = {FR_OPT_TO,
-                                           FR_OPT_PROGRAM,
-                                           FR_OPT_VERSION,
-                                           FR_OPT_COLLECTIVE,
-                                           FR_OPT_NCCL_PROTOCOL,
-                                           FR_OPT_NCCL_CHANNELS,
-                                           FR_OPT_TIME_LIMIT,
-                                           FR_OPT_CHECKPOINT,
-                                           FR_OPT_CHECKPOINT_EVERY,
-                                           FR_OPT_OUTPUT,
-                                           FR_OPT_FORCE,
-                                           FR_OPT_N};
+static const fr_option export_options[] = {
+    FR_OPT_TO,         FR_OPT_PROGRAM,       FR_OPT_VERSION,
+    FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,
+    FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,    FR_OPT_CHECKPOINT_EVERY,
+    FR_OPT_OUTPUT,     FR_OPT_FORCE,         FR_OPT_N};
 static const fr_option collective_options[] = {
     FR_OPT_COLUMNS,   FR_OPT_PROFILE,
     FR_OPT_ALGORITHM, FR_OPT_NCCL_PROTOCOL,

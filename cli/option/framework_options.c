@@ -50,12 +50,19 @@ const fr_target *fr_cli_executor(const fr_cli *cli, const fr_cluster *cluster)
                             : fr_target_at(i - FOR_TARGETS);
 }
 
-uint64_t fr_cli_given(const fr_cli *cli)
+uint64_t fr_cli_given(const fr_cli *cli, fr_execution_bits *facts)
 {
     uint64_t given = 0;
-    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++)
-        if (fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
-            given |= UINT64_C(1) << i;
+    *facts = 0;
+    for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
+        const int item = fr_plan_items[i];
+        if (!fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
+            continue;
+        if (item < FR_PLAN_FIELDS_N)
+            given |= UINT64_C(1) << item;
+        else
+            *facts |= UINT32_C(1) << (item - FR_PLAN_FIELDS_N);
+    }
     return given;
 }
 
@@ -63,14 +70,15 @@ void fr_cli_apply_framework(const fr_cli *cli, const fr_cluster *cluster,
                             fr_plan *plan, fr_job *job, fr_model *model)
 {
     const fr_framework *framework = fr_cli_framework(cli, cluster);
-    const uint64_t given = fr_cli_given(cli);
+    fr_execution_bits facts;
+    const uint64_t given = fr_cli_given(cli, &facts);
     if (framework == NULL)
         return;
     /* Fused attention came with the A100 (arXiv 2205.14135), and bf16. */
     if (!(given & FR_GIVEN(FLASH_ATTENTION)))
         plan->is_flash =
             fr_usual_precision(cluster, INT64_MAX) == FR_DTYPE_BF16;
-    fr_framework_set_plan(framework, given, plan);
+    fr_framework_set_plan(framework, given, facts, plan);
     model->vocab = fr_framework_vocab(framework, plan, model);
     if (!fr_cli_has(cli, FR_OPT_DROPOUT))
         job->dropout = fr_framework_dropout(framework, model->name);

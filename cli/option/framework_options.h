@@ -23,8 +23,9 @@ const fr_target *fr_cli_executor(const fr_cli *cli, const fr_cluster *cluster);
  * the framework is. */
 const fr_target *fr_cli_framework_target(const fr_framework *framework);
 
-/* Fields of the plan that options say: bits FR_PLAN_X. */
-uint64_t fr_cli_given(const fr_cli *cli);
+/* Fields of the plan that options say: bits FR_PLAN_X; *facts gets those of its
+ * execution. */
+uint64_t fr_cli_given(const fr_cli *cli, fr_execution_bits *facts);
 
 /*
  * Lays what the framework does over plan, job and the model's vocabulary where

@@ -7,10 +7,10 @@
 
 /* Another number of ranks is another run, stages are what --pp says, and
  * another precision gives other numbers in the same time. */
-static bool is_looked_at(fr_plan_field_id id)
+static bool is_looked_at(int item)
 {
-    return id > FR_PLAN_EP && id != FR_PLAN_LAYER_SPLIT &&
-           id != FR_PLAN_PRECISION;
+    return item > FR_PLAN_EP && item != FR_PLAN_LAYER_SPLIT &&
+           item != FR_PLAN_PRECISION;
 }
 
 static bool is_same(const fr_prediction *a, const fr_prediction *b)
@@ -32,8 +32,10 @@ static bool takes_the_same(const fr_inputs *inputs, const fr_model *model,
            is_same(prediction, &other);
 }
 
-/* Bits of the fields that options say and that change nothing; prediction NULL:
- * by the plan alone. */
+_Static_assert(FR_PLAN_OPTIONS_N <= 64, "an option of a plan is a bit");
+
+/* Bits of the options of a plan (their places) that are given and change
+ * nothing; prediction NULL: by the plan alone. */
 static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
                           const fr_model *model, const fr_job *job,
                           const fr_plan *plan, const fr_prediction *prediction)
@@ -42,12 +44,12 @@ static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
     fr_plan usual;
     fr_plan_choice_usual(&inputs->cluster, &usual);
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
+        const int item = fr_plan_items[i];
+        const fr_field *field = &fr_plan_item_row(item)->field;
         const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
         fr_plan without = *plan;
         if (value->source != FR_SOURCE_FLAG || value->n_list > 0 ||
-            !is_looked_at((fr_plan_field_id)i) ||
-            fr_field_is_same(field, plan, &usual) ||
+            !is_looked_at(item) || fr_field_is_same(field, plan, &usual) ||
             fr_has_no_effect(cli, FR_OPT_OF_PLAN(i), job, model,
                              &inputs->cluster))
             continue;
@@ -102,11 +104,11 @@ void fr_note_untaken_options(const fr_cli *cli, const fr_cluster *cluster,
     fr_plan usual;
     fr_plan_choice_usual(cluster, &usual);
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
+        const int item = fr_plan_items[i];
+        const fr_field *field = &fr_plan_item_row(item)->field;
         const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
         if (value->source == FR_SOURCE_FLAG && value->n_list == 0 &&
-            is_looked_at((fr_plan_field_id)i) &&
-            !fr_field_is_same(field, asked, found) &&
+            is_looked_at(item) && !fr_field_is_same(field, asked, found) &&
             fr_field_is_same(field, found, &usual))
             untaken |= UINT64_C(1) << i;
     }

@@ -91,10 +91,25 @@ fr_option_row fr_option_get(fr_option option)
     int of_plan = (int)option - (int)FR_OPT_OF_PLAN(0);
     int of_job = (int)option - (int)FR_OPT_OF_JOB(0);
     if (of_plan >= 0 && of_plan < FR_PLAN_OPTIONS_N)
-        return row_of(&fr_plan_fields[of_plan].field, FR_GROUP_PLAN);
+        return row_of(&fr_plan_item_row(fr_plan_items[of_plan])->field,
+                      FR_GROUP_PLAN);
     if (of_job >= 0 && of_job < FR_JOB_OPTIONS_N)
         return row_of(&fr_job_fields[of_job], FR_GROUP_JOB);
     return own_rows[option];
+}
+
+int fr_option_item(fr_option option)
+{
+    const int place = (int)option - (int)FR_OPT_OF_PLAN(0);
+    return place >= 0 && place < FR_PLAN_OPTIONS_N ? fr_plan_items[place] : -1;
+}
+
+fr_option fr_option_of_item(int item)
+{
+    int place = 0;
+    while (place < FR_PLAN_OPTIONS_N && fr_plan_items[place] != item)
+        place++;
+    return place < FR_PLAN_OPTIONS_N ? FR_OPT_OF_PLAN(place) : FR_OPT_N;
 }
 
 const char *fr_option_choice(const fr_option_row *row, int i)

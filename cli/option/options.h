@@ -34,15 +34,16 @@ typedef enum fr_option {
                        high, help)                                             \
     FR_OPT_##symbol,
 #define FR_OPTION_FIELD(symbol) FR_OPT_##symbol,
-    FR_OPTIONS_BEFORE_PLAN(FR_OPTION_ENUM) FR_PLAN_OPTIONS(FR_OPTION_FIELD)
-        FR_JOB_OPTIONS(FR_OPTION_FIELD) FR_OPTIONS_AFTER_JOB(FR_OPTION_ENUM)
+    FR_OPTIONS_BEFORE_PLAN(FR_OPTION_ENUM)
+        FR_PLAN_OPTION_LIST(FR_OPTION_FIELD, FR_OPTION_FIELD)
+            FR_JOB_OPTIONS(FR_OPTION_FIELD) FR_OPTIONS_AFTER_JOB(FR_OPTION_ENUM)
 #undef FR_OPTION_ENUM
 #undef FR_OPTION_FIELD
-            FR_OPT_N
+                FR_OPT_N
 } fr_option;
 
-/* The options of the fields of a plan and of a job, in the order of these. */
-#define FR_OPT_OF_PLAN(id) ((fr_option)(FR_OPT_DP + (int)(id)))
+/* The options of fr_plan_items and of the fields of a job, by their place. */
+#define FR_OPT_OF_PLAN(place) ((fr_option)(FR_OPT_DP + (int)(place)))
 #define FR_OPT_OF_JOB(id) ((fr_option)(FR_OPT_GLOBAL_BATCH + (int)(id)))
 
 /* Headings of the help text, in order. */
@@ -74,6 +75,11 @@ typedef struct fr_option_row {
 } fr_option_row;
 
 fr_option_row fr_option_get(fr_option option);
+
+/* The item of a plan (plan_fields.h) that an option says, -1: none, and the
+ * option of an item that has one. */
+int fr_option_item(fr_option option);
+fr_option fr_option_of_item(int item);
 
 /* Name i that a CHOICE accepts, NULL past the last. */
 const char *fr_option_choice(const fr_option_row *row, int i);

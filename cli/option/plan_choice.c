@@ -77,9 +77,9 @@ static void choose_own(const fr_cli *cli, const fr_cluster *cluster,
     if (device->kind == FR_DEVICE_GPU ||
         (!is_narrow && !fr_model_has_layer_ops(&choice->model)))
         return;
-    if (!fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_KERNELS)))
+    if (!fr_cli_has(cli, FR_OPT_KERNELS))
         plan->execution.kernels = FR_KERNELS_OWN;
-    if (is_narrow && !fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_FLASH_ATTENTION)))
+    if (is_narrow && !fr_cli_has(cli, FR_OPT_FLASH_ATTENTION))
         plan->is_flash = true;
 }
 

@@ -122,7 +122,7 @@ static const listed_option listed_options[] = {
 static fr_status apply_list(const fr_cli *cli, const listed_option *row,
                             fr_plan *plan, uint64_t *pins, fr_err *err)
 {
-    const fr_option option = FR_OPT_OF_PLAN(row->field);
+    const fr_option option = fr_option_of_item((int)row->field);
     const fr_field *field = &fr_plan_fields[row->field].field;
     const char *text = fr_cli_text(cli, option);
     int32_t *list = (int32_t *)(void *)((char *)plan + field->offset);
@@ -175,10 +175,12 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
     fr_plan changed = *plan;
     uint64_t given = 0;
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
+        const int item = fr_plan_items[i];
+        const fr_field *field = &fr_plan_item_row(item)->field;
         if (!fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
             continue;
-        given |= UINT64_C(1) << i & FR_PINS_ALL;
+        if (item < FR_PLAN_FIELDS_N)
+            given |= UINT64_C(1) << item & FR_PINS_ALL;
         if (field->metavar == NULL)
             store(&cli->option[FR_OPT_OF_PLAN(i)], field, &changed);
     }
@@ -192,7 +194,7 @@ fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
         FR_TRY(
             apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
     for (size_t i = 0; i < FR_LENGTH(listed_options); i++)
-        if (fr_cli_has(cli, FR_OPT_OF_PLAN(listed_options[i].field)))
+        if (fr_cli_has(cli, fr_option_of_item((int)listed_options[i].field)))
             FR_TRY(apply_list(cli, &listed_options[i], &changed, &given, err));
     *plan = changed;
     if (pins != NULL)
@@ -207,7 +209,7 @@ static int find_axis(fr_option option)
         return FR_SPACE_AXIS_WORLD;
     for (int i = 0; i < FR_SPACE_AXIS_N; i++)
         if (fr_plan_space_axes[i].is_listed &&
-            FR_OPT_OF_PLAN(fr_space_axis_fields[i]) == option)
+            (int)fr_space_axis_fields[i] == fr_option_item(option))
             return i;
     return -1;
 }

@@ -81,7 +81,7 @@ static void choose_plan(const fr_cli *cli, const fr_inputs *inputs,
     if (plan->n_shares > 0 && !fr_cli_has(cli, FR_OPT_DP))
         plan->dp = plan->n_shares;
     /* The devices that a plan leaves idle need not have it. */
-    if (has_dp && !fr_cli_has(cli, FR_OPT_OF_PLAN(FR_PLAN_PRECISION)))
+    if (has_dp && !fr_cli_has(cli, FR_OPT_PRECISION))
         plan->precision =
             fr_usual_precision(&inputs->cluster, fr_plan_world(plan));
     int64_t n_others = fr_plan_world(plan) / plan->dp;

@@ -416,7 +416,7 @@ void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
     out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
     out->fit_confidence = fr_cli_fit_confidence(cli);
     out->framework = fr_cli_framework(cli, out->cluster);
-    out->given = fr_cli_given(cli);
+    out->given = fr_cli_given(cli, &out->facts);
     out->target = fr_cli_framework_target(out->framework);
 }
 

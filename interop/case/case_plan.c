@@ -399,7 +399,7 @@ fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,
     FR_TRY(read_precision(row, setup, &given, err));
     read_overlap(row, how, plan, &given);
     read_switches(row, plan, &given);
-    fr_framework_set_plan(how, given, plan);
+    fr_framework_set_plan(how, given, 0, plan);
     read_kernels(row, how, setup);
     read_offload(row, setup);
     read_expert_split(row, plan);

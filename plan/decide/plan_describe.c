@@ -131,9 +131,9 @@ static void add_value(text *t, const fr_plan_field *row, const fr_plan *plan)
     }
 }
 
-static bool is_shown(const fr_plan *plan, fr_plan_field_id id)
+static bool is_shown(const fr_plan *plan, int item)
 {
-    const fr_plan_field *row = &fr_plan_fields[id];
+    const fr_plan_field *row = fr_plan_item_row(item);
     bool is_changed =
         row->field.kind == FR_FIELD_LIST
             ? fr_field_count(&row->field, plan) > 0
@@ -142,9 +142,9 @@ static bool is_shown(const fr_plan *plan, fr_plan_field_id id)
     case FR_SHOWN_CHANGED:
         return is_changed;
     case FR_SHOWN_CHANGED_PART:
-        return is_changed && fr_plan_field_is_used(plan, id);
+        return is_changed && fr_plan_field_is_used(plan, item);
     case FR_SHOWN_PART:
-        return fr_plan_field_is_used(plan, id);
+        return fr_plan_field_is_used(plan, item);
     case FR_SHOWN_ALWAYS:
         break;
     }
@@ -156,8 +156,8 @@ char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf)
     text t = {.buf = buf, .n = n_buf};
     if (n_buf > 0)
         buf[0] = '\0';
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_plan_field *row = &fr_plan_fields[fr_plan_described[i]];
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const fr_plan_field *row = fr_plan_item_row(fr_plan_described[i]);
         if (!is_shown(plan, fr_plan_described[i]))
             continue;
         const char *word = row->word + (i == 0); /* no blank at the start */

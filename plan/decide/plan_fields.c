@@ -1,5 +1,5 @@
-/* plan_fields.c: the table of the fields of a plan, in the order of the help
- * text. */
+/* plan_fields.c: the tables of the fields of a plan and of the facts of its
+ * execution, in the order of the help text. */
 #include "plan/decide/plan_fields.h"
 
 #include "plan/codec/compressor.h"
@@ -12,6 +12,15 @@
                           .field.offset = offsetof(fr_plan, member),           \
                           .field.n_bytes = sizeof(((fr_plan *)0)->member),     \
                           __VA_ARGS__}
+/* The same of a fact of execution. */
+#define FACT(symbol, member, json, ...)                                        \
+    [FR_EXECUTION_##symbol] = {                                                \
+        .field.key = (json),                                                   \
+        .field.kind = FR_FIELD_KIND(((fr_plan *)0)->execution.member),         \
+        .field.offset = offsetof(fr_plan, execution.member),                   \
+        .field.n_bytes = sizeof(((fr_plan *)0)->execution.member),             \
+        __VA_ARGS__}
+#define ORIGIN(text) .origin = (text)
 #define INITIAL(value) .field.initial = (value)
 #define RANGE(low, high) .field.min = (low), .field.max = (high)
 #define NAMES(table) .field.names = &(table)
@@ -63,6 +72,11 @@ static bool has_capacity(const fr_plan *plan)
 static bool has_servers(const fr_plan *plan)
 {
     return fr_collective_is_by_servers(plan->collective);
+}
+
+static bool has_fused_kernels(const fr_plan *plan)
+{
+    return plan->execution.kernels == FR_KERNELS_FUSED;
 }
 
 /* What lowering takes by itself is not asked for. */
@@ -136,11 +150,6 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         .is_used = wants_feedback,
         OPTION("error-feedback",
                "add the error of the compression to the next step")),
-    ROW(COMPRESS_BY, execution.compress_by, "compress_by",
-        NAMES(fr_compress_unit_names), .word = " compress-by=*",
-        SHOWN(CHANGED_PART), .is_used = has_codec,
-        OPTION("compress-by",
-               "GPUs: compress per gradient bucket or per tensor")),
     ROW(COLLECTIVE, collective, "collective", NAMES(fr_collective_names),
         OFFERS(is_collective_offered), .word = " collective=*",
         OPTION("collective", "algorithm of the gradient reduction")),
@@ -185,41 +194,6 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         OPTION(
             "flash-attention",
             "use fused attention, which keeps no probabilities (on GPUs: on)")),
-    ROW(FLASH_KIND, execution.flash_kind, "flash_kind",
-        NAMES(fr_flash_kind_names), .word = "*", SHOWN(CHANGED_PART),
-        PART_OF(FLASH_ATTENTION, BIT(true)), .words = &flash_word_names,
-        OPTION("flash-kind", "kernel of fused attention")),
-    ROW(KERNELS, execution.kernels, "kernels", NAMES(fr_kernel_set_names),
-        .word = " kernels=*",
-        OPTION(
-            "kernels",
-            "implementation of norms, activations and other non-GEMM kernels")),
-    ROW(SCALING, execution.scaling, "scaling", NAMES(fr_scaling_names),
-        .word = " *-scaling",
-        OPTION("scaling", "origin of the scales of fp8 operands")),
-    ROW(CUDA_GRAPHS, execution.cuda_graphs, "cuda_graphs",
-        NAMES(fr_cuda_graphs_names), .word = " cuda-graphs=*",
-        OPTION("cuda-graphs",
-               "GPUs: work that the host launches as one graph")),
-    ROW(LOSS_FUSED, execution.is_loss_fused, "loss_fused",
-        .word = " fused-loss"),
-    ROW(LOSS_METRICS, execution.n_loss_metrics, "loss_metrics", RANGE(0, 64),
-        .word = " loss-metrics=*"),
-    ROW(GRAD_ADDED_APART, execution.is_grad_added_apart, "grad_added_apart",
-        .word = " grads-added-apart"),
-    ROW(GRAD_LISTED, execution.is_grad_listed, "grad_listed",
-        .field.is_optional = true, .word = " grads-listed",
-        PART_OF(ZERO, BIT(1))),
-    ROW(ROUTING_FUSED, execution.is_routing_fused, "routing_fused",
-        .field.is_optional = true, .word = " fused-routing",
-        PART_OF(KERNELS, BIT(FR_KERNELS_FUSED))),
-    ROW(NORM_FUSED, execution.is_norm_fused, "norm_fused",
-        .field.is_optional = true, .word = " fused-norms"),
-    ROW(EARLY_STOP, execution.is_early_stop, "early_stop",
-        .field.is_optional = true, .word = " early-stop", SHOWN(CHANGED_PART),
-        PART_OF(RECOMPUTE, BIT(FR_RECOMPUTE_FULL))),
-    ROW(P2P_SYNC, execution.is_p2p_sync, "p2p_sync", .field.is_optional = true,
-        .word = " p2p-sync", PART_OF(PP, ABOVE_ONE)),
     ROW(RECOMPUTE_PARTS, recompute_parts, "recompute_parts",
         INITIAL(FR_RECOMPUTE_PART_ATTENTION), RANGE(0, FR_RECOMPUTE_PARTS_ALL),
         METAVAR("NAME,.."), .word = ":*", SHOWN(CHANGED_PART),
@@ -245,9 +219,6 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         RANGE(0, MANY_RANKS), .word = " prefetch=*", PART_OF(ZERO, BIT(3)),
         OPTION("zero-prefetch",
                "ZeRO 3: number of layers to gather ahead of their use")),
-    ROW(ZERO_UNIT, execution.zero_unit, "zero_unit", NAMES(fr_zero_unit_names),
-        .word = " gather=*", PART_OF(ZERO, BIT(3)),
-        OPTION("zero-unit", "granularity of ZeRO 3 gathers")),
     ROW(GATHER_OVERLAP, is_gather_overlap, "gather_overlap", INITIAL(true),
         .word = " no-gather-overlap", PART_OF(ZERO, BIT(1) | BIT(2)),
         OPTION("gather-overlap", "ZeRO 1, 2: overlap the gather of parameters "
@@ -269,10 +240,6 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
     ROW(EXPERT_DISPATCH, expert_dispatch, "expert_dispatch",
         NAMES(fr_dispatch_names), .word = " dispatch=*",
         OPTION("expert-dispatch", "transport of tokens to their experts")),
-    ROW(EXPERT_IMBALANCE, execution.expert_imbalance, "expert_imbalance",
-        INITIAL(1), RANGE(1, 1e6), .word = " imbalance=*",
-        OPTION("expert-imbalance", "tokens of the busiest expert-parallel "
-                                   "rank, relative to the mean")),
     ROW(EXPERT_CAPACITY, expert_capacity, "expert_capacity", RANGE(0, 1e6),
         .word = " capacity=*",
         OPTION("expert-capacity",
@@ -293,8 +260,72 @@ const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N] = {
         .word = " threads=*", OPTION("threads", "compute threads per rank")),
 };
 
+const fr_plan_field fr_execution_fields[FR_EXECUTION_FIELDS_N] = {
+    FACT(COMPRESS_BY, compress_by, "compress_by",
+         ORIGIN("the framework decides it"), NAMES(fr_compress_unit_names),
+         .word = " compress-by=*", SHOWN(CHANGED_PART), .is_used = has_codec,
+         OPTION("compress-by",
+                "GPUs: what a framework's compressor is called for")),
+    FACT(FLASH_KIND, flash_kind, "flash_kind",
+         ORIGIN("the framework chooses the kernel"), NAMES(fr_flash_kind_names),
+         .word = "*", SHOWN(CHANGED_PART), PART_OF(FLASH_ATTENTION, BIT(true)),
+         .words = &flash_word_names,
+         OPTION("flash-kind", "which fused attention kernel runs")),
+    FACT(KERNELS, kernels, "kernels", ORIGIN("kernels are the framework's own"),
+         NAMES(fr_kernel_set_names), .word = " kernels=*",
+         OPTION("kernels", "how the framework runs what is no matrix product")),
+    FACT(SCALING, scaling, "scaling", ORIGIN("of fp8 alone"),
+         NAMES(fr_scaling_names), .word = " *-scaling",
+         OPTION("scaling", "where the scales of fp8 operands come from")),
+    FACT(CUDA_GRAPHS, cuda_graphs, "cuda_graphs",
+         ORIGIN("the framework decides it"), NAMES(fr_cuda_graphs_names),
+         .word = " cuda-graphs=*",
+         OPTION("cuda-graphs", "GPUs: what the host issues as one")),
+    FACT(LOSS_FUSED, is_loss_fused, "loss_fused",
+         ORIGIN("the model's code decides it"), .word = " fused-loss"),
+    FACT(LOSS_METRICS, n_loss_metrics, "loss_metrics",
+         ORIGIN("what else is computed of logits"), RANGE(0, 64),
+         .word = " loss-metrics=*"),
+    FACT(GRAD_ADDED_APART, is_grad_added_apart, "grad_added_apart",
+         ORIGIN("kernels are the framework's own"),
+         .word = " grads-added-apart"),
+    FACT(GRAD_LISTED, is_grad_listed, "grad_listed",
+         ORIGIN("DeepSpeed did so in 2021"), .field.is_optional = true,
+         .word = " grads-listed", PART_OF(ZERO, BIT(1))),
+    FACT(ROUTING_FUSED, is_routing_fused, "routing_fused",
+         ORIGIN("kernels are the framework's own"), .field.is_optional = true,
+         .word = " fused-routing", .is_used = has_fused_kernels),
+    FACT(NORM_FUSED, is_norm_fused, "norm_fused",
+         ORIGIN("kernels are the framework's own"), .field.is_optional = true,
+         .word = " fused-norms"),
+    FACT(EARLY_STOP, is_early_stop, "early_stop",
+         ORIGIN("the framework decides it"), .field.is_optional = true,
+         .word = " early-stop", SHOWN(CHANGED_PART),
+         PART_OF(RECOMPUTE, BIT(FR_RECOMPUTE_FULL))),
+    FACT(P2P_SYNC, is_p2p_sync, "p2p_sync", ORIGIN("the framework decides it"),
+         .field.is_optional = true, .word = " p2p-sync",
+         PART_OF(PP, ABOVE_ONE)),
+    FACT(ZERO_UNIT, zero_unit, "zero_unit", ORIGIN("how a version gathers"),
+         NAMES(fr_zero_unit_names), .word = " gather=*", PART_OF(ZERO, BIT(3)),
+         OPTION("zero-unit", "ZeRO 3: what one gather brings")),
+    FACT(EXPERT_IMBALANCE, expert_imbalance, "expert_imbalance",
+         ORIGIN("routing decides it"), INITIAL(1), RANGE(1, 1e6),
+         .word = " imbalance=*",
+         OPTION("expert-imbalance",
+                "tokens of the busiest expert-parallel rank over the mean")),
+};
+
+const int fr_plan_items[FR_PLAN_ITEMS_N] = {
+#define FIELD_ITEM(symbol) FR_PLAN_##symbol,
+#define FACT_ITEM(symbol) FR_FACT(symbol),
+    FR_PLAN_OPTION_LIST(FIELD_ITEM, FACT_ITEM)
+        FR_PLAN_OTHER_LIST(FIELD_ITEM, FACT_ITEM)
+#undef FIELD_ITEM
+#undef FACT_ITEM
+};
+
 /* Degrees first, and what belongs together beside each other. */
-const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
+const int fr_plan_described[FR_PLAN_ITEMS_N] = {
     FR_PLAN_DP,
     FR_PLAN_TP,
     FR_PLAN_PP,
@@ -312,7 +343,7 @@ const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
     FR_PLAN_COMPRESSOR_RANK,
     FR_PLAN_COMPRESSOR_DENSITY,
     FR_PLAN_ERROR_FEEDBACK,
-    FR_PLAN_COMPRESS_BY,
+    FR_FACT(COMPRESS_BY),
     FR_PLAN_OVERLAP,
     FR_PLAN_BUCKET,
     FR_PLAN_COLLECTIVE,
@@ -322,42 +353,50 @@ const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N] = {
     FR_PLAN_SERVERS,
     FR_PLAN_RANK_ORDER,
     FR_PLAN_PRECISION,
-    FR_PLAN_SCALING,
+    FR_FACT(SCALING),
     FR_PLAN_GRAD_DTYPE,
     FR_PLAN_FLASH_ATTENTION,
-    FR_PLAN_FLASH_KIND,
-    FR_PLAN_KERNELS,
-    FR_PLAN_CUDA_GRAPHS,
-    FR_PLAN_LOSS_FUSED,
-    FR_PLAN_LOSS_METRICS,
-    FR_PLAN_GRAD_ADDED_APART,
-    FR_PLAN_GRAD_LISTED,
-    FR_PLAN_ROUTING_FUSED,
-    FR_PLAN_NORM_FUSED,
-    FR_PLAN_EARLY_STOP,
-    FR_PLAN_P2P_SYNC,
+    FR_FACT(FLASH_KIND),
+    FR_FACT(KERNELS),
+    FR_FACT(CUDA_GRAPHS),
+    FR_FACT(LOSS_FUSED),
+    FR_FACT(LOSS_METRICS),
+    FR_FACT(GRAD_ADDED_APART),
+    FR_FACT(GRAD_LISTED),
+    FR_FACT(ROUTING_FUSED),
+    FR_FACT(NORM_FUSED),
+    FR_FACT(EARLY_STOP),
+    FR_FACT(P2P_SYNC),
     FR_PLAN_ZERO_GROUP,
     FR_PLAN_ZERO_RESHARD,
     FR_PLAN_ZERO_PREFETCH,
-    FR_PLAN_ZERO_UNIT,
+    FR_FACT(ZERO_UNIT),
     FR_PLAN_GATHER_OVERLAP,
     FR_PLAN_TP_OVERLAP,
     FR_PLAN_EP_OVERLAP,
     FR_PLAN_CP_KIND,
     FR_PLAN_EXPERT_DISPATCH,
     FR_PLAN_ETP,
-    FR_PLAN_EXPERT_IMBALANCE,
+    FR_FACT(EXPERT_IMBALANCE),
     FR_PLAN_EXPERT_CAPACITY,
     FR_PLAN_EXPERT_PAD,
     FR_PLAN_OFFLOAD_OPTIMIZER,
     FR_PLAN_OFFLOAD_ACTIVATIONS,
     FR_PLAN_THREADS,
     FR_PLAN_LAYER_SPLIT,
-    FR_PLAN_BATCH_SHARES};
+    FR_PLAN_BATCH_SHARES,
+};
 
-bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id)
+const fr_plan_field *fr_plan_item_row(int item)
 {
-    const fr_plan_field *row = &fr_plan_fields[id];
+    return item < FR_PLAN_FIELDS_N
+               ? &fr_plan_fields[item]
+               : &fr_execution_fields[item - FR_PLAN_FIELDS_N];
+}
+
+bool fr_plan_field_is_used(const fr_plan *plan, int item)
+{
+    const fr_plan_field *row = fr_plan_item_row(item);
     if (row->is_used != NULL)
         return row->is_used(plan);
     if (row->part_values == 0)
@@ -369,10 +408,11 @@ bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id)
 
 bool fr_plan_is_same(const fr_plan *a, const fr_plan *b)
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const bool is_used = fr_plan_field_is_used(a, (fr_plan_field_id)i);
-        if (is_used != fr_plan_field_is_used(b, (fr_plan_field_id)i) ||
-            (is_used && !fr_field_is_same(&fr_plan_fields[i].field, a, b)))
+    for (int item = 0; item < FR_PLAN_ITEMS_N; item++) {
+        const bool is_used = fr_plan_field_is_used(a, item);
+        if (is_used != fr_plan_field_is_used(b, item) ||
+            (is_used &&
+             !fr_field_is_same(&fr_plan_item_row(item)->field, a, b)))
             return false;
     }
     return true;
@@ -381,10 +421,10 @@ bool fr_plan_is_same(const fr_plan *a, const fr_plan *b)
 uint64_t fr_plan_hash(const fr_plan *plan)
 {
     uint64_t hash = 0;
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
-        if (fr_plan_field_is_used(plan, (fr_plan_field_id)i))
-            hash = fr_field_hash(&fr_plan_fields[i].field, plan,
-                                 hash + (uint64_t)i);
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
+        if (fr_plan_field_is_used(plan, fr_plan_items[i]))
+            hash = fr_field_hash(&fr_plan_item_row(fr_plan_items[i])->field,
+                                 plan, hash + (uint64_t)i);
     return hash;
 }
 
@@ -392,9 +432,8 @@ uint64_t fr_plan_hash(const fr_plan *plan)
  * Searches check every plan, so that the compiler shall see the row: what is
  * left of this function for a field is one load and one comparison. */
 static inline __attribute__((always_inline)) bool
-is_in_range(const fr_plan *plan, fr_plan_field_id id)
+is_in_range(const fr_plan *plan, const fr_field *field)
 {
-    const fr_field *field = &fr_plan_fields[id].field;
     const void *at = (const char *)plan + field->offset;
     const int64_t min = (int64_t)field->min, max = (int64_t)field->max;
     if (field->names == NULL && field->max == 0)
@@ -420,27 +459,33 @@ is_in_range(const fr_plan *plan, fr_plan_field_id id)
 
 static fr_status check_all(const fr_plan *plan, fr_err *err)
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
-        FR_TRY(fr_field_check(&fr_plan_fields[i].field, plan, err));
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
+        FR_TRY(fr_field_check(&fr_plan_item_row(fr_plan_items[i])->field, plan,
+                              err));
     return FR_OK;
 }
 
 fr_status fr_plan_check_ranges(const fr_plan *plan, fr_err *err)
 {
-#define CHECK_ONE(symbol)                                                      \
-    if (!is_in_range(plan, FR_PLAN_##symbol))                                  \
+#define CHECK_FIELD(symbol)                                                    \
+    if (!is_in_range(plan, &fr_plan_fields[FR_PLAN_##symbol].field))           \
         return check_all(plan, err);
-    FR_PLAN_OPTIONS(CHECK_ONE)
-    FR_PLAN_OTHERS(CHECK_ONE)
-#undef CHECK_ONE
+#define CHECK_FACT(symbol)                                                     \
+    if (!is_in_range(plan, &fr_execution_fields[FR_EXECUTION_##symbol].field)) \
+        return check_all(plan, err);
+    FR_PLAN_OPTION_LIST(CHECK_FIELD, CHECK_FACT)
+    FR_PLAN_OTHER_LIST(CHECK_FIELD, CHECK_FACT)
+#undef CHECK_FIELD
+#undef CHECK_FACT
     return FR_OK;
 }
 
 void fr_plan_init(fr_plan *plan)
 {
     *plan = (fr_plan){0};
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
-        if (fr_plan_fields[i].field.initial != 0)
-            fr_field_set(&fr_plan_fields[i].field,
-                         fr_plan_fields[i].field.initial, plan);
+    for (int item = 0; item < FR_PLAN_ITEMS_N; item++) {
+        const fr_field *field = &fr_plan_item_row(item)->field;
+        if (field->initial != 0)
+            fr_field_set(field, field->initial, plan);
+    }
 }

@@ -1,8 +1,8 @@
 /*
- * plan_fields.h: every field of a plan, one row each (plan_fields.c).  The
- * reader and the writer of plan files, the options of the command line with
- * their help, defaults, range checks, the one-line description, and what the
- * tuner may pin or vary are made from the rows.
+ * plan_fields.h: every field of a plan and every fact of its execution, one row
+ * each (plan_fields.c).  The reader and the writer of plan files, the options
+ * of the command line with their help, defaults, range checks, the one-line
+ * description, and what the tuner may pin or vary are made from the rows.
  */
 #ifndef FR_PLAN_DECIDE_PLAN_FIELDS_H
 #define FR_PLAN_DECIDE_PLAN_FIELDS_H
@@ -10,71 +10,79 @@
 #include "core/document/fields.h"
 #include "plan/decide/plan.h"
 
-/* Fields that are options, in the order of the help text. */
-#define FR_PLAN_OPTIONS(X)                                                     \
-    X(DP)                                                                      \
-    X(TP)                                                                      \
-    X(PP)                                                                      \
-    X(CP)                                                                      \
-    X(EP)                                                                      \
-    X(VPP)                                                                     \
-    X(MICRO_BATCH)                                                             \
-    X(SCHEDULE)                                                                \
-    X(ZERO)                                                                    \
-    X(RECOMPUTE)                                                               \
-    X(SEQUENCE_PARALLEL)                                                       \
-    X(OVERLAP)                                                                 \
-    X(BUCKET)                                                                  \
-    X(COMPRESS)                                                                \
-    X(ERROR_FEEDBACK)                                                          \
-    X(COMPRESS_BY)                                                             \
-    X(COLLECTIVE)                                                              \
-    X(NCCL_PROTOCOL)                                                           \
-    X(NCCL_CHANNELS)                                                           \
-    X(SERVER_PLACE)                                                            \
-    X(SERVERS)                                                                 \
-    X(RANK_ORDER)                                                              \
-    X(LAYER_SPLIT)                                                             \
-    X(BATCH_SHARES)                                                            \
-    X(PRECISION)                                                               \
-    X(GRAD_DTYPE)                                                              \
-    X(FLASH_ATTENTION)                                                         \
-    X(FLASH_KIND)                                                              \
-    X(KERNELS)                                                                 \
-    X(SCALING)                                                                 \
-    X(CUDA_GRAPHS)                                                             \
-    X(RECOMPUTE_PARTS)                                                         \
-    X(RECOMPUTE_LAYERS)                                                        \
-    X(ZERO_GROUP)                                                              \
-    X(ZERO_RESHARD)                                                            \
-    X(ZERO_PREFETCH)                                                           \
-    X(ZERO_UNIT)                                                               \
-    X(GATHER_OVERLAP)                                                          \
-    X(TP_OVERLAP)                                                              \
-    X(EP_OVERLAP)                                                              \
-    X(CP_KIND)                                                                 \
-    X(ETP)                                                                     \
-    X(EXPERT_DISPATCH)                                                         \
-    X(EXPERT_IMBALANCE)                                                        \
-    X(EXPERT_CAPACITY)                                                         \
-    X(EXPERT_PAD)                                                              \
-    X(OFFLOAD_OPTIMIZER)                                                       \
-    X(OFFLOAD_ACTIVATIONS)                                                     \
-    X(THREADS)
+/* Options, in the order of the help text: fields of a plan, and facts of its
+ * execution (execution.h). */
+#define FR_PLAN_OPTION_LIST(FIELD, FACT)                                       \
+    FIELD(DP)                                                                  \
+    FIELD(TP)                                                                  \
+    FIELD(PP)                                                                  \
+    FIELD(CP)                                                                  \
+    FIELD(EP)                                                                  \
+    FIELD(VPP)                                                                 \
+    FIELD(MICRO_BATCH)                                                         \
+    FIELD(SCHEDULE)                                                            \
+    FIELD(ZERO)                                                                \
+    FIELD(RECOMPUTE)                                                           \
+    FIELD(SEQUENCE_PARALLEL)                                                   \
+    FIELD(OVERLAP)                                                             \
+    FIELD(BUCKET)                                                              \
+    FIELD(COMPRESS)                                                            \
+    FIELD(ERROR_FEEDBACK)                                                      \
+    FACT(COMPRESS_BY)                                                          \
+    FIELD(COLLECTIVE)                                                          \
+    FIELD(NCCL_PROTOCOL)                                                       \
+    FIELD(NCCL_CHANNELS)                                                       \
+    FIELD(SERVER_PLACE)                                                        \
+    FIELD(SERVERS)                                                             \
+    FIELD(RANK_ORDER)                                                          \
+    FIELD(LAYER_SPLIT)                                                         \
+    FIELD(BATCH_SHARES)                                                        \
+    FIELD(PRECISION)                                                           \
+    FIELD(GRAD_DTYPE)                                                          \
+    FIELD(FLASH_ATTENTION)                                                     \
+    FACT(FLASH_KIND)                                                           \
+    FACT(KERNELS)                                                              \
+    FACT(SCALING)                                                              \
+    FACT(CUDA_GRAPHS)                                                          \
+    FIELD(RECOMPUTE_PARTS)                                                     \
+    FIELD(RECOMPUTE_LAYERS)                                                    \
+    FIELD(ZERO_GROUP)                                                          \
+    FIELD(ZERO_RESHARD)                                                        \
+    FIELD(ZERO_PREFETCH)                                                       \
+    FACT(ZERO_UNIT)                                                            \
+    FIELD(GATHER_OVERLAP)                                                      \
+    FIELD(TP_OVERLAP)                                                          \
+    FIELD(EP_OVERLAP)                                                          \
+    FIELD(CP_KIND)                                                             \
+    FIELD(ETP)                                                                 \
+    FIELD(EXPERT_DISPATCH)                                                     \
+    FACT(EXPERT_IMBALANCE)                                                     \
+    FIELD(EXPERT_CAPACITY)                                                     \
+    FIELD(EXPERT_PAD)                                                          \
+    FIELD(OFFLOAD_OPTIMIZER)                                                   \
+    FIELD(OFFLOAD_ACTIVATIONS)                                                 \
+    FIELD(THREADS)
 
-/* Fields that only plan files and the readers of measured runs set; the first
- * two are also the number in --compress NAME:NUMBER. */
-#define FR_PLAN_OTHERS(X)                                                      \
-    X(COMPRESSOR_RANK)                                                         \
-    X(COMPRESSOR_DENSITY)                                                      \
-    X(LOSS_FUSED)                                                              \
-    X(LOSS_METRICS)                                                            \
-    X(GRAD_ADDED_APART)                                                        \
-    X(GRAD_LISTED)                                                             \
-    X(ROUTING_FUSED)                                                           \
-    X(NORM_FUSED)                                                              \
-    X(EARLY_STOP)                                                              \
-    X(P2P_SYNC)
+/* What only plan files and the readers of measured runs set; the first two are
+ * also the number in --compress NAME:NUMBER. */
+#define FR_PLAN_OTHER_LIST(FIELD, FACT)                                        \
+    FIELD(COMPRESSOR_RANK)                                                     \
+    FIELD(COMPRESSOR_DENSITY)                                                  \
+    FACT(LOSS_FUSED)                                                           \
+    FACT(LOSS_METRICS)                                                         \
+    FACT(GRAD_ADDED_APART)                                                     \
+    FACT(GRAD_LISTED)                                                          \
+    FACT(ROUTING_FUSED)                                                        \
+    FACT(NORM_FUSED)                                                           \
+    FACT(EARLY_STOP)                                                           \
+    FACT(P2P_SYNC)
+
+/* Those of one kind alone. */
+#define FR_PLAN_NOTHING(symbol)
+#define FR_PLAN_OPTIONS(X) FR_PLAN_OPTION_LIST(X, FR_PLAN_NOTHING)
+#define FR_PLAN_OTHERS(X) FR_PLAN_OTHER_LIST(X, FR_PLAN_NOTHING)
+#define FR_EXECUTION_OPTIONS(X) FR_PLAN_OPTION_LIST(FR_PLAN_NOTHING, X)
+#define FR_EXECUTION_OTHERS(X) FR_PLAN_OTHER_LIST(FR_PLAN_NOTHING, X)
 
 typedef enum fr_plan_field_id {
 #define FR_PLAN_FIELD_ENUM(symbol) FR_PLAN_##symbol,
@@ -83,14 +91,31 @@ typedef enum fr_plan_field_id {
         FR_PLAN_FIELDS_N
 } fr_plan_field_id;
 
-/* Sets of fields. */
+typedef enum fr_execution_field_id {
+#define FR_EXECUTION_FIELD_ENUM(symbol) FR_EXECUTION_##symbol,
+    FR_EXECUTION_OPTIONS(FR_EXECUTION_FIELD_ENUM)
+        FR_EXECUTION_OTHERS(FR_EXECUTION_FIELD_ENUM)
+#undef FR_EXECUTION_FIELD_ENUM
+            FR_EXECUTION_FIELDS_N
+} fr_execution_field_id;
+
+/* Sets of fields, and of facts. */
+typedef uint32_t fr_execution_bits;
+#define FR_EXECUTION_BIT(symbol) (UINT32_C(1) << FR_EXECUTION_##symbol)
+#define FR_EXECUTION_BITS_ALL ((UINT32_C(1) << FR_EXECUTION_FIELDS_N) - 1)
 #define FR_PLAN_BIT(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
 #define FR_PLAN_BITS_ALL ((UINT64_C(1) << FR_PLAN_FIELDS_N) - 1)
 
-/* The first of them are the options. */
+/*
+ * An item is a field or a fact, where both are met: a field by its id, a fact
+ * by its id behind all fields.
+ */
+#define FR_FACT(symbol) (FR_PLAN_FIELDS_N + (int)FR_EXECUTION_##symbol)
 enum {
 #define FR_PLAN_OPTION_COUNT(symbol) +1
-    FR_PLAN_OPTIONS_N = FR_PLAN_OPTIONS(FR_PLAN_OPTION_COUNT)
+    FR_PLAN_ITEMS_N = (int)FR_PLAN_FIELDS_N + (int)FR_EXECUTION_FIELDS_N,
+    FR_PLAN_OPTIONS_N =
+        FR_PLAN_OPTION_LIST(FR_PLAN_OPTION_COUNT, FR_PLAN_OPTION_COUNT)
 #undef FR_PLAN_OPTION_COUNT
 };
 
@@ -114,15 +139,25 @@ typedef struct fr_plan_field {
     bool (*is_used)(const fr_plan *plan);
     /* Names in the description, of the bits of a mask; NULL: field.names. */
     const fr_names *words;
+    /* Of a fact: where it comes from, which targets say that have no key. */
+    const char *origin;
 } fr_plan_field;
 
 extern const fr_plan_field fr_plan_fields[FR_PLAN_FIELDS_N];
-/* Fields in the order of the description. */
-extern const fr_plan_field_id fr_plan_described[FR_PLAN_FIELDS_N];
+/* Their offsets are those within the plan, too. */
+extern const fr_plan_field fr_execution_fields[FR_EXECUTION_FIELDS_N];
 
-/* Is the decision that the field is part of taken?  If not, any value of the
- * field gives the same program. */
-bool fr_plan_field_is_used(const fr_plan *plan, fr_plan_field_id id);
+/* All items: in the order of the help text, of which the first
+ * FR_PLAN_OPTIONS_N are options, and in that of the description. */
+extern const int fr_plan_items[FR_PLAN_ITEMS_N];
+extern const int fr_plan_described[FR_PLAN_ITEMS_N];
+
+/* The row of an item. */
+const fr_plan_field *fr_plan_item_row(int item);
+
+/* Is the decision that the item is part of taken?  If not, any value of it
+ * gives the same program. */
+bool fr_plan_field_is_used(const fr_plan *plan, int item);
 
 /* Do two plans give the same program wherever either is legal: are they alike
  * in all fields that are not without effect?  A hash that is then the same. */

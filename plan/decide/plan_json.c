@@ -17,11 +17,11 @@ static void sort_by_offset(fr_field *fields, size_t n)
     }
 }
 
-static void list_plan_fields(fr_field out[FR_PLAN_FIELDS_N])
+static void list_plan_fields(fr_field out[FR_PLAN_ITEMS_N])
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
-        out[i] = fr_plan_fields[i].field;
-    sort_by_offset(out, FR_PLAN_FIELDS_N);
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
+        out[i] = fr_plan_item_row(i)->field;
+    sort_by_offset(out, FR_PLAN_ITEMS_N);
 }
 
 static void list_job_fields(fr_field out[FR_JOB_FIELDS_N])
@@ -35,10 +35,10 @@ fr_status fr_plan_json_read(const fr_json_value *object, fr_plan *out,
                             fr_err *err)
 {
     fr_plan plan;
-    fr_field fields[FR_PLAN_FIELDS_N];
+    fr_field fields[FR_PLAN_ITEMS_N];
     fr_plan_init(&plan);
     list_plan_fields(fields);
-    FR_TRY(fr_fields_read(object, fields, FR_PLAN_FIELDS_N, &plan, err));
+    FR_TRY(fr_fields_read(object, fields, FR_PLAN_ITEMS_N, &plan, err));
     *out = plan;
     return FR_OK;
 }
@@ -60,9 +60,9 @@ fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
 
 void fr_plan_json_write(const fr_plan *plan, fr_json_writer *json)
 {
-    fr_field fields[FR_PLAN_FIELDS_N];
+    fr_field fields[FR_PLAN_ITEMS_N];
     list_plan_fields(fields);
-    fr_fields_write(fields, FR_PLAN_FIELDS_N, plan, json);
+    fr_fields_write(fields, FR_PLAN_ITEMS_N, plan, json);
 }
 
 void fr_job_json_write(const fr_job *job, fr_json_writer *json)

@@ -213,7 +213,7 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"a list of layers, on GPUs", "choose a decoder transformer", GPU, 0,
      is_list},
     {"a list of layers with other kernels than forerun's",
-     "choose --kernels forerun", CPU, BIT(KERNELS), is_list_of_others},
+     "choose --kernels forerun", CPU, 0, is_list_of_others},
     {"a list of layers in other precisions than f32",
      "choose precision f32 and grad-dtype f32", CPU,
      BIT(PRECISION) | BIT(GRAD_DTYPE), is_narrow_list},
@@ -248,13 +248,13 @@ const fr_plan_refusal fr_plan_refusals[] = {
      adds_up_otherwise},
     {"bf16 with other kernels than forerun's, or attention that is not fused",
      "choose --kernels forerun --flash-attention", CPU,
-     BIT(PRECISION) | BIT(KERNELS) | BIT(FLASH_ATTENTION), is_narrow_of_others},
+     BIT(PRECISION) | BIT(FLASH_ATTENTION), is_narrow_of_others},
     {"precisions other than f32, tf32 and bf16", "choose precision bf16", GPU,
      BIT(PRECISION), is_other_precision},
     {"gradients other than f32 and bf16", "choose grad-dtype f32 or bf16", GPU,
      BIT(GRAD_DTYPE), has_other_gradients},
-    {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH,
-     BIT(ZERO) | BIT(ZERO_UNIT), gathers_parameters},
+    {"ZeRO 3 parameter by parameter", "choose zero_unit layer", BOTH, BIT(ZERO),
+     gathers_parameters},
     {"adding in the switch", "choose collective auto", BOTH, BIT(COLLECTIVE),
      is_not_executed},
     {"parameter servers that are no ranks", "choose servers 0 (all)", CPU,
@@ -271,8 +271,8 @@ const int fr_n_plan_refusals = FR_LENGTH(fr_plan_refusals);
 
 bool fr_plan_fields_are_due(uint64_t fields, uint64_t asked, uint64_t known)
 {
-    /* What looks at the model and the job alone: once, where degrees are
-     * decided. */
+    /* What looks at the model, the job and facts of execution alone: once,
+     * where degrees are decided. */
     if (fields == 0)
         fields = BIT(DP) | BIT(TP);
     return asked == FR_PLAN_BITS_ALL ||

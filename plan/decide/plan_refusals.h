@@ -21,7 +21,8 @@ typedef struct fr_plan_refusal {
     const char *what; /* "dropout" */
     const char *mend; /* "choose dropout 0" */
     unsigned on;      /* fr_runtime of those that refuse it */
-    uint64_t fields;  /* all that it looks at; 0: the model and the job alone */
+    uint64_t fields;  /* of the plan that it looks at; 0: at the model, the job
+                         and facts of execution alone */
     bool (*is_met)(const fr_plan *plan, const fr_model *model,
                    const fr_job *job);
 } fr_plan_refusal;

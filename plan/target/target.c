@@ -99,19 +99,44 @@ static void put_value(const fr_field *field, const fr_plan *plan,
         fr_buffer_printf(out, "%.12g", value);
 }
 
-static fr_status fail_field(const fr_target *target, fr_plan_field_id id,
-                            const fr_plan *plan, fr_err *err)
+fr_target_field fr_target_item(const fr_target *target, int item)
 {
-    const fr_target_field *row = &target->fields[id];
-    const fr_field *field = &fr_plan_fields[id].field;
+    if (item < FR_PLAN_FIELDS_N)
+        return target->fields[item];
+    const int fact = item - FR_PLAN_FIELDS_N;
+    if (target->facts != NULL && target->facts[fact].fate != FR_FATE_UNSAID)
+        return target->facts[fact];
+    return (fr_target_field){.fate = FR_FATE_PREDICTED,
+                             .how = fr_execution_fields[fact].origin};
+}
+
+bool fr_target_has(const fr_target *target, int item, const fr_plan *plan)
+{
+    const fr_target_field row = fr_target_item(target, item);
+    return !fr_plan_field_is_used(plan, item) ||
+           has_value(&row, &fr_plan_item_row(item)->field, plan);
+}
+
+static fr_status fail_item(const fr_target *target, int item,
+                           const fr_plan *plan, fr_err *err)
+{
+    const fr_target_field row = fr_target_item(target, item);
+    const fr_field *field = &fr_plan_item_row(item)->field;
     fr_buffer value;
     fr_buffer_init(&value);
     put_value(field, plan, &value);
     fr_status status = fr_fail(err, FR_INPUT, "%s cannot have %s %s: %s",
                                target->name, field->key, fr_buffer_text(&value),
-                               row->why != NULL ? row->why : row->how);
+                               row.why != NULL ? row.why : row.how);
     fr_buffer_release(&value);
     return status;
+}
+
+/* Facts are asked for where all is that looks at no field. */
+static bool is_asked(int item, uint64_t asked)
+{
+    return item < FR_PLAN_FIELDS_N ? (asked >> item & 1) != 0
+                                   : fr_plan_fields_are_due(0, asked, 0);
 }
 
 bool fr_target_rule_is_of(const fr_target_rule *rule, int version)
@@ -150,11 +175,10 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
                           uint64_t known, const fr_plan *plan,
                           const fr_model *model, const fr_job *job, fr_err *err)
 {
-    for (int i = 0; target->fields != NULL && i < FR_PLAN_FIELDS_N; i++)
-        if ((asked >> i & 1) != 0 &&
-            fr_plan_field_is_used(plan, (fr_plan_field_id)i) &&
-            !has_value(&target->fields[i], &fr_plan_fields[i].field, plan))
-            return fail_field(target, (fr_plan_field_id)i, plan, err);
+    for (int i = 0; target->fields != NULL && i < FR_PLAN_ITEMS_N; i++)
+        if (is_asked(fr_plan_items[i], asked) &&
+            !fr_target_has(target, fr_plan_items[i], plan))
+            return fail_item(target, fr_plan_items[i], plan, err);
     FR_TRY(fr_plan_check_refusals(target->runtime, asked, known, plan, model,
                                   job, err));
     FR_TRY(check_rules(target, version, asked, known, plan, model, job, err));
@@ -204,16 +228,17 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
     const fr_target *backend = backend_of(target, plan);
     fr_plan_init(&plain);
     target = backend != NULL ? backend : target;
-    for (int i = 0; target->fields != NULL && i < FR_PLAN_FIELDS_N; i++) {
-        const fr_target_field *row = &target->fields[i];
-        const fr_field *field = &fr_plan_fields[i].field;
-        if ((row->fate != FR_FATE_IMPLIED && row->fate != FR_FATE_PREDICTED) ||
-            !fr_plan_field_is_used(plan, (fr_plan_field_id)i) ||
+    for (int i = 0; target->fields != NULL && i < FR_PLAN_ITEMS_N; i++) {
+        const int item = fr_plan_items[i];
+        const fr_target_field row = fr_target_item(target, item);
+        const fr_field *field = &fr_plan_item_row(item)->field;
+        if ((row.fate != FR_FATE_IMPLIED && row.fate != FR_FATE_PREDICTED) ||
+            !fr_plan_field_is_used(plan, item) ||
             fr_field_is_same(field, plan, &plain))
             continue;
         fr_buffer_printf(out, "%s%s ", prefix, field->key);
         put_value(field, plan, out);
-        fr_buffer_printf(out, ": %s\n", row->how);
+        fr_buffer_printf(out, ": %s\n", row.how);
     }
     if (target->is_eager && (plan->execution.kernels == FR_KERNELS_FUSED ||
                              plan->execution.kernels == FR_KERNELS_OWN))

@@ -16,7 +16,7 @@
 
 /* What becomes of a field. */
 typedef enum fr_target_fate {
-    FR_FATE_UNSAID,    /* a row that was forgotten; a test finds it */
+    FR_FATE_UNSAID,    /* a row that was forgotten; a test finds a field's */
     FR_FATE_WRITTEN,   /* `how` names the flag, key or argument */
     FR_FATE_IMPLIED,   /* the target does so untold; `how` says why */
     FR_FATE_PREDICTED, /* only a prediction knows it: nothing to launch */
@@ -38,14 +38,15 @@ typedef struct fr_target_field {
 typedef struct fr_target_rule {
     const char *text;   /* what is asked for: "pp 1 with ZeRO 2 and 3" */
     const char *source; /* file and function of the target, or its page */
-    /* All fields that it looks at; a mend is looked for among their values.  0:
-     * of the model and the job alone. */
+    /* All fields that it looks at; a mend is looked for among their values, and
+     * those of `facts`.  0: of the model, the job and facts alone. */
     uint64_t fields;
     bool (*holds)(const fr_plan *plan, const fr_model *model,
                   const fr_job *job);
     /* The first and the last version with it, as places of the list of
      * versions; 0 in `until`: all later ones. */
     int since, until;
+    fr_execution_bits facts; /* of execution that it looks at */
 } fr_target_rule;
 
 /* `until` of a rule of the first version alone. */
@@ -62,6 +63,9 @@ typedef struct fr_target {
     const char *const *versions;
     /* [FR_PLAN_FIELDS_N]; NULL: a plan file itself, which holds all. */
     const fr_target_field *fields;
+    /* [FR_EXECUTION_FIELDS_N]; a fact that is UNSAID, or all with NULL, is
+     * PREDICTED: the target has no key for it. */
+    const fr_target_field *facts;
     const fr_target_rule *rules; /* text NULL at the end */
     /* One kernel an operator unless it compiles: a plan that is predicted with
      * fused kernels is noted. */
@@ -104,11 +108,18 @@ FR_CHECKED fr_status fr_target_version(const fr_target *target,
                                        const char *version, int *out,
                                        fr_err *err);
 
+/* What becomes of an item (plan_fields.h); of targets that have fields. */
+fr_target_field fr_target_item(const fr_target *target, int item);
+/* Can the target have its value, or is the item without effect?  Rules are not
+ * asked. */
+bool fr_target_has(const fr_target *target, int item, const fr_plan *plan);
+
 /*
  * FR_INPUT with the first field or rule that the plan breaks ("deepspeed asks
  * for pp 1 with ZeRO 2 and 3").  Looks at the fields in `asked`, and at the
  * rules that look at one of them and at none outside `asked` | `known`: a
- * search asks for what it has just decided, others for FR_PLAN_BITS_ALL.
+ * search asks for what it has just decided, others for FR_PLAN_BITS_ALL.  Facts
+ * of execution, which nobody decides, are looked at with the degrees.
  */
 FR_CHECKED fr_status fr_target_check(const fr_target *target, int version,
                                      uint64_t asked, uint64_t known,

@@ -12,6 +12,7 @@
 #include "plan/target/target_script.h"
 
 #define BIT(symbol) FR_PLAN_BIT(symbol)
+#define FACT(symbol) FR_EXECUTION_BIT(symbol)
 
 /* A rule that is one expression over plan, model and job. */
 #define RULE(name, expression)                                                 \
@@ -58,26 +59,9 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
     FR_TARGET_FIELDS_OF_NCCL, FR_TARGET_SHARES,                                \
         [FR_PLAN_FLASH_ATTENTION] =                                            \
             FR_PREDICTED("the model's code decides it (attn_implementation)"), \
-        [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the "       \
-                                            "kernel"),                         \
-        [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("the model's code decides it"),    \
-        [FR_PLAN_LOSS_METRICS] =                                               \
-            FR_PREDICTED("what else is computed of logits"),                   \
-        [FR_PLAN_GRAD_ADDED_APART] =                                           \
-            FR_PREDICTED("kernels are the framework's own"),                   \
-        [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),      \
-        [FR_PLAN_ROUTING_FUSED] =                                              \
-            FR_PREDICTED("kernels are the framework's own"),                   \
-        [FR_PLAN_NORM_FUSED] =                                                 \
-            FR_PREDICTED("kernels are the framework's own"),                   \
-        [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),       \
-        [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),        \
-        [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),       \
         [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),          \
         [FR_PLAN_EXPERT_PAD] = FR_REFUSED("it has no such key"),               \
         [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels"),  \
-        [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone"),                      \
-        [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),              \
         [FR_PLAN_EP_OVERLAP] = FR_REFUSED("it has no combined 1F1B"),          \
         [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("its dispatch is all-to-all"),  \
         [FR_PLAN_RECOMPUTE_LAYERS] = FR_REFUSED("it makes all layers again"),  \
@@ -92,8 +76,18 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
             FR_IS(FR_RANK_ORDER_TP_DP_PP),                                     \
             "tp changes fastest, then dp, then pp", "its order is tp-dp-pp")
 
+/* The facts that all have. */
+#define FACTS_OF_ALL                                                           \
+    [FR_EXECUTION_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),             \
+    [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("no key compresses gradients")
+
+/* Of DDP and FSDP. */
+#define FACT_OF_DYNAMO                                                         \
+    [FR_EXECUTION_KERNELS] =                                                   \
+        FR_WRITTEN("dynamo_config where compiled, else the "                   \
+                   "model's own")
+
 #define FIELDS_OF_PLAIN_GRADIENTS                                              \
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("no key compresses gradients"),         \
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("no key has PowerSGD"),             \
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),              \
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("no key keeps residuals")
@@ -112,8 +106,6 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
             FR_REFUSED("async tensor parallelism is not supported "            \
                        "(utils/dataclasses.py, TorchTensorParallelConfig)"),   \
         [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("it has no such key"),      \
-        [FR_PLAN_KERNELS] = FR_WRITTEN("dynamo_config where compiled, else "   \
-                                       "the model's own"),                     \
         [FR_PLAN_OVERLAP] =                                                    \
             FR_IMPLIED_ONLY(FR_IS(true),                                       \
                             "gradients are reduced beside "                    \
@@ -136,7 +128,8 @@ RULE(has_tf32_of_dynamo,
         .text = "tf32 instead of f32 with compiled kernels, and with them "    \
                 "alone",                                                       \
         .source = "state.py:1028, AcceleratorState.__init__: allow_tf32",      \
-        .fields = BIT(PRECISION) | BIT(KERNELS), .holds = has_tf32_of_dynamo   \
+        .fields = BIT(PRECISION), .facts = FACT(KERNELS),                      \
+        .holds = has_tf32_of_dynamo                                            \
     }
 
 /* ---- DDP ----------------------------------------------------------------- */
@@ -153,7 +146,6 @@ static const fr_target_field ddp_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_GROUP] = FR_REFUSED("of ZeRO alone"),
     [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("of ZeRO 3 alone"),
     [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone"),
-    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone"),
     [FR_PLAN_GATHER_OVERLAP] = FR_REFUSED("of ZeRO 1 and 2 alone"),
     [FR_PLAN_RECOMPUTE] = FR_WRITTEN_ONLY(
         FR_IS(FR_RECOMPUTE_NONE) | FR_IS(FR_RECOMPUTE_FULL),
@@ -173,12 +165,19 @@ static const fr_target_field ddp_fields[FR_PLAN_FIELDS_N] = {
                    "have the state on the host"),
 };
 
+static const fr_target_field ddp_facts[FR_EXECUTION_FIELDS_N] = {
+    FACTS_OF_ALL,
+    FACT_OF_DYNAMO,
+    [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone"),
+};
+
 static const fr_target_rule ddp_rules[] = {RULE_OF_TF32, {.text = NULL}};
 
 const fr_target fr_accelerate_ddp = {
     .name = "accelerate (DDP)",
     .summary = "MULTI_GPU and MULTI_CPU",
     .fields = ddp_fields,
+    .facts = ddp_facts,
     .rules = ddp_rules,
 };
 
@@ -203,9 +202,6 @@ static const fr_target_field fsdp_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_PREFETCH] =
         FR_IMPLIED_ONLY(FR_IS(1), "FSDP gathers one layer ahead",
                         "FSDP gathers one layer ahead"),
-    [FR_PLAN_ZERO_UNIT] = FR_IMPLIED_ONLY(
-        FR_IS(FR_ZERO_UNIT_LAYER),
-        "fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP", "it wraps layers"),
     [FR_PLAN_GATHER_OVERLAP] = FR_REFUSED("of ZeRO 1 and 2 alone"),
     [FR_PLAN_RECOMPUTE] =
         FR_WRITTEN_ONLY(FR_IS(FR_RECOMPUTE_NONE) | FR_IS(FR_RECOMPUTE_FULL),
@@ -220,6 +216,14 @@ static const fr_target_field fsdp_fields[FR_PLAN_FIELDS_N] = {
         FR_IMPLIED("reduce_dtype is param_dtype (utils/dataclasses.py:2120)"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] =
         FR_WRITTEN("fsdp_offload_params: the sharded parameters, too"),
+};
+
+static const fr_target_field fsdp_facts[FR_EXECUTION_FIELDS_N] = {
+    FACTS_OF_ALL,
+    FACT_OF_DYNAMO,
+    [FR_EXECUTION_ZERO_UNIT] = FR_IMPLIED_ONLY(
+        FR_IS(FR_ZERO_UNIT_LAYER),
+        "fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP", "it wraps layers"),
 };
 
 RULE(has_no_mesh, plan->tp == 1 && plan->cp == 1)
@@ -265,6 +269,7 @@ const fr_target fr_accelerate_fsdp = {
     .name = "accelerate (FSDP)",
     .summary = "FSDP 2; FSDP 1 before 1.6",
     .fields = fsdp_fields,
+    .facts = fsdp_facts,
     .rules = fsdp_rules,
 };
 
@@ -295,7 +300,8 @@ static const fr_target_rule deepspeed_rules[] = {
      .until = FR_ACCELERATE_1_10},
     {.text = "no compiled kernels with f32",
      .source = "state.py:1028, AcceleratorState.__init__: allow_tf32",
-     .fields = BIT(PRECISION) | BIT(KERNELS),
+     .fields = BIT(PRECISION),
+     .facts = FACT(KERNELS),
      .holds = has_no_tf32_of_dynamo},
     {.text = NULL}};
 
@@ -303,6 +309,7 @@ const fr_target fr_accelerate_deepspeed = {
     .name = "accelerate (DeepSpeed)",
     .summary = "DEEPSPEED with a ds_config.json",
     .fields = fr_deepspeed_fields,
+    .facts = fr_deepspeed_facts,
     .rules = deepspeed_rules,
     .base = &fr_target_deepspeed,
 };
@@ -330,7 +337,6 @@ static const fr_target_field megatron_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_GROUP] = FR_REFUSED("no key has a second copy"),
     [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("of ZeRO 3 alone"),
     [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone"),
-    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone"),
     [FR_PLAN_GATHER_OVERLAP] =
         FR_IMPLIED_ONLY(FR_IS(false), "no key has --overlap-param-gather",
                         "no key has --overlap-param-gather"),
@@ -348,7 +354,6 @@ static const fr_target_field megatron_fields[FR_PLAN_FIELDS_N] = {
         "selective is attention's core alone"),
     [FR_PLAN_SEQUENCE_PARALLEL] = FR_WRITTEN("megatron_lm_sequence_"
                                              "parallelism"),
-    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are Megatron's own"),
     [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(
         FR_IS(FR_DTYPE_F32) | FR_IS(FR_DTYPE_BF16) | FR_IS(FR_DTYPE_F16),
         "mixed_precision", "it has f32, bf16 and f16"),
@@ -358,6 +363,12 @@ static const fr_target_field megatron_fields[FR_PLAN_FIELDS_N] = {
                                              "offload"),
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("no key has "
                                                "--cpu-offloading-num-layers"),
+};
+
+static const fr_target_field megatron_facts[FR_EXECUTION_FIELDS_N] = {
+    FACTS_OF_ALL,
+    [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone"),
+    [FR_EXECUTION_KERNELS] = FR_PREDICTED("kernels are Megatron's own"),
 };
 
 RULE(adds_up_as_megatron,
@@ -427,6 +438,7 @@ const fr_target fr_accelerate_megatron = {
     .name = "accelerate (Megatron-LM)",
     .summary = "MEGATRON_LM",
     .fields = megatron_fields,
+    .facts = megatron_facts,
     .rules = megatron_rules,
 };
 
@@ -482,8 +494,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         "libraries"),
     [FR_PLAN_GRAD_DTYPE] = SOME("grad_accum_dtype of ds_config.json",
                                 "f32 with DDP, as the weights with FSDP"),
-    [FR_PLAN_KERNELS] = FR_WRITTEN("dynamo_config where compiled, else the "
-                                   "model's own"),
     [FR_PLAN_ZERO_GROUP] = SOME("parallelism_config_dp_shard_size, "
                                 "mics_shard_size of ds_config.json",
                                 "FSDP from 1.10, DeepSpeed"),
@@ -493,8 +503,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_PREFETCH] =
         FR_WRITTEN("1 is FSDP, others are stage3_prefetch_bucket_size of "
                    "ds_config.json"),
-    [FR_PLAN_ZERO_UNIT] = FR_PREDICTED("FSDP gathers by layer, DeepSpeed as "
-                                       "its version does"),
     [FR_PLAN_GATHER_OVERLAP] =
         FR_IMPLIED_ONLY(FR_IS(false),
                         "parameters are gathered at the end of a "
@@ -512,6 +520,13 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN_ONLY(
         FR_IS(0) | FR_IS(1), "cpu_checkpointing of ds_config.json",
         "DeepSpeed alone, and all checkpoints or none"),
+};
+
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    FACTS_OF_ALL,
+    FACT_OF_DYNAMO,
+    [FR_EXECUTION_ZERO_UNIT] =
+        FR_PREDICTED("FSDP gathers by layer, DeepSpeed as its version does"),
 };
 
 static const char *const versions[] = {
@@ -532,6 +547,7 @@ const fr_target fr_target_accelerate = {
     .summary = "a configuration of Hugging Face's Accelerate",
     .versions = versions,
     .fields = fields,
+    .facts = facts,
     .rules = rules,
     .backends = backends,
     .backend_of = fr_accelerate_backend,

@@ -43,9 +43,6 @@ const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N] = {
                             FR_IS(FR_COMPRESSOR_POWERSGD),
                         "bf16_compress_hook, powerSGD_hook",
                         "DDP's communication hooks are bf16 and PowerSGD"),
-    [FR_PLAN_COMPRESS_BY] = FR_IMPLIED_ONLY(FR_IS(FR_COMPRESS_BUCKET),
-                                            "hooks are called for buckets",
-                                            "hooks are called for buckets"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_WRITTEN("matrix_approximation_rank"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("DDP has no top-k hook"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_WRITTEN("use_error_feedback"),
@@ -54,10 +51,19 @@ const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N] = {
                    "CPUOffloadPolicy"),
 };
 
+const fr_target_field fr_target_ddp_facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS_OF_TORCH,
+    FR_SCRIPT_FACTS_OF_WHOLE_PARAMETERS,
+    [FR_EXECUTION_COMPRESS_BY] = FR_IMPLIED_ONLY(
+        FR_IS(FR_COMPRESS_BUCKET), "hooks are called for buckets",
+        "hooks are called for buckets"),
+};
+
 const fr_target fr_target_ddp = {
     .name = "ddp",
     .summary = "a training script for PyTorch DDP",
     .fields = fr_target_ddp_fields,
+    .facts = fr_target_ddp_facts,
     .rules = rules,
     .is_eager = true,
 };

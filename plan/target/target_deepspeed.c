@@ -152,8 +152,7 @@ static const fr_target_rule rules[] = {
     {.text = NULL}};
 
 const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
-    FR_TARGET_FIELDS_OF_KERNELS,
-    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are the framework's own"),
+    FR_TARGET_FIELDS_OF_NO_KEY,
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
     [FR_PLAN_TP] = FR_WRITTEN("tensor_parallel.autotp_size"),
@@ -179,7 +178,6 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
                         "communication_data_type",
                         "it sends gradients as they are, or as bf16"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
     [FR_PLAN_RANK_ORDER] =
@@ -196,9 +194,6 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
         "data_types.grad_accum_dtype, communication_data_type",
         "it has f32, bf16 and f16"),
     [FR_PLAN_FLASH_ATTENTION] = FR_PREDICTED("the model's code decides it"),
-    [FR_PLAN_SCALING] = FR_PREDICTED("it has no fp8"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),
-    [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("the model's code decides it"),
     [FR_PLAN_RECOMPUTE_PARTS] = FR_REFUSED("it makes whole layers again"),
     [FR_PLAN_RECOMPUTE_LAYERS] = FR_REFUSED("it makes whole chunks again"),
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("zero_optimization.mics_shard_size"),
@@ -207,7 +202,6 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
                    "stage3_max_live_parameters"),
     [FR_PLAN_ZERO_PREFETCH] =
         FR_WRITTEN("zero_optimization.stage3_prefetch_bucket_size"),
-    [FR_PLAN_ZERO_UNIT] = FR_PREDICTED("how a version gathers"),
     [FR_PLAN_GATHER_OVERLAP] =
         FR_IMPLIED_ONLY(FR_IS(false), "it gathers at the end of a step",
                         "it gathers at the end of a step "
@@ -227,6 +221,12 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
         "all checkpoints wait on the host, or none"),
 };
 
+const fr_target_field fr_deepspeed_facts[FR_EXECUTION_FIELDS_N] = {
+    [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
+    [FR_EXECUTION_SCALING] = FR_PREDICTED("it has no fp8"),
+    [FR_EXECUTION_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),
+};
+
 static const char *const versions[] = {"0.19", NULL};
 
 const fr_target fr_target_deepspeed = {
@@ -234,5 +234,6 @@ const fr_target fr_target_deepspeed = {
     .summary = "ds_config.json of DeepSpeed",
     .versions = versions,
     .fields = fr_deepspeed_fields,
+    .facts = fr_deepspeed_facts,
     .rules = rules,
 };

@@ -17,6 +17,7 @@ static const fr_target_rule rules[] = {
     {.text = "a plan that the runtime can train (forerun run says why)",
      .source = "plan/decide/plan_refusals.c",
      .fields = FR_PLAN_BITS_ALL,
+     .facts = FR_EXECUTION_BITS_ALL,
      .holds = is_executable},
     {.text = NULL}};
 

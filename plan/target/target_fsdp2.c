@@ -41,9 +41,6 @@ const fr_target_field fr_target_fsdp2_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_PREFETCH] = FR_WRITTEN_ONLY(
         ~FR_IS(0), "set_modules_to_forward_prefetch",
         "it gathers the next layer beside the one that runs in any case"),
-    [FR_PLAN_ZERO_UNIT] = FR_IMPLIED_ONLY(
-        FR_IS(FR_ZERO_UNIT_LAYER), "fully_shard is called for each layer",
-        "fully_shard is called for each layer"),
     [FR_PLAN_GATHER_OVERLAP] =
         FR_IMPLIED_ONLY(FR_IS(true), "layers are gathered beside forward",
                         "fully_shard gathers layers beside forward; ddp with "
@@ -57,10 +54,19 @@ const fr_target_field fr_target_fsdp2_fields[FR_PLAN_FIELDS_N] = {
                    "host, too"),
 };
 
+const fr_target_field fr_target_fsdp2_facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS_OF_TORCH,
+    FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS,
+    [FR_EXECUTION_ZERO_UNIT] = FR_IMPLIED_ONLY(
+        FR_IS(FR_ZERO_UNIT_LAYER), "fully_shard is called for each layer",
+        "fully_shard is called for each layer"),
+};
+
 const fr_target fr_target_fsdp2 = {
     .name = "fsdp2",
     .summary = "a training script for PyTorch's fully_shard",
     .fields = fr_target_fsdp2_fields,
+    .facts = fr_target_fsdp2_facts,
     .rules = rules,
     .is_eager = true,
 };

@@ -40,10 +40,17 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_REFUSED("the optimizer steps where the parameters are"),
 };
 
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS_OF_TORCH,
+    FR_SCRIPT_FACTS_OF_WHOLE_PARAMETERS,
+    FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS,
+};
+
 const fr_target fr_target_horovod = {
     .name = "horovod",
     .summary = "a training script for Horovod",
     .fields = fields,
+    .facts = facts,
     .rules = rules,
     .is_eager = true,
 };

@@ -24,7 +24,6 @@ static const fr_target_rule rules[] = {
     {.text = NULL}};
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
-    FR_SCRIPT_FIELDS_OF_KERNELS,
     FR_SCRIPT_FIELDS_OF_NO_PIPELINE,
     FR_SCRIPT_FIELDS_OF_EXPERTS,
     FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS,
@@ -46,7 +45,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("the mesh: shard"),
     [FR_PLAN_ZERO_RESHARD] = FR_PREDICTED("XLA decides what stays gathered"),
     [FR_PLAN_ZERO_PREFETCH] = FR_PREDICTED("XLA's scheduler gathers ahead"),
-    [FR_PLAN_ZERO_UNIT] = FR_PREDICTED("XLA gathers tensors, joined by bytes"),
     [FR_PLAN_GATHER_OVERLAP] = FR_IMPLIED_ONLY(
         FR_IS(false), "weights are gathered at the end of the jitted step",
         "weights are gathered at the end of the jitted step"),
@@ -60,16 +58,25 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_RECOMPUTE_LAYERS] =
         FR_WRITTEN("jax.checkpoint of the first layers"),
     [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("jax.nn.dot_product_attention"),
-    [FR_PLAN_KERNELS] = FR_PREDICTED("XLA compiles"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_PREDICTED("XLA makes command buffers by itself"),
     FR_SCRIPT_FIELDS_OF_ARRAYS("jax_default_matmul_precision"),
     [FR_PLAN_THREADS] = FR_PREDICTED("XLA has a pool of its own"),
+};
+
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS,
+    FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS,
+    [FR_EXECUTION_ZERO_UNIT] =
+        FR_PREDICTED("XLA gathers tensors, joined by bytes"),
+    [FR_EXECUTION_KERNELS] = FR_PREDICTED("XLA compiles"),
+    [FR_EXECUTION_CUDA_GRAPHS] =
+        FR_PREDICTED("XLA makes command buffers by itself"),
 };
 
 const fr_target fr_target_jax = {
     .name = "jax",
     .summary = "a training script for JAX",
     .fields = fields,
+    .facts = facts,
     .rules = rules,
     .has_tpus = true,
 };

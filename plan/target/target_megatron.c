@@ -30,7 +30,6 @@ const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_COMPRESS] = FR_REFUSED(
         "it sends gradients as they are added up; take grad_dtype bf16"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
     [FR_PLAN_RANK_ORDER] = FR_WRITTEN_ONLY(
@@ -43,41 +42,40 @@ const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_GRAD_DTYPE] = FR_WRITTEN("--accumulate-allreduce-grads-in-fp32, "
                                       "--grad-reduce-in-bf16"),
     [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("--attention-backend"),
-    [FR_PLAN_FLASH_KIND] = FR_WRITTEN_ONLY(
-        FR_IS(FR_FLASH_NATIVE) | FR_IS(FR_FLASH_2), "--attention-backend",
-        "Transformer Engine has no FlashAttention 1"),
-    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are Megatron's and Transformer "
-                                     "Engine's own"),
-    [FR_PLAN_SCALING] = FR_WRITTEN("--fp8-recipe"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_WRITTEN("--cuda-graph-impl"),
-    [FR_PLAN_LOSS_FUSED] = FR_WRITTEN("--cross-entropy-loss-fusion"),
-    [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),
-    [FR_PLAN_GRAD_ADDED_APART] = FR_WRITTEN("--no-gradient-accumulation-"
-                                            "fusion"),
-    [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),
-    [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("kernels are the framework's own"),
-    [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),
-    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),
-    [FR_PLAN_P2P_SYNC] = FR_PREDICTED("it does where stages have no chunks"),
     [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN("--recompute-modules"),
     [FR_PLAN_RECOMPUTE_LAYERS] = FR_WRITTEN("--recompute-num-layers"),
     [FR_PLAN_ZERO_GROUP] = FR_WRITTEN("--num-distributed-optimizer-instances"),
     [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("Megatron FSDP drops what it gathered"),
     [FR_PLAN_ZERO_PREFETCH] = FR_PREDICTED("Megatron FSDP gathers ahead by "
                                            "bytes"),
-    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("Megatron FSDP gathers by layer"),
     [FR_PLAN_GATHER_OVERLAP] = FR_WRITTEN("--overlap-param-gather"),
     [FR_PLAN_TP_OVERLAP] = FR_WRITTEN("--tp-comm-overlap"),
     [FR_PLAN_EP_OVERLAP] = FR_WRITTEN("--overlap-moe-expert-parallel-comm"),
     [FR_PLAN_CP_KIND] = FR_WRITTEN("--cp-comm-type"),
     [FR_PLAN_ETP] = FR_WRITTEN("--expert-tensor-parallel-size"),
     [FR_PLAN_EXPERT_DISPATCH] = FR_WRITTEN("--moe-token-dispatcher-type"),
-    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),
     [FR_PLAN_EXPERT_CAPACITY] = FR_WRITTEN("--moe-expert-capacity-factor"),
     [FR_PLAN_EXPERT_PAD] = FR_WRITTEN("--moe-pad-expert-input-to-capacity"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_WRITTEN("--optimizer-cpu-offload"),
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN("--cpu-offloading-num-layers"),
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels"),
+};
+
+const fr_target_field fr_megatron_facts[FR_EXECUTION_FIELDS_N] = {
+    [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
+    [FR_EXECUTION_FLASH_KIND] = FR_WRITTEN_ONLY(
+        FR_IS(FR_FLASH_NATIVE) | FR_IS(FR_FLASH_2), "--attention-backend",
+        "Transformer Engine has no FlashAttention 1"),
+    [FR_EXECUTION_KERNELS] =
+        FR_PREDICTED("kernels are Megatron's and Transformer Engine's own"),
+    [FR_EXECUTION_SCALING] = FR_WRITTEN("--fp8-recipe"),
+    [FR_EXECUTION_CUDA_GRAPHS] = FR_WRITTEN("--cuda-graph-impl"),
+    [FR_EXECUTION_LOSS_FUSED] = FR_WRITTEN("--cross-entropy-loss-fusion"),
+    [FR_EXECUTION_GRAD_ADDED_APART] =
+        FR_WRITTEN("--no-gradient-accumulation-fusion"),
+    [FR_EXECUTION_P2P_SYNC] =
+        FR_PREDICTED("it does where stages have no chunks"),
+    [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("Megatron FSDP gathers by layer"),
 };
 
 static const char *const versions[] = {
@@ -149,5 +147,6 @@ const fr_target fr_target_megatron = {
     .summary = "arguments of Megatron-LM's pretrain_gpt.py",
     .versions = versions,
     .fields = fr_megatron_fields,
+    .facts = fr_megatron_facts,
     .rules = fr_megatron_rules,
 };

@@ -30,6 +30,7 @@ const fr_target fr_target_megatron_bridge = {
     .summary = "a recipe of Megatron-Bridge (NeMo)",
     .versions = versions,
     .fields = fr_megatron_fields,
+    .facts = fr_megatron_facts,
     .rules = rules,
     .base = &fr_target_megatron,
 };

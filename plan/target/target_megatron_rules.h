@@ -10,5 +10,6 @@
 
 extern const fr_target_rule fr_megatron_rules[];
 extern const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N];
+extern const fr_target_field fr_megatron_facts[FR_EXECUTION_FIELDS_N];
 
 #endif

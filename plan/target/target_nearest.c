@@ -18,37 +18,76 @@ typedef struct nearest {
     fr_plan best;
 } nearest;
 
-/* What stands in the way: a field by itself, or the fields of a rule; 0: the
- * target has nothing against the plan. */
-static uint64_t find_broken_of(const nearest *n, const fr_target *target,
-                               const fr_plan *plan)
+/* Fields of a plan, and facts of its execution. */
+typedef struct item_set {
+    uint64_t fields;
+    fr_execution_bits facts;
+} item_set;
+
+static bool has_item(const item_set *set, int item)
+{
+    return item < FR_PLAN_FIELDS_N
+               ? (set->fields >> item & 1) != 0
+               : (set->facts >> (item - FR_PLAN_FIELDS_N) & 1) != 0;
+}
+
+static void add_item(int item, item_set *set)
+{
+    if (item < FR_PLAN_FIELDS_N)
+        set->fields |= UINT64_C(1) << item;
+    else
+        set->facts |= UINT32_C(1) << (item - FR_PLAN_FIELDS_N);
+}
+
+static bool is_empty(const item_set *set)
+{
+    return set->fields == 0 && set->facts == 0;
+}
+
+/* Has the target nothing against the item alone? */
+static bool is_possible_alone(const nearest *n, const fr_target *target,
+                              int item, const fr_plan *plan)
 {
     fr_err ignored;
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        uint64_t bit = UINT64_C(1) << i;
-        if (fr_target_check(target, n->version, bit, 0, plan, n->model, n->job,
-                            &ignored) != FR_OK)
-            return bit;
-    }
+    if (item >= FR_PLAN_FIELDS_N)
+        return target->fields == NULL || fr_target_has(target, item, plan);
+    return fr_target_check(target, n->version, UINT64_C(1) << item, 0, plan,
+                           n->model, n->job, &ignored) == FR_OK;
+}
+
+/* What stands in the way: an item by itself, or the items of a rule; empty: the
+ * target has nothing against the plan. */
+static item_set find_broken_of(const nearest *n, const fr_target *target,
+                               const fr_plan *plan)
+{
+    item_set broken = {0};
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
+        if (!is_possible_alone(n, target, fr_plan_items[i], plan)) {
+            add_item(fr_plan_items[i], &broken);
+            return broken;
+        }
     for (const fr_target *of = target; of != NULL; of = of->base) {
         int at = of == target ? n->version : fr_target_newest(of);
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++)
-            if (r->fields != 0 && fr_target_rule_is_of(r, at) &&
+            if ((r->fields != 0 || r->facts != 0) &&
+                fr_target_rule_is_of(r, at) &&
                 !r->holds(plan, n->model, n->job))
-                return r->fields;
+                return (item_set){r->fields, r->facts};
     }
-    return 0;
+    return broken;
 }
 
 /* The same of the target and of its backend, which may be another one. */
-static uint64_t find_broken(const nearest *n, const fr_plan *plan)
+static item_set find_broken(const nearest *n, const fr_plan *plan)
 {
     const fr_target *target = n->target;
-    uint64_t broken = find_broken_of(n, target, plan);
-    if (broken != 0 || target->backend_of == NULL)
+    item_set broken = find_broken_of(n, target, plan);
+    if (!is_empty(&broken) || target->backend_of == NULL)
         return broken;
     broken = find_broken_of(n, target->backend_of(plan), plan);
-    return broken != 0 ? broken | target->backend_fields : 0;
+    if (!is_empty(&broken))
+        broken.fields |= target->backend_fields;
+    return broken;
 }
 
 /* Values that are tried for a field: where it starts, its neighbours in a short
@@ -80,10 +119,9 @@ static int list_values(const fr_plan_field *row, const fr_plan *plan,
 }
 
 /* Changes the field; what other degrees leave of the ranks goes to dp. */
-static bool change(const nearest *n, fr_plan_field_id id, double value,
-                   fr_plan *plan)
+static bool change(const nearest *n, int item, double value, fr_plan *plan)
 {
-    const fr_field *field = &fr_plan_fields[id].field;
+    const fr_field *field = &fr_plan_item_row(item)->field;
     fr_err ignored;
     if (field->kind == FR_FIELD_LIST) {
         fr_field_set(field, 0, plan); /* the usual list is empty */
@@ -95,7 +133,7 @@ static bool change(const nearest *n, fr_plan_field_id id, double value,
     if (fr_field_check(field, plan, &ignored) != FR_OK)
         return false;
     int64_t model_ranks = (int64_t)plan->tp * plan->pp * plan->cp;
-    if (id == FR_PLAN_DP || n->world % model_ranks != 0)
+    if (item == FR_PLAN_DP || n->world % model_ranks != 0)
         return false;
     plan->dp = (int32_t)(n->world / model_ranks);
     return true;
@@ -109,10 +147,10 @@ static bool is_possible(const nearest *n, const fr_plan *plan)
                            n->model, n->job, &ignored) == FR_OK;
 }
 
-static bool deepen(nearest *n, const fr_plan *plan, uint64_t changed,
+static bool deepen(nearest *n, const fr_plan *plan, const item_set *changed,
                    int n_changes)
 {
-    uint64_t broken = find_broken(n, plan);
+    item_set broken = find_broken(n, plan);
     if (is_possible(n, plan)) {
         n->best = *plan;
         return true;
@@ -121,40 +159,47 @@ static bool deepen(nearest *n, const fr_plan *plan, uint64_t changed,
         return false;
     /* The target agrees, and the plan itself is illegal: any degree, or a
      * schedule that is left over from a pipeline. */
-    if (broken == 0)
-        broken = FR_PLAN_BIT(TP) | FR_PLAN_BIT(PP) | FR_PLAN_BIT(VPP) |
-                 FR_PLAN_BIT(CP) | FR_PLAN_BIT(EP) | FR_PLAN_BIT(MICRO_BATCH) |
-                 FR_PLAN_BIT(SCHEDULE) | FR_PLAN_BIT(LAYER_SPLIT);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+    if (is_empty(&broken))
+        broken.fields = FR_PLAN_BIT(TP) | FR_PLAN_BIT(PP) | FR_PLAN_BIT(VPP) |
+                        FR_PLAN_BIT(CP) | FR_PLAN_BIT(EP) |
+                        FR_PLAN_BIT(MICRO_BATCH) | FR_PLAN_BIT(SCHEDULE) |
+                        FR_PLAN_BIT(LAYER_SPLIT);
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const int item = fr_plan_items[i];
+        const fr_plan_field *row = fr_plan_item_row(item);
         double values[MOST_VALUES];
-        uint64_t bit = UINT64_C(1) << i;
-        if ((broken & bit) == 0 || (changed & bit) != 0)
+        item_set now_changed = *changed;
+        if (!has_item(&broken, item) || has_item(changed, item))
             continue;
-        int n_values = list_values(&fr_plan_fields[i], plan, values);
+        add_item(item, &now_changed);
+        int n_values = list_values(row, plan, values);
         for (int v = 0; v < n_values; v++) {
             fr_plan next = *plan;
-            if (change(n, (fr_plan_field_id)i, values[v], &next) &&
-                !fr_field_is_same(&fr_plan_fields[i].field, &next, plan) &&
-                deepen(n, &next, changed | bit, n_changes - 1))
+            if (change(n, item, values[v], &next) &&
+                !fr_field_is_same(&row->field, &next, plan) &&
+                deepen(n, &next, &now_changed, n_changes - 1))
                 return true;
         }
     }
     return false;
 }
 
-/* Changes one field of `bits` so that something else, or nothing, stands in the
+/* Changes one item of those so that something else, or nothing, stands in the
  * way; false: none of its values does. */
-static bool mend_one(const nearest *n, uint64_t bits, fr_plan *plan)
+static bool mend_one(const nearest *n, const item_set *items, fr_plan *plan)
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const int item = fr_plan_items[i];
         double values[MOST_VALUES];
-        if ((bits >> i & 1) == 0)
+        if (!has_item(items, item))
             continue;
-        int n_values = list_values(&fr_plan_fields[i], plan, values);
+        int n_values = list_values(fr_plan_item_row(item), plan, values);
         for (int v = 0; v < n_values; v++) {
             fr_plan next = *plan;
-            if (change(n, (fr_plan_field_id)i, values[v], &next) &&
-                find_broken(n, &next) != bits) {
+            if (!change(n, item, values[v], &next))
+                continue;
+            const item_set left = find_broken(n, &next);
+            if (left.fields != items->fields || left.facts != items->facts) {
                 *plan = next;
                 return true;
             }
@@ -168,24 +213,25 @@ static bool mend_one(const nearest *n, uint64_t bits, fr_plan *plan)
  * illegal is searched for. */
 static bool mend_all(nearest *n, const fr_plan *plan)
 {
+    const item_set none = {0};
     fr_plan next = *plan;
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        uint64_t broken = find_broken(n, &next);
-        if (broken == 0)
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const item_set broken = find_broken(n, &next);
+        if (is_empty(&broken))
             break;
-        if (!mend_one(n, broken, &next))
+        if (!mend_one(n, &broken, &next))
             return false;
     }
     /* What was part of a decision that is no longer taken. */
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
-        if (fr_plan_field_is_used(&next, (fr_plan_field_id)i))
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const fr_field *field = &fr_plan_item_row(fr_plan_items[i])->field;
+        if (fr_plan_field_is_used(&next, fr_plan_items[i]))
             continue;
         if (field->kind != FR_FIELD_LIST)
             fr_field_set(field, field->initial, &next);
     }
     for (int most = 0; most <= 2; most++)
-        if (deepen(n, &next, 0, most))
+        if (deepen(n, &next, &none, most))
             return true;
     return false;
 }
@@ -199,8 +245,9 @@ bool fr_target_nearest(const fr_target *target, int version,
                  .model = model,
                  .job = job,
                  .world = fr_plan_world(plan)};
+    const item_set none = {0};
     for (int most = 0; most <= MOST_CHANGES; most++)
-        if (deepen(&n, plan, 0, most)) {
+        if (deepen(&n, plan, &none, most)) {
             *out = n.best;
             return true;
         }

@@ -12,6 +12,7 @@ static const fr_target ddp = {
     .name = "ray-train (DDP)",
     .summary = "DistributedDataParallel",
     .fields = fr_target_ddp_fields,
+    .facts = fr_target_ddp_facts,
     .rules = no_rules,
     .is_eager = true,
     .base = &fr_target_ddp,
@@ -21,6 +22,7 @@ static const fr_target fsdp2 = {
     .name = "ray-train (FSDP)",
     .summary = "fully_shard",
     .fields = fr_target_fsdp2_fields,
+    .facts = fr_target_fsdp2_facts,
     .rules = no_rules,
     .is_eager = true,
     .base = &fr_target_fsdp2,
@@ -57,11 +59,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_WRITTEN("the mesh; ZeroRedundancyOptimizer(process_group)"),
     [FR_PLAN_ZERO_RESHARD] = FR_WRITTEN("reshard_after_forward"),
     [FR_PLAN_ZERO_PREFETCH] = FR_WRITTEN("set_modules_to_forward_prefetch"),
-    [FR_PLAN_ZERO_UNIT] = FR_IMPLIED_ONLY(FR_IS(FR_ZERO_UNIT_LAYER),
-                                          "fully_shard is called for each "
-                                          "layer",
-                                          "fully_shard is called for each "
-                                          "layer"),
     [FR_PLAN_GATHER_OVERLAP] = FR_WRITTEN("on is fully_shard, off DDP"),
     [FR_PLAN_OVERLAP] = FR_WRITTEN("DDP, or all_reduce after backward; on with "
                                    "FSDP"),
@@ -70,20 +67,27 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_IS(FR_COMPRESSOR_NONE) | FR_IS(FR_COMPRESSOR_BF16) |
             FR_IS(FR_COMPRESSOR_POWERSGD),
         "bf16_compress_hook, powerSGD_hook", "DDP has bf16 and PowerSGD"),
-    [FR_PLAN_COMPRESS_BY] = FR_IMPLIED_ONLY(FR_IS(FR_COMPRESS_BUCKET),
-                                            "hooks are called for "
-                                            "buckets",
-                                            "hooks are called for buckets"),
     [FR_PLAN_COMPRESSOR_RANK] = FR_WRITTEN("matrix_approximation_rank"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("DDP has no top-k hook"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_WRITTEN("use_error_feedback"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] = FR_WRITTEN("CPUOffloadPolicy of FSDP"),
 };
 
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS_OF_TORCH,
+    [FR_EXECUTION_ZERO_UNIT] = FR_IMPLIED_ONLY(
+        FR_IS(FR_ZERO_UNIT_LAYER), "fully_shard is called for each layer",
+        "fully_shard is called for each layer"),
+    [FR_EXECUTION_COMPRESS_BY] = FR_IMPLIED_ONLY(
+        FR_IS(FR_COMPRESS_BUCKET), "hooks are called for buckets",
+        "hooks are called for buckets"),
+};
+
 const fr_target fr_target_ray_train = {
     .name = "ray-train",
     .summary = "a training script for Ray Train, with PyTorch DDP or FSDP2",
     .fields = fields,
+    .facts = facts,
     .rules = no_rules,
     .backends = backends,
     .backend_of = backend_of,

@@ -45,18 +45,8 @@ FR_TARGET_RULE(fr_has_even_stages);
 FR_TARGET_RULE(fr_shards_without_pipeline);
 /* ZeRO 1, 2: is gathering overlapped only where reduction is? */
 FR_TARGET_RULE(fr_gathers_with_reduction);
-/* What the host and the kernels do is the framework's own. */
-#define FR_TARGET_FIELDS_OF_KERNELS                                            \
-    [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the kernel"),   \
-    [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),  \
-    [FR_PLAN_GRAD_ADDED_APART] = FR_PREDICTED("kernels are the framework's "   \
-                                              "own"),                          \
-    [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),          \
-    [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("kernels are the framework's own"), \
-    [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),    \
-    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),           \
-    [FR_PLAN_P2P_SYNC] = FR_PREDICTED("the framework decides it"),             \
-    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("routing decides it"),           \
+/* What nothing says to a framework. */
+#define FR_TARGET_FIELDS_OF_NO_KEY                                             \
     [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),              \
     [FR_PLAN_EXPERT_PAD] = FR_REFUSED("it has no such key"),                   \
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels")
@@ -68,6 +58,7 @@ FR_TARGET_RULE(fr_gathers_with_reduction);
 
 /* Those of ds_config.json. */
 extern const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N];
+extern const fr_target_field fr_deepspeed_facts[FR_EXECUTION_FIELDS_N];
 
 /* On GPUs the gradient reduction is NCCL's, told by its environment. */
 #define FR_TARGET_FIELDS_OF_NCCL                                               \

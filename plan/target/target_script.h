@@ -34,45 +34,45 @@
     [FR_PLAN_EP_OVERLAP] = FR_REFUSED("the script has no experts"),            \
     [FR_PLAN_ETP] = FR_REFUSED("the script has no experts"),                   \
     [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("the script has no experts"),       \
-    [FR_PLAN_EXPERT_IMBALANCE] = FR_PREDICTED("of experts alone"),             \
     [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("the script has no experts"),       \
     [FR_PLAN_EXPERT_PAD] = FR_REFUSED("the script has no experts")
 
-/* What the kernels and the loss do. */
-#define FR_SCRIPT_FIELDS_OF_KERNELS                                            \
-    [FR_PLAN_FLASH_KIND] = FR_PREDICTED("the framework chooses the kernel"),   \
-    [FR_PLAN_LOSS_METRICS] = FR_PREDICTED("what else is computed of logits"),  \
-    [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("the loss is float32; a compiler may " \
-                                        "fuse it"),                            \
-    [FR_PLAN_GRAD_ADDED_APART] =                                               \
-        FR_PREDICTED("kernels are the framework's own"),                       \
-    [FR_PLAN_GRAD_LISTED] = FR_PREDICTED("DeepSpeed did so in 2021"),          \
-    [FR_PLAN_ROUTING_FUSED] = FR_PREDICTED("the script has no experts"),       \
-    [FR_PLAN_NORM_FUSED] = FR_PREDICTED("kernels are the framework's own"),    \
-    [FR_PLAN_EARLY_STOP] = FR_PREDICTED("the framework decides it"),           \
-    [FR_PLAN_P2P_SYNC] = FR_PREDICTED("of frameworks with stages"),            \
-    [FR_PLAN_SCALING] = FR_PREDICTED("of fp8 alone")
+/* What is executed of the loss. */
+#define FR_SCRIPT_FACTS                                                        \
+    [FR_EXECUTION_LOSS_FUSED] =                                                \
+        FR_PREDICTED("the loss is float32; a compiler may "                    \
+                     "fuse it")
+
+/* Of layers of the model of torch_model.py. */
+#define FR_SCRIPT_FACTS_OF_TORCH                                               \
+    FR_SCRIPT_FACTS,                                                           \
+        [FR_EXECUTION_KERNELS] =                                               \
+            FR_WRITTEN("torch.compile where compiled, else "                   \
+                       "PyTorch's own, one an operator"),                      \
+        [FR_EXECUTION_CUDA_GRAPHS] =                                           \
+            FR_REFUSED("the script captures no graphs")
+
+/* Where parameters are whole on every rank, and gradients sent as they are. */
+#define FR_SCRIPT_FACTS_OF_WHOLE_PARAMETERS                                    \
+    [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone")
+#define FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS                                     \
+    [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("it sends gradients as they are")
 
 /* Layers of the model of torch_model.py. */
 #define FR_SCRIPT_FIELDS_OF_TORCH                                              \
-    FR_SCRIPT_FIELDS_OF_KERNELS,                                               \
-        [FR_PLAN_DP] = FR_WRITTEN("ranks of the launcher"),                    \
-        [FR_PLAN_MICRO_BATCH] = FR_WRITTEN("PLAN[\"micro_batch\"]"),           \
-        [FR_PLAN_RECOMPUTE] = FR_WRITTEN("torch.utils.checkpoint"),            \
-        [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN_ONLY(                           \
-            FR_IS(1) | FR_IS(8) | FR_IS(9), "torch.utils.checkpoint of parts", \
-            "checkpoint() makes attention (1) and MLPs (8) again; parts whose" \
-            " result alone is dropped it cannot"),                             \
-        [FR_PLAN_RECOMPUTE_LAYERS] =                                           \
-            FR_WRITTEN("torch.utils.checkpoint of the first layers"),          \
-        [FR_PLAN_FLASH_ATTENTION] =                                            \
-            FR_WRITTEN("F.scaled_dot_product_attention"),                      \
-        [FR_PLAN_KERNELS] = FR_WRITTEN("torch.compile where compiled, else "   \
-                                       "PyTorch's own, one an operator"),      \
-        [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("the script captures no graphs"),   \
-        [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN(                            \
-            "torch.autograd.graph.save_on_cpu of the first layers"),           \
-        [FR_PLAN_THREADS] = FR_WRITTEN("torch.set_num_threads on CPUs")
+    [FR_PLAN_DP] = FR_WRITTEN("ranks of the launcher"),                        \
+    [FR_PLAN_MICRO_BATCH] = FR_WRITTEN("PLAN[\"micro_batch\"]"),               \
+    [FR_PLAN_RECOMPUTE] = FR_WRITTEN("torch.utils.checkpoint"),                \
+    [FR_PLAN_RECOMPUTE_PARTS] = FR_WRITTEN_ONLY(                               \
+        FR_IS(1) | FR_IS(8) | FR_IS(9), "torch.utils.checkpoint of parts",     \
+        "checkpoint() makes attention (1) and MLPs (8) again; parts whose"     \
+        " result alone is dropped it cannot"),                                 \
+    [FR_PLAN_RECOMPUTE_LAYERS] =                                               \
+        FR_WRITTEN("torch.utils.checkpoint of the first layers"),              \
+    [FR_PLAN_FLASH_ATTENTION] = FR_WRITTEN("F.scaled_dot_product_attention"),  \
+    [FR_PLAN_OFFLOAD_ACTIVATIONS] =                                            \
+        FR_WRITTEN("torch.autograd.graph.save_on_cpu of the first layers"),    \
+    [FR_PLAN_THREADS] = FR_WRITTEN("torch.set_num_threads on CPUs")
 
 #define FR_SCRIPT_FIELDS_OF_AUTOCAST                                           \
     [FR_PLAN_PRECISION] = FR_WRITTEN_ONLY(                                     \
@@ -88,13 +88,11 @@
 /* Parameters are whole on every rank. */
 #define FR_SCRIPT_FIELDS_OF_WHOLE_PARAMETERS                                   \
     [FR_PLAN_ZERO_RESHARD] = FR_REFUSED("of ZeRO 3 alone"),                    \
-    [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone"),                   \
-    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone")
+    [FR_PLAN_ZERO_PREFETCH] = FR_REFUSED("of ZeRO 3 alone")
 
 /* Gradients are sent as they are. */
 #define FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS                                    \
     [FR_PLAN_COMPRESS] = FR_REFUSED("it sends gradients as they are"),         \
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it sends gradients as they are"),      \
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),              \
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),              \
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals")
@@ -102,6 +100,8 @@
 /* Those of DDP and of fully_shard, which Ray runs, too. */
 extern const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N],
     fr_target_fsdp2_fields[FR_PLAN_FIELDS_N];
+extern const fr_target_field fr_target_ddp_facts[FR_EXECUTION_FIELDS_N],
+    fr_target_fsdp2_facts[FR_EXECUTION_FIELDS_N];
 
 /* What of a model's arithmetic the scripts have. */
 FR_TARGET_RULE(fr_script_is_decoder);

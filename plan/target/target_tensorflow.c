@@ -13,7 +13,6 @@ static const fr_target_rule rules[] = {
     {.text = NULL}};
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
-    FR_SCRIPT_FIELDS_OF_KERNELS,
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,
     FR_SCRIPT_FIELDS_OF_WHOLE_PARAMETERS,
     FR_SCRIPT_FIELDS_OF_PLAIN_GRADIENTS,
@@ -48,15 +47,22 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_FLASH_ATTENTION] = FR_IMPLIED_ONLY(
         FR_IS(false), "attention is products and a softmax",
         "TensorFlow has no fused attention; --no-flash-attention"),
-    [FR_PLAN_KERNELS] = FR_PREDICTED("kernels are TensorFlow's own"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_REFUSED("the script captures no graphs"),
     FR_SCRIPT_FIELDS_OF_ARRAYS("enable_tensor_float_32_execution"),
     [FR_PLAN_THREADS] = FR_PREDICTED("TensorFlow has a pool of its own"),
+};
+
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    FR_SCRIPT_FACTS,
+    FR_SCRIPT_FACTS_OF_WHOLE_PARAMETERS,
+    FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS,
+    [FR_EXECUTION_KERNELS] = FR_PREDICTED("kernels are TensorFlow's own"),
+    [FR_EXECUTION_CUDA_GRAPHS] = FR_REFUSED("the script captures no graphs"),
 };
 
 const fr_target fr_target_tensorflow = {
     .name = "tensorflow",
     .summary = "a training script for TensorFlow's strategies",
     .fields = fields,
+    .facts = facts,
     .rules = rules,
 };

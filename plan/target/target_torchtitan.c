@@ -291,6 +291,7 @@ static FR_TARGET_RULE(dispatches_qwen3_to_each)
 }
 
 #define BIT(symbol) FR_PLAN_BIT(symbol)
+#define FACT(symbol) FR_EXECUTION_BIT(symbol)
 
 static const fr_target_rule rules[] = {
     {.text = "a decoder: it has no encoders and no lists of layers",
@@ -391,23 +392,25 @@ static const fr_target_rule rules[] = {
     {.text = "scaling current or block with fp8",
      .source = "components/quantization/float8.py and mx.py: scales of the "
                "tensor, its rows or blocks, none of steps before",
-     .fields = BIT(PRECISION) | BIT(SCALING),
+     .fields = BIT(PRECISION),
+     .facts = FACT(SCALING),
      .holds = scales_at_once},
     {.text = "tp 1 with block scaling and compiled kernels",
      .source = "components/quantization/mx.py (0.2): \"TP not yet supported "
                "with torch.compile for mxfp8\"",
-     .fields = BIT(PRECISION) | BIT(SCALING) | BIT(TP) | BIT(KERNELS) |
-               BIT(TP_OVERLAP),
+     .fields = BIT(PRECISION) | BIT(TP) | BIT(TP_OVERLAP),
+     .facts = FACT(KERNELS) | FACT(SCALING),
      .holds = splits_no_blocks,
      .until = V0_2},
     {.text = "no cuda-graphs before main",
      .source = "config/job_config.py (0.2): no such key",
-     .fields = BIT(CUDA_GRAPHS),
+     .facts = FACT(CUDA_GRAPHS),
      .holds = captures_nothing,
      .until = V0_2},
     {.text = "pp 1 and ep 1 with cuda-graphs",
      .source = "trainer.py, _validate_cuda_graphs (main)",
-     .fields = BIT(CUDA_GRAPHS) | BIT(PP) | BIT(EP),
+     .fields = BIT(PP) | BIT(EP),
+     .facts = FACT(CUDA_GRAPHS),
      .holds = captures_whole_steps,
      .since = MAIN},
     {.text = "cp-kind all-gather",
@@ -465,8 +468,7 @@ static const fr_target_rule rules[] = {
     {.text = NULL}};
 
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
-    FR_TARGET_FIELDS_OF_KERNELS,
-    [FR_PLAN_KERNELS] = FR_WRITTEN("compile.enable: compiled, or eager"),
+    FR_TARGET_FIELDS_OF_NO_KEY,
     FR_TARGET_FIELDS_OF_NCCL,
     [FR_PLAN_DP] = FR_WRITTEN("parallelism.data_parallel_replicate_degree, "
                               "data_parallel_shard_degree"),
@@ -504,7 +506,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_COMPRESSOR_RANK] = FR_REFUSED("it has no PowerSGD"),
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals"),
-    [FR_PLAN_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
     [FR_PLAN_RANK_ORDER] =
         FR_IMPLIED_ONLY(FR_IS(FR_RANK_ORDER_TP_DP_PP),
                         "its mesh is pp, dp, cp, tp", "its order is tp-dp-pp"),
@@ -518,11 +519,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
         FR_WRITTEN_ONLY(FR_IS(FR_DTYPE_F32), "training.mixed_precision_reduce",
                         "it reduces in f32 alone"),
     [FR_PLAN_FLASH_ATTENTION] = FR_PREDICTED("SDPA decides it"),
-    [FR_PLAN_SCALING] = FR_WRITTEN("converters: float8 (main: of rows), MXFP8"),
-    [FR_PLAN_CUDA_GRAPHS] = FR_WRITTEN_ONLY(
-        FR_IS(FR_CUDA_GRAPHS_NONE) | FR_IS(FR_CUDA_GRAPHS_FULL),
-        "training.disable_cuda_graphs (main)", "main captures whole steps"),
-    [FR_PLAN_LOSS_FUSED] = FR_PREDICTED("compile.components decides it"),
     [FR_PLAN_RECOMPUTE_PARTS] =
         FR_WRITTEN_ONLY(FR_IS(FR_RECOMPUTE_PART_PRODUCTS),
                         "activation_checkpoint.selective_ac_option op",
@@ -535,7 +531,6 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_ZERO_PREFETCH] =
         FR_IMPLIED_ONLY(FR_IS(1), "FSDP2 gathers one layer ahead",
                         "FSDP2 gathers one layer ahead"),
-    [FR_PLAN_ZERO_UNIT] = FR_REFUSED("FSDP2 gathers by layer"),
     [FR_PLAN_GATHER_OVERLAP] = FR_PREDICTED("of ZeRO 1 and 2 alone"),
     [FR_PLAN_TP_OVERLAP] = FR_WRITTEN(
         "compile.enable_async_tensor_parallel (0.2: of parallelism)"),
@@ -553,6 +548,18 @@ static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_REFUSED("it has no such key"),
 };
 
+static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
+    [FR_EXECUTION_KERNELS] = FR_WRITTEN("compile.enable: compiled, or eager"),
+    [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("it compresses no gradients"),
+    [FR_EXECUTION_SCALING] =
+        FR_WRITTEN("converters: float8 (main: of rows), MXFP8"),
+    [FR_EXECUTION_CUDA_GRAPHS] = FR_WRITTEN_ONLY(
+        FR_IS(FR_CUDA_GRAPHS_NONE) | FR_IS(FR_CUDA_GRAPHS_FULL),
+        "training.disable_cuda_graphs (main)", "main captures whole steps"),
+    [FR_EXECUTION_LOSS_FUSED] = FR_PREDICTED("compile.components decides it"),
+    [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("FSDP2 gathers by layer"),
+};
+
 static const char *const versions[] = {
     [V0_2_0] = "0.2.0", [V0_2] = "0.2", [MAIN] = "main", NULL};
 
@@ -561,6 +568,7 @@ const fr_target fr_target_torchtitan = {
     .summary = "a configuration of torchtitan",
     .versions = versions,
     .fields = fields,
+    .facts = facts,
     .rules = rules,
     .is_eager = true,
 };

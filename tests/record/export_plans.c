@@ -24,18 +24,17 @@ void export_plans_job(fr_rng *rng, const fr_model *model, fr_job *out)
 }
 
 /* The value of a field by itself; rules look at several. */
-static bool allows(const fr_target *target, fr_plan_field_id id,
-                   const fr_plan *plan)
+static bool allows(const fr_target *target, int item, const fr_plan *plan)
 {
-    const fr_target_field *row = &target->fields[id];
-    const fr_field *field = &fr_plan_fields[id].field;
+    const fr_target_field row = fr_target_item(target, item);
+    const fr_field *field = &fr_plan_item_row(item)->field;
     if (field->kind == FR_FIELD_LIST)
-        return row->fate != FR_FATE_REFUSED;
+        return row.fate != FR_FATE_REFUSED;
     double value = fr_field_get(field, plan);
-    if (row->values == 0)
-        return row->fate != FR_FATE_REFUSED || value == field->initial;
+    if (row.values == 0)
+        return row.fate != FR_FATE_REFUSED || value == field->initial;
     unsigned bit = value < 0 ? 0 : value > 63 ? 63 : (unsigned)value;
-    return (row->values >> bit & 1) != 0;
+    return (row.values >> bit & 1) != 0;
 }
 
 /* Makes legal what a random plan often is not. */
@@ -56,12 +55,11 @@ static void mend(const fr_model *model, fr_plan *plan)
 /* Fields as fr_plan_init() has them where the target has not their value. */
 static void narrow(const fr_target *target, fr_plan *plan)
 {
-    for (int id = 0; id < FR_PLAN_FIELDS_N; id++)
-        if (allows(target, (fr_plan_field_id)id, plan))
-            continue;
-        else
-            fr_field_set(&fr_plan_fields[id].field,
-                         fr_plan_fields[id].field.initial, plan);
+    for (int item = 0; item < FR_PLAN_ITEMS_N; item++) {
+        const fr_field *field = &fr_plan_item_row(item)->field;
+        if (!allows(target, item, plan))
+            fr_field_set(field, field->initial, plan);
+    }
 }
 
 bool export_plans_next(fr_rng *rng, const fr_target *target,

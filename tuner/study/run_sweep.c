@@ -55,7 +55,7 @@ static bool fill_cluster(fr_sweep_case *at, char *why, size_t n_why)
     }
     at->plan.dp = (int32_t)(n_ranks / others);
     if (at->framework != NULL)
-        fr_framework_set_plan(at->framework, at->given, &at->plan);
+        fr_framework_set_plan(at->framework, at->given, at->facts, &at->plan);
     return true;
 }
 

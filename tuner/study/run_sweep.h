@@ -29,6 +29,7 @@ typedef struct fr_sweep_case {
      * and, tuned, what its plans are checked by; NULL: none. */
     const fr_framework *framework;
     uint64_t given;
+    fr_execution_bits facts;
     const fr_target *target;
     const char *why; /* it cannot be; NULL: it can */
 } fr_sweep_case;

@@ -108,8 +108,9 @@ static void put_plan(const fr_plan_file *file, const char *script,
     fr_buffer_init(&text);
     fr_json_writer_init(&json, &text);
     fr_json_begin_object(&json);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
-        fr_fields_put(&fr_plan_fields[i].field, 1, &file->plan, &json);
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
+        fr_fields_put(&fr_plan_item_row(fr_plan_items[i])->field, 1,
+                      &file->plan, &json);
     fr_json_end_object(&json);
     put_dictionary("PLAN", fr_buffer_text(&text), script, out);
     fr_buffer_release(&text);

@@ -58,19 +58,15 @@ static void set_execution(const fr_framework *how, fr_plan *plan)
     execution->is_p2p_sync = how->is_p2p_sync;
 }
 
-/* What was asked for stays. */
-static void keep_given(uint64_t given, const fr_plan *asked, fr_plan *plan)
+static void take_back(const fr_field *field, const fr_plan *asked,
+                      fr_plan *plan)
 {
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
-        if (given >> i & 1)
-            memcpy((char *)plan + field->offset,
-                   (const char *)asked + field->offset, field->n_bytes);
-    }
+    memcpy((char *)plan + field->offset, (const char *)asked + field->offset,
+           field->n_bytes);
 }
 
 void fr_framework_set_plan(const fr_framework *how, uint64_t given,
-                           fr_plan *plan)
+                           fr_execution_bits facts, fr_plan *plan)
 {
     const fr_plan asked = *plan;
     const bool is_gathered = plan->zero_stage == 3; /* overlaps always */
@@ -87,11 +83,14 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
                                 ? FR_RECOMPUTE_PART_PRODUCTS
                                 : FR_RECOMPUTE_PART_ATTENTION;
     plan->cp_kind = how->cp_kind;
-    keep_given(given, &asked, plan);
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        if (given >> i & 1)
+            take_back(&fr_plan_fields[i].field, &asked, plan);
     /* These follow from what the plan has now. */
-    const fr_plan decided = *plan;
     set_execution(how, plan);
-    keep_given(given, &decided, plan);
+    for (int i = 0; i < FR_EXECUTION_FIELDS_N; i++)
+        if (facts >> i & 1)
+            take_back(&fr_execution_fields[i].field, &asked, plan);
     if (!(given & FR_GIVEN(BUCKET)))
         plan->bucket_bytes = bucket_of(how, plan);
 }

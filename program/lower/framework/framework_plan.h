@@ -20,12 +20,12 @@ const fr_framework *fr_framework_find(const char *name);
 
 /*
  * Sets what the framework decides by itself and `given` does not have: dtype
- * and reduction of gradients, overlap, kernels, what goes with ZeRO.  Degrees,
- * precision and ZeRO stage must stand; is_flash says whether the device has
- * fused attention.
+ * and reduction of gradients, overlap, what goes with ZeRO; and how it executes
+ * all that, but for the `facts` that were given.  Degrees, precision and ZeRO
+ * stage must stand; is_flash says whether the device has fused attention.
  */
 void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
-                           fr_plan *plan);
+                           fr_execution_bits facts, fr_plan *plan);
 
 /* Rows of the embedding: tokenizers' vocabularies are padded by some. */
 int64_t fr_framework_vocab(const fr_framework *framework, const fr_plan *plan,

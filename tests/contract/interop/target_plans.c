@@ -39,10 +39,10 @@ static int64_t pick(fr_rng *rng, int64_t n)
 
 /* A number of the values that the target has, or one of those that plans of
  * this field usually have. */
-static double draw(fr_rng *rng, const fr_target_field *row, fr_plan_field_id id)
+static double draw(fr_rng *rng, const fr_target_field *row, int id)
 {
     static const double buckets[] = {0, 25e6, 4.3e7, 1 << 28, 23852};
-    const fr_field *field = &fr_plan_fields[id].field;
+    const fr_field *field = &fr_plan_item_row(id)->field;
     int n_names = 0;
     if (row->values != 0) {
         unsigned bit;
@@ -73,7 +73,7 @@ static double draw(fr_rng *rng, const fr_target_field *row, fr_plan_field_id id)
         return pick(rng, 2) ? 0 : (double)(1 << pick(rng, 4));
     case FR_PLAN_OFFLOAD_ACTIVATIONS:
         return 0.25 * (double)pick(rng, 5);
-    case FR_PLAN_EXPERT_IMBALANCE:
+    case FR_FACT(EXPERT_IMBALANCE):
         return 1;
     case FR_PLAN_EXPERT_CAPACITY:
         return 0.625 * (double)pick(rng, 3);
@@ -91,13 +91,13 @@ bool target_plans_next(fr_rng *rng, const fr_target *target, int version,
     fr_plan *plan = &file->plan;
     for (int trial = 0; trial < 200000; trial++) {
         fr_plan_init(plan);
-        for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-            const fr_plan_field_id id = (fr_plan_field_id)i;
-            const fr_field *field = &fr_plan_fields[i].field;
-            bool is_always = target->fields[i].fate == FR_FATE_IMPLIED &&
-                             target->fields[i].values != 0;
+        for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+            const int id = fr_plan_items[i];
+            const fr_field *field = &fr_plan_item_row(id)->field;
+            const fr_target_field row = fr_target_item(target, id);
+            bool is_always = row.fate == FR_FATE_IMPLIED && row.values != 0;
             if (field->kind != FR_FIELD_LIST && (is_always || pick(rng, 2)))
-                fr_field_set(field, draw(rng, &target->fields[i], id), plan);
+                fr_field_set(field, draw(rng, &row, id), plan);
         }
         if (fr_plan_check_ranges(plan, &unused) == FR_OK &&
             fr_plan_check(plan, &file->model, &file->job, &unused) == FR_OK &&

@@ -39,15 +39,14 @@ typedef struct output {
 static void check_fields(const fr_target *target, const char *text)
 {
     char expression[96];
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        if (target->fields[i].fate != FR_FATE_WRITTEN ||
-            strstr(target->fields[i].how, "NCCL_") != NULL)
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const fr_target_field row = fr_target_item(target, i);
+        const char *key = fr_plan_item_row(i)->field.key;
+        if (row.fate != FR_FATE_WRITTEN || strstr(row.how, "NCCL_") != NULL)
             continue;
-        snprintf(expression, sizeof expression, "PLAN[\"%s\"]",
-                 fr_plan_fields[i].field.key);
+        snprintf(expression, sizeof expression, "PLAN[\"%s\"]", key);
         check_that(strstr(text, expression) != NULL, __FILE__, __LINE__,
-                   "%s writes %s and never reads it", target->name,
-                   fr_plan_fields[i].field.key);
+                   "%s writes %s and never reads it", target->name, key);
     }
 }
 

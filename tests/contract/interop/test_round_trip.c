@@ -27,10 +27,10 @@ static const fr_exporter *exporter_of(const fr_target *target)
 
 /* Not in the file that is read back: an argument of the training script is not
  * in a configuration. */
-static bool is_elsewhere(const fr_target *target, fr_plan_field_id id)
+static bool is_elsewhere(const fr_target *target, int id)
 {
-    const fr_target_field *row = &target->fields[id];
-    return row->fate == FR_FATE_PREDICTED || strncmp(row->how, "--", 2) == 0 ||
+    const fr_target_field row = fr_target_item(target, id);
+    return row.fate == FR_FATE_PREDICTED || strncmp(row.how, "--", 2) == 0 ||
            id == FR_PLAN_COLLECTIVE || id == FR_PLAN_NCCL_PROTOCOL ||
            id == FR_PLAN_NCCL_CHANNELS;
 }
@@ -43,8 +43,7 @@ static int64_t zero_group_of(const fr_plan *plan)
 }
 
 /* 0 ranks that split an expert are those that split the rest. */
-static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
-                          const fr_plan *is)
+static bool is_same_field(int id, const fr_plan *was, const fr_plan *is)
 {
     if (id == FR_PLAN_ZERO_GROUP)
         return zero_group_of(was) == zero_group_of(is);
@@ -53,31 +52,31 @@ static bool is_same_field(fr_plan_field_id id, const fr_plan *was,
                (is->etp > 0 ? is->etp : is->tp);
     /* What is no compiler's is the model's own; overlap of TP brings the
      * compiler along that makes it. */
-    if (id == FR_PLAN_KERNELS)
+    if (id == FR_FACT(KERNELS))
         return (was->execution.kernels == FR_KERNELS_COMPILED) ==
                    (is->execution.kernels == FR_KERNELS_COMPILED) ||
                (is->execution.kernels == FR_KERNELS_COMPILED &&
                 is->is_tp_overlap);
-    return fr_field_is_same(&fr_plan_fields[id].field, was, is);
+    return fr_field_is_same(&fr_plan_item_row(id)->field, was, is);
 }
 
 /* Nothing that the model or the precision has takes the value. */
-static bool is_idle(fr_plan_field_id id, const fr_plan_file *file)
+static bool is_idle(int id, const fr_plan_file *file)
 {
     if (id == FR_PLAN_EXPERT_DISPATCH && file->plan.ep == 1)
         return true;
     if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH ||
         id == FR_PLAN_EXPERT_CAPACITY || id == FR_PLAN_EXPERT_PAD)
         return file->model.n_experts == 0;
-    return id == FR_PLAN_SCALING && file->plan.precision != FR_DTYPE_FP8;
+    return id == FR_FACT(SCALING) && file->plan.precision != FR_DTYPE_FP8;
 }
 
 static bool is_alike(const fr_target *target, const fr_plan_file *file,
-                     const fr_plan *is, fr_plan_field_id *where)
+                     const fr_plan *is, int *where)
 {
     const fr_plan *was = &file->plan;
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        *where = (fr_plan_field_id)i;
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        *where = fr_plan_items[i];
         if (!is_idle(*where, file) && !is_elsewhere(target, *where) &&
             fr_plan_field_is_used(was, *where) &&
             !is_same_field(*where, was, is))
@@ -165,7 +164,7 @@ static bool check_plan(const fr_config_format *format, const fr_target *target,
     char name[512];
     fr_err err = {0};
     fr_config back;
-    fr_plan_field_id where;
+    int where;
     fr_export_files files = {0};
     const int64_t world = fr_plan_world(&file->plan);
     fr_export_request request = {.file = file,
@@ -199,7 +198,7 @@ static bool check_plan(const fr_config_format *format, const fr_target *target,
         is_ok = is_alike(target, file, &back.file.plan, &where);
         CHECK(is_ok);
         if (!is_ok)
-            printf("# %s of: %s\n", fr_plan_fields[where].field.key, name);
+            printf("# %s of: %s\n", fr_plan_item_row(where)->field.key, name);
         if (!is_elsewhere(target, FR_PLAN_MICRO_BATCH))
             is_ok &= check_job(target, &files, &file->job, &back.file.job);
         fr_config_release(&back);

@@ -22,9 +22,9 @@ static void normalise(const fr_target *target, const fr_model *model,
 {
     fr_plan plain;
     fr_plan_init(&plain);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        const fr_field *field = &fr_plan_fields[i].field;
-        if (target->fields[i].fate == FR_FATE_PREDICTED)
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const fr_field *field = &fr_plan_item_row(i)->field;
+        if (fr_target_item(target, i).fate == FR_FATE_PREDICTED)
             fr_field_set(field, fr_field_get(field, &plain), plan);
     }
     if (plan->precision != FR_DTYPE_FP8)

@@ -14,7 +14,7 @@ enum { N_TRIES = 120, N_GRIDS = 40, MAX_CHOICES = 6 };
 static const struct {
     int n;
     double value[MAX_CHOICES];
-} numbers[FR_PLAN_FIELDS_N] = {
+} numbers[FR_PLAN_ITEMS_N] = {
     [FR_PLAN_DP] = {5, {1, 2, 3, 4, 8}},
     [FR_PLAN_TP] = {3, {1, 2, 4}},
     [FR_PLAN_PP] = {4, {1, 2, 3, 4}},
@@ -78,10 +78,11 @@ static void draw_capacity(fr_rng *rng, const fr_model *model, fr_plan *plan)
         plan->expert_capacity = pick_of(rng, factors, FR_LENGTH(factors));
 }
 
-static void draw_field(fr_rng *rng, const random_layout *l, fr_plan_field_id id,
+static void draw_field(fr_rng *rng, const random_layout *l, int id,
                        fr_plan *plan)
 {
-    const fr_field *field = &fr_plan_fields[id].field;
+    const fr_plan_field *row = fr_plan_item_row(id);
+    const fr_field *field = &row->field;
 
     if (id == FR_PLAN_LAYER_SPLIT) {
         draw_split(rng, &l->model, plan);
@@ -94,7 +95,7 @@ static void draw_field(fr_rng *rng, const random_layout *l, fr_plan_field_id id,
                      plan);
     } else if (field->kind == FR_FIELD_BOOL) {
         fr_field_set(field, (double)pick(rng, 2), plan);
-    } else if (field->names == NULL && fr_plan_fields[id].words != NULL) {
+    } else if (field->names == NULL && row->words != NULL) {
         /* A mask of the words. */
         fr_field_set(field, (double)(1 + pick(rng, (int64_t)field->max)), plan);
     } else if (field->names != NULL) {
@@ -149,7 +150,7 @@ static void draw_plan(fr_rng *rng, random_layout *l)
     for (int i = 0; i < N_TRIES; i++) {
         fr_plan plan = l->plan;
         for (int64_t k = pick(rng, 3); k >= 0; k--)
-            draw_field(rng, l, (fr_plan_field_id)pick(rng, FR_PLAN_FIELDS_N),
+            draw_field(rng, l, fr_plan_items[pick(rng, FR_PLAN_ITEMS_N)],
                        &plan);
         if (is_trained(l, &plan))
             l->plan = plan;
@@ -333,7 +334,7 @@ random_layout random_layout_alone(const random_layout *layout)
 }
 
 enum {
-    SIMPLER_NODES = FR_PLAN_FIELDS_N,
+    SIMPLER_NODES = FR_PLAN_ITEMS_N,
     SIMPLER_CLIP,
     SIMPLER_DECAY,
     SIMPLER_TIED,
@@ -344,7 +345,9 @@ bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
 {
     random_layout less = *l, alone = random_layout_alone(l);
 
-    switch (k) {
+    const int item = k < FR_PLAN_ITEMS_N ? fr_plan_items[k] : k;
+
+    switch (item) {
     case SIMPLER_NODES:
         memset(less.node_of_rank, 0, sizeof less.node_of_rank);
         break;
@@ -360,7 +363,7 @@ bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
     case FR_PLAN_EXPERT_CAPACITY:
         less.plan.expert_capacity = 0;
         break;
-    case FR_PLAN_KERNELS:
+    case FR_FACT(KERNELS):
     case FR_PLAN_FLASH_ATTENTION:
         if (l->is_gpu)
             break;
@@ -368,8 +371,8 @@ bool random_layout_simpler(const random_layout *l, int k, random_layout *out)
     default:
         if (k >= SIMPLER_N)
             return false;
-        fr_field_set(&fr_plan_fields[k].field,
-                     fr_field_get(&fr_plan_fields[k].field, &alone.plan),
+        fr_field_set(&fr_plan_item_row(item)->field,
+                     fr_field_get(&fr_plan_item_row(item)->field, &alone.plan),
                      &less.plan);
     }
     *out = is_trained(&less, &less.plan) ? less : *l;

@@ -1,5 +1,5 @@
 /*
- * random_layouts.h: plans drawn over every field of fr_plan_fields, of which
+ * random_layouts.h: plans drawn over every item of fr_plan_items, of which
  * each is one that a backend trains, with a small model and a job of their own.
  * A field, a strategy or a kind that becomes executable is drawn by itself.
  */

@@ -63,11 +63,11 @@ static void try_fields(const sim_fixture *f, fr_rng *rng, int *n_known)
 {
     fr_plan other;
     random_plans_next(rng, &f->model, N_RANKS, &other);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
         fr_estimator *estimator = NULL;
         fr_err err;
         fr_plan plan = f->plan;
-        if (!change(&fr_plan_fields[i], &other, &plan) ||
+        if (!change(fr_plan_item_row(fr_plan_items[i]), &other, &plan) ||
             fr_plan_world(&plan) > N_RANKS)
             continue;
         answer fresh = ask_anew(f, &plan);
@@ -82,7 +82,8 @@ static void try_fields(const sim_fixture *f, fr_rng *rng, int *n_known)
         n_known[i]++;
         if (!CHECK(is_same(&fresh, &after))) {
             char text[256];
-            printf("  after another %s: %s\n", fr_plan_fields[i].field.key,
+            printf("  after another %s: %s\n",
+                   fr_plan_item_row(fr_plan_items[i])->field.key,
                    fr_plan_describe(&plan, text, sizeof text));
             printf("  bound %a estimate %a peak %llu least %llu, not bound %a "
                    "estimate %a peak %llu least %llu\n",
@@ -99,17 +100,17 @@ static void try_fields(const sim_fixture *f, fr_rng *rng, int *n_known)
 
 static void try_plans(sim_fixture *f, fr_rng *rng)
 {
-    int n_known[FR_PLAN_FIELDS_N] = {0}, n_fields = 0;
+    int n_known[FR_PLAN_ITEMS_N] = {0}, n_fields = 0;
     for (int i = 0; i < N_PLANS; i++) {
         random_plans_next(rng, &f->model, N_RANKS, &f->plan);
         f->plan.n_split = 0;
         if (ask_anew(f, &f->plan).status == FR_OK)
             try_fields(f, rng, n_known);
     }
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
         n_fields += n_known[i] > 0;
-    printf("%d of %d fields were changed\n", n_fields, (int)FR_PLAN_FIELDS_N);
-    CHECK(n_fields > FR_PLAN_FIELDS_N * 3 / 4);
+    printf("%d of %d fields were changed\n", n_fields, (int)FR_PLAN_ITEMS_N);
+    CHECK(n_fields > FR_PLAN_ITEMS_N * 3 / 4);
 }
 
 static void test_keys(int64_t n_experts)

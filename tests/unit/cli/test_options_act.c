@@ -170,16 +170,15 @@ static void test_each_acts_in_sweep(void)
 }
 
 /* Another value than the usual one, in words. */
-static void other_value(fr_plan_field_id id, bool is_gpu, char *buf,
-                        size_t n_buf)
+static void other_value(int item, bool is_gpu, char *buf, size_t n_buf)
 {
-    const fr_option_row row = fr_option_get(FR_OPT_OF_PLAN(id));
+    const fr_option_row row = fr_option_get(fr_option_of_item(item));
     const char *last = NULL, *at;
     fr_plan usual;
     bool is_on;
     fr_plan_init(&usual);
     usual.is_flash = is_gpu;
-    is_on = fr_field_get(&fr_plan_fields[id].field, &usual) != 0;
+    is_on = fr_field_get(&fr_plan_item_row(item)->field, &usual) != 0;
     switch (row.kind) {
     case FR_OPTION_FLAG:
         snprintf(buf, n_buf, "--%s%s", is_on ? "no-" : "", row.name);
@@ -191,10 +190,10 @@ static void other_value(fr_plan_field_id id, bool is_gpu, char *buf,
         return;
     case FR_OPTION_TEXT:
         snprintf(buf, n_buf, "--%s %s", row.name,
-                 id == FR_PLAN_COMPRESS       ? "int8"
-                 : id == FR_PLAN_LAYER_SPLIT  ? "2,2"
-                 : id == FR_PLAN_BATCH_SHARES ? "5,3"
-                                              : "norm");
+                 item == FR_PLAN_COMPRESS       ? "int8"
+                 : item == FR_PLAN_LAYER_SPLIT  ? "2,2"
+                 : item == FR_PLAN_BATCH_SHARES ? "5,3"
+                                                : "norm");
         return;
     default:
         snprintf(buf, n_buf, "--%s %s", row.name,
@@ -224,7 +223,7 @@ static void test_none_is_silent(void)
             char change[64], line[256];
             if (!check_in_slice(k + (size_t)i)) /* others for each line */
                 continue;
-            other_value((fr_plan_field_id)i, strstr(lines[k], "dgx") != NULL,
+            other_value(fr_plan_items[i], strstr(lines[k], "dgx") != NULL,
                         change, sizeof change);
             snprintf(line, sizeof line, "%s %s", lines[k], change);
             run_line(line, &after);

@@ -516,16 +516,21 @@ static void test_describe_unique(void)
     }
 }
 
-/* Every member of the struct has a row: sorted by offset they leave no hole
- * that alignment does not make.  Every row is described once. */
+/* Every member of the struct, and of that of its execution, has a row: sorted
+ * by offset they leave no hole that alignment does not make.  Every row is
+ * described once, and stands once in the order of the help text. */
 static void test_fields(void)
 {
     size_t end = 0;
-    bool is_described[FR_PLAN_FIELDS_N] = {false};
-    for (int n = 0; n < FR_PLAN_FIELDS_N; n++) {
+    int n_described[FR_PLAN_ITEMS_N] = {0}, n_listed[FR_PLAN_ITEMS_N] = {0};
+    for (int n = 0; n < FR_PLAN_ITEMS_N; n++) {
         const fr_field *next = NULL;
-        for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-            const fr_field *f = &fr_plan_fields[i].field;
+        if (n == FR_PLAN_FIELDS_N) {
+            CHECK_INT(offsetof(fr_plan, execution), (end + 7) / 8 * 8);
+            end = offsetof(fr_plan, execution);
+        }
+        for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+            const fr_field *f = &fr_plan_item_row(i)->field;
             if (f->offset >= end && (next == NULL || f->offset < next->offset))
                 next = f;
         }
@@ -536,13 +541,16 @@ static void test_fields(void)
             next->kind == FR_FIELD_LIST ? sizeof(int32_t) : next->n_bytes;
         CHECK_INT(first, (end + align - 1) / align * align);
         end = next->offset + next->n_bytes;
-        is_described[fr_plan_described[n]] = true;
+        n_described[fr_plan_described[n]]++;
+        n_listed[fr_plan_items[n]]++;
     }
     CHECK(sizeof(fr_plan) - end < 8);
-    for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-        CHECK(is_described[i]);
-        CHECK((fr_plan_fields[i].field.option != NULL) ==
-              (i < FR_PLAN_OPTIONS_N));
+    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+        const fr_plan_field *row = fr_plan_item_row(fr_plan_items[i]);
+        CHECK_INT(n_described[i], 1);
+        CHECK_INT(n_listed[i], 1);
+        CHECK((row->field.option != NULL) == (i < FR_PLAN_OPTIONS_N));
+        CHECK((row->origin != NULL) == (fr_plan_items[i] >= FR_PLAN_FIELDS_N));
     }
 }
 
@@ -550,13 +558,13 @@ static void test_fields(void)
 static void test_parts(void)
 {
     PLAN(plan.zero_stage = 2, plan.cp = 70);
-    CHECK(!fr_plan_field_is_used(&plan, FR_PLAN_ZERO_UNIT));
+    CHECK(!fr_plan_field_is_used(&plan, FR_FACT(ZERO_UNIT)));
     CHECK(fr_plan_field_is_used(&plan, FR_PLAN_ZERO_GROUP));
     CHECK(fr_plan_field_is_used(&plan, FR_PLAN_CP_KIND));
     CHECK(fr_plan_field_is_used(&plan, FR_PLAN_TP));
     plan.zero_stage = 3;
     plan.cp = 1;
-    CHECK(fr_plan_field_is_used(&plan, FR_PLAN_ZERO_UNIT));
+    CHECK(fr_plan_field_is_used(&plan, FR_FACT(ZERO_UNIT)));
     CHECK(!fr_plan_field_is_used(&plan, FR_PLAN_CP_KIND));
 }
 

@@ -4,17 +4,19 @@
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 
+#include <string.h>
+
 static fr_err err;
 
 static void test_fates(void)
 {
     for (int t = 0; fr_target_at(t) != NULL; t++) {
         const fr_target *target = fr_target_at(t);
-        for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-            const fr_target_field *row = &target->fields[i];
-            check_that(row->fate != FR_FATE_UNSAID && row->how != NULL,
-                       __FILE__, __LINE__, "%s says nothing of %s",
-                       target->name, fr_plan_fields[i].field.key);
+        for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+            const fr_target_field row = fr_target_item(target, i);
+            check_that(row.fate != FR_FATE_UNSAID && row.how != NULL, __FILE__,
+                       __LINE__, "%s says nothing of %s", target->name,
+                       fr_plan_item_row(i)->field.key);
         }
         for (const fr_target_rule *r = target->rules; r->text != NULL; r++)
             check_that(r->source != NULL && r->source[0] != '\0' &&
@@ -34,18 +36,18 @@ static void test_backends(void)
         if (target->backends == NULL)
             continue;
         for (int b = 0; target->backends[b] != NULL; b++, n++)
-            for (int i = 0; i < FR_PLAN_FIELDS_N; i++) {
-                const fr_target_field *of = &target->fields[i];
-                const fr_target_field *row = &target->backends[b]->fields[i];
-                check_that(row->fate != FR_FATE_UNSAID && row->how != NULL,
+            for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
+                const fr_target *backend = target->backends[b];
+                const fr_target_field of = fr_target_item(target, i);
+                const fr_target_field row = fr_target_item(backend, i);
+                const char *key = fr_plan_item_row(i)->field.key;
+                check_that(row.fate != FR_FATE_UNSAID && row.how != NULL,
                            __FILE__, __LINE__, "%s says nothing of %s",
-                           target->backends[b]->name,
-                           fr_plan_fields[i].field.key);
-                check_that(of->fate != FR_FATE_REFUSED ||
-                               row->fate == FR_FATE_REFUSED,
+                           backend->name, key);
+                check_that(of.fate != FR_FATE_REFUSED ||
+                               row.fate == FR_FATE_REFUSED,
                            __FILE__, __LINE__, "%s has %s, %s refuses it",
-                           target->backends[b]->name,
-                           fr_plan_fields[i].field.key, target->name);
+                           backend->name, key, target->name);
             }
     }
     CHECK(n > 0);
@@ -86,5 +88,38 @@ static void test_nearest(void)
     fr_model_release(&model);
 }
 
+/* A fact of which a target says nothing is the framework's own; one that it
+ * refuses is named where it is asked for, and mended. */
+static void test_facts(void)
+{
+    const fr_target *target = NULL;
+    fr_model model;
+    fr_job job;
+    fr_plan plan, out;
+    for (int t = 0; fr_target_at(t) != NULL; t++)
+        if (strcmp(fr_target_name(t), "tensorflow") == 0)
+            target = fr_target_at(t);
+    if (!CHECK(target != NULL))
+        return;
+    fr_job_init(&job);
+    small_model(&model, 8, 8, 32, 512, 128);
+    fr_plan_init(&plan);
+    plan.is_overlap = false;
+    job.seq = 128;
+    CHECK(fr_target_item(target, FR_FACT(NORM_FUSED)).fate ==
+          FR_FATE_PREDICTED);
+    CHECK_OK(fr_target_check(target, 0, FR_PLAN_BITS_ALL, 0, &plan, &model,
+                             &job, &err),
+             &err);
+    plan.execution.cuda_graphs = FR_CUDA_GRAPHS_FULL;
+    CHECK_FAILS(fr_target_check(target, 0, FR_PLAN_BITS_ALL, 0, &plan, &model,
+                                &job, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "cannot have cuda_graphs full");
+    CHECK(fr_target_nearest(target, 0, &plan, &model, &job, &out));
+    CHECK_INT(out.execution.cuda_graphs, FR_CUDA_GRAPHS_NONE);
+    fr_model_release(&model);
+}
+
 CHECK_MAIN({"fates", test_fates}, {"backends", test_backends},
-           {"nearest", test_nearest})
+           {"facts", test_facts}, {"nearest", test_nearest})
