@@ -22,8 +22,7 @@ static const fr_field loser_fields[] = {
 static void put_plan(const fr_tuned *tuned, fr_json_writer *json)
 {
     fr_json_put_string(json, "name", tuned->name);
-    fr_json_key(json, "plan");
-    fr_plan_json_write(tuned->plan, json);
+    fr_plan_json_put(tuned->plan, json);
 }
 
 static void put_members(const fr_tuning_goal *goal, const fr_tuned *tuned,

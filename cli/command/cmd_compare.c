@@ -59,7 +59,8 @@ static fr_status read_name(const fr_json_value *root, side *out, fr_err *err)
     const char *text = "";
     fr_plan decisions;
     if (plan != NULL && fr_json_kind_of(plan) == FR_JSON_OBJECT) {
-        FR_TRY(fr_plan_json_read(plan, &decisions, err));
+        FR_TRY(fr_plan_json_read(plan, fr_json_find(root, "execution"),
+                                 &decisions, err));
         fr_plan_describe(&decisions, out->plan, sizeof out->plan);
         return FR_OK;
     }

@@ -89,8 +89,7 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     fr_json_put_string(json, "name",
                        fr_plan_describe(&s->file.plan, name, sizeof name));
     fr_json_put_string(json, "model", s->file.model.name);
-    fr_json_key(json, "plan");
-    fr_plan_json_write(&s->file.plan, json);
+    fr_plan_json_put(&s->file.plan, json);
     fr_report_setup setup = setup_of(s);
     if (s->inputs.has_cluster)
         fr_report_setup_json(&setup, json);

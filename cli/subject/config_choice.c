@@ -92,8 +92,7 @@ static fr_status print_json(const fr_cli *cli, const fr_config_source *source,
     fr_json_put_i64(json, "ranks", fr_plan_world(&config->file.plan));
     fr_json_put_string(json, "name",
                        fr_plan_describe(&config->file.plan, name, sizeof name));
-    fr_json_key(json, "plan");
-    fr_plan_json_write(&config->file.plan, json);
+    fr_plan_json_put(&config->file.plan, json);
     fr_json_key(json, "job");
     fr_job_json_write(&config->file.job, json);
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA "forerun.plan/1"
+#define SCHEMA "forerun.plan/2"
+#define SCHEMA_1 "forerun.plan/1" /* facts of execution are in "plan" */
 
 void fr_plan_file_init(fr_plan_file *file)
 {
@@ -143,19 +144,21 @@ static fr_status follow_tokens(const fr_json_value *object,
         (long long)fr_model_sample_tokens(model, job->seq));
 }
 
-static fr_status read_plan(const fr_json_value *root, fr_plan_file *file,
-                           fr_err *err)
+static fr_status read_plan(const fr_json_value *root, bool is_first,
+                           fr_plan_file *file, fr_err *err)
 {
-    const fr_json_value *plan, *model, *job;
+    const fr_json_value *plan, *model, *job, *execution = NULL;
     int64_t world;
     fr_err broken = {0};
     FR_TRY(fr_json_get_object(root, "model", &model, err));
     FR_TRY(fr_json_get_object(root, "job", &job, err));
     FR_TRY(fr_json_get_object(root, "plan", &plan, err));
+    if (!is_first)
+        FR_TRY(fr_json_get_object(root, "execution", &execution, err));
     FR_TRY(fr_model_from_json(model, &file->model, err));
     FR_TRY(fr_job_json_read(job, &file->job, err));
     FR_TRY(follow_tokens(job, &file->model, &file->job, err));
-    FR_TRY(fr_plan_json_read(plan, &file->plan, err));
+    FR_TRY(fr_plan_json_read(plan, execution, &file->plan, err));
     if (fr_plan_check(&file->plan, &file->model, &file->job, &broken) != FR_OK)
         return fr_json_fail(plan, err, "%s", broken.text);
     FR_TRY(fr_json_get_i64(root, "world", &world, err));
@@ -173,17 +176,20 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
                            fr_err *err)
 {
     static const char *const known[] = {
-        "schema",       "world",        "backend",    "cluster",
-        "cluster_hash", "profile_hash", "plan",       "job",
-        "model",        "node_of_rank", "prediction", "framework"};
+        /* Since version 2. */
+        "execution",    "schema",       "world",    "backend", "cluster",
+        "cluster_hash", "profile_hash", "plan",     "job",     "model",
+        "node_of_rank", "prediction",   "framework"};
     const char *schema;
     FR_TRY(need_object(root, "a plan file", err));
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
-    if (strcmp(schema, SCHEMA) != 0)
+    const bool is_first = strcmp(schema, SCHEMA_1) == 0;
+    if (!is_first && strcmp(schema, SCHEMA) != 0)
         return fr_json_fail(fr_json_find(root, "schema"), err,
                             "schema is '%s'; expected '" SCHEMA "'", schema);
-    FR_TRY(fr_json_check_keys(root, known, FR_LENGTH(known), err));
-    FR_TRY(read_plan(root, file, err));
+    FR_TRY(fr_json_check_keys(root, known + is_first,
+                              FR_LENGTH(known) - is_first, err));
+    FR_TRY(read_plan(root, is_first, file, err));
     FR_TRY(read_backend(root, file, err));
     FR_TRY(
         copy_text(root, "cluster", file->cluster, sizeof file->cluster, err));
@@ -249,8 +255,7 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
         fr_json_put_string(json, "framework", file->framework);
     put_hash(json, "cluster_hash", file->cluster_hash);
     put_hash(json, "profile_hash", file->profile_hash);
-    fr_json_key(json, "plan");
-    fr_plan_json_write(&file->plan, json);
+    fr_plan_json_put(&file->plan, json);
     fr_json_key(json, "job");
     fr_job_json_write(&file->job, json);
     fr_json_key(json, "model");

@@ -17,11 +17,12 @@ static void sort_by_offset(fr_field *fields, size_t n)
     }
 }
 
-static void list_plan_fields(fr_field out[FR_PLAN_ITEMS_N])
+/* n items from the first on: a plan's fields, and behind them its facts. */
+static void list_items(int first, int n, fr_field *out)
 {
-    for (int i = 0; i < FR_PLAN_ITEMS_N; i++)
-        out[i] = fr_plan_item_row(i)->field;
-    sort_by_offset(out, FR_PLAN_ITEMS_N);
+    for (int i = 0; i < n; i++)
+        out[i] = fr_plan_item_row(first + i)->field;
+    sort_by_offset(out, (size_t)n);
 }
 
 static void list_job_fields(fr_field out[FR_JOB_FIELDS_N])
@@ -31,14 +32,21 @@ static void list_job_fields(fr_field out[FR_JOB_FIELDS_N])
     sort_by_offset(out, FR_JOB_FIELDS_N);
 }
 
-fr_status fr_plan_json_read(const fr_json_value *object, fr_plan *out,
+fr_status fr_plan_json_read(const fr_json_value *decisions,
+                            const fr_json_value *execution, fr_plan *out,
                             fr_err *err)
 {
     fr_plan plan;
     fr_field fields[FR_PLAN_ITEMS_N];
+    const bool is_apart = execution != NULL;
+    const int n = is_apart ? (int)FR_PLAN_FIELDS_N : (int)FR_PLAN_ITEMS_N;
     fr_plan_init(&plan);
-    list_plan_fields(fields);
-    FR_TRY(fr_fields_read(object, fields, FR_PLAN_ITEMS_N, &plan, err));
+    list_items(0, n, fields);
+    FR_TRY(fr_fields_read(decisions, fields, (size_t)n, &plan, err));
+    list_items(FR_PLAN_FIELDS_N, FR_EXECUTION_FIELDS_N, fields);
+    if (is_apart)
+        FR_TRY(fr_fields_read(execution, fields, FR_EXECUTION_FIELDS_N, &plan,
+                              err));
     *out = plan;
     return FR_OK;
 }
@@ -58,11 +66,15 @@ fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
     return FR_OK;
 }
 
-void fr_plan_json_write(const fr_plan *plan, fr_json_writer *json)
+void fr_plan_json_put(const fr_plan *plan, fr_json_writer *json)
 {
     fr_field fields[FR_PLAN_ITEMS_N];
-    list_plan_fields(fields);
-    fr_fields_write(fields, FR_PLAN_ITEMS_N, plan, json);
+    list_items(0, FR_PLAN_FIELDS_N, fields);
+    fr_json_key(json, "plan");
+    fr_fields_write(fields, FR_PLAN_FIELDS_N, plan, json);
+    list_items(FR_PLAN_FIELDS_N, FR_EXECUTION_FIELDS_N, fields);
+    fr_json_key(json, "execution");
+    fr_fields_write(fields, FR_EXECUTION_FIELDS_N, plan, json);
 }
 
 void fr_job_json_write(const fr_job *job, fr_json_writer *json)

@@ -1,9 +1,10 @@
 /*
- * plan_json.h: plan files, schema "forerun.plan/1" (docs/formats.md).
+ * plan_json.h: plan files, schema "forerun.plan/2" (docs/formats.md).
  *
  * A plan file is all that a run needs: the plan, its whole model and job,
  * which cluster and profile it was made for (by hash), where each rank goes,
- * and what was predicted.  The same contents give the same bytes.
+ * and what was predicted.  The same contents give the same bytes.  Files of
+ * version 1, whose "plan" holds the facts of "execution" too, are read.
  */
 #ifndef FR_PLAN_DECIDE_PLAN_JSON_H
 #define FR_PLAN_DECIDE_PLAN_JSON_H
@@ -37,8 +38,8 @@ void fr_plan_file_release(fr_plan_file *file); /* takes NULL */
 /*
  * Strict: unknown keys, a `world` that is not the product of the plan,
  * whatever fr_plan_check refuses: FR_INPUT with "path:line: ...".  What is
- * left out of "plan" and "job" has the defaults of fr_plan_init() and
- * fr_job_init().
+ * left out of "plan", "execution" and "job" has the defaults of fr_plan_init()
+ * and fr_job_init().
  */
 FR_CHECKED fr_status fr_plan_file_load(const char *path, fr_plan_file *out,
                                        fr_err *err);
@@ -50,11 +51,16 @@ FR_CHECKED fr_status fr_plan_file_save(const fr_plan_file *file,
                                        const char *path, fr_err *err);
 void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json);
 
-/* The objects within, each one value. */
-void fr_plan_json_write(const fr_plan *plan, fr_json_writer *json);
-void fr_job_json_write(const fr_job *job, fr_json_writer *json);
-FR_CHECKED fr_status fr_plan_json_read(const fr_json_value *object,
+/* "plan" and "execution", two members of an object that has begun. */
+void fr_plan_json_put(const fr_plan *plan, fr_json_writer *json);
+/* Their values; execution NULL: all stands in the other, as before version 2.
+ */
+FR_CHECKED fr_status fr_plan_json_read(const fr_json_value *decisions,
+                                       const fr_json_value *execution,
                                        fr_plan *out, fr_err *err);
+
+/* The job, one value. */
+void fr_job_json_write(const fr_job *job, fr_json_writer *json);
 FR_CHECKED fr_status fr_job_json_read(const fr_json_value *object, fr_job *out,
                                       fr_err *err);
 

@@ -90,7 +90,9 @@ static fr_status read_root(const fr_json_value *root, int64_t n_steps_done,
     fr_job_init(&out->job);
     fr_plan_init(&out->plan);
     FR_TRY(fr_json_get_object(root, "plan", &object, err));
-    FR_TRY(fr_plan_json_read(object, &out->plan, err));
+    /* Older checkpoints have no "execution": see fr_plan_json_read(). */
+    FR_TRY(fr_plan_json_read(object, fr_json_find(root, "execution"),
+                             &out->plan, err));
     FR_TRY(fr_json_get_object(root, "job", &object, err));
     FR_TRY(fr_job_json_read(object, &out->job, err));
     FR_TRY(fr_json_get_object(root, "data", &object, err));
@@ -222,8 +224,7 @@ fr_status fr_manifest_write(const char *dir, const fr_program *program,
         put_hash(&w, "losses_hash", manifest->losses_hash);
     }
     put_files(manifest, &w);
-    fr_json_key(&w, "plan");
-    fr_plan_json_write(&program->plan, &w);
+    fr_plan_json_put(&program->plan, &w);
     fr_json_key(&w, "job");
     fr_job_json_write(&program->job, &w);
     fr_json_key(&w, "model");

@@ -2,6 +2,8 @@
 # check_structure.sh: what keeps the tree readable and no compiler checks.
 #   - a folder has at most 25 files, a header at most 250 lines;
 #   - a public type or constant is defined once;
+#   - fr_plan holds decisions: at most 46 members beside `execution`, where what
+#     a framework does by itself belongs;
 #   - an external function is called from another file, or it is static;
 #   - no more than three files depend on each other in a circle.
 # The last two read the symbols of the built library.
@@ -34,6 +36,17 @@ twice=$(find $floors \( -name '*.[ch]' -o -name '*.cuh' \) -print0 | xargs -0 aw
     { if ($1 == name) print $1 ": defined in " file " and in " $2
       name = $1; file = $2 }')
 [ -z "$twice" ] || complain "$twice"
+
+# Members of a plan, but for what executes it.
+crowd=$(sed -n '/^typedef struct fr_plan {/,/^} fr_plan;/p' \
+    plan/decide/plan.h | sed '1d;$d' | tr '\n' ' ' |
+    sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | tr ';,' '\n\n' | awk '
+    NF > 0 && $NF != "execution" { n++ }
+    END { if (n > 46 || n < 2)
+              print "plan/decide/plan.h: fr_plan has " n " members beside " \
+                  "execution, 46 are the limit; a fact of how a framework " \
+                  "executes belongs to fr_execution" }')
+[ -z "$crowd" ] || complain "$crowd"
 
 [ -e "$build/libforerun.a" ] && [ -e "$build/cli/main.o" ] || {
     echo "$build/libforerun.a is not built: symbols were not checked"

@@ -3,6 +3,7 @@
  * bytes; every decision survives; bad files.
  */
 #include "core/system/fileio.h"
+#include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_json.h"
 #include "tests/check.h"
 
@@ -162,6 +163,21 @@ static void test_file(void)
     "{\"schema\": \"forerun.plan/1\",\n\"world\": " world                      \
     ",\n\"plan\": {" plan "},\n\"job\": {" job "},\n" MODEL rest "}"
 #define JOB "\"global_batch\": 6, \"seq\": 33"
+#define FILE_2_WITH(plan, execution, rest)                                     \
+    "{\"schema\": \"forerun.plan/2\",\n\"world\": 2,\n\"plan\": {" plan        \
+    "},\n\"execution\": {" execution "},\n\"job\": {" JOB "},\n" MODEL rest    \
+    "}"
+#define DECISIONS                                                              \
+    "\"dp\": 2, \"zero\": 1, \"recompute\": \"full\", "                        \
+    "\"flash_attention\": true"
+#define FACTS                                                                  \
+    "\"zero_unit\": \"parameter\", \"kernels\": \"eager\", "                   \
+    "\"flash_kind\": \"flash-2\", \"scaling\": \"block\", "                    \
+    "\"cuda_graphs\": \"layer\", \"loss_fused\": true, "                       \
+    "\"loss_metrics\": 2, \"grad_added_apart\": true, "                        \
+    "\"grad_listed\": true, \"routing_fused\": true, \"norm_fused\": true, "   \
+    "\"early_stop\": true, \"p2p_sync\": true, \"expert_imbalance\": 1.5, "    \
+    "\"compress_by\": \"tensor\""
 
 /* What is left out has its default. */
 static void test_minimal(void)
@@ -179,6 +195,41 @@ static void test_minimal(void)
     CHECK_INT(file.job.seq, 33);
     CHECK_STR(file.backend, "cpu");
     fr_plan_file_release(&file);
+}
+
+/* Files of version 1 have the facts of execution among the decisions.  Both
+ * come to the same plan, whose description is what checkpoints are known by:
+ * it is that of the program that wrote version 1. */
+static void test_versions(void)
+{
+    static const char description[] =
+        "dp2 tp1 pp1 mb1 1f1b zero1 recompute=full block-scaling flash2 "
+        "kernels=eager cuda-graphs=layer fused-loss loss-metrics=2 "
+        "grads-added-apart grads-listed fused-routing fused-norms early-stop "
+        "p2p-sync gather=parameter imbalance=1.5";
+    const char *texts[] = {FILE_WITH("2", DECISIONS ", " FACTS, JOB, ""),
+                           FILE_2_WITH(DECISIONS, FACTS, "")};
+    fr_plan_file files[2] = {0};
+    char *written[2] = {NULL}, text[512];
+    fr_err err = {0};
+    for (int i = 0; i < 2; i++) {
+        if (!CHECK_OK(fr_plan_file_parse("p", texts[i], strlen(texts[i]),
+                                         &files[i], &err),
+                      &err))
+            return;
+        CHECK_STR(fr_plan_describe(&files[i].plan, text, sizeof text),
+                  description);
+        CHECK(files[i].plan.execution.compress_by == FR_COMPRESS_TENSOR);
+        written[i] = to_text(&files[i]);
+    }
+    CHECK(fr_plan_is_same(&files[0].plan, &files[1].plan));
+    CHECK(fr_plan_hash(&files[0].plan) == fr_plan_hash(&files[1].plan));
+    CHECK_STR(written[0], written[1]);
+    CHECK_HAS(written[0], "\"schema\": \"forerun.plan/2\"");
+    for (int i = 0; i < 2; i++) {
+        free(written[i]);
+        fr_plan_file_release(&files[i]);
+    }
 }
 
 typedef struct bad {
@@ -228,6 +279,17 @@ static const bad bad_plans[] = {
     {FILE_WITH("1", "", JOB, ",\n\"prediction\": {\"step_s\": 1}"), "'memory'"},
     {FILE_WITH("1", "", JOB, ",\n\"prediction\": 3"), "p.json:6:"},
     {FILE_WITH("1", "", JOB, ",\n\"comment\": 3"), "p.json:6: unknown key"},
+    {FILE_WITH("1", "", JOB, ",\n\"execution\": {}"),
+     "p.json:6: unknown key 'execution'"},
+    {FILE_2_WITH("\"dp\": 2, \"kernels\": \"eager\"", "", ""),
+     "p.json:3: unknown key 'kernels'"},
+    {FILE_2_WITH("\"dp\": 2", "\"tp\": 1", ""), "p.json:4: unknown key 'tp'"},
+    {FILE_2_WITH("\"dp\": 2", "\"kernels\": \"own\"", ""),
+     "p.json:4: unknown kernels 'own'"},
+    {FILE_2_WITH("\"dp\": 2", "\"loss_metrics\": 65", ""), "loss_metrics"},
+    {"{\"schema\": \"forerun.plan/2\", \"world\": 1, \"plan\": {}, "
+     "\"job\": {}, " MODEL "}",
+     "'execution'"},
     {"{\"schema\": \"forerun.plan/1\", \"world\": 1, \"plan\": {}, "
      "\"job\": {}}",
      "'model'"},
@@ -301,5 +363,6 @@ static void test_tokens(void)
 }
 
 CHECK_MAIN({"round_trip", test_round_trip}, {"file", test_file},
-           {"minimal", test_minimal}, {"bad", test_bad},
-           {"truncated", test_truncated}, {"tokens", test_tokens})
+           {"minimal", test_minimal}, {"versions", test_versions},
+           {"bad", test_bad}, {"truncated", test_truncated},
+           {"tokens", test_tokens})
