@@ -77,7 +77,7 @@ done
 ask forerun tune llama-3-8b p5.48xlarge:8 --global-batch 512 --seq 4096 \
     --ranks 64 --goal time "${may_shrink[@]}" --spares 0 --least-nodes 8,6 -q
 ends_with 0
-says 'with as few as 6 of 8 nodes'
+says 'continues on as few as 6 of 8 nodes'
 
 # A power cap is chosen where energy is the goal; simulate and goodput of that
 # plan under that cap say the same.
