@@ -394,9 +394,9 @@ check-san:
 SAN_BIN = $(filter-out %/test_gpu_fit,$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
 SAN_MPI_BIN = $(filter $(BUILD)/tests/unit/launch/%,$(SAN_BIN))
 check-san-now: $(BUILD)/forerun $(SAN_BIN)
-	@$(call san_options,1) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
+	@$(call san_options,1) BUILD=$(BUILD) BUDGET_TIMES=3 TEST_TIMEOUT=600 tests/run.sh \
 	    $(filter-out $(SAN_MPI_BIN),$(SAN_BIN))
-	@$(call san_options,0) BUILD=$(BUILD) TEST_TIMEOUT=600 tests/run.sh \
+	@$(call san_options,0) BUILD=$(BUILD) BUDGET_TIMES=3 TEST_TIMEOUT=600 tests/run.sh \
 	    $(SAN_MPI_BIN)
 
 # Unit tests without OpenMP, BLAS and MPI, which valgrind knows too little of.

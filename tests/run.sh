@@ -6,6 +6,7 @@
 # A program reports its counts in a line "# N passed, N failed, N skipped"; one
 # without it counts as one test by its exit status (77: skipped).
 #   BUILD=dir  TEST_TIMEOUT=seconds  WRAP="valgrind ..."  TEST_JOBS=2
+#   BUDGET_TIMES=n    budgets are n times as large (sanitizers: 3)
 # Each line ends with the seconds that passed and those that processors worked,
 # which other programs on the machine hardly change; tests/budgets.tsv says how
 # many of the latter a test may take.  A test beyond its budget is named at the
@@ -36,7 +37,7 @@ done <tests/budgets.tsv
 # Output of test number $1 goes to a file; the verdict to another.
 run_one() {
     local i=$1 name=$2 out status counts start busy passed=0 failed=0 skipped=0
-    local budget=${budgets[$2]:-$default_budget}
+    local budget=$((${budgets[$2]:-$default_budget} * ${BUDGET_TIMES:-1}))
     shift 2
     # A folder of its own: two runs at once have nothing in common.
     TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/forerun-test-XXXXXX") || exit 1
