@@ -31,8 +31,8 @@ static void describe_change(const fr_fit_advice *fit, char *buf, size_t n_buf)
                  fit->changes[0].what);
     else if (fit->is_searched)
         snprintf(buf, n_buf,
-                 "no three changes are known to make it fit (forerun tune "
-                 "looks at all plans)");
+                 "no set of up to three changes was found that fits (forerun "
+                 "tune looks at all plans)");
     else
         snprintf(buf, n_buf, "forerun explain PLAN CLUSTER shows what would");
 }
@@ -73,13 +73,31 @@ static void correct_capacity(const fr_fit_place *place, fr_prediction *out)
     out->memory.fits = true;
 }
 
+fr_status fr_fit_answer_predict(const fr_cli *cli, const fr_plan_file *file,
+                                const fr_fit_place *place, fr_inputs *inputs,
+                                fr_prediction *out, fr_err *err)
+{
+    fr_cli quiet = *cli;
+    fr_forecast forecast = {0};
+    quiet.option[FR_OPT_QUIET].is_on = true;
+    FR_TRY(fr_inputs_load(&quiet, place->cluster, inputs, err));
+    inputs->ranks_per_node = place->ranks_per_node;
+    fr_status status =
+        fr_forecast_make_file(inputs, file, false, &forecast, err);
+    if (status == FR_OK) {
+        correct_capacity(place, &forecast.prediction);
+        *out = forecast.prediction;
+    }
+    fr_forecast_release(&forecast);
+    return status;
+}
+
 fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
                                    const fr_fit_place *place,
                                    fr_fit_advice *out, fr_err *err)
 {
-    fr_cli quiet = *cli;
     fr_inputs inputs = {0};
-    fr_forecast forecast = {0};
+    fr_prediction prediction;
     fr_fit_advice fit = {0};
     fr_err unused;
     fr_status status = FR_OK;
@@ -90,19 +108,12 @@ fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
         *out = fit;
         return FR_OK;
     }
-    quiet.option[FR_OPT_QUIET].is_on = true;
-    bool is_known =
-        fr_inputs_load(&quiet, place->cluster, &inputs, &unused) == FR_OK;
-    inputs.ranks_per_node = place->ranks_per_node;
-    if (is_known && fr_forecast_make_file(&inputs, file, false, &forecast,
-                                          &unused) == FR_OK) {
-        correct_capacity(place, &forecast.prediction);
-        status = fr_fit_answer_check(cli, &inputs, file, &forecast.prediction,
-                                     &fit, err);
-    }
+    if (fr_fit_answer_predict(cli, file, place, &inputs, &prediction,
+                              &unused) == FR_OK)
+        status =
+            fr_fit_answer_check(cli, &inputs, file, &prediction, &fit, err);
     if (status == FR_OK)
         *out = fit;
-    fr_forecast_release(&forecast);
     fr_inputs_release(&inputs);
     return status;
 }

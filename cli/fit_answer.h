@@ -36,9 +36,18 @@ typedef struct fr_fit_place {
     uint64_t (*ask_memory_bytes)(void);
 } fr_fit_place;
 
+/* Predicts the file's plan on that cluster without a word on stderr.  The
+ * caller releases *inputs, also after a failure. */
+FR_CHECKED fr_status fr_fit_answer_predict(const fr_cli *cli,
+                                           const fr_plan_file *file,
+                                           const fr_fit_place *place,
+                                           fr_inputs *inputs,
+                                           fr_prediction *out, fr_err *err);
+
 /*
- * The same, with the file's plan predicted on that cluster without a word on
- * stderr.  What cannot be predicted there is not refused.
+ * fr_fit_answer_check() of the plan as it is predicted on that cluster.  A plan
+ * that cannot be predicted there is not refused: its devices may exist all the
+ * same.
  */
 FR_CHECKED fr_status fr_fit_answer_check_file(const fr_cli *cli,
                                               const fr_plan_file *file,

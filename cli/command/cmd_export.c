@@ -4,31 +4,80 @@
 #include "cli/fit_answer.h"
 #include "cli/nccl_rows.h"
 #include "cli/option/plan_options.h"
+#include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "interop/export/export_job.h"
 #include "report/fit_report.h"
 #include "tuner/goal/goal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Does the plan fit?  What a target cannot is said first, since no --force
- * helps against that. */
+/* Does the plan fit?  A field that the target lacks is reported before, since
+ * no --force helps against that. */
 typedef struct fit_check {
     fr_fit_advice advice; /* with --force */
-    fr_status status;     /* FR_INFEASIBLE: nothing is written */
+    fr_status status;     /* not FR_OK: nothing is written */
     fr_err refusal;
 } fit_check;
 
-static fr_status check_fit(const fr_cli *cli, const fr_plan_file *file,
-                           const char *cluster, fit_check *out, fr_err *err)
+/* The file becomes one of this cluster.  Costs that a profile measured on it
+ * are better than those of its datasheet: their prediction stays. */
+static void adopt(const fr_inputs *inputs, const fr_prediction *prediction,
+                  fr_plan_file *file)
+{
+    const uint64_t hash = fr_cluster_hash(&inputs->cluster);
+    const bool is_home = file->cluster_hash == hash;
+    if (is_home && file->has_prediction && file->profile_hash != 0)
+        return;
+    file->has_prediction = true;
+    file->prediction = *prediction;
+    if (is_home)
+        return;
+    fr_text_copy_cut(file->cluster, sizeof file->cluster, inputs->cluster_word);
+    file->cluster_hash = hash;
+    file->profile_hash = 0;
+    free(file->node_of_rank);
+    file->node_of_rank = NULL;
+}
+
+/* A plan that cannot be predicted on the cluster cannot run there either. */
+static fr_status predict(const fr_cli *cli, const char *cluster,
+                         fr_plan_file *file, fit_check *out, fr_err *err)
 {
     const fr_fit_place place = {.cluster = cluster};
-    out->status = fr_fit_answer_check_file(cli, file, &place, &out->advice,
-                                           &out->refusal);
-    if (out->status != FR_OK && out->status != FR_INFEASIBLE)
-        return fr_fail(err, out->status, "%s", out->refusal.text);
+    fr_inputs inputs = {0};
+    fr_prediction prediction;
+    out->status = fr_fit_answer_predict(cli, file, &place, &inputs, &prediction,
+                                        &out->refusal);
+    if (out->status == FR_OK) {
+        fr_inputs_note_home(cli, &inputs, file->cluster, file->cluster_hash);
+        out->status = fr_fit_answer_check(cli, &inputs, file, &prediction,
+                                          &out->advice, &out->refusal);
+        adopt(&inputs, &prediction, file);
+    } else if (inputs.costs != NULL && fr_cli_on(cli, FR_OPT_FORCE)) {
+        fr_cli_note(cli, "forerun: %s; exported because of --force",
+                    out->refusal.text);
+        out->status = FR_OK;
+        file->has_prediction = false;
+    }
+    fr_status status = FR_OK;
+    if (inputs.costs == NULL)
+        status = fr_fail(err, out->status, "%s", out->refusal.text);
+    fr_inputs_release(&inputs);
+    return status;
+}
+
+static fr_status check_fit(const fr_cli *cli, const char *cluster,
+                           fr_plan_file *file, fit_check *out, fr_err *err)
+{
+    if (cluster[0] != '\0')
+        FR_TRY(predict(cli, cluster, file, out, err));
+    else if (file->has_prediction)
+        out->status = fr_fit_answer_check(cli, NULL, file, &file->prediction,
+                                          &out->advice, &out->refusal);
     if (out->advice.verdict[0] != '\0')
         fr_cli_note(cli, "forerun: %s; exported because of --force",
                     out->advice.verdict);
@@ -248,7 +297,8 @@ static fr_export_wish wish_of(const fr_cli *cli,
     fr_export_wish wish = {
         .time_limit_s = v[FR_OPT_TIME_LIMIT].real,
         .checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT),
-        .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count};
+        .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count,
+        .is_forced = fr_cli_on(cli, FR_OPT_FORCE)};
     if (request->cluster == NULL || !file->has_prediction)
         return wish;
     fr_goal goal;
@@ -262,6 +312,17 @@ static fr_export_wish wish_of(const fr_cli *cli,
     return wish;
 }
 
+static void warn(const fr_cli *cli, const fr_export_wish *wish,
+                 const fr_export_request *request)
+{
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_export_put_unknown(request, "", &text);
+    fr_export_put_warnings(wish, request, &text);
+    fr_cli_note_lines(cli, NULL, fr_buffer_text(&text));
+    fr_buffer_release(&text);
+}
+
 static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
                               const fr_plan_file *file,
                               const char *cluster_name, const fit_check *fit,
@@ -271,6 +332,7 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     fr_export_files files = {0};
     fr_export_request request = {
         .file = file,
+        .writer = exporter,
         .plan_path = cli->positional[0],
         .verdict = fit->advice.verdict[0] != '\0' ? fit->advice.verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';
@@ -289,6 +351,8 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
         status = fr_export(exporter, &request, &files, err);
     if (status == FR_OK)
         status = refuse(fit, err);
+    if (status == FR_OK)
+        warn(cli, &wish, &request);
     if (status == FR_OK)
         status = print_files(cli, exporter, &request, &files, fit, err);
     fr_export_files_release(&files);
@@ -329,15 +393,16 @@ FR_COMMAND_FUNCTION(export)
                        "export to what? give --to megatron, deepspeed, slurm, "
                        "nccl-csv ... (forerun help export)");
     FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], &file, err), err));
-    const char *cluster =
-        cli->n_positional > 1 ? cli->positional[1] : file.cluster;
+    char home[sizeof file.cluster]; /* check_fit() changes that of `file` */
+    memcpy(home, file.cluster, sizeof home);
+    const char *cluster = cli->n_positional > 1 ? cli->positional[1] : home;
     const fr_exporter *exporter =
         fr_exporter_at((int)cli->option[FR_OPT_TO].count);
     fr_status status = check_job_options(cli, exporter, err);
     if (status == FR_OK)
         status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
     if (status == FR_OK)
-        status = check_fit(cli, &file, cluster, &fit, err);
+        status = check_fit(cli, cluster, &file, &fit, err);
     if (status == FR_OK)
         status = exporter->write == NULL
                      ? export_rows(cli, &file, cluster, &fit, err)

@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -52,15 +53,22 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
 static fr_status check_range(const fr_option_row *row, const char *shown,
                              const char *text, double number, fr_err *err)
 {
+    const bool is_time = row->kind == FR_OPTION_TIME;
+    const bool is_bare = isalpha((unsigned char)text[strlen(text) - 1]) == 0;
+    const char *unit = is_time ? " s" : "";
+    const char *hint =
+        is_time && is_bare
+            ? "; a number without a unit is seconds, a day is 24h"
+            : "";
     if (number >= row->min && number <= row->max)
         return FR_OK;
     if (row->max < MANY)
-        return fr_fail(err, FR_USAGE, "%s %.80s: must be %.10g to %.10g", shown,
-                       text, row->min, row->max);
+        return fr_fail(err, FR_USAGE, "%s %.80s: must be %.10g%s to %.10g%s%s",
+                       shown, text, row->min, unit, row->max, unit, hint);
     if (number > row->max)
         return fr_fail(err, FR_USAGE, "%s %.80s: is too large", shown, text);
-    return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %.10g", shown,
-                   text, row->min);
+    return fr_fail(err, FR_USAGE, "%s %.80s: must be at least %.10g%s%s", shown,
+                   text, row->min, unit, hint);
 }
 
 static fr_status set_count(const fr_option_row *row, const char *shown,

@@ -42,7 +42,7 @@
       "program that a launcher starts: megatron, deepspeed ...")               \
     X(VERSION, "version", 0, TEXT, "V", OUTPUT, 0, 0, 0,                       \
       "version of the framework of --to or --for (default: the newest)")       \
-    X(TIME_LIMIT, "time-limit", 0, TIME, "TIME", OUTPUT, 0, 60, 1e9,           \
+    X(TIME_LIMIT, "time-limit", 0, TIME, "TIME", OUTPUT, 0, 60, 6e7,           \
       "end a submission after so long: 24h; default: twice the prediction, "   \
       "and half an hour")                                                      \
     X(TRACE, "trace", 0, PATH, "FILE", OUTPUT, 0, 0, 0,                        \

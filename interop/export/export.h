@@ -113,6 +113,14 @@ typedef struct fr_exporter {
     /* Why its files lack a part of the job, [FR_EXPORT_PARTS_N]; NULL: they
      * have it, or it is the other's, of program and launcher. */
     const char *left[FR_EXPORT_PARTS_N];
+    /* left[FR_EXPORT_CHECKPOINTS] is up to a training script of the user's,
+     * from which it may continue all the same. */
+    bool may_save;
+    /* Newest checkpoints that stay; 0: all of them. */
+    int n_kept;
+    /* Of a launcher: its words for the time limit and for the devices of a
+     * node; NULL: it has none. */
+    const char *limit_word, *devices_word;
     /* Which data left[FR_EXPORT_DATA] is not said of; NULL: of all. */
     bool (*takes_data)(const fr_job *job);
     FR_CHECKED fr_status (*put_command)(const fr_export_request *request,

@@ -311,9 +311,28 @@ static void put_accumulation(const layout *it)
                                 "{\"sync_each_batch\": true}}'\n");
 }
 
-/* The examples of transformers continue from the newest checkpoint of the
- * folder (examples/pytorch/language-modeling/run_clm.py, get_last_checkpoint).
- */
+enum { N_KEPT = 2 };
+
+/* The option that is written: the newest whole checkpoint, where there is one.
+ * A script continues from it alone (transformers 4.57,
+ * examples/pytorch/language-modeling/run_clm.py, and training_args.py,
+ * resume_from_checkpoint); earlier examples found it by themselves.  A Trainer
+ * writes trainer_state.json last (trainer.py, _save_checkpoint). */
+static void put_resume(const layout *it)
+{
+    if (it->request->checkpoint_dir == NULL)
+        return;
+    fr_buffer_puts(it->out, "newest=$(ls -d ");
+    fr_export_put_word(it->request->checkpoint_dir, it->out);
+    fr_buffer_puts(it->out,
+                   "/checkpoint-*/trainer_state.json 2>/dev/null |\n"
+                   "    sort -V | tail -n 1) || newest=\"\"\n"
+                   "if [ -n \"$newest\" ]; then\n"
+                   "    arguments+=(--resume_from_checkpoint "
+                   "\"${newest%/*}\")\n"
+                   "fi\n");
+}
+
 static void put_checkpoints(const layout *it)
 {
     const fr_export_request *request = it->request;
@@ -323,8 +342,10 @@ static void put_checkpoints(const layout *it)
     }
     fr_buffer_puts(it->out, "    --output_dir ");
     fr_export_put_word(request->checkpoint_dir, it->out);
-    fr_buffer_printf(it->out, " --save_strategy steps --save_steps %lld\n",
-                     (long long)request->checkpoint_every);
+    fr_buffer_printf(it->out,
+                     " --save_strategy steps --save_steps %lld "
+                     "--save_total_limit %d\n",
+                     (long long)request->checkpoint_every, N_KEPT);
 }
 
 static void put_arguments(const layout *it)
@@ -458,6 +479,7 @@ static void put_script(const layout *it)
     fr_buffer_puts(it->out, "# As Hugging Face's Trainer has them; a script of "
                             "another kind reads what it wants of them.\n");
     put_arguments(it);
+    put_resume(it);
     fr_buffer_puts(it->out,
                    "exec accelerate launch --config_file accelerate.yaml \\\n");
     if (request->n_nodes > 1 && request->has_gpus)
@@ -513,4 +535,5 @@ const fr_exporter fr_exporter_accelerate = {
     .start = FR_START_NODE,
     .settings = {FR_EXPORT_SETTING_TRAIN},
     .put_command = put_command,
+    .n_kept = N_KEPT,
 };

@@ -388,6 +388,7 @@ const fr_exporter fr_exporter_deepspeed = {
                              "FILE) or deepspeed (--deepspeed_config FILE)",
                   .value = "deepspeed"}},
     .put_command = put_command,
+    .may_save = true,
     .left = {[FR_EXPORT_CHECKPOINTS] =
                  "ds_config.json has no key for it; the training script calls "
                  "engine.save_checkpoint() and engine.load_checkpoint()"},

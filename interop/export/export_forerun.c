@@ -45,4 +45,5 @@ const fr_exporter fr_exporter_forerun = {
     .start = FR_START_MPI,
     .resume_options = "--checkpoint checkpoints " RESUME_OPTIONS,
     .put_command = put_command,
+    .n_kept = 2, /* --keep */
 };

@@ -265,5 +265,7 @@ static fr_status write_manifests(const fr_export_request *request,
 const fr_exporter fr_exporter_kubernetes = {
     .name = "kubernetes",
     .summary = "a JobSet and a PyTorchJob",
+    .limit_word = "activeDeadlineSeconds",
+    .devices_word = "resources",
     .write = write_manifests,
 };

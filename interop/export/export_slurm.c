@@ -39,7 +39,9 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
     const int64_t minutes = fr_export_minutes(request);
     const int64_t n = fr_export_submissions(request);
     const bool is_given = request->time_limit_s > 0;
-    if (minutes > 0 && !is_given)
+    if (minutes == FR_EXPORT_MINUTES_MAX && !is_given)
+        fr_buffer_puts(out, "# --time: the longest that is written\n");
+    else if (minutes > 0 && !is_given)
         fr_buffer_puts(out, "# --time: twice what is predicted for all steps, "
                             "and half an hour\n");
     if (minutes > DAY_MINUTES && !is_given)
@@ -57,7 +59,7 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
                          "# for i in $(seq %lld); do sbatch "
                          "--dependency=singleton job.sbatch; done\n",
                          (long long)n, (long long)n);
-    else if (is_given && fr_export_run_s(request) > 60 * (double)minutes)
+    else if (fr_export_run_s(request) > 60 * (double)minutes)
         fr_buffer_puts(out, "# The run takes longer than --time, and the "
                             "program cannot continue from where it ended.\n");
 }
@@ -176,12 +178,16 @@ static fr_status write_script(const fr_export_request *request,
 const fr_exporter fr_exporter_slurm = {
     .name = "slurm",
     .summary = "a batch script for sbatch",
+    .limit_word = "--time",
+    .devices_word = "--gres",
     .write = write_script,
 };
 
 const fr_exporter fr_exporter_forerun_slurm = {
     .name = "forerun-slurm",
     .summary = "the same for forerun's own runtime",
+    .limit_word = "--time",
+    .devices_word = "--gres",
     .program = &fr_exporter_forerun,
     .write = write_script,
 };

@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of checkpoints; torchtitan refuses to keep one alone
+ * (components/checkpoint.py). */
+enum { N_KEPT = 2 };
+
 /* What both versions say, each in its own words. */
 typedef struct layout {
     int64_t n_replicas, n_shards; /* of data-parallel ranks */
@@ -253,8 +257,8 @@ static void put_toml_checkpoints(const fr_export_request *request,
     fr_buffer_puts(out, "dump_folder = \".\"\n\n[checkpoint]\nenable = true\n"
                         "folder = ");
     fr_export_put_string(request->checkpoint_dir, out);
-    fr_buffer_printf(out, "\ninterval = %lld\n",
-                     (long long)request->checkpoint_every);
+    fr_buffer_printf(out, "\ninterval = %lld\nkeep_latest_k = %d\n",
+                     (long long)request->checkpoint_every, N_KEPT);
 }
 
 static void put_toml(const fr_export_request *request, fr_buffer *out)
@@ -381,8 +385,10 @@ static void put_python_checkpoints(const fr_export_request *request,
                         "    config.checkpoint.enable = True\n"
                         "    config.checkpoint.folder = ");
     fr_export_put_string(request->checkpoint_dir, out);
-    fr_buffer_printf(out, "\n    config.checkpoint.interval = %lld\n",
-                     (long long)request->checkpoint_every);
+    fr_buffer_printf(out,
+                     "\n    config.checkpoint.interval = %lld\n"
+                     "    config.checkpoint.keep_latest_k = %d\n",
+                     (long long)request->checkpoint_every, N_KEPT);
 }
 
 static const char *converter_of(const layout *it)
@@ -530,4 +536,5 @@ const fr_exporter fr_exporter_torchtitan = {
     .write = write_config,
     .start = FR_START_TORCHRUN,
     .put_command = put_command,
+    .n_kept = N_KEPT,
 };

@@ -234,8 +234,84 @@ warns '--time-limit is for launchers: --to slurm --program megatron'
 ask forerun export megatron.json --to nccl-csv --checkpoint kept
 ends_with 2
 warns '--checkpoint is for jobs'
-ask forerun export ddp.json --to slurm --program ddp --time-limit 2h -o ddp-job
-has ddp-job/job.sbatch 'cannot continue from where it ended'
+# A run that cannot continue does not end within a limit that is shorter.
+for program in ddp fsdp2 horovod jax; do
+    ask forerun export $program.json --to slurm --program $program --time-limit 2h -o $program-job
+    ends_with 3
+    warns "$program cannot continue it" 'leave out --time-limit'
+    ask forerun export $program.json --to slurm --program $program --time-limit 2h --force \
+        -o $program-job
+    has $program-job/job.sbatch 'cannot continue from where it ended'
+    ask forerun export $program.json --to slurm --program $program --checkpoint kept \
+        --checkpoint-every 5 -o $program-job
+    ends_with 0
+    warns '--checkpoint has no effect' '--checkpoint-every has no effect'
+    has $program-job/job.sbatch '^# checkpoint after each 5 steps: the script saves'
+done
+for launcher in torchrun mpirun kubernetes skypilot; do
+    ask forerun export ddp.json --to $launcher --program ddp -o ddp-$launcher
+    cat ddp-$launcher/{launch.sh,jobset.yaml,task.yaml} 2>/dev/null | grep '^# check' >said
+    has said '^# checkpoint after each [0-9]+ steps: the script saves'
+done
+# The user's own script may save.
+ask forerun export deepspeed.json --to slurm --program deepspeed --time-limit 2h -o deepspeed-job
+ends_with 0
+warns 'warning: --time-limit ends the run before its end'
+has deepspeed-job/job.sbatch '^# checkpoint after each [0-9]+ steps: .*engine.save_checkpoint'
+ask forerun simulate "${small[@]}" --dp 16 -o brief.json -q
+ask forerun export brief.json --to ddp -o brief.py
+lacks brief.py 'checkpoint DIR asks for them'
+# An empty comment ends the list of what is not in a file.
+for job in parts ddp-job whole; do
+    awk '/^# Not in this file:/ { inside = 1 } /^#$/ { inside = 0 }
+        inside && /--time|sbatch|submissions/ { exit 1 }' $job/job.sbatch
+    asked="$job"
+    verdict $? "the list of what is not in the file has what is in it"
+done
+# The longest limit.
+ask forerun export megatron.json --to slurm --program megatron --time-limit 700d -o long
+ends_with 2
+warns 'must be 60 s to 60000000 s'
+ask forerun export megatron.json --to slurm --program megatron --time-limit 24
+warns 'a number without a unit is seconds'
+ask forerun simulate "${small[@]}" --dp 16 --tokens 1000T -o long.json -q
+ask forerun export long.json --to slurm --program megatron -o long
+warns 'the time limit is 1000000 minutes, the longest'
+has long/job.sbatch '^# --time: the longest that is written' '^#SBATCH --time=694-10:40$'
+# Bytes of checkpoints: all of them, or those that the program keeps.
+bytes_of() { # FILE PATTERN: the number of GiB or TiB behind it, in GiB
+    sed -nE "s/.*$2 ([0-9.]+) ([GTP])iB.*/\\1 \\2/p" "$1" |
+        awk '{ print $1 * ($2 == "P" ? 1048576 : $2 == "T" ? 1024 : 1) }'
+}
+ask forerun export megatron.json --to megatron --checkpoint-every 1000 -o sizes.sh
+each=$(bytes_of sizes.sh 'of about') all=$(bytes_of sizes.sh 'each are')
+n_saved=$(((n + 999) / 1000))
+has sizes.sh "Nothing deletes checkpoints: $n_saved of about"
+awk -v each="$each" -v all="$all" -v n=$n_saved 'BEGIN {
+    r = all / (each * n); exit !(r > 0.99 && r < 1.01) }'
+verdict $? "$n_saved checkpoints of $each GiB are $all GiB"
+has torchtitan.all 'The newest 2 checkpoints stay' 'checkpoint.keep_latest_k = 2'
+has accelerate.all 'The newest 2 checkpoints stay' '--save_total_limit 2'
+ask forerun export megatron.json --to megatron --checkpoint-every 1 -o sizes.sh
+has sizes.sh 'saves a checkpoint after each step;'
+ask forerun export megatron.json --to megatron --checkpoint '~/kept' -o home.sh
+ends_with 2
+warns "'~' is no folder" '\$HOME/kept'
+# Another cluster: its own prediction, and so its own limit.
+ask forerun simulate megatron.json dgx-a100:2 --json -q
+other_s=$(value step_s)
+ask forerun export megatron.json dgx-a100:2 --to slurm --program megatron -o other
+ends_with 0
+warns 'this is a plan for dgx-h100:2, not for 2 nodes of .dgx-a100.: it is predicted anew'
+awk -v m="$(minutes other/job.sbatch)" -v s="$other_s" -v n="$n" 'BEGIN {
+    want = 2 * s * n / 60 + 30; exit !(m >= want * 0.999 && m < want * 1.001 + 1) }'
+verdict $? "the limit is that of $other_s s a step"
+has other/megatron.sh "Predicted: $(printf %.4g "$other_s") s a step"
+# Images are samples.
+ask forerun simulate resnet-50 dgx-h100:1 --dp 8 --global-batch 256 --kernels forerun --precision f32 \
+    -o images.json -q
+ask forerun export images.json --to mpirun --program forerun -o images
+has images/launch.sh 'samples/s'
 ask forerun export megatron.json --to slurm --program forerun --time-limit 2h -o own
 has own/job.sbatch '--checkpoint checkpoints --checkpoint-every [0-9]+ --checkpoint-async --resume' \
     '--checkpoint checkpoints.* \|\| code=' 'requeued until it is done'

@@ -124,6 +124,36 @@ first_line '^# DOES NOT FIT: needs'
 ask forerun export large.json --to megatron --force -q --json
 ends_with 0
 says '"does_not_fit"' '"files"'
+# A cluster on which nothing can be predicted is none that it runs on.
+for plan in large small; do
+    ask forerun simulate $plan.json dgx-1-v100:64 -q
+    ends_with 3
+    why=$(sed 's/^forerun: //' "$work/.err")
+    ask forerun export $plan.json dgx-1-v100:64 --to slurm --program megatron -q -o job/
+    ends_with 3
+    warns "$why"
+    is_not_there job
+    ask forerun export $plan.json dgx-1-v100:64 --to slurm --program megatron --force -o job/
+    ends_with 0
+    warns "$why"
+    grep -q '^# memory was not checked' job/job.sbatch
+    verdict $? "the job does not say that memory was not checked"
+    rm -rf job
+done
+ask forerun export small.json dgx-h100:8 --to slurm --program megatron -q -o job/
+ends_with 3
+# Without a cluster and a prediction, whatever is not known is named.
+jq 'del(.prediction) | .cluster = "" | .cluster_hash = null' small.json >unknown.json
+ask forerun export unknown.json --to slurm --program megatron -o job/
+ends_with 0
+for word in 'memory was not checked' '--gres: ' '--time: '; do
+    warns "$word"
+    grep -qe "^# $word" job/job.sbatch
+    verdict $? "job.sbatch lacks: $word"
+done
+! grep -qe '^#SBATCH --\(gres\|time\)' job/job.sbatch
+verdict $? "job.sbatch has what it says it lacks"
+rm -rf job
 # The same plan where it fits.
 ask forerun export small.json --to megatron -q
 ends_with 0

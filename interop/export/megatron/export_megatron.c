@@ -90,7 +90,7 @@ static void put_top(const fr_export_request *request, fr_buffer *out)
 {
     fr_buffer_puts(out, "#!/bin/bash\n");
     fr_export_put_header(request, &fr_target_megatron, "# ", out);
-    fr_buffer_puts(out, "#\n# Arguments of pretrain_gpt.py of Megatron-LM, "
+    fr_buffer_puts(out, "# Arguments of pretrain_gpt.py of Megatron-LM, "
                         "tag ");
     put_tag(request, out);
     fr_buffer_printf(out,

@@ -512,7 +512,7 @@ static fr_status write_recipe(const fr_export_request *request,
     fr_buffer *text = &file->text;
     fr_export_put_header(request, &fr_target_megatron_bridge, "# ", text);
     fr_buffer_printf(text,
-                     "#\n# A recipe of Megatron-Bridge v%s.0: torchrun "
+                     "# A recipe of Megatron-Bridge v%s.0: torchrun "
                      "--nnodes %lld --nproc_per_node %s recipe.py\n"
                      "# Its warm-up begins with a rate of 0, a step behind "
                      "forerun's.\n%s\n\n"
