@@ -4,7 +4,7 @@
  */
 #include "cli/answer.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/fit_answer.h"
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
@@ -14,6 +14,7 @@
 #include "report/table.h"
 #include "spec/result/fit_advice.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct side {
@@ -138,13 +139,96 @@ static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
                               0, &out->peak_bytes, err);
 }
 
-static fr_status read_side(const char *path, side *out, fr_err *err)
+/* ---- plan files ---------------------------------------------------------- */
+
+static void take_prediction(const fr_prediction *p, side *out)
+{
+    out->step_s = p->step_s;
+    out->tokens_per_s = p->tokens_per_s;
+    out->peak_bytes = p->memory.peak_bytes;
+    memcpy(out->breakdown_s, p->breakdown_s, sizeof out->breakdown_s);
+    out->verdict[0] = '\0';
+    if (!p->memory.fits)
+        fr_fit_verdict(p, out->verdict, sizeof out->verdict);
+}
+
+/* Is it the prediction that the file carries?  Digits are lost in the file;
+ * costs of a profile that is not given leave the memory alone. */
+static bool is_carried(const fr_plan_file *file, const fr_inputs *inputs,
+                       const fr_prediction *p)
+{
+    const bool has_costs = file->profile_hash == 0 || inputs->has_profile;
+    return file->prediction.memory.peak_bytes == p->memory.peak_bytes &&
+           (!has_costs ||
+            fabs(file->prediction.step_s - p->step_s) <= 1e-6 * p->step_s);
+}
+
+/* A file that was changed by hand carries the prediction of another plan: the
+ * numbers are then those of the plan that it has now. */
+static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
+                       fr_err *err)
+{
+    const fr_fit_place place = {.cluster = file->cluster};
+    fr_inputs inputs = {0};
+    fr_prediction p;
+    fr_cluster cluster;
+    fr_err unused;
+    if (file->cluster[0] == '\0' ||
+        fr_cluster_load(file->cluster, &cluster, &unused) != FR_OK)
+        return FR_OK;
+    const bool is_home = fr_cluster_hash(&cluster) == file->cluster_hash;
+    fr_cluster_release(&cluster);
+    if (!is_home)
+        return FR_OK;
+    fr_status status =
+        fr_fit_answer_predict(cli, file, &place, &inputs, &p, err);
+    if (status != FR_OK)
+        fr_err_prefix(err, "%s", out->path);
+    if (status == FR_OK && !is_carried(file, &inputs, &p)) {
+        fr_cli_note(cli,
+                    "forerun: %s: its prediction is not that of its plan on "
+                    "%s: it is predicted anew",
+                    out->path, file->cluster);
+        take_prediction(&p, out);
+    }
+    fr_inputs_release(&inputs);
+    return status;
+}
+
+static fr_status check_plan(const fr_cli *cli, const char *path, side *out,
+                            fr_err *err)
+{
+    fr_plan_file file;
+    FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
+    fr_status status = FR_OK;
+    if (file.has_prediction)
+        status = renew(cli, &file, out, err);
+    fr_plan_file_release(&file);
+    return status;
+}
+
+static bool is_plan_file(const fr_json_value *root)
+{
+    const fr_json_value *schema = find(root, "schema");
+    const char *text;
+    fr_err unused;
+    return schema != NULL &&
+           fr_json_as_string(schema, &text, &unused) == FR_OK &&
+           (strcmp(text, FR_PLAN_SCHEMA) == 0 ||
+            strcmp(text, FR_PLAN_SCHEMA_1) == 0);
+}
+
+static fr_status read_side(const fr_cli *cli, const char *path, side *out,
+                           fr_err *err)
 {
     fr_json *json;
     side result = {.path = path};
     FR_TRY(fr_as_input(fr_json_load(path, &json, err), err));
+    const bool is_plan = is_plan_file(fr_json_root(json));
     fr_status status = read_numbers(fr_json_root(json), &result, err);
     fr_json_destroy(json);
+    if (status == FR_OK && is_plan)
+        status = check_plan(cli, path, &result, err);
     if (status == FR_OK)
         *out = result;
     return status;
@@ -232,8 +316,8 @@ FR_COMMAND_FUNCTION(compare)
         return fr_fail(err, FR_USAGE,
                        "'%.200s': only traces may be more than two",
                        cli->positional[2]);
-    FR_TRY(read_side(cli->positional[0], &a, err));
-    FR_TRY(read_side(cli->positional[1], &b, err));
+    FR_TRY(read_side(cli, cli->positional[0], &a, err));
+    FR_TRY(read_side(cli, cli->positional[1], &b, err));
     if (!fr_cli_on(cli, FR_OPT_JSON))
         return print_text(cli, &a, &b, err);
     fr_answer answer;

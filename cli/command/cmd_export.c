@@ -294,11 +294,11 @@ static fr_export_wish wish_of(const fr_cli *cli,
 {
     const fr_option_value *v = cli->option;
     const fr_plan_file *file = request->file;
-    fr_export_wish wish = {
-        .time_limit_s = v[FR_OPT_TIME_LIMIT].real,
-        .checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT),
-        .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count,
-        .is_forced = fr_cli_on(cli, FR_OPT_FORCE)};
+    fr_export_wish wish = {.time_limit_s = v[FR_OPT_TIME_LIMIT].real,
+                           .checkpoint_dir =
+                               fr_cli_text(cli, FR_OPT_CHECKPOINT),
+                           .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count,
+                           .is_forced = fr_cli_on(cli, FR_OPT_FORCE)};
     if (request->cluster == NULL || !file->has_prediction)
         return wish;
     fr_goal goal;

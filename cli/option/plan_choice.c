@@ -304,6 +304,8 @@ fr_status fr_plan_choice_save(const fr_plan_choice *choice,
     make_data_absolute(&file.job);
     fr_text_copy_cut(file.cluster, sizeof file.cluster, inputs->cluster_word);
     file.cluster_hash = fr_cluster_hash(&inputs->cluster);
+    if (fr_cluster_is_all_gpu(&inputs->cluster))
+        fr_text_copy_cut(file.backend, sizeof file.backend, "cuda");
     if (inputs->has_profile)
         file.profile_hash = fr_profile_hash(&inputs->profile);
     file.has_prediction = true;

@@ -324,13 +324,12 @@ static void put_resume(const layout *it)
         return;
     fr_buffer_puts(it->out, "newest=$(ls -d ");
     fr_export_put_word(it->request->checkpoint_dir, it->out);
-    fr_buffer_puts(it->out,
-                   "/checkpoint-*/trainer_state.json 2>/dev/null |\n"
-                   "    sort -V | tail -n 1) || newest=\"\"\n"
-                   "if [ -n \"$newest\" ]; then\n"
-                   "    arguments+=(--resume_from_checkpoint "
-                   "\"${newest%/*}\")\n"
-                   "fi\n");
+    fr_buffer_puts(it->out, "/checkpoint-*/trainer_state.json 2>/dev/null |\n"
+                            "    sort -V | tail -n 1) || newest=\"\"\n"
+                            "if [ -n \"$newest\" ]; then\n"
+                            "    arguments+=(--resume_from_checkpoint "
+                            "\"${newest%/*}\")\n"
+                            "fi\n");
 }
 
 static void put_checkpoints(const layout *it)

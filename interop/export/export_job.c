@@ -163,8 +163,8 @@ static void put_sizes(const fr_export_request *request, const char *prefix,
                       fr_buffer *out)
 {
     const fr_plan_file *file = request->file;
-    const double bytes = (double)fr_checkpoint_bytes(&file->model, &file->job,
-                                                     &file->plan);
+    const double bytes =
+        (double)fr_checkpoint_bytes(&file->model, &file->job, &file->plan);
     const int64_t n = (file->job.n_steps + request->checkpoint_every - 1) /
                       request->checkpoint_every;
     const int64_t n_kept = program_of(request)->n_kept;
@@ -221,10 +221,9 @@ void fr_export_put_job(const fr_export_request *request, const char *prefix,
     else
         fr_buffer_puts(out, " samples");
     if (job->tokens > 0)
-        fr_buffer_printf(out, ", which train on %lld %s%s",
-                         (long long)job->tokens,
-                         has_tokens ? "token" : "sample",
-                         job->tokens == 1 ? "" : "s");
+        fr_buffer_printf(
+            out, ", which train on %lld %s%s", (long long)job->tokens,
+            has_tokens ? "token" : "sample", job->tokens == 1 ? "" : "s");
     if (file->has_prediction)
         fr_buffer_printf(out, "; predicted %s without failures",
                          format_run(run, fr_export_run_s(request)));

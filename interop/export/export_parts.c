@@ -68,10 +68,10 @@ void fr_export_put_header(const fr_export_request *request,
     fr_buffer_printf(out, "\n%sPlan: %s\n", prefix,
                      fr_plan_describe(&file->plan, name, sizeof name));
     if (file->has_prediction)
-        fr_buffer_printf(
-            out, "%sPredicted: %.4g s a step, %.4g %s/s\n", prefix,
-            file->prediction.step_s, file->prediction.tokens_per_s,
-            file->model.kind == FR_MODEL_LAYERS ? "samples" : "tokens");
+        fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g %s/s\n", prefix,
+                         file->prediction.step_s, file->prediction.tokens_per_s,
+                         file->model.kind == FR_MODEL_LAYERS ? "samples"
+                                                             : "tokens");
     fr_export_put_job(request, prefix, out);
     fr_buffer notes;
     fr_buffer_init(&notes);
@@ -81,8 +81,8 @@ void fr_export_put_header(const fr_export_request *request,
     /* An empty comment ends the list. */
     if (notes.n > 0)
         fr_buffer_printf(out, "%sNot in this file:\n%s%.*s\n", prefix,
-                         fr_buffer_text(&notes),
-                         (int)strcspn(prefix, " "), prefix);
+                         fr_buffer_text(&notes), (int)strcspn(prefix, " "),
+                         prefix);
     fr_buffer_release(&notes);
     put_nccl_note(&file->plan, prefix, out);
 }

@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA "forerun.plan/2"
-#define SCHEMA_1 "forerun.plan/1" /* facts of execution are in "plan" */
-
 void fr_plan_file_init(fr_plan_file *file)
 {
     memset(file, 0, sizeof *file);
@@ -131,16 +128,26 @@ static fr_status follow_tokens(const fr_json_value *object,
                                const fr_model *model, fr_job *job, fr_err *err)
 {
     const fr_json_value *steps = fr_json_find(object, "steps");
+    const fr_json_value *tokens = fr_json_find(object, "tokens");
     const int64_t n_said = job->n_steps;
+    /* 0 is a job without tokens: they are left out. */
+    if (tokens != NULL && job->tokens < 1)
+        return fr_json_fail(tokens, err,
+                            "tokens is %lld; give at least 1, or leave it out",
+                            (long long)job->tokens);
+    if (job->n_steps < 1)
+        return fr_json_fail(steps, err, "steps is %lld; give at least 1",
+                            (long long)job->n_steps);
     fr_job_count_steps(job, model);
     if (steps == NULL || job->n_steps == n_said)
         return FR_OK;
     return fr_json_fail(
         steps, err,
-        "steps is %lld, but the %lld tokens take %lld steps of %lld x %lld; "
+        "steps is %lld, but %lld token%s take%s %lld step%s of %lld x %lld; "
         "leave steps or tokens out",
-        (long long)n_said, (long long)job->tokens, (long long)job->n_steps,
-        (long long)job->global_batch,
+        (long long)n_said, (long long)job->tokens, job->tokens == 1 ? "" : "s",
+        job->tokens == 1 ? "s" : "", (long long)job->n_steps,
+        job->n_steps == 1 ? "" : "s", (long long)job->global_batch,
         (long long)fr_model_sample_tokens(model, job->seq));
 }
 
@@ -183,10 +190,11 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     const char *schema;
     FR_TRY(need_object(root, "a plan file", err));
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
-    const bool is_first = strcmp(schema, SCHEMA_1) == 0;
-    if (!is_first && strcmp(schema, SCHEMA) != 0)
+    const bool is_first = strcmp(schema, FR_PLAN_SCHEMA_1) == 0;
+    if (!is_first && strcmp(schema, FR_PLAN_SCHEMA) != 0)
         return fr_json_fail(fr_json_find(root, "schema"), err,
-                            "schema is '%s'; expected '" SCHEMA "'", schema);
+                            "schema is '%s'; expected '" FR_PLAN_SCHEMA "'",
+                            schema);
     FR_TRY(fr_json_check_keys(root, known + is_first,
                               FR_LENGTH(known) - is_first, err));
     FR_TRY(read_plan(root, is_first, file, err));
@@ -246,7 +254,7 @@ void fr_plan_file_write(const fr_plan_file *file, fr_json_writer *json)
 {
     int64_t world = fr_plan_world(&file->plan);
     fr_json_begin_object(json);
-    fr_json_put_string(json, "schema", SCHEMA);
+    fr_json_put_string(json, "schema", FR_PLAN_SCHEMA);
     fr_json_put_i64(json, "world", world);
     fr_json_put_string(json, "backend", file->backend);
     fr_json_put_string(json, "cluster",

@@ -13,6 +13,10 @@
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
 
+#define FR_PLAN_SCHEMA "forerun.plan/2"
+#define FR_PLAN_SCHEMA_1 "forerun.plan/1" /* facts of execution are in "plan"  \
+                                           */
+
 enum { FR_FRAMEWORK_NAME = 32 };
 
 typedef struct fr_plan_file {

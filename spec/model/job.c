@@ -182,7 +182,7 @@ static fr_status check_counts(const fr_job *job, fr_err *err)
                        "global_batch %lld x seq %lld does not fit 64 bits",
                        (long long)job->global_batch, (long long)job->seq);
     if (job->n_steps < 1)
-        return fr_fail(err, FR_INPUT, "n_steps is %lld; give at least 1",
+        return fr_fail(err, FR_INPUT, "steps is %lld; give at least 1",
                        (long long)job->n_steps);
     if (job->tokens < 0)
         return fr_fail(err, FR_INPUT,

@@ -92,7 +92,7 @@ line=$(grep -nE '"steps": ' plan.json | cut -d: -f1)
 sed -E 's/"steps": [0-9]+/"steps": 20/' plan.json >bad.json
 ask forerun simulate bad.json dgx-h100:2
 ends_with 5
-warns "bad.json:$line: steps is 20, but the $T tokens take $(steps_of $T 512 1024) steps"
+warns "bad.json:$line: steps is 20, but $T tokens take $(steps_of $T 512 1024) steps"
 sed -E '/"steps": [0-9]+/d' plan.json >short.json
 ask forerun simulate short.json dgx-h100:2 -o other.json -q
 ends_with 0

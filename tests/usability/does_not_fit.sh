@@ -143,7 +143,7 @@ done
 ask forerun export small.json dgx-h100:8 --to slurm --program megatron -q -o job/
 ends_with 3
 # Without a cluster and a prediction, whatever is not known is named.
-jq 'del(.prediction) | .cluster = "" | .cluster_hash = null' small.json >unknown.json
+jq 'del(.prediction) | .cluster = "" | .cluster_hash = null | .backend = "cpu"' small.json >unknown.json
 ask forerun export unknown.json --to slurm --program megatron -o job/
 ends_with 0
 for word in 'memory was not checked' '--gres: ' '--time: '; do
@@ -160,6 +160,22 @@ ends_with 0
 never_says 'NOT FIT'
 ask forerun compare large.json small.json
 first_line '^A DOES NOT FIT: needs'
+ask forerun simulate edited.json dgx-h100:64 -q --json
+step_s=$(value step_s)
+ask forerun compare small.json edited.json --json
+warns 'edited.json: its prediction is not that of its plan on dgx-h100:64: it is predicted anew'
+[ "$(jq .b.step_s "$work/.out")" = "$step_s" ]
+verdict $? "the step is not that of the edited plan, $step_s s"
+ask forerun compare small.json edited.json
+first_line '^B DOES NOT FIT: needs'
+ask forerun compare small.json small.json
+never_says 'NOT FIT'
+[ ! -s "$work/.err" ]
+verdict $? "a plan with its own prediction is predicted anew"
+jq '.job.tokens = 1e9' small.json >contradicts.json
+ask forerun compare small.json contradicts.json
+ends_with 5
+warns 'contradicts.json:.*: steps is 20, but'
 
 # ---- tune, sweep -------------------------------------------------------------
 

@@ -351,7 +351,7 @@ static void test_tokens(void)
     memcpy(tokens, "\"steps\": 1236,", strlen("\"steps\": 1236,"));
     CHECK_FAILS(fr_plan_file_parse("p.json", text, strlen(text), &back, &err),
                 FR_INPUT, &err);
-    CHECK_HAS(err.text, "steps is 1236, but the 3488339 tokens take 1237 steps "
+    CHECK_HAS(err.text, "steps is 1236, but 3488339 tokens take 1237 steps "
                         "of 30 x 94");
     memset(tokens, ' ', strlen("\"steps\": 1236,"));
     if (CHECK_OK(fr_plan_file_parse("p.json", text, strlen(text), &back, &err),
@@ -359,6 +359,24 @@ static void test_tokens(void)
         CHECK_INT(back.job.n_steps, 1237);
     fr_plan_file_release(&back);
     free(text);
+    for (int n = 0; n >= -5; n -= 5) {
+        char said[64];
+        file.job.tokens = 1;
+        text = to_text(&file);
+        char *at = strstr(text, "\"tokens\": 1,");
+        if (!CHECK(at != NULL))
+            return;
+        snprintf(said, sizeof said, "tokens is %d; give at least 1", n);
+        char *broken = malloc(strlen(text) + 2);
+        sprintf(broken, "%.*s\"tokens\": %d%s", (int)(at - text), text, n,
+                at + strlen("\"tokens\": 1"));
+        CHECK_FAILS(
+            fr_plan_file_parse("p.json", broken, strlen(broken), &back, &err),
+            FR_INPUT, &err);
+        CHECK_HAS(err.text, said);
+        free(broken);
+        free(text);
+    }
     fr_plan_file_release(&file);
 }
 

@@ -101,7 +101,7 @@ static void test_bad(void)
     BAD(job.global_batch = 0, "global_batch is 0");
     BAD(job.seq = -3, "seq is -3");
     BAD(job.seq = INT64_MAX, "does not fit 64 bits");
-    BAD(job.n_steps = 0, "n_steps is 0");
+    BAD(job.n_steps = 0, "steps is 0");
     BAD(job.warmup_steps = -1, "warmup_steps is -1");
     BAD(job.lr = 0.0, "lr is 0");
     BAD(job.lr = NAN, "lr is");
