@@ -33,8 +33,8 @@ void fr_report_verdict_text(const fr_prediction *prediction, fr_buffer *out)
 {
     char verdict[FR_FIT_VERDICT];
     if (!prediction->memory.fits)
-        fr_buffer_printf(
-            out, "%s\n", fr_fit_verdict(prediction, verdict, sizeof verdict));
+        fr_buffer_printf(out, "%s\n",
+                         fr_fit_verdict(prediction, verdict, sizeof verdict));
 }
 
 static fr_status print_changes(const fr_fit_advice *advice, fr_buffer *out,
@@ -85,7 +85,9 @@ fr_status fr_report_fit_text(const fr_fit_advice *advice, fr_buffer *out,
                          "each\n",
                          advice->n_left_out);
     else
-        fr_buffer_puts(out, "no three changes of it fit: forerun tune looks at "
-                            "all plans, more nodes need less of each\n");
+        fr_buffer_puts(out,
+                       "no set of up to three changes was found that fits: "
+                       "forerun tune looks at\nall plans, more nodes need "
+                       "less of each\n");
     return fr_buffer_check(out, err);
 }

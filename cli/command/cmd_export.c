@@ -279,6 +279,12 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                        "deepspeed, ddp, forerun ...",
                        exporter->name);
     request->program = fr_exporter_find_program(name);
+    const fr_exporter *other = fr_exporter_find(name);
+    if (request->program == NULL && other != NULL && other->target != NULL)
+        return fr_fail(err, FR_USAGE,
+                       "--program %s: its script starts itself on the cluster; "
+                       "give export --to %s",
+                       other->name, other->name);
     if (request->program == NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %.40s cannot be started; give one of the "

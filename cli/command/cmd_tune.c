@@ -177,8 +177,8 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
         return fr_fail(
             err, FR_INFEASIBLE,
             "no plan %s with %.4g %%: the nearest, %s, lacks %s on "
-            "a rank; more ranks, a smaller --global-batch or --seq "
-            "need less",
+            "a rank; more ranks that share a model's state, a smaller "
+            "--global-batch or --seq need less",
             is_sure ? "fits" : "was found that fits",
             100 * fr_cli_fit_confidence(cli), tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));

@@ -22,6 +22,14 @@ const char *fr_exporter_name(int i)
     return exporter != NULL ? exporter->name : NULL;
 }
 
+const fr_exporter *fr_exporter_find(const char *name)
+{
+    for (size_t i = 0; i < FR_LENGTH(exporters); i++)
+        if (strcmp(exporters[i]->name, name) == 0)
+            return exporters[i];
+    return NULL;
+}
+
 const fr_exporter *fr_exporter_find_program(const char *name)
 {
     for (size_t i = 0; i < FR_LENGTH(exporters); i++)

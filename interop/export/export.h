@@ -130,6 +130,8 @@ typedef struct fr_exporter {
 /* Name of exporter i, NULL past the last. */
 const char *fr_exporter_name(int i);
 const fr_exporter *fr_exporter_at(int i);
+/* By its name of --to; NULL: none has it. */
+const fr_exporter *fr_exporter_find(const char *name);
 /* Of those that have a command, and forerun's own runtime; NULL: none. */
 const fr_exporter *fr_exporter_find_program(const char *name);
 
@@ -196,6 +198,14 @@ void fr_export_put_settings(const fr_exporter *program, fr_buffer *out);
 /* Sets "$folder" to that of the running script, whatever link it was called by,
  * and goes there. */
 void fr_export_put_folder(fr_buffer *out);
+/* Before "cd": sets "$files" to the first n files, and ends `script` where
+ * "$folder" lacks one of them. */
+void fr_export_put_files(const fr_export_files *files, size_t n,
+                         fr_buffer *out);
+void fr_export_put_files_check(const char *script, fr_buffer *out);
+/* fr_export_put_folder() with both. */
+void fr_export_put_launcher_folder(const fr_export_files *files, size_t n,
+                                   const char *script, fr_buffer *out);
 /* Behind it: defaults of the settings, and all are exported. */
 void fr_export_put_defaults(const fr_exporter *program, fr_buffer *out);
 /* Ends `script` where the user's TRAIN is no file. */

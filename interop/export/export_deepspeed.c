@@ -308,12 +308,17 @@ static void put_start(const fr_export_request *request, fr_buffer *out)
                         "if [ -n \"${LOCAL_RANK:-}\" ]; then\n"
                         "    exec python3 \"$TRAIN\" \"${options[@]}\" "
                         "\"$@\"\n"
-                        "fi\n"
-                        "exec deepspeed ");
+                        "fi\n");
     if (request->n_nodes > 1)
-        fr_buffer_printf(out,
-                         "--hostfile \"${HOSTFILE:-hostfile}\" --num_nodes "
-                         "%lld ",
+        fr_buffer_puts(out, "hostfile=${HOSTFILE:-$folder/hostfile}\n"
+                            "if [ ! -e \"$hostfile\" ]; then\n"
+                            "    echo \"run_deepspeed.sh: '$hostfile' does not "
+                            "exist; HOSTFILE=FILE names it\" >&2\n"
+                            "    exit 2\n"
+                            "fi\n");
+    fr_buffer_puts(out, "exec deepspeed ");
+    if (request->n_nodes > 1)
+        fr_buffer_printf(out, "--hostfile \"$hostfile\" --num_nodes %lld ",
                          (long long)request->n_nodes);
     /* Where they differ, the slots of the hostfile say them. */
     if (request->n_ranks_per_node > 0)

@@ -37,11 +37,46 @@ void fr_export_put_defaults(const fr_exporter *program, fr_buffer *out)
     }
 }
 
-void fr_export_put_folder(fr_buffer *out)
+static void put_find_folder(fr_buffer *out)
 {
     fr_buffer_puts(out, "script=$(realpath -- \"${BASH_SOURCE[0]}\")\n"
-                        "folder=$(dirname -- \"$script\")\n"
-                        "cd -- \"$folder\"\n");
+                        "folder=$(dirname -- \"$script\")\n");
+}
+
+void fr_export_put_folder(fr_buffer *out)
+{
+    put_find_folder(out);
+    fr_buffer_puts(out, "cd -- \"$folder\"\n");
+}
+
+void fr_export_put_files(const fr_export_files *files, size_t n, fr_buffer *out)
+{
+    fr_buffer_puts(out, "files=(");
+    for (size_t i = 0; i < n; i++)
+        fr_buffer_printf(out, "%s%s", i > 0 ? " " : "", files->items[i].name);
+    fr_buffer_puts(out, ")\n");
+}
+
+void fr_export_put_files_check(const char *script, fr_buffer *out)
+{
+    fr_buffer_printf(out,
+                     "for file in \"${files[@]}\"; do\n"
+                     "    if [ ! -e \"$folder/$file\" ]; then\n"
+                     "        echo \"%s: '$folder' has no $file; start the "
+                     "%s of a whole folder\" >&2\n"
+                     "        exit 2\n"
+                     "    fi\n"
+                     "done\n"
+                     "cd -- \"$folder\"\n",
+                     script, script);
+}
+
+void fr_export_put_launcher_folder(const fr_export_files *files, size_t n,
+                                   const char *script, fr_buffer *out)
+{
+    fr_export_put_files(files, n, out);
+    put_find_folder(out);
+    fr_export_put_files_check(script, out);
 }
 
 void fr_export_put_own_script_check(const char *script, fr_buffer *out)

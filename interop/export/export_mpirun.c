@@ -51,6 +51,7 @@ static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
+    const size_t n_files = out->n;
     fr_export_variable variables[FR_EXPORT_VARIABLES_MAX];
     int n_variables = fr_export_environment(request, variables);
     /* One process on each node has to find the first. */
@@ -67,7 +68,7 @@ static fr_status write_script(const fr_export_request *request,
         fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "
                              "for each host}\")\nshift\n");
     fr_export_put_settings(program, text);
-    fr_export_put_folder(text);
+    fr_export_put_launcher_folder(out, n_files, "launch.sh", text);
     fr_export_put_defaults(program, text);
     if (has_rendezvous)
         put_hosts(request, text);

@@ -87,12 +87,9 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
 static void put_folder(const fr_export_files *files, size_t n_files,
                        fr_buffer *out)
 {
-    fr_buffer_puts(out, "files=(");
-    for (size_t i = 0; i < n_files; i++)
-        fr_buffer_printf(out, "%s%s", i > 0 ? " " : "", files->items[i].name);
+    fr_export_put_files(files, n_files, out);
     fr_buffer_puts(
-        out, ")\n"
-             "script=$(realpath -- \"${BASH_SOURCE[0]}\")\n"
+        out, "script=$(realpath -- \"${BASH_SOURCE[0]}\")\n"
              "# Slurm runs a copy of this script; Command= is the file that "
              "sbatch was given.\n"
              "if [ ! -e \"${script%/*}/${files[0]}\" ] && [ -n "
@@ -103,20 +100,13 @@ static void put_folder(const fr_export_files *files, size_t n_files,
              "    [ $# = 0 ] || script=${script%\" $*\"}\n"
              "    case $script in\n"
              "    /*) ;;\n"
-             "    *) script=${JOB_DIR:?is the folder of job.sbatch where "
-             "sbatch reads it from a pipe}/job.sbatch ;;\n"
+             "    *) script=${JOB_DIR:?job.sbatch came from a pipe: set "
+             "JOB_DIR to its folder}/job.sbatch ;;\n"
              "    esac\n"
              "    script=$(realpath -m -- \"$script\")\n"
              "fi\n"
-             "folder=$(dirname -- \"$script\")\n"
-             "for file in \"${files[@]}\"; do\n"
-             "    if [ ! -e \"$folder/$file\" ]; then\n"
-             "        echo \"job.sbatch: '$folder' has no $file; submit the "
-             "job.sbatch of a whole folder\" >&2\n"
-             "        exit 2\n"
-             "    fi\n"
-             "done\n"
-             "cd -- \"$folder\"\n");
+             "folder=$(dirname -- \"$script\")\n");
+    fr_export_put_files_check("job.sbatch", out);
 }
 
 /* What saves when it is asked to stop ends with 75, and is started again. */

@@ -8,6 +8,7 @@ static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
     const fr_exporter *program = request->program;
+    const size_t n_files = out->n;
     fr_export_file *file = fr_export_add(out, "launch.sh", true);
     if (program->start != FR_START_TORCHRUN)
         return fr_fail(err, FR_INFEASIBLE,
@@ -25,7 +26,7 @@ static fr_status write_script(const fr_export_request *request,
                          (long long)request->n_nodes);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     fr_export_put_settings(program, text);
-    fr_export_put_folder(text);
+    fr_export_put_launcher_folder(out, n_files, "launch.sh", text);
     fr_export_put_defaults(program, text);
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "node=${1:?number of this node, from 0}\n"

@@ -164,7 +164,7 @@ static fr_status check_rules(const fr_target *target, int version,
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
             if (fr_plan_fields_are_due(r->fields, asked, known) &&
                 fr_target_rule_is_of(r, at) && !r->holds(plan, model, job))
-                return fr_fail(err, FR_INPUT, "%s asks for %s", target->name,
+                return fr_fail(err, FR_INPUT, "%s needs %s", target->name,
                                r->text);
         }
     }
@@ -244,8 +244,8 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
                              plan->execution.kernels == FR_KERNELS_OWN))
         fr_buffer_printf(
             out,
-            "%skernels %s: it has one kernel an operator, which "
-            "--kernels eager predicts\n",
+            "%skernels %s: the script runs unfused kernels; "
+            "--kernels eager predicts it\n",
             prefix,
             fr_name_of(&fr_kernel_set_names, (int)plan->execution.kernels));
 }

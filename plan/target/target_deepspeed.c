@@ -98,7 +98,7 @@ static const fr_target_rule rules[] = {
                "are incompatible with pipeline parallelism\"",
      .fields = BIT(ZERO) | BIT(PP),
      .holds = fr_shards_without_pipeline},
-    {.text = "grad-dtype as the weights without ZeRO",
+    {.text = "--grad-dtype equal to --precision without ZeRO",
      .source = "runtime/engine.py:2020, _do_optimizer_sanity_check: "
                "\"unsupported mix\"",
      .fields = BIT(ZERO) | BIT(GRAD_DTYPE) | BIT(PRECISION),
@@ -154,7 +154,8 @@ static const fr_target_rule rules[] = {
 const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_NO_KEY,
     FR_TARGET_FIELDS_OF_NCCL,
-    [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
+    [FR_PLAN_DP] = FR_IMPLIED("no argument says it: it is the world size / "
+                              "(tp x pp x cp)"),
     [FR_PLAN_TP] = FR_WRITTEN("tensor_parallel.autotp_size"),
     [FR_PLAN_PP] = FR_WRITTEN("pipeline.stages, and num_stages of "
                               "PipelineModule in the script"),

@@ -10,7 +10,8 @@
 
 const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_NCCL,
-    [FR_PLAN_DP] = FR_IMPLIED("the ranks that the other degrees leave"),
+    [FR_PLAN_DP] = FR_IMPLIED("no argument says it: it is the world size / "
+                              "(tp x pp x cp)"),
     [FR_PLAN_TP] = FR_WRITTEN("--tensor-model-parallel-size"),
     [FR_PLAN_PP] = FR_WRITTEN("--pipeline-model-parallel-size"),
     [FR_PLAN_CP] = FR_WRITTEN("--context-parallel-size"),

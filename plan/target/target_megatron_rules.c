@@ -548,7 +548,7 @@ const fr_target_rule fr_megatron_rules[] = {
      has_known_optimizer, 0, 0, 0},
     {"a seed from 1 to 2^31 - 1", "initialize.py:436, _set_random_seed", 0,
      has_seed, 0, 0, 0},
-    {"fewer steps of warm-up than of training",
+    {"fewer warm-up steps than training steps",
      "optimizer_param_scheduler.py:160, OptimizerParamScheduler.__init__", 0,
      has_steps_after_warmup, 0, 0, 0},
     {.text = NULL}};

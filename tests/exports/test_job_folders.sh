@@ -170,14 +170,14 @@ warns 'SLURM_JOB_NODELIST'
 runs "$stale" env SLURM_JOB_ID=9 SLURM_JOB_NODELIST=n0 bash "$job/job.sbatch" && notes megatron
 runs "$stale" bash -c "sbatch <'../jobs/a job'\''s/job.sbatch'"
 starts_nothing
-warns 'JOB_DIR: is the folder of job.sbatch'
+warns 'JOB_DIR: job.sbatch came from a pipe: set JOB_DIR to its folder'
 runs "$stale" bash -c "JOB_DIR='../jobs/a job'\''s' sbatch <'../jobs/a job'\''s/job.sbatch'"
 notes megatron
 mkdir -p bare
 cp "$job/job.sbatch" bare
 runs "$stale" sbatch ../bare/job.sbatch
 starts_nothing
-warns "job.sbatch: '.*/bare' has no megatron.sh; submit the job.sbatch of a whole folder"
+warns "job.sbatch: '.*/bare' has no megatron.sh; start the job.sbatch of a whole folder"
 
 # A folder from a pipe is no folder; a link to its script is one.
 export_job torchrun megatron megatron
@@ -186,6 +186,16 @@ runs "$stale" ../links/launch 0 n0 && notes megatron
 runs "$stale" env CDPATH="$stale:$work/jobs" "../jobs/${job##*/}/launch.sh" 0 n0 && notes megatron
 runs "$stale" bash -c "bash -s 0 n0 <'../jobs/a job'\''s/launch.sh'"
 starts_nothing
+
+for launcher in torchrun mpirun; do
+    export_job $launcher megatron megatron
+    rm -rf bare
+    mkdir bare
+    cp "$job/launch.sh" bare
+    runs "$stale" ../bare/launch.sh ../hostfile n0
+    starts_nothing
+    warns "launch.sh: '.*/bare' has no megatron.sh; start the launch.sh of a whole folder"
+done
 
 # ---- scripts of the user ---------------------------------------------------------
 
@@ -217,7 +227,7 @@ without_launcher() {
     ask "$FORERUN" export deepspeed.json --to "$1" -q -o "$job/"
     ends_with 0
     export NODE_RANK=0 MASTER_ADDR=n0
-    cp own/train.py "$job/"
+    cp own/train.py hostfile "$job/"
     runs "$stale" "../jobs/${job##*/}/$2"
     ends_with 0
     [ "$(grep -v ' argument ' "$LOG" | cut -d ' ' -f 2,3 | sort -u)" = "$(
@@ -238,6 +248,24 @@ without_launcher deepspeed run_deepspeed.sh
 runs "$work" env TRAIN=own/train.py SCRIPT_KIND=other "$job/run_deepspeed.sh"
 starts_nothing
 warns 'SCRIPT_KIND=other is neither trainer nor deepspeed'
+cp own/train.py "$job/"
+rm -f "$job/hostfile"
+runs "$stale" env -u LOCAL_RANK -u HOSTFILE "$job/run_deepspeed.sh"
+starts_nothing
+warns "run_deepspeed.sh: '.*/hostfile' does not exist; HOSTFILE=FILE names it"
 export_job slurm accelerate deepspeed
 without_launcher accelerate run_accelerate.sh
+# From the newest whole checkpoint, where there is one.
+ask "$FORERUN" export deepspeed.json --to accelerate --checkpoint "kept here" -q -o "$job/"
+cp own/train.py "$job/"
+resumed() { grep -o 'resume_from_checkpoint.*' "$LOG" "$work/.out" "$work/.err" | head -1; }
+mkdir -p "$job/kept here"/checkpoint-{5,20,100}
+runs "$stale" bash -x "$job/run_accelerate.sh"
+ends_with 0
+[ "$(resumed)" = "" ]
+verdict $? "it continues from a checkpoint that is not whole: $(resumed)"
+touch "$job/kept here"/checkpoint-{5,20}/trainer_state.json
+runs "$stale" bash -x "$job/run_accelerate.sh"
+ends_with 0
+warns "--resume_from_checkpoint 'kept here/checkpoint-20'"
 summary

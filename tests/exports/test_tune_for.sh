@@ -32,6 +32,6 @@ for model in resnet-50 gpt2-1.5b mixtral-8x7b; do
     ask forerun tune $model dgx-h100:4 --global-batch 128 --for torchtitan \
         --budget 1s
     ends_with 5
-    warns 'torchtitan asks for'
+    warns 'torchtitan needs'
 done
 summary

@@ -42,7 +42,7 @@ def judge(check, folder, report, is_known_later=lambda why, plan: False, **facts
     for number, ours, plan, why in plans:
         theirs = verdict(check, os.path.join(folder, number))
         n[ours] += 1
-        why = why.split(" asks for ", 1)[-1]
+        why = why.split(" needs ", 1)[-1]
         if ours == "allowed" and theirs is None:
             n["accepted"] += 1
         elif ours == "allowed":

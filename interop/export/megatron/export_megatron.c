@@ -97,11 +97,14 @@ static void put_top(const fr_export_request *request, fr_buffer *out)
                      ".\n# MEGATRON is its folder.  Run it on each of %lld "
                      "nodes, or export for a launcher\n# (--to slurm "
                      "--program megatron); more arguments may follow.\n"
-                     "# Its warm-up begins with a rate of 0, a step behind "
-                     "forerun's.\n"
+                     "%s"
                      "set -euo pipefail\n\nMEGATRON=${MEGATRON:?the folder of "
                      "Megatron-LM}\n",
-                     (long long)request->n_nodes);
+                     (long long)request->n_nodes,
+                     request->file->job.warmup_steps > 0
+                         ? "# Its warm-up begins with a rate of 0, a step "
+                           "behind forerun's.\n"
+                         : "");
     put_variables(request, out);
 }
 

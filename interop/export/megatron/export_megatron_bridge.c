@@ -514,12 +514,15 @@ static fr_status write_recipe(const fr_export_request *request,
     fr_buffer_printf(text,
                      "# A recipe of Megatron-Bridge v%s.0: torchrun "
                      "--nnodes %lld --nproc_per_node %s recipe.py\n"
-                     "# Its warm-up begins with a rate of 0, a step behind "
-                     "forerun's.\n%s\n\n"
+                     "%s%s\n\n"
                      "def forerun_config() -> ConfigContainer:\n",
                      fr_target_megatron_bridge.versions[request->version],
                      (long long)request->n_nodes,
                      fr_export_ranks_word(request, ranks, sizeof ranks),
+                     plan->job.warmup_steps > 0
+                         ? "# Its warm-up begins with a rate of 0, a step "
+                           "behind forerun's.\n"
+                         : "",
                      imports);
     put_model(plan, text);
     put_ddp(&plan->plan, text);
