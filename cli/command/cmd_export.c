@@ -318,6 +318,27 @@ static fr_export_wish wish_of(const fr_cli *cli,
     return wish;
 }
 
+/* Of the nearest plan that a target can have, on the cluster of the file. */
+static void judge(const fr_export_request *request, const fr_plan *plan,
+                  char *buf, size_t n_buf)
+{
+    const fr_cli *cli = request->judge_context;
+    fr_plan_file other = *request->file; /* it owns nothing of its own */
+    const fr_fit_place place = {.cluster = other.cluster};
+    fr_inputs inputs = {0};
+    fr_prediction prediction;
+    fr_err unused;
+    buf[0] = '\0';
+    other.plan = *plan;
+    other.node_of_rank = NULL;
+    if (other.cluster[0] != '\0' &&
+        fr_fit_answer_predict(cli, &other, &place, &inputs, &prediction,
+                              &unused) == FR_OK &&
+        !prediction.memory.fits)
+        fr_fit_verdict(&prediction, buf, n_buf);
+    fr_inputs_release(&inputs);
+}
+
 static void warn(const fr_cli *cli, const fr_export_wish *wish,
                  const fr_export_request *request)
 {
@@ -339,6 +360,8 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     fr_export_request request = {
         .file = file,
         .writer = exporter,
+        .judge = judge,
+        .judge_context = cli,
         .plan_path = cli->positional[0],
         .verdict = fit->advice.verdict[0] != '\0' ? fit->advice.verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';

@@ -49,7 +49,7 @@ static fr_status check_target(const fr_target *target,
     const fr_plan_file *file = request->file;
     fr_plan nearest;
     fr_err why;
-    char name[512];
+    char name[512], verdict[128] = "";
     fr_status status =
         fr_target_check(target, request->version, FR_PLAN_BITS_ALL, 0,
                         &file->plan, &file->model, &file->job, &why);
@@ -58,8 +58,11 @@ static fr_status check_target(const fr_target *target,
     if (!fr_target_nearest(target, request->version, &file->plan, &file->model,
                            &file->job, &nearest))
         return fr_fail(err, FR_INFEASIBLE, "%.600s", why.text);
-    return fr_fail(err, FR_INFEASIBLE, "%.600s; nearest plan: %s", why.text,
-                   fr_plan_describe(&nearest, name, sizeof name));
+    if (request->judge != NULL)
+        request->judge(request, &nearest, verdict, sizeof verdict);
+    return fr_fail(err, FR_INFEASIBLE, "%.600s; nearest plan: %s%s%s", why.text,
+                   fr_plan_describe(&nearest, name, sizeof name),
+                   verdict[0] != '\0' ? ", which " : "", verdict);
 }
 
 fr_status fr_export(const fr_exporter *exporter,

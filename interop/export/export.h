@@ -69,6 +69,11 @@ typedef struct fr_export_request {
     const fr_cluster *cluster; /* NULL: none is named */
     int version;               /* of the target */
     const char *verdict;       /* of a plan that does not fit; NULL: it fits */
+    /* The verdict on another plan; "": it fits, or is not known.  May be NULL.
+     */
+    void (*judge)(const struct fr_export_request *request, const fr_plan *plan,
+                  char *buf, size_t n_buf);
+    const void *judge_context;
     /* What fr_export_count_hosts() finds.  Nodes are servers here: a rack of
      * one NVLink domain is several.  Their product is the plan's ranks; 0
      * ranks: they differ, from least_ranks to most_ranks. */
@@ -113,11 +118,8 @@ typedef struct fr_exporter {
     /* Why its files lack a part of the job, [FR_EXPORT_PARTS_N]; NULL: they
      * have it, or it is the other's, of program and launcher. */
     const char *left[FR_EXPORT_PARTS_N];
-    /* left[FR_EXPORT_CHECKPOINTS] is up to a training script of the user's,
-     * from which it may continue all the same. */
-    bool may_save;
-    /* Newest checkpoints that stay; 0: all of them. */
-    int n_kept;
+    bool may_save; /* a training script of the user's may have checkpoints */
+    int n_kept;    /* newest checkpoints that stay; 0: all of them */
     /* Of a launcher: its words for the time limit and for the devices of a
      * node; NULL: it has none. */
     const char *limit_word, *devices_word;

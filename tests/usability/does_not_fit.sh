@@ -124,6 +124,16 @@ first_line '^# DOES NOT FIT: needs'
 ask forerun export large.json --to megatron --force -q --json
 ends_with 0
 says '"does_not_fit"' '"files"'
+# The nearest plan that a target can have is judged, too.
+ask forerun export small.json --to horovod -q
+ends_with 3
+warns 'nearest plan: dp[0-9]+ .*, which DOES NOT FIT: needs'
+ask forerun simulate gpt2-124m dgx-h100:1 --dp 2 --tp 4 --global-batch 64 --seq 256 -q -o narrow.json
+ask forerun export narrow.json --to horovod -q
+ends_with 3
+warns 'nearest plan: '
+! grep -q 'NOT FIT' "$work/.err"
+verdict $? "a nearest plan that fits is said not to"
 # A cluster on which nothing can be predicted is none that it runs on.
 for plan in large small; do
     ask forerun simulate $plan.json dgx-1-v100:64 -q
