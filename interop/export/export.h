@@ -200,12 +200,11 @@ void fr_export_put_settings(const fr_exporter *program, fr_buffer *out);
 /* Sets "$folder" to that of the running script, whatever link it was called by,
  * and goes there. */
 void fr_export_put_folder(fr_buffer *out);
-/* Before "cd": sets "$files" to the first n files, and ends `script` where
- * "$folder" lacks one of them. */
+/* Sets "$files" to the first n files; ends `script` where "$folder" lacks one
+ * of them, else goes there; fr_export_put_folder() with both. */
 void fr_export_put_files(const fr_export_files *files, size_t n,
                          fr_buffer *out);
 void fr_export_put_files_check(const char *script, fr_buffer *out);
-/* fr_export_put_folder() with both. */
 void fr_export_put_launcher_folder(const fr_export_files *files, size_t n,
                                    const char *script, fr_buffer *out);
 /* Behind it: defaults of the settings, and all are exported. */
