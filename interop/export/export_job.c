@@ -2,7 +2,7 @@
 #include "interop/export/export_job.h"
 
 #include "core/base/units.h"
-#include "cost_models/run/checkpoint_cost.h"
+#include "cost_models/storage/checkpoint_cost.h"
 
 #include <math.h>
 #include <stdio.h>
