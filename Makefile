@@ -431,7 +431,8 @@ tidy:
 
 FUZZ_S ?= 20
 # Where files are read; of these floors the archive gives what is called.
-FUZZED_FLOORS := core spec plan program cost_models sim simgrid runtime/weights interop
+FUZZED_FLOORS := core spec plan program cost_models sim reliability simgrid \
+    runtime/weights interop
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \
 	    FLOORS="$(FUZZED_FLOORS)" CUDA=0 CC=clang \
