@@ -368,7 +368,7 @@ test-programs: $(BUILD)/forerun $(TEST_BIN) $(EMULATED_BIN) $(FUZZ_BIN) \
 gpu-programs: $(BUILD)/forerun $(GPU_TEST_BIN) $(GPU_REPORT)
 
 check-now: test-programs
-	@BUILD=$(BUILD) tests/run.sh lint golden usability exports $(TEST_BIN) \
+	@CHECK_SLICE= BUILD=$(BUILD) tests/run.sh lint golden usability exports $(TEST_BIN) \
 	    $(EMULATED_BIN) $(FUZZ_BIN)
 
 # After a change: lints, all units, and of the contracts and the golden cases

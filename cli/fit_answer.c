@@ -4,6 +4,7 @@
 #include "report/fit_report.h"
 #include "tuner/study/make_fit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,15 @@ fr_status fr_fit_answer_predict(const fr_cli *cli, const fr_plan_file *file,
     }
     fr_forecast_release(&forecast);
     return status;
+}
+
+bool fr_fit_answer_is_carried(const fr_plan_file *file, const fr_inputs *inputs,
+                              const fr_prediction *p)
+{
+    const bool has_costs = file->profile_hash == 0 || inputs->has_profile;
+    return file->prediction.memory.peak_bytes == p->memory.peak_bytes &&
+           (!has_costs ||
+            fabs(file->prediction.step_s - p->step_s) <= 1e-6 * p->step_s);
 }
 
 fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,

@@ -44,6 +44,11 @@ FR_CHECKED fr_status fr_fit_answer_predict(const fr_cli *cli,
                                            fr_inputs *inputs,
                                            fr_prediction *out, fr_err *err);
 
+/* Is *p the prediction that the file carries?  Digits are lost in the file;
+ * costs of a profile that is not given leave the memory as it is. */
+bool fr_fit_answer_is_carried(const fr_plan_file *file, const fr_inputs *inputs,
+                              const fr_prediction *p);
+
 /*
  * fr_fit_answer_check() of the plan as it is predicted on that cluster.  A plan
  * that cannot be predicted there is not refused: its devices may exist all the

@@ -40,7 +40,11 @@ run_one() {
     local budget=$((${budgets[$2]:-$default_budget} * ${BUDGET_TIMES:-1}))
     shift 2
     # A folder of its own: two runs at once have nothing in common.
-    TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/forerun-test-XXXXXX") || exit 1
+    if ! TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/forerun-test-XXXXXX"); then
+        printf '0 1 0\nFAIL %s: there is no temporary folder\n' "$name" \
+            >"$log_dir/$i.verdict"
+        return
+    fi
     export TMPDIR
     out=$log_dir/${name//[\/ ]/-}.txt
     start=$(date +%s%N)

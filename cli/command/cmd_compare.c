@@ -14,7 +14,6 @@
 #include "report/table.h"
 #include "spec/result/fit_advice.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct side {
@@ -152,17 +151,6 @@ static void take_prediction(const fr_prediction *p, side *out)
         fr_fit_verdict(p, out->verdict, sizeof out->verdict);
 }
 
-/* Is it the prediction that the file carries?  Digits are lost in the file;
- * costs of a profile that is not given leave the memory alone. */
-static bool is_carried(const fr_plan_file *file, const fr_inputs *inputs,
-                       const fr_prediction *p)
-{
-    const bool has_costs = file->profile_hash == 0 || inputs->has_profile;
-    return file->prediction.memory.peak_bytes == p->memory.peak_bytes &&
-           (!has_costs ||
-            fabs(file->prediction.step_s - p->step_s) <= 1e-6 * p->step_s);
-}
-
 /* A file that was changed by hand carries the prediction of another plan: the
  * numbers are then those of the plan that it has now. */
 static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
@@ -184,10 +172,10 @@ static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
         fr_fit_answer_predict(cli, file, &place, &inputs, &p, err);
     if (status != FR_OK)
         fr_err_prefix(err, "%s", out->path);
-    if (status == FR_OK && !is_carried(file, &inputs, &p)) {
+    if (status == FR_OK && !fr_fit_answer_is_carried(file, &inputs, &p)) {
         fr_cli_note(cli,
-                    "forerun: %s: its prediction is not that of its plan on "
-                    "%s: it is predicted anew",
+                    "forerun: %s: the prediction in the file belongs to another "
+                    "plan; the plan was predicted anew on %s",
                     out->path, file->cluster);
         take_prediction(&p, out);
     }

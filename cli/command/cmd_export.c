@@ -23,24 +23,43 @@ typedef struct fit_check {
     fr_err refusal;
 } fit_check;
 
-/* The file becomes one of this cluster.  Costs that a profile measured on it
- * are better than those of its datasheet: their prediction stays. */
+/* The file becomes one of this cluster, as it is predicted there. */
 static void adopt(const fr_inputs *inputs, const fr_prediction *prediction,
                   fr_plan_file *file)
 {
     const uint64_t hash = fr_cluster_hash(&inputs->cluster);
-    const bool is_home = file->cluster_hash == hash;
-    if (is_home && file->has_prediction && file->profile_hash != 0)
-        return;
     file->has_prediction = true;
     file->prediction = *prediction;
-    if (is_home)
+    file->profile_hash = 0;
+    if (file->cluster_hash == hash)
         return;
     fr_text_copy_cut(file->cluster, sizeof file->cluster, inputs->cluster_word);
     file->cluster_hash = hash;
-    file->profile_hash = 0;
     free(file->node_of_rank);
     file->node_of_rank = NULL;
+}
+
+/* Does the prediction of the file stay?  On its own cluster it does, unless the
+ * plan is another one now: costs that a profile measured are better than those
+ * of a datasheet.  Where the cluster of that name has changed (a power cap of
+ * the plan, another file), it stays until the user names the cluster. */
+static bool keeps_prediction(const fr_cli *cli, const fr_inputs *inputs,
+                             const fr_prediction *prediction,
+                             const fr_plan_file *file)
+{
+    const bool is_named = cli->n_positional > 1;
+    if (!file->has_prediction)
+        return false;
+    if (file->cluster_hash == fr_cluster_hash(&inputs->cluster))
+        return fr_fit_answer_is_carried(file, inputs, prediction);
+    if (is_named)
+        return false;
+    fr_cli_note(cli,
+                "forerun: %s is not as it was when the plan was made (a power "
+                "cap, another file): the prediction in the plan stays; forerun "
+                "export PLAN CLUSTER predicts it anew",
+                file->cluster);
+    return true;
 }
 
 /* A plan that cannot be predicted on the cluster cannot run there either. */
@@ -53,10 +72,15 @@ static fr_status predict(const fr_cli *cli, const char *cluster,
     out->status = fr_fit_answer_predict(cli, file, &place, &inputs, &prediction,
                                         &out->refusal);
     if (out->status == FR_OK) {
-        fr_inputs_note_home(cli, &inputs, file->cluster, file->cluster_hash);
+        if (keeps_prediction(cli, &inputs, &prediction, file)) {
+            prediction = file->prediction;
+        } else {
+            fr_inputs_note_home(cli, &inputs, file->cluster,
+                                file->cluster_hash);
+            adopt(&inputs, &prediction, file);
+        }
         out->status = fr_fit_answer_check(cli, &inputs, file, &prediction,
                                           &out->advice, &out->refusal);
-        adopt(&inputs, &prediction, file);
     } else if (inputs.costs != NULL && fr_cli_on(cli, FR_OPT_FORCE)) {
         fr_cli_note(cli, "forerun: %s; exported because of --force",
                     out->refusal.text);

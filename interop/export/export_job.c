@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "cost_models/storage/checkpoint_cost.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,8 @@ static int64_t choose_interval(const fr_export_wish *wish,
         return usual_every_steps;
     if (wish->time_limit_s > 0)
         s = fmin(s, most_of_limit * wish->time_limit_s);
-    return (int64_t)fmax(1, floor(s / file->prediction.step_s));
+    /* A step of no time would give more than a job can have. */
+    return (int64_t)fmax(1, fmin(floor(s / file->prediction.step_s), 1e15));
 }
 
 static char *format_run(char buf[FR_FORMAT_MAX], double seconds)
@@ -68,10 +70,34 @@ static fr_status fail_too_short(const fr_export_wish *wish,
                    "--time-limit %s ends the run, which is predicted to take "
                    "%s, and %s cannot continue it: %s; leave out --time-limit, "
                    "or take --program forerun, megatron or torchtitan, which "
-                   "continue from checkpoints; --force continues anyway",
+                   "continue from checkpoints; --force exports it anyway",
                    format_run(limit, wish->time_limit_s),
                    format_run(run, fr_export_run_s(request)), program->name,
                    program->left[FR_EXPORT_CHECKPOINTS]);
+}
+
+/* A path that shells and programs take as it is. */
+static fr_status check_dir(const char *dir, fr_err *err)
+{
+    if (dir == NULL)
+        return FR_OK;
+    if (dir[0] == '~')
+        return fr_fail(err, FR_USAGE,
+                       "--checkpoint '%.200s': the job reads the path as it "
+                       "is, and its '~' is no folder; give a whole path, such "
+                       "as \"$HOME%.200s\"",
+                       dir, dir[1] == '/' ? dir + 1 : "");
+    if (dir[0] == '-')
+        return fr_fail(err, FR_USAGE,
+                       "--checkpoint '%.200s' looks like an option of the "
+                       "program; give \"./%.200s\"",
+                       dir, dir);
+    for (const char *c = dir; *c != '\0'; c++)
+        if (iscntrl((unsigned char)*c))
+            return fr_fail(err, FR_USAGE,
+                           "--checkpoint has a control character; give a path "
+                           "of one line");
+    return FR_OK;
 }
 
 fr_status fr_export_choose_job(const fr_export_wish *wish,
@@ -89,30 +115,32 @@ fr_status fr_export_choose_job(const fr_export_wish *wish,
             wish->checkpoint_dir != NULL ? wish->checkpoint_dir : usual_dir;
         request->checkpoint_every = every < n_steps ? every : n_steps;
     }
-    if (wish->checkpoint_dir != NULL && wish->checkpoint_dir[0] == '~')
-        return fr_fail(err, FR_USAGE,
-                       "--checkpoint '%.200s': the job reads the path as it "
-                       "is, and its '~' is no folder; give a whole path, such "
-                       "as \"$HOME%.200s\"",
-                       wish->checkpoint_dir,
-                       wish->checkpoint_dir[1] == '/' ? wish->checkpoint_dir + 1
-                                                      : "");
-    if (!(wish->time_limit_s > 0) ||
-        wish->time_limit_s >= fr_export_run_s(request))
+    FR_TRY(check_dir(wish->checkpoint_dir, err));
+    const double limit_s = 60 * (double)fr_export_minutes(request);
+    if (!(limit_s > 0) || limit_s >= fr_export_run_s(request))
         return FR_OK;
-    if (!can_save(request) && !program_of(request)->may_save &&
-        request->writer->limit_word != NULL && !wish->is_forced)
+    if (wish->time_limit_s > 0 && !can_save(request) &&
+        !program_of(request)->may_save && request->writer->limit_word != NULL &&
+        !wish->is_forced)
         return fail_too_short(wish, request, err);
-    if (can_save(request) && interval_s >= wish->time_limit_s)
+    if (can_save(request) &&
+        interval_s >= limit_s - fr_export_margin_s(request))
         return fr_fail(err, FR_USAGE,
-                       "--time-limit ends a submission before its first "
+                       "the time limit ends a submission before its first "
                        "checkpoint, which %lld steps are predicted to reach "
-                       "after %.3g h; give a longer limit%s",
+                       "after %.3g h; give a longer --time-limit%s",
                        (long long)every, interval_s / 3600,
                        wish->checkpoint_every > 0
                            ? ", or a smaller --checkpoint-every"
                            : "");
     return FR_OK;
+}
+
+double fr_export_margin_s(const fr_export_request *request)
+{
+    const double most_s = 300;
+    const int64_t minutes = fr_export_minutes(request);
+    return minutes > 0 ? fmin(most_s, 60 * (double)minutes / 10) : most_s;
 }
 
 int64_t fr_export_minutes(const fr_export_request *request)
@@ -139,10 +167,12 @@ int64_t fr_export_submissions(const fr_export_request *request)
     if (!(limit_s > 0) || run_s <= limit_s ||
         !fr_export_has_checkpoints(request))
         return 1;
-    /* The steps since the last checkpoint are lost. */
+    /* The steps since the last checkpoint are lost, or the time after the one
+     * that the program saves when it is asked to stop. */
     const double lost_s =
-        (double)request->checkpoint_every * request->file->prediction.step_s;
-    return (int64_t)ceil(run_s / (limit_s - lost_s));
+        (double)request->checkpoint_every * request->file->prediction.step_s +
+        fr_export_margin_s(request);
+    return (int64_t)fmin(ceil(run_s / fmax(limit_s - lost_s, 1)), 1e15);
 }
 
 /* ---- what files say ------------------------------------------------------ */
@@ -165,8 +195,8 @@ static void put_sizes(const fr_export_request *request, const char *prefix,
     const fr_plan_file *file = request->file;
     const double bytes =
         (double)fr_checkpoint_bytes(&file->model, &file->job, &file->plan);
-    const int64_t n = (file->job.n_steps + request->checkpoint_every - 1) /
-                      request->checkpoint_every;
+    const int64_t n = file->job.n_steps / request->checkpoint_every +
+                      (file->job.n_steps % request->checkpoint_every != 0);
     const int64_t n_kept = program_of(request)->n_kept;
     const int64_t n_left = n_kept > 0 && n_kept < n ? n_kept : n;
     char each[FR_FORMAT_MAX], all[FR_FORMAT_MAX];
@@ -175,7 +205,7 @@ static void put_sizes(const fr_export_request *request, const char *prefix,
     if (n_left == 1)
         fr_buffer_printf(out, "%sIts checkpoint takes about %s.\n", prefix,
                          each);
-    else if (n_left < n)
+    else if (n_kept > 0)
         fr_buffer_printf(out,
                          "%sThe newest %lld checkpoints stay, about %s of %s "
                          "each.\n",
@@ -244,7 +274,7 @@ static void put_one(const fr_export_request *request,
     case FR_EXPORT_CHECKPOINTS:
         if (request->checkpoint_dir == NULL)
             break;
-        fr_buffer_printf(out, "%scheckpoint ", prefix);
+        fr_buffer_printf(out, "%sno checkpoint ", prefix);
         put_interval(request, out);
         fr_buffer_printf(out, ": %s\n", why);
         break;

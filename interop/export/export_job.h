@@ -36,6 +36,9 @@ double fr_export_run_s(const fr_export_request *request);
 /* Minutes after which a batch system may end a submission: --time-limit, or
  * twice what is predicted for all steps and half an hour; 0: not known. */
 int64_t fr_export_minutes(const fr_export_request *request);
+/* Seconds before that, at which a program that can is asked to save: five
+ * minutes, or a tenth of a short limit. */
+double fr_export_margin_s(const fr_export_request *request);
 
 /* Submissions of so many minutes that the run takes, each from the newest
  * checkpoint of the one before; 1: it ends within one, or none continues. */

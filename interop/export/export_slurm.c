@@ -23,9 +23,11 @@ static void put_directives(const fr_export_request *request, fr_buffer *out)
     fr_buffer_puts(out, "#SBATCH --exclusive\n"
                         "#SBATCH --output=%x-%j.out\n");
     if (request->program->resume_options != NULL)
-        fr_buffer_puts(out, "#SBATCH --requeue\n"
-                            "#SBATCH --signal=USR1@300\n"
-                            "#SBATCH --open-mode=append\n");
+        fr_buffer_printf(out,
+                         "#SBATCH --requeue\n"
+                         "#SBATCH --signal=USR1@%.0f\n"
+                         "#SBATCH --open-mode=append\n",
+                         fr_export_margin_s(request));
     if (minutes > 0)
         fr_buffer_printf(out, "#SBATCH --time=%lld-%02lld:%02lld\n",
                          (long long)(minutes / DAY_MINUTES),
@@ -46,7 +48,8 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
                             "and half an hour\n");
     if (minutes > DAY_MINUTES && !is_given)
         fr_buffer_puts(out, "# --time is longer than many clusters allow: "
-                            "export --time-limit 24h writes parts\n");
+                            "with --time-limit 24h, export writes a job that "
+                            "continues in several submissions\n");
     if (n > 1 && request->program->resume_options != NULL)
         fr_buffer_printf(out,
                          "# The run takes about %lld such limits; it is "
@@ -59,7 +62,8 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
                          "# for i in $(seq %lld); do sbatch "
                          "--dependency=singleton job.sbatch; done\n",
                          (long long)n, (long long)n);
-    else if (fr_export_run_s(request) > 60 * (double)minutes)
+    else if (!fr_export_has_checkpoints(request) &&
+             fr_export_run_s(request) > 60 * (double)minutes)
         fr_buffer_puts(out, "# The run takes longer than --time, and the "
                             "program cannot continue from where it ended.\n");
 }

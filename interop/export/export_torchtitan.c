@@ -96,7 +96,8 @@ static void put_left(const fr_plan_file *file, fr_buffer *out)
         fr_buffer_printf(out, "# dropout %g: its models have none\n",
                          job->dropout);
     if (job->data[0] != '\0')
-        fr_buffer_puts(out, "# data: a dataset of your own is registered in "
+        fr_buffer_puts(out, "# data: a folder in the form of c4; another "
+                            "dataset is registered in "
                             "torchtitan/hf_datasets\n");
     fr_buffer_puts(out, "# weight decay: torchtitan decays all parameters, "
                         "forerun matrices only\n");

@@ -38,13 +38,18 @@ static void describe_share(double probability, char *buf, size_t n_buf)
         snprintf(buf, n_buf, "%.0f %%", 100 * probability);
 }
 
+bool fr_fit_is_of_hosts(const fr_prediction *prediction)
+{
+    return prediction->memory.peak_bytes <= prediction->memory.capacity_bytes &&
+           fr_prediction_lacks_host(prediction);
+}
+
 char *fr_fit_verdict(const fr_prediction *prediction, char *buf, size_t n_buf)
 {
     const double peak_bytes = (double)prediction->memory.peak_bytes;
     const double capacity_bytes = (double)prediction->memory.capacity_bytes;
     const double p_fits = prediction->memory.p_fits;
-    const bool is_host =
-        peak_bytes <= capacity_bytes && fr_prediction_lacks_host(prediction);
+    const bool is_host = fr_fit_is_of_hosts(prediction);
     char need[96], sure[FR_FORMAT_MAX];
     if (is_host)
         describe_need((double)prediction->memory.host_bytes,

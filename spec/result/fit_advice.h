@@ -9,6 +9,9 @@
 
 enum { FR_FIT_VERDICT = 128 };
 
+/* Is the verdict about the hosts of a node, and not about the device? */
+bool fr_fit_is_of_hosts(const fr_prediction *prediction);
+
 /*
  * The verdict on a plan's memory, in the words of every command: "DOES NOT FIT:
  * needs 93.1 of 79.6 GiB (93 % sure)".  The memory is that of the tightest

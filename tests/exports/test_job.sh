@@ -206,7 +206,7 @@ asked="$work/whole/job.sbatch"
 awk -v m="$(minutes whole/job.sbatch)" -v s="$step_s" -v n="$n" 'BEGIN {
     want = 2 * s * n / 60 + 30; exit !(m >= want && m < want + 1) }'
 verdict $? "the limit is twice the prediction and half an hour"
-has whole/job.sbatch 'export --time-limit 24h'
+has whole/job.sbatch 'with --time-limit 24h'
 ask forerun export megatron.json --to slurm --program megatron --time-limit 36h -o parts
 has parts/job.sbatch '^#SBATCH --time=1-12:00$' 'sbatch --dependency=singleton job.sbatch'
 every=$(sed -nE 's/^ +--save-interval ([0-9]+)$/\1/p' parts/megatron.sh)
@@ -246,18 +246,18 @@ for program in ddp fsdp2 horovod jax; do
         --checkpoint-every 5 -o $program-job
     ends_with 0
     warns '--checkpoint has no effect' '--checkpoint-every has no effect'
-    has $program-job/job.sbatch '^# checkpoint after each 5 steps: the script saves'
+    has $program-job/job.sbatch '^# no checkpoint after each 5 steps: the script saves'
 done
 for launcher in torchrun mpirun kubernetes skypilot; do
     ask forerun export ddp.json --to $launcher --program ddp -o ddp-$launcher
-    cat ddp-$launcher/{launch.sh,jobset.yaml,task.yaml} 2>/dev/null | grep '^# check' >said
-    has said '^# checkpoint after each [0-9]+ steps: the script saves'
+    cat ddp-$launcher/{launch.sh,jobset.yaml,task.yaml} 2>/dev/null | grep '^# no check' >said
+    has said '^# no checkpoint after each [0-9]+ steps: the script saves'
 done
 # The user's own script may save.
 ask forerun export deepspeed.json --to slurm --program deepspeed --time-limit 2h -o deepspeed-job
 ends_with 0
 warns 'warning: --time-limit ends the run before its end'
-has deepspeed-job/job.sbatch '^# checkpoint after each [0-9]+ steps: .*engine.save_checkpoint'
+has deepspeed-job/job.sbatch '^# no checkpoint after each [0-9]+ steps: .*engine.save_checkpoint'
 ask forerun simulate "${small[@]}" --dp 16 -o brief.json -q
 ask forerun export brief.json --to ddp -o brief.py
 lacks brief.py 'checkpoint DIR asks for them'
@@ -315,4 +315,21 @@ has images/launch.sh 'samples/s'
 ask forerun export megatron.json --to slurm --program forerun --time-limit 2h -o own
 has own/job.sbatch '--checkpoint checkpoints --checkpoint-every [0-9]+ --checkpoint-async --resume' \
     '--checkpoint checkpoints.* \|\| code=' 'requeued until it is done'
+# A short limit leaves a tenth of it to save, and at most five minutes.
+has own/job.sbatch '^#SBATCH --signal=USR1@300$'
+ask forerun export megatron.json --to slurm --program forerun --time-limit 20min \
+    --checkpoint-every 1 -o short
+ends_with 0
+has short/job.sbatch '^#SBATCH --signal=USR1@120$'
+ask forerun export megatron.json --to megatron --checkpoint=-kept -o dash.sh
+ends_with 2
+warns 'looks like an option' '"./-kept"'
+# The prediction under a power cap stays: export has no such option.
+ask forerun simulate llama-3-8b dgx-h100:2 --dp 16 --zero 3 --recompute full --global-batch 1024 \
+    --seq 4096 --power-cap 400W -o capped.json --json -q
+capped_s=$(value step_s)
+ask forerun export capped.json --to slurm --program megatron -o capped
+ends_with 0
+warns 'the prediction in the plan stays'
+has capped/megatron.sh "Predicted: $(printf %.4g "$capped_s") s a step"
 summary

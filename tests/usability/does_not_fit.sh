@@ -173,7 +173,7 @@ first_line '^A DOES NOT FIT: needs'
 ask forerun simulate edited.json dgx-h100:64 -q --json
 step_s=$(value step_s)
 ask forerun compare small.json edited.json --json
-warns 'edited.json: its prediction is not that of its plan on dgx-h100:64: it is predicted anew'
+warns 'edited.json: the prediction in the file belongs to another plan; the plan was predicted anew on dgx-h100:64'
 [ "$(jq .b.step_s "$work/.out")" = "$step_s" ]
 verdict $? "the step is not that of the edited plan, $step_s s"
 ask forerun compare small.json edited.json

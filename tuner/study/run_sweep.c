@@ -137,7 +137,7 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
 static void refuse_too_large(const fr_prediction *prediction,
                              fr_sweep_point *point)
 {
-    const bool is_host = fr_prediction_lacks_host(prediction);
+    const bool is_host = fr_fit_is_of_hosts(prediction);
     fr_fit_verdict(prediction, point->why, sizeof point->why);
     point->is_too_large = true;
     point->peak_bytes =

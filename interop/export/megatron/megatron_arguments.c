@@ -289,7 +289,9 @@ void fr_megatron_put_checkpoints(const fr_export_request *request,
     put_number(out, "save-interval", request->checkpoint_every);
     if (request->time_limit_s > 0)
         put_number(out, "exit-duration-in-mins",
-                   minutes - (minutes < 150 ? (minutes + 9) / 10 : 15));
+                   minutes > 1
+                       ? minutes - (minutes < 150 ? (minutes + 9) / 10 : 15)
+                       : 1);
 }
 
 void fr_megatron_put_data(const fr_megatron_request *of, fr_buffer *out)
