@@ -7,6 +7,7 @@
 #include "cli/fit_answer.h"
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
+#include "core/system/fileio.h"
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/framework/framework_plan.h"
@@ -14,6 +15,7 @@
 #include "report/table.h"
 #include "spec/result/fit_advice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct side {
@@ -173,21 +175,22 @@ static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
     if (status != FR_OK)
         fr_err_prefix(err, "%s", out->path);
     if (status == FR_OK && !fr_fit_answer_is_carried(file, &inputs, &p)) {
-        fr_cli_note(cli,
-                    "forerun: %s: the prediction in the file belongs to another "
-                    "plan; the plan was predicted anew on %s",
-                    out->path, file->cluster);
+        fr_cli_note(
+            cli,
+            "forerun: %s: the prediction in the file belongs to another "
+            "plan; the plan was predicted anew on %s",
+            out->path, file->cluster);
         take_prediction(&p, out);
     }
     fr_inputs_release(&inputs);
     return status;
 }
 
-static fr_status check_plan(const fr_cli *cli, const char *path, side *out,
-                            fr_err *err)
+static fr_status check_plan(const fr_cli *cli, const char *text, size_t n_text,
+                            side *out, fr_err *err)
 {
     fr_plan_file file;
-    FR_TRY(fr_as_input(fr_plan_file_load(path, &file, err), err));
+    FR_TRY(fr_plan_file_parse(out->path, text, n_text, &file, err));
     fr_status status = FR_OK;
     if (file.has_prediction)
         status = renew(cli, &file, out, err);
@@ -210,13 +213,20 @@ static fr_status read_side(const fr_cli *cli, const char *path, side *out,
                            fr_err *err)
 {
     fr_json *json;
+    char *text; /* read once: a pipe ends */
+    size_t n_text;
     side result = {.path = path};
-    FR_TRY(fr_as_input(fr_json_load(path, &json, err), err));
-    const bool is_plan = is_plan_file(fr_json_root(json));
-    fr_status status = read_numbers(fr_json_root(json), &result, err);
-    fr_json_destroy(json);
-    if (status == FR_OK && is_plan)
-        status = check_plan(cli, path, &result, err);
+    FR_TRY(fr_as_input(
+        fr_file_read(path, FR_FILE_BYTES_MAX, &text, &n_text, err), err));
+    fr_status status = fr_json_parse(path, text, n_text, &json, err);
+    if (status == FR_OK) {
+        const bool is_plan = is_plan_file(fr_json_root(json));
+        status = read_numbers(fr_json_root(json), &result, err);
+        fr_json_destroy(json);
+        if (status == FR_OK && is_plan)
+            status = check_plan(cli, text, n_text, &result, err);
+    }
+    free(text);
     if (status == FR_OK)
         *out = result;
     return status;

@@ -176,6 +176,9 @@ ask forerun compare small.json edited.json --json
 warns 'edited.json: the prediction in the file belongs to another plan; the plan was predicted anew on dgx-h100:64'
 [ "$(jq .b.step_s "$work/.out")" = "$step_s" ]
 verdict $? "the step is not that of the edited plan, $step_s s"
+# A file is read once: a pipe does.
+ask bash -c 'forerun compare <(cat edited.json) edited.json -q'
+ends_with 0
 ask forerun compare small.json edited.json
 first_line '^B DOES NOT FIT: needs'
 ask forerun compare small.json small.json
