@@ -14,7 +14,7 @@
 static const double usual_every_s = 1800;
 static const int64_t usual_every_steps = 1000;
 static const char usual_dir[] = "checkpoints";
-/* Of a limit, so that a submission loses at most this. */
+/* A submission loses at most this share of its limit. */
 static const double most_of_limit = 0.25;
 
 double fr_export_run_s(const fr_export_request *request)
@@ -60,7 +60,7 @@ static char *format_run(char buf[FR_FORMAT_MAX], double seconds)
     return buf;
 }
 
-/* Of a program that begins again in each submission. */
+/* The program begins again in each submission. */
 static fr_status fail_too_short(const fr_export_wish *wish,
                                 const fr_export_request *request, fr_err *err)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of checkpoints; torchtitan refuses to keep one alone
+/* The number of checkpoints kept; torchtitan refuses to keep one alone
  * (components/checkpoint.py). */
 enum { N_KEPT = 2 };
 
