@@ -1,5 +1,5 @@
 /* fit_answer.c: see fit_answer.h. */
-#include "cli/fit_answer.h"
+#include "api/fit_answer.h"
 
 #include "report/fit_report.h"
 #include "tuner/study/make_fit.h"
@@ -38,14 +38,14 @@ static void describe_change(const fr_fit_advice *fit, char *buf, size_t n_buf)
         snprintf(buf, n_buf, "forerun explain PLAN CLUSTER shows what would");
 }
 
-fr_status fr_fit_answer_check(const fr_cli *cli, const fr_inputs *inputs,
-                              const fr_plan_file *file,
+fr_status fr_fit_answer_check(const fr_request *request,
+                              const fr_inputs *inputs, const fr_plan_file *file,
                               const fr_prediction *prediction,
                               fr_fit_advice *out, fr_err *err)
 {
     char change[256];
     fr_fit_advice fit = {0};
-    const bool is_forced = fr_cli_on(cli, FR_OPT_FORCE);
+    const bool is_forced = fr_request_on(request, FR_OPT_FORCE);
     if (!prediction->memory.fits && (inputs == NULL || is_forced))
         fr_fit_causes(&file->model, &file->job, &file->plan, prediction, &fit);
     else if (!prediction->memory.fits)
@@ -74,11 +74,12 @@ static void correct_capacity(const fr_fit_place *place, fr_prediction *out)
     out->memory.fits = true;
 }
 
-fr_status fr_fit_answer_predict(const fr_cli *cli, const fr_plan_file *file,
+fr_status fr_fit_answer_predict(const fr_request *request,
+                                const fr_plan_file *file,
                                 const fr_fit_place *place, fr_inputs *inputs,
                                 fr_prediction *out, fr_err *err)
 {
-    fr_cli quiet = *cli;
+    fr_request quiet = *request;
     fr_forecast forecast = {0};
     quiet.option[FR_OPT_QUIET].is_on = true;
     FR_TRY(fr_inputs_load(&quiet, place->cluster, inputs, err));
@@ -102,7 +103,8 @@ bool fr_fit_answer_is_carried(const fr_plan_file *file, const fr_inputs *inputs,
             fabs(file->prediction.step_s - p->step_s) <= 1e-6 * p->step_s);
 }
 
-fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
+fr_status fr_fit_answer_check_file(const fr_request *request,
+                                   const fr_plan_file *file,
                                    const fr_fit_place *place,
                                    fr_fit_advice *out, fr_err *err)
 {
@@ -113,15 +115,15 @@ fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
     fr_status status = FR_OK;
     if (place->cluster[0] == '\0') {
         if (file->has_prediction)
-            return fr_fit_answer_check(cli, NULL, file, &file->prediction, out,
-                                       err);
+            return fr_fit_answer_check(request, NULL, file, &file->prediction,
+                                       out, err);
         *out = fit;
         return FR_OK;
     }
-    if (fr_fit_answer_predict(cli, file, place, &inputs, &prediction,
+    if (fr_fit_answer_predict(request, file, place, &inputs, &prediction,
                               &unused) == FR_OK)
         status =
-            fr_fit_answer_check(cli, &inputs, file, &prediction, &fit, err);
+            fr_fit_answer_check(request, &inputs, file, &prediction, &fit, err);
     if (status == FR_OK)
         *out = fit;
     fr_inputs_release(&inputs);
@@ -132,10 +134,10 @@ fr_status fr_fit_answer_check_file(const fr_cli *cli, const fr_plan_file *file,
 
 /* The cluster that the file names, without a word; false: it is not there, or
  * has become another. */
-static bool load_cluster(const fr_cli *cli, const fr_plan_file *file,
+static bool load_cluster(const fr_request *request, const fr_plan_file *file,
                          fr_inputs *out)
 {
-    const char *profile = fr_cli_text(cli, FR_OPT_PROFILE);
+    const char *profile = fr_request_text(request, FR_OPT_PROFILE);
     fr_err unused;
     if (file->cluster[0] == '\0' ||
         fr_cluster_load(file->cluster, &out->cluster, &unused) != FR_OK)
@@ -150,8 +152,8 @@ static bool load_cluster(const fr_cli *cli, const fr_plan_file *file,
                                 &out->cluster, &out->costs, &unused) == FR_OK;
 }
 
-fr_status fr_fit_answer_warn(const fr_cli *cli, const fr_plan_file *file,
-                             fr_err *err)
+fr_status fr_fit_answer_warn(const fr_request *request,
+                             const fr_plan_file *file, fr_err *err)
 {
     fr_inputs inputs = {0};
     fr_fit_advice fit;
@@ -159,7 +161,7 @@ fr_status fr_fit_answer_warn(const fr_cli *cli, const fr_plan_file *file,
     fr_status status = FR_OK;
     if (!file->has_prediction || file->prediction.memory.fits)
         return FR_OK;
-    if (load_cluster(cli, file, &inputs))
+    if (load_cluster(request, file, &inputs))
         status = fr_fit_answer_find(&inputs, &file->model, &file->job,
                                     &file->plan, &file->prediction, &fit, err);
     else
@@ -169,10 +171,12 @@ fr_status fr_fit_answer_warn(const fr_cli *cli, const fr_plan_file *file,
     if (status == FR_OK)
         status = fr_report_fit_text(&fit, &text, err);
     if (status == FR_OK) {
-        fr_cli_note(cli, "forerun: on %s the plan %s",
-                    file->cluster[0] != '\0' ? file->cluster : "its cluster",
-                    fit.verdict);
-        fr_cli_note_lines(cli, "predicted not to fit", fr_buffer_text(&text));
+        fr_request_note(request, "on %s the plan %s",
+                        file->cluster[0] != '\0' ? file->cluster
+                                                 : "its cluster",
+                        fit.verdict);
+        fr_request_note_lines(request, "predicted not to fit",
+                              fr_buffer_text(&text));
     }
     fr_buffer_release(&text);
     fr_inputs_release(&inputs);

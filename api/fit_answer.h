@@ -2,10 +2,10 @@
  * fit_answer.h: what commands do with a plan that does not fit: the same words
  * from all, and a refusal from those that would act on it.
  */
-#ifndef FR_CLI_FIT_ANSWER_H
-#define FR_CLI_FIT_ANSWER_H
+#ifndef FR_API_FIT_ANSWER_H
+#define FR_API_FIT_ANSWER_H
 
-#include "cli/inputs.h"
+#include "api/inputs.h"
 #include "spec/result/fit_advice.h"
 
 /* Of a plan whose prediction on the cluster does not fit. */
@@ -21,7 +21,7 @@ FR_CHECKED fr_status fr_fit_answer_find(const fr_inputs *inputs,
  * fits, it is FR_OK; *out then has the causes, and a verdict of "" where the
  * plan fits. `inputs` may be NULL: no change is looked for.
  */
-FR_CHECKED fr_status fr_fit_answer_check(const fr_cli *cli,
+FR_CHECKED fr_status fr_fit_answer_check(const fr_request *request,
                                          const fr_inputs *inputs,
                                          const fr_plan_file *file,
                                          const fr_prediction *prediction,
@@ -38,7 +38,7 @@ typedef struct fr_fit_place {
 
 /* Predicts the file's plan on that cluster without a word on stderr.  The
  * caller releases *inputs, also after a failure. */
-FR_CHECKED fr_status fr_fit_answer_predict(const fr_cli *cli,
+FR_CHECKED fr_status fr_fit_answer_predict(const fr_request *request,
                                            const fr_plan_file *file,
                                            const fr_fit_place *place,
                                            fr_inputs *inputs,
@@ -54,7 +54,7 @@ bool fr_fit_answer_is_carried(const fr_plan_file *file, const fr_inputs *inputs,
  * that cannot be predicted there is not refused: its devices may exist all the
  * same.
  */
-FR_CHECKED fr_status fr_fit_answer_check_file(const fr_cli *cli,
+FR_CHECKED fr_status fr_fit_answer_check_file(const fr_request *request,
                                               const fr_plan_file *file,
                                               const fr_fit_place *place,
                                               fr_fit_advice *out, fr_err *err);
@@ -64,7 +64,7 @@ FR_CHECKED fr_status fr_fit_answer_check_file(const fr_cli *cli,
  * there is none, or it fits.  Changes are told where the file's cluster can be
  * loaded and is what it was.
  */
-FR_CHECKED fr_status fr_fit_answer_warn(const fr_cli *cli,
+FR_CHECKED fr_status fr_fit_answer_warn(const fr_request *request,
                                         const fr_plan_file *file, fr_err *err);
 
 #endif

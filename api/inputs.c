@@ -1,16 +1,13 @@
 /* inputs.c: loading, and one plan's way from options to a prediction. */
-#include "cli/inputs.h"
+#include "api/inputs.h"
 
-#include "calibrate/fingerprint.h"
-#include "cli/option/no_effect.h"
-#include "cli/power_cap.h"
+#include "api/power_cap.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "cost_models/gpu/gpu_memory.h"
 #include "cost_models/gpu/gpu_price.h"
 #include "program/ir/reuse.h"
 #include "program/lower/step/lower.h"
-#include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"
 #include "sim/predict/simulate.h"
 
@@ -26,76 +23,80 @@ fr_status fr_as_input(fr_status status, fr_err *err)
     return FR_INPUT;
 }
 
-static void warn_if_stale(const fr_cli *cli, const fr_inputs *inputs)
+static void warn_if_stale(const fr_request *request, const fr_inputs *inputs)
 {
     fr_fingerprint now;
     char difference[512];
-    if (!inputs->cluster.is_this_machine)
+    const fr_session *session = request->session;
+    if (!inputs->cluster.is_this_machine || session == NULL ||
+        session->describe_machine == NULL)
         return;
-    fr_fingerprint_detect(&now);
+    session->describe_machine(&now);
     /* Hosts cannot be counted from here, and need not be. */
     now.n_nodes = inputs->profile.fingerprint.n_nodes;
     fr_fingerprint_difference(&inputs->profile.fingerprint, &now, difference,
                               sizeof difference);
     if (difference[0] != '\0')
-        fr_cli_note(cli, "forerun: warning: stale profile: %s", difference);
+        fr_request_note(request, "warning: stale profile: %s", difference);
 }
 
 /* What a cluster file says and this answer does not depend on. */
-static void note_unused(const fr_cli *cli, const fr_cluster *cluster)
+static void note_unused(const fr_request *request, const fr_cluster *cluster)
 {
-    if (fr_command_takes(cli->command, FR_OPT_FOR_DAYS))
+    if (fr_command_takes(request->command, FR_OPT_FOR_DAYS))
         return; /* it tells of runs */
-    if (!fr_cli_counts_interruptions(cli, NULL) &&
+    if (!fr_request_counts_interruptions(request, NULL) &&
         (cluster->device_mtbf_s > 0 || cluster->node_mtbf_s > 0 ||
          cluster->restart_s > 0 || cluster->spot_interruption_per_h > 0))
-        fr_cli_note(cli, "forerun: the cluster's failures (mtbf, restart, "
-                         "spot interruptions) are not in this answer, which is "
-                         "of a step: forerun goodput has them");
+        fr_request_note(request,
+                        "the cluster's failures (mtbf, restart, "
+                        "spot interruptions) are not in this answer, which is "
+                        "of a step: forerun goodput has them");
     if (cluster->carbon_g_per_kwh > 0)
-        fr_cli_note(cli, "forerun: the cluster's carbon-g-per-kwh is not in "
-                         "this answer: forerun goodput has it");
+        fr_request_note(request, "the cluster's carbon-g-per-kwh is not in "
+                                 "this answer: forerun goodput has it");
 }
 
 /* Energy of a run without what its hosts draw would be taken for all of it. */
-static void note_power(const fr_cli *cli, const fr_cluster *cluster)
+static void note_power(const fr_request *request, const fr_cluster *cluster)
 {
-    bool is_asked =
-        fr_cli_has(cli, FR_OPT_TOKENS) || fr_cli_has(cli, FR_OPT_MAX_ENERGY);
+    bool is_asked = fr_request_has(request, FR_OPT_TOKENS) ||
+                    fr_request_has(request, FR_OPT_MAX_ENERGY);
     for (size_t i = 0; is_asked && i < cluster->n_node_types; i++) {
         const fr_node_type *type = &cluster->node_types[i];
         if (type->power_w <= 0 &&
             cluster->devices[type->i_device].kind == FR_DEVICE_GPU)
-            fr_cli_note(cli,
-                        "forerun: energy counts the GPUs of node-type '%s' "
-                        "alone: what the rest of it draws is not known; say it "
-                        "in a cluster file, power=\"2kW\"",
-                        type->id);
+            fr_request_note(
+                request,
+                "energy counts the GPUs of node-type '%s' "
+                "alone: what the rest of it draws is not known; say it "
+                "in a cluster file, power=\"2kW\"",
+                type->id);
     }
 }
 
-fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
-                         fr_err *err)
+fr_status fr_inputs_load(const fr_request *request, const char *cluster,
+                         fr_inputs *out, fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    const char *path = fr_request_text(request, FR_OPT_PROFILE);
     fr_power_caps caps;
     memset(out, 0, sizeof *out);
-    out->ranks_per_node = cli->option[FR_OPT_RANKS_PER_NODE].count;
+    out->ranks_per_node = request->option[FR_OPT_RANKS_PER_NODE].count;
     FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
     out->has_cluster = true;
     out->cluster_word = cluster;
-    FR_TRY(fr_power_caps_parse(cli, &caps, err));
+    FR_TRY(fr_power_caps_parse(request, &caps, err));
     if (caps.n == 1) /* of several one is chosen */
-        FR_TRY(fr_power_cap_apply(cli, caps.at_w[0], &out->cluster, err));
-    note_unused(cli, &out->cluster);
-    note_power(cli, &out->cluster);
+        FR_TRY(fr_power_cap_apply(request, caps.at_w[0], &out->cluster, err));
+    note_unused(request, &out->cluster);
+    note_power(request, &out->cluster);
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &out->profile, err), err));
         out->has_profile = true;
-        warn_if_stale(cli, out);
+        warn_if_stale(request, out);
     } else {
-        fr_cli_note(
-            cli, "forerun: no --profile: costs are %s",
+        fr_request_note(
+            request, "no --profile: costs are %s",
             fr_cluster_device(&out->cluster, 0)->kind == FR_DEVICE_GPU
                 ? "modelled from the GPUs' datasheets and published kernels"
                 : "those of the datasheet");
@@ -104,12 +105,13 @@ fr_status fr_inputs_load(const fr_cli *cli, const char *cluster, fr_inputs *out,
                                 &out->cluster, &out->costs, err));
     if (out->has_profile && fr_profile_is_gpu(&out->profile) &&
         !fr_gpu_prices_has_measured(fr_cost_gpu_prices(out->costs)))
-        fr_cli_note(cli,
-                    "forerun: warning: the profile is of %s (compute "
-                    "capability %s); no device of %s is: its kernels are "
-                    "modelled",
-                    out->profile.fingerprint.gpu.name,
-                    out->profile.fingerprint.gpu.capability, out->cluster.name);
+        fr_request_note(request,
+                        "warning: the profile is of %s (compute "
+                        "capability %s); no device of %s is: its kernels are "
+                        "modelled",
+                        out->profile.fingerprint.gpu.name,
+                        out->profile.fingerprint.gpu.capability,
+                        out->cluster.name);
     return FR_OK;
 }
 
@@ -232,20 +234,22 @@ static bool say_home(const fr_inputs *inputs, const char *cluster,
     return true;
 }
 
-void fr_inputs_blame_home(const fr_inputs *inputs, const char *cluster,
-                          uint64_t hash, fr_err *err)
+void fr_inputs_prefix_wrong_cluster(const fr_inputs *inputs,
+                                    const char *cluster, uint64_t hash,
+                                    fr_err *err)
 {
     char text[700];
     if (say_home(inputs, cluster, hash, text, sizeof text))
         fr_err_prefix(err, "%s", text);
 }
 
-void fr_inputs_note_home(const fr_cli *cli, const fr_inputs *inputs,
-                         const char *cluster, uint64_t hash)
+void fr_inputs_note_wrong_cluster(const fr_request *request,
+                                  const fr_inputs *inputs, const char *cluster,
+                                  uint64_t hash)
 {
     char text[700];
     if (say_home(inputs, cluster, hash, text, sizeof text))
-        fr_cli_note(cli, "forerun: %s: it is predicted anew", text);
+        fr_request_note(request, "%s: it is predicted anew", text);
 }
 
 fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
@@ -259,7 +263,8 @@ fr_status fr_forecast_make_file(fr_inputs *inputs, const fr_plan_file *file,
                      : fr_forecast_predict(inputs, &file->model, &file->job,
                                            &file->plan, &out->prediction, err);
     if (status != FR_OK)
-        fr_inputs_blame_home(inputs, file->cluster, file->cluster_hash, err);
+        fr_inputs_prefix_wrong_cluster(inputs, file->cluster,
+                                       file->cluster_hash, err);
     return status;
 }
 
@@ -281,32 +286,4 @@ fr_status fr_forecast_write_trace(const fr_forecast *forecast, const char *path,
         status = fr_file_write(path, text.data, text.n, err);
     fr_buffer_release(&text);
     return status;
-}
-
-bool fr_is_utf8_terminal(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *value = getenv(names[i]);
-        if (value != NULL && value[0] != '\0')
-            return strcasestr(value, "utf") != NULL;
-    }
-    return true;
-}
-
-fr_status fr_cli_gantt(const fr_program *program, const fr_timeline *timeline,
-                       int32_t step, fr_buffer *out, fr_err *err)
-{
-    fr_gantt_options options = {
-        .n_columns = out->layout != NULL ? out->layout->n_wide : FR_LAYOUT_WIDE,
-        .n_ranks_max = 16,
-        .is_unicode = fr_is_utf8_terminal(),
-        .step = step};
-    return fr_gantt_text(program, timeline, &options, out, err);
-}
-
-fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
-                            fr_err *err)
-{
-    return fr_cli_gantt(forecast->program, &forecast->timeline, 0, out, err);
 }

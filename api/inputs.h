@@ -2,10 +2,10 @@
  * inputs.h: model, cluster, profile and the cost model made from them, loaded
  * as the command line names them.
  */
-#ifndef FR_CLI_INPUTS_H
-#define FR_CLI_INPUTS_H
+#ifndef FR_API_INPUTS_H
+#define FR_API_INPUTS_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 #include "core/base/buffer.h"
 #include "cost_models/base/cost.h"
 #include "plan/decide/plan_json.h"
@@ -27,8 +27,9 @@ typedef struct fr_inputs {
  * when there is no profile, or when it was measured on another machine.
  * fr_inputs_release() frees, also after a failure.
  */
-FR_CHECKED fr_status fr_inputs_load(const fr_cli *cli, const char *cluster,
-                                    fr_inputs *out, fr_err *err);
+FR_CHECKED fr_status fr_inputs_load(const fr_request *request,
+                                    const char *cluster, fr_inputs *out,
+                                    fr_err *err);
 void fr_inputs_release(fr_inputs *inputs);
 
 /* An input file that cannot be read is a bad input file: exit 5, not 1. */
@@ -72,24 +73,15 @@ FR_CHECKED fr_status fr_inputs_lower_file(fr_inputs *inputs,
  * file): what went wrong follows from that, and says it first; what went well
  * says it on stderr.  Nothing where it is this cluster, or nobody knows.
  */
-void fr_inputs_blame_home(const fr_inputs *inputs, const char *cluster,
-                          uint64_t hash, fr_err *err);
-void fr_inputs_note_home(const fr_cli *cli, const fr_inputs *inputs,
-                         const char *cluster, uint64_t hash);
+void fr_inputs_prefix_wrong_cluster(const fr_inputs *inputs,
+                                    const char *cluster, uint64_t hash,
+                                    fr_err *err);
+void fr_inputs_note_wrong_cluster(const fr_request *request,
+                                  const fr_inputs *inputs, const char *cluster,
+                                  uint64_t hash);
 
 /* Writes the simulated step as a Chrome trace. */
 FR_CHECKED fr_status fr_forecast_write_trace(const fr_forecast *forecast,
                                              const char *path, fr_err *err);
-
-/* Appends the picture of a step, as wide as the terminal: of any timeline, of
- * the simulated one. */
-FR_CHECKED fr_status fr_cli_gantt(const fr_program *program,
-                                  const fr_timeline *timeline, int32_t step,
-                                  fr_buffer *out, fr_err *err);
-FR_CHECKED fr_status fr_forecast_gantt(const fr_forecast *forecast,
-                                       fr_buffer *out, fr_err *err);
-
-/* UTF-8 unless the locale says otherwise (LC_ALL=C). */
-bool fr_is_utf8_terminal(void);
 
 #endif

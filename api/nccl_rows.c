@@ -1,5 +1,5 @@
 /* nccl_rows.c: see nccl_rows.h. */
-#include "cli/nccl_rows.h"
+#include "api/nccl_rows.h"
 
 #include "cost_models/link/nccl_ranges.h"
 #include "plan/collective/collective.h"

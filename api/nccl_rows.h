@@ -3,10 +3,10 @@
  * every kind of collective that carries gradients or parameters which
  * algorithm and protocol it takes at which size.
  */
-#ifndef FR_CLI_NCCL_ROWS_H
-#define FR_CLI_NCCL_ROWS_H
+#ifndef FR_API_NCCL_ROWS_H
+#define FR_API_NCCL_ROWS_H
 
-#include "cli/inputs.h"
+#include "api/inputs.h"
 #include "core/base/vec.h"
 #include "interop/export/export_nccl_csv.h"
 

@@ -1,5 +1,5 @@
 /* power_cap.c: see power_cap.h. */
-#include "cli/power_cap.h"
+#include "api/power_cap.h"
 
 #include "core/base/units.h"
 #include "cost_models/gpu/gpu_model.h"
@@ -27,10 +27,10 @@ static fr_status parse_one(const char *word, double *out, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_power_caps_parse(const fr_cli *cli, fr_power_caps *out,
+fr_status fr_power_caps_parse(const fr_request *request, fr_power_caps *out,
                               fr_err *err)
 {
-    const char *text = fr_cli_text(cli, FR_OPT_POWER_CAP);
+    const char *text = fr_request_text(request, FR_OPT_POWER_CAP);
     fr_power_caps caps = {.n = 0};
     for (const char *at = text; at != NULL; at = *at == ',' ? at + 1 : NULL) {
         char word[40];
@@ -44,17 +44,17 @@ fr_status fr_power_caps_parse(const fr_cli *cli, fr_power_caps *out,
         FR_TRY(parse_one(word, &caps.at_w[caps.n++], err));
         at += n;
     }
-    if (caps.n > 1 && !fr_command_takes(cli->command, FR_OPT_SEARCH))
+    if (caps.n > 1 && !fr_command_takes(request->command, FR_OPT_SEARCH))
         return fr_fail(err, FR_USAGE,
                        "--power-cap '%.80s': this command takes one cap", text);
     *out = caps;
     return FR_OK;
 }
 
-fr_status fr_power_cap_apply(const fr_cli *cli, double cap_w,
+fr_status fr_power_cap_apply(const fr_request *request, double cap_w,
                              fr_cluster *cluster, fr_err *err)
 {
-    const bool is_measured = fr_cli_has(cli, FR_OPT_PROFILE);
+    const bool is_measured = fr_request_has(request, FR_OPT_PROFILE);
     for (size_t i = 0; i < cluster->n_devices; i++) {
         const fr_device_type *device = &cluster->devices[i];
         if (is_measured || !fr_gpu_knows_power(device))
@@ -65,19 +65,19 @@ fr_status fr_power_cap_apply(const fr_cli *cli, double cap_w,
                            is_measured ? ", as the profile was measured without"
                                        : "");
         if (cap_w > 0 && cap_w < least_known_frac * device->power_w)
-            fr_cli_note(cli,
-                        "forerun: a cap of %g W is less than the model of GPUs "
-                        "was fitted to, %.0f %% of the %g W of '%s'",
-                        cap_w, 100 * least_known_frac, device->power_w,
-                        device->id);
+            fr_request_note(request,
+                            "a cap of %g W is less than the model of GPUs "
+                            "was fitted to, %.0f %% of the %g W of '%s'",
+                            cap_w, 100 * least_known_frac, device->power_w,
+                            device->id);
     }
     for (size_t i = 0; i < cluster->n_devices; i++)
         if (cap_w >= cluster->devices[i].power_w)
-            fr_cli_note(cli,
-                        "forerun: --power-cap %g W is ignored: '%s' draws %g W "
-                        "at most",
-                        cap_w, cluster->devices[i].id,
-                        cluster->devices[i].power_w);
+            fr_request_note(request,
+                            "--power-cap %g W is ignored: '%s' draws %g W "
+                            "at most",
+                            cap_w, cluster->devices[i].id,
+                            cluster->devices[i].power_w);
     return fr_cluster_cap_power(cluster, cap_w, err);
 }
 
@@ -109,32 +109,33 @@ out_table:
     return status;
 }
 
-static fr_status recap(const fr_cli *cli, double cap_w, fr_inputs *inputs,
-                       fr_err *err)
+static fr_status recap(const fr_request *request, double cap_w,
+                       fr_inputs *inputs, fr_err *err)
 {
-    FR_TRY(fr_power_cap_apply(cli, cap_w, &inputs->cluster, err));
+    FR_TRY(fr_power_cap_apply(request, cap_w, &inputs->cluster, err));
     fr_cost_model_destroy(inputs->costs);
     inputs->costs = NULL;
     return fr_cost_model_create(NULL, &inputs->cluster, &inputs->costs, err);
 }
 
-fr_status fr_power_cap_choose(const fr_cli *cli, fr_tune_options *options,
-                              fr_inputs *inputs, fr_err *err)
+fr_status fr_power_cap_choose(const fr_request *request,
+                              fr_tune_options *options, fr_inputs *inputs,
+                              fr_err *err)
 {
     fr_power_caps caps;
     double best = HUGE_VAL, value;
     int i_best = 0;
-    FR_TRY(fr_power_caps_parse(cli, &caps, err));
+    FR_TRY(fr_power_caps_parse(request, &caps, err));
     if (caps.n < 2)
         return FR_OK;
     options->budget_s /= caps.n + 1;
     for (int i = 0; i < caps.n; i++) {
-        FR_TRY(recap(cli, caps.at_w[i], inputs, err));
+        FR_TRY(recap(request, caps.at_w[i], inputs, err));
         FR_TRY(value_under(options, inputs, &value, err));
         if (value < best) {
             best = value;
             i_best = i;
         }
     }
-    return recap(cli, caps.at_w[i_best], inputs, err);
+    return recap(request, caps.at_w[i_best], inputs, err);
 }

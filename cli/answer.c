@@ -3,7 +3,9 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "report/timeline/gantt.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 fr_json_writer *fr_answer_begin(fr_answer *answer, const char *schema)
@@ -122,4 +124,32 @@ void fr_answer_put_lines(fr_json_writer *json, const char *key,
     fr_json_open_array(json, key);
     fr_answer_strings(json, text);
     fr_json_end_array(json);
+}
+
+bool fr_is_utf8_terminal(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf") != NULL;
+    }
+    return true;
+}
+
+fr_status fr_cli_gantt(const fr_program *program, const fr_timeline *timeline,
+                       int32_t step, fr_buffer *out, fr_err *err)
+{
+    fr_gantt_options options = {
+        .n_columns = out->layout != NULL ? out->layout->n_wide : FR_LAYOUT_WIDE,
+        .n_ranks_max = 16,
+        .is_unicode = fr_is_utf8_terminal(),
+        .step = step};
+    return fr_gantt_text(program, timeline, &options, out, err);
+}
+
+fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
+                            fr_err *err)
+{
+    return fr_cli_gantt(forecast->program, &forecast->timeline, 0, out, err);
 }

@@ -1,5 +1,7 @@
 /* cli.c: from the words of the command line to an exit code. */
-#include "cli/command.h"
+#include "cli/cli.h"
+
+#include "calibrate/fingerprint.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -9,51 +11,6 @@
 #include <sys/ioctl.h>
 
 enum { LEAST_COLUMNS = 40 };
-
-const fr_command *fr_command_find(const fr_command *commands, const char *name)
-{
-    for (const fr_command *c = commands; c->name != NULL; c++)
-        if (!strcmp(c->name, name))
-            return c;
-    return NULL;
-}
-
-bool fr_command_takes(const fr_command *command, fr_option option)
-{
-    if (option == FR_OPT_HELP || option == FR_OPT_JSON ||
-        option == FR_OPT_QUIET)
-        return true;
-    for (const fr_option *o = command->options; *o != FR_OPT_N; o++)
-        if (*o == option)
-            return true;
-    return false;
-}
-
-#define MAX_COMMANDS 32
-
-fr_status fr_command_get(const fr_command *commands, const char *word,
-                         const fr_command **out, fr_err *err)
-{
-    if (!strcmp(word, "--help") || !strcmp(word, "--help=all") ||
-        !strcmp(word, "-h"))
-        word = "help";
-    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
-        word = "version";
-    const fr_command *command = fr_command_find(commands, word);
-    if (command == NULL) {
-        const char *names[MAX_COMMANDS];
-        size_t n = 0;
-        for (; n < MAX_COMMANDS && commands[n].name != NULL; n++)
-            names[n] = commands[n].name;
-        const char *near = fr_text_nearest(word, names, n);
-        return fr_fail(err, FR_USAGE, "unknown %s '%.80s'%s%s%s",
-                       word[0] == '-' ? "option" : "command", word,
-                       near ? "; did you mean '" : "", near != NULL ? near : "",
-                       near ? "'?" : "");
-    }
-    *out = command;
-    return FR_OK;
-}
 
 /* COLUMNS, the terminal, else FR_LAYOUT_WIDE: a pipe has no width. */
 static int terminal_columns(FILE *out)
@@ -97,15 +54,22 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
 {
     if (cli->argc < 2)
         return fr_fail(err, FR_USAGE, "which command?");
-    FR_TRY(fr_command_get(cli->commands, cli->argv[1], &cli->command, err));
+    FR_TRY(fr_command_get(cli->commands, cli->argv[1], &cli->request.command,
+                          err));
     FR_TRY(fr_cli_parse(cli, cli->argc - 2, cli->argv + 2, err));
     if (fr_cli_on(cli, FR_OPT_HELP)) {
-        fr_help_print(cli, cli->command);
+        fr_help_print(cli, cli->request.command);
         return FR_OK;
     }
     *cli->layout = (fr_layout){.n_wide = terminal_columns(cli->out)};
     FR_TRY(apply_columns(cli, err));
-    return cli->command->run(cli, err);
+    return cli->request.command->run(cli, err);
+}
+
+/* A note of api/. */
+static void print_note(void *context, const char *text)
+{
+    fr_cli_note(context, "forerun: %s", text);
 }
 
 /* A full disk must not look like success. */
@@ -129,6 +93,10 @@ int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
                   .out = out,
                   .chatter = chatter};
     fr_err err = {FR_OK, ""};
+    const fr_session session = {.note = print_note,
+                                .context = &cli,
+                                .describe_machine = fr_fingerprint_detect};
+    cli.request.session = &session;
     fr_status status = run_command(&cli, &err);
     if (status == FR_OK)
         status = flush_answer(out, &err);
@@ -138,7 +106,7 @@ int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
         fprintf(chatter, "forerun: %s\n", err.text);
     if (status == FR_USAGE)
         fprintf(chatter, "Try 'forerun %s%s--help'.\n",
-                cli.command != NULL ? cli.command->name : "",
-                cli.command != NULL ? " " : "");
+                cli.request.command != NULL ? cli.request.command->name : "",
+                cli.request.command != NULL ? " " : "");
     return fr_status_exit_code(status);
 }

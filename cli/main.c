@@ -1,5 +1,5 @@
 /* main.c: the only main(); everything else is in the library. */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "cli/spawn_self.h"
 #include "kernels/cpu/linear/core_blas.h"
 

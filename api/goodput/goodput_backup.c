@@ -1,13 +1,13 @@
 /* goodput_backup.c: see goodput_backup.h. */
-#include "cli/goodput/goodput_backup.h"
+#include "api/goodput/goodput_backup.h"
 
 #include "reliability/backup_workers.h"
 
-fr_status fr_goodput_backups(const fr_cli *cli, const fr_inputs *inputs,
+fr_status fr_goodput_backups(const fr_request *request, const fr_inputs *inputs,
                              const fr_plan_file *file,
                              fr_prediction *prediction, fr_err *err)
 {
-    const int64_t n = cli->option[FR_OPT_BACKUP_WORKERS].count;
+    const int64_t n = request->option[FR_OPT_BACKUP_WORKERS].count;
     fr_inputs seen = *inputs;
     fr_prediction with;
 

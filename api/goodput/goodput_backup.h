@@ -1,8 +1,8 @@
 /* goodput_backup.h: steps that do not wait for the last replicas. */
-#ifndef FR_CLI_GOODPUT_GOODPUT_BACKUP_H
-#define FR_CLI_GOODPUT_GOODPUT_BACKUP_H
+#ifndef FR_API_GOODPUT_GOODPUT_BACKUP_H
+#define FR_API_GOODPUT_GOODPUT_BACKUP_H
 
-#include "cli/inputs.h"
+#include "api/inputs.h"
 #include "plan/decide/plan_json.h"
 
 /*
@@ -11,7 +11,7 @@
  * computed and dropped makes it longer, as stragglers do.  Else *prediction
  * stays.  FR_USAGE: the plan cannot do without a replica.
  */
-FR_CHECKED fr_status fr_goodput_backups(const fr_cli *cli,
+FR_CHECKED fr_status fr_goodput_backups(const fr_request *request,
                                         const fr_inputs *inputs,
                                         const fr_plan_file *file,
                                         fr_prediction *prediction, fr_err *err);

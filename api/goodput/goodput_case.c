@@ -1,9 +1,9 @@
 /* goodput_case.c: see goodput_case.h. */
-#include "cli/goodput/goodput_case.h"
+#include "api/goodput/goodput_case.h"
 
-#include "cli/goodput/run_length.h"
-#include "cli/option/goal_options.h"
-#include "cli/option/hazard_options.h"
+#include "api/goodput/run_length.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/hazard_options.h"
 #include "reliability/checkpoint_interval.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const double day_s = 86400;
 static const double joule_per_kwh = 3.6e6;
 
 typedef struct making {
-    const fr_cli *cli;
+    const fr_request *request;
     const fr_inputs *inputs;
     const fr_plan_file *file;
     const fr_prediction *prediction;
@@ -23,7 +23,7 @@ typedef struct making {
 
 /* ---- options that go with others ----------------------------------------- */
 
-static fr_status check_options(const fr_cli *cli, fr_err *err)
+static fr_status check_options(const fr_request *request, fr_err *err)
 {
     static const struct {
         fr_option option, other;
@@ -35,15 +35,15 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
                  {FR_OPT_SPOT_TRACE, FR_OPT_SPOT},
                  {FR_OPT_SPOT_NOTICE, FR_OPT_SPOT}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (cli->option[pairs[i].option].source == FR_SOURCE_FLAG &&
-            !fr_cli_has(cli, pairs[i].other))
+        if (request->option[pairs[i].option].source == FR_SOURCE_FLAG &&
+            !fr_request_has(request, pairs[i].other))
             return fr_fail(err, FR_USAGE, "--%s goes with --%s",
                            fr_option_get(pairs[i].option).name,
                            fr_option_get(pairs[i].other).name);
-    if (fr_cli_has(cli, FR_OPT_SPOT_TRACE) &&
-        (fr_cli_has(cli, FR_OPT_SPOT_EVERY) ||
-         fr_cli_has(cli, FR_OPT_SPOT_TOGETHER) ||
-         fr_cli_has(cli, FR_OPT_SPOT_WAIT)))
+    if (fr_request_has(request, FR_OPT_SPOT_TRACE) &&
+        (fr_request_has(request, FR_OPT_SPOT_EVERY) ||
+         fr_request_has(request, FR_OPT_SPOT_TOGETHER) ||
+         fr_request_has(request, FR_OPT_SPOT_WAIT)))
         return fr_fail(err, FR_USAGE,
                        "--spot-trace says when nodes go and come back: leave "
                        "out --spot-every, --spot-wait and --spot-together");
@@ -54,31 +54,33 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
 
 static fr_status make_length(const making *m, fr_err *err)
 {
-    const fr_cli *cli = m->cli;
-    const bool has_length = fr_cli_has_length(cli, &m->file->job);
-    const double days = fr_cli_has(cli, FR_OPT_FOR_DAYS)
-                            ? cli->option[FR_OPT_FOR_DAYS].real
+    const fr_request *request = m->request;
+    const bool has_length = fr_request_has_length(request, &m->file->job);
+    const double days = fr_request_has(request, FR_OPT_FOR_DAYS)
+                            ? request->option[FR_OPT_FOR_DAYS].real
                             : usual_days;
     const fr_job job = fr_goal_job(&m->file->model, &m->file->job);
     fr_goodput_setup *setup = &m->out->setup;
-    fr_run_request *request = &m->out->request;
+    fr_run_request *run_asked = &m->out->request;
     fr_goal goal;
-    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY(fr_request_make_goal(request, &goal, err));
     const fr_goal_subject subject = {&m->file->model, &job,
                                      &m->inputs->cluster};
     const fr_goal_run run =
         fr_goal_run_of(&goal, m->prediction->step_s, &m->file->plan, &subject);
-    *request = (fr_run_request){
+    *run_asked = (fr_run_request){
         .work_s =
             has_length ? run.n_steps * m->prediction->step_s : days * day_s,
-        .horizon_s =
-            has_length && !fr_cli_has(cli, FR_OPT_FOR_DAYS) ? 0 : days * day_s,
-        .n_runs = fr_cli_has(cli, FR_OPT_RUNS) ? cli->option[FR_OPT_RUNS].count
-                                               : usual_runs,
+        .horizon_s = has_length && !fr_request_has(request, FR_OPT_FOR_DAYS)
+                         ? 0
+                         : days * day_s,
+        .n_runs = fr_request_has(request, FR_OPT_RUNS)
+                      ? request->option[FR_OPT_RUNS].count
+                      : usual_runs,
         .seed = m->file->job.seed};
     setup->step_s = m->prediction->step_s;
-    setup->work_days = request->work_s / day_s;
-    setup->horizon_days = request->horizon_s / day_s;
+    setup->work_days = run_asked->work_s / day_s;
+    setup->horizon_days = run_asked->horizon_s / day_s;
     setup->n_nodes = run.n_nodes;
     setup->n_devices = run.n_devices;
     return FR_OK;
@@ -160,14 +162,14 @@ void fr_goodput_case_meet(const fr_cluster *cluster, fr_goodput_case *run)
 
 static fr_status make_hazards(const making *m, fr_err *err)
 {
-    const fr_cli *cli = m->cli;
+    const fr_request *request = m->request;
     fr_goodput_setup *setup = &m->out->setup;
     fr_run_conditions *c = &m->out->conditions;
-    FR_TRY(fr_cli_make_hazards(cli, &m->out->hazards, err));
-    fr_cli_hazards_measured(m->inputs->has_profile ? &m->inputs->profile : NULL,
+    FR_TRY(fr_request_make_hazards(request, &m->out->hazards, err));
+    fr_hazards_take_profile(m->inputs->has_profile ? &m->inputs->profile : NULL,
                             &m->inputs->cluster, setup->n_nodes,
                             &m->out->hazards);
-    setup->n_backups = cli->option[FR_OPT_BACKUP_WORKERS].count;
+    setup->n_backups = request->option[FR_OPT_BACKUP_WORKERS].count;
     setup->n_replicas = m->file->plan.dp;
     /* A node that becomes slow is one that is not waited for. */
     if (setup->n_backups > 0 && m->out->hazards.events.slow_every_s > 0)
@@ -178,7 +180,7 @@ static fr_status make_hazards(const making *m, fr_err *err)
         fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan);
     c->n_spares = setup->n_spares = m->out->hazards.n_spares;
     if (meet(&m->inputs->cluster, m->out).lacks_spot_rate &&
-        !fr_cli_has(cli, FR_OPT_SPOT_TRACE))
+        !fr_request_has(request, FR_OPT_SPOT_TRACE))
         return fr_fail(err, FR_INPUT,
                        "how often spot nodes of '%s' are taken away is not "
                        "known; give --spot-every 200h, or the cluster a "
@@ -195,10 +197,10 @@ static fr_status make_spot_trace(const making *m, fr_err *err)
     fr_run_conditions *c = &m->out->conditions;
     fr_spot_spans *spans = &m->out->spans;
     double there_s = 0, away_s = 0;
-    FR_TRY(
-        fr_as_input(fr_spot_trace_load(fr_cli_text(m->cli, FR_OPT_SPOT_TRACE),
-                                       setup->n_nodes, spans, err),
-                    err));
+    FR_TRY(fr_as_input(
+        fr_spot_trace_load(fr_request_text(m->request, FR_OPT_SPOT_TRACE),
+                           setup->n_nodes, spans, err),
+        err));
     for (size_t i = 0; i < spans->n; i += 2) {
         there_s += spans->items[i];
         away_s += spans->items[i + 1];
@@ -216,9 +218,9 @@ static fr_status make_spot(const making *m, fr_err *err)
     fr_goodput_setup *setup = &m->out->setup;
     if (!setup->is_spot)
         return FR_OK;
-    if (fr_cli_has(m->cli, FR_OPT_SPOT_TRACE))
+    if (fr_request_has(m->request, FR_OPT_SPOT_TRACE))
         FR_TRY(make_spot_trace(m, err));
-    c->notice_s = m->cli->option[FR_OPT_SPOT_NOTICE].real;
+    c->notice_s = m->request->option[FR_OPT_SPOT_NOTICE].real;
     setup->spot_mtbf_s = 1 / c->interruptions_per_s;
     setup->spot_wait_s = c->absence_s;
     return FR_OK;
@@ -226,9 +228,9 @@ static fr_status make_spot(const making *m, fr_err *err)
 
 static fr_status make_elastic(const making *m, fr_err *err)
 {
-    const int64_t least = m->cli->option[FR_OPT_LEAST_NODES].count;
+    const int64_t least = m->request->option[FR_OPT_LEAST_NODES].count;
     fr_goodput_setup *setup = &m->out->setup;
-    if (!fr_cli_has(m->cli, FR_OPT_LEAST_NODES))
+    if (!fr_request_has(m->request, FR_OPT_LEAST_NODES))
         return FR_OK;
     if (least >= setup->n_nodes)
         return fr_fail(err, FR_USAGE,
@@ -286,20 +288,23 @@ static fr_status check_effort(const fr_goodput_case *run, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_goodput_case_make(const fr_cli *cli, const fr_inputs *inputs,
+fr_status fr_goodput_case_make(const fr_request *request,
+                               const fr_inputs *inputs,
                                const fr_plan_file *file,
                                const fr_prediction *prediction,
                                fr_goodput_case *out, fr_err *err)
 {
-    const making m = {cli, inputs, file, prediction, out};
+    const making m = {request, inputs, file, prediction, out};
     *out = (fr_goodput_case){0};
-    FR_TRY(check_options(cli, err));
+    FR_TRY(check_options(request, err));
     FR_TRY(make_length(&m, err));
     FR_TRY(make_hazards(&m, err));
     FR_TRY(make_spot(&m, err));
     FR_TRY(make_elastic(&m, err));
-    out->setup.is_interval_best = !fr_cli_has(cli, FR_OPT_CHECKPOINT_EVERY);
-    out->conditions.every_steps = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
+    out->setup.is_interval_best =
+        !fr_request_has(request, FR_OPT_CHECKPOINT_EVERY);
+    out->conditions.every_steps =
+        request->option[FR_OPT_CHECKPOINT_EVERY].count;
     save_best(out);
     return check_effort(out, err);
 }

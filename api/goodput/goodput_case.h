@@ -2,10 +2,10 @@
  * goodput_case.h: a run of weeks as options, cluster and prediction make it:
  * what it meets, and what is said of that.
  */
-#ifndef FR_CLI_GOODPUT_GOODPUT_CASE_H
-#define FR_CLI_GOODPUT_GOODPUT_CASE_H
+#ifndef FR_API_GOODPUT_GOODPUT_CASE_H
+#define FR_API_GOODPUT_GOODPUT_CASE_H
 
-#include "cli/inputs.h"
+#include "api/inputs.h"
 #include "interop/trace/spot_trace.h"
 #include "reliability/run_hazards.h"
 #include "reliability/run_replicas.h"
@@ -27,7 +27,7 @@ void fr_goodput_case_release(fr_goodput_case *run);
 /* fr_goodput_case_release() frees, also after a failure.
  * FR_USAGE: options that cannot be read, or go with others; FR_INPUT: spot
  * nodes of which nobody knows how often they go. */
-FR_CHECKED fr_status fr_goodput_case_make(const fr_cli *cli,
+FR_CHECKED fr_status fr_goodput_case_make(const fr_request *request,
                                           const fr_inputs *inputs,
                                           const fr_plan_file *file,
                                           const fr_prediction *prediction,

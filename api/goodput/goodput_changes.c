@@ -1,5 +1,5 @@
 /* goodput_changes.c: see goodput_changes.h. */
-#include "cli/goodput/goodput_changes.h"
+#include "api/goodput/goodput_changes.h"
 
 /* As many as tell one per cent of the goodput apart. */
 static const int64_t most_runs = 400;

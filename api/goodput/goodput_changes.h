@@ -2,10 +2,10 @@
  * goodput_changes.h: what would make a run of weeks shorter: other checkpoints,
  * storage, restarts, spares, nodes, one at a time.
  */
-#ifndef FR_CLI_GOODPUT_GOODPUT_CHANGES_H
-#define FR_CLI_GOODPUT_GOODPUT_CHANGES_H
+#ifndef FR_API_GOODPUT_GOODPUT_CHANGES_H
+#define FR_API_GOODPUT_GOODPUT_CHANGES_H
 
-#include "cli/goodput/goodput_case.h"
+#include "api/goodput/goodput_case.h"
 
 enum { FR_GOODPUT_CHANGES = 9 };
 

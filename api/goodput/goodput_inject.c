@@ -1,9 +1,10 @@
 /* goodput_inject.c: see goodput_inject.h. */
-#include "cli/goodput/goodput_inject.h"
+#include "api/goodput/goodput_inject.h"
 
-#include "cli/option/hazard_options.h"
-#include "cli/rebalance/slow_ranks.h"
-#include "cli/train/replan.h"
+#include "api/fit_answer.h"
+#include "api/rebalance/slow_ranks.h"
+#include "api/resolve/hazard_options.h"
+#include "api/resolve/replan.h"
 #include "core/base/vec.h"
 #include "reliability/run_hazards.h"
 #include "reliability/run_schedule.h"
@@ -25,7 +26,7 @@ typedef struct known_step {
 } known_step;
 
 typedef struct pricing {
-    const fr_cli *cli;
+    const fr_request *request;
     fr_inputs *inputs;
     const fr_plan_file *file;
     const fr_faults *faults;
@@ -83,6 +84,15 @@ static uint64_t of_kind(const fr_faults *faults, uint64_t active,
     return active;
 }
 
+/* As fr_replan_site asks for it. */
+static fr_status check_fit(const void *context, const fr_plan_file *file,
+                           fr_err *err)
+{
+    const fr_fit_place place = {.cluster = file->cluster};
+    fr_fit_advice fit;
+    return fr_fit_answer_check_file(context, file, &place, &fit, err);
+}
+
 /* What it takes longer, by fewer places, by slow ranks, by slow reading, which
  * is as slow where ranks are. */
 static fr_status predict_all(const pricing *p, int64_t n_places,
@@ -94,7 +104,12 @@ static fr_status predict_all(const pricing *p, int64_t n_places,
     double planned_s = p->step_s, slow_s, all_s;
 
     if (n_places != p->n_places) {
-        FR_TRY(fr_replan(p->cli, p->file, n_places, 1, &file, err));
+        const fr_replan_site site = {
+            .request = p->request,
+            .is_gpu = fr_cluster_is_all_gpu(&p->inputs->cluster),
+            .check_fit = check_fit,
+            .context = p->request};
+        FR_TRY(fr_replan(&site, p->file, n_places, 1, &file, err));
         FR_TRY(predict(p, &file, 0, &planned_s, err));
     }
     slow_s = planned_s;
@@ -132,7 +147,7 @@ static fr_status price(void *context, int64_t n_places, int64_t i_step,
     return FR_OK;
 }
 
-static fr_status check(const fr_cli *cli, const fr_plan_file *file,
+static fr_status check(const fr_request *request, const fr_plan_file *file,
                        const fr_faults *faults, fr_err *err)
 {
     static const fr_option of_weeks[] = {
@@ -140,7 +155,7 @@ static fr_status check(const fr_cli *cli, const fr_plan_file *file,
         FR_OPT_SPOT,     FR_OPT_TOKENS, FR_OPT_MEETS};
 
     for (size_t i = 0; i < FR_LENGTH(of_weeks); i++)
-        if (cli->option[of_weeks[i]].source == FR_SOURCE_FLAG)
+        if (request->option[of_weeks[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE,
                            "--inject is of one run of --steps, in which "
                            "nothing happens by chance: leave out --%s",
@@ -154,7 +169,7 @@ static fr_status check(const fr_cli *cli, const fr_plan_file *file,
 
 static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
 {
-    const fr_option_value *v = p->cli->option;
+    const fr_option_value *v = p->request->option;
     const int64_t n_places = p->n_places;
     const fr_run_conditions c =
         fr_run_meet(
@@ -173,8 +188,9 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
         .end_s = p->hazards.measured.end_s,
         .restart_s = c.restart_s,
         .replan_s = replan_s,
-        .hang_s = fr_cli_has(p->cli, FR_OPT_TIMEOUT) ? v[FR_OPT_TIMEOUT].real
-                                                     : usual_hang_s,
+        .hang_s = fr_request_has(p->request, FR_OPT_TIMEOUT)
+                      ? v[FR_OPT_TIMEOUT].real
+                      : usual_hang_s,
         .price = price,
         .context = p};
     fr_schedule_result result;
@@ -192,28 +208,28 @@ static fr_status make_hazards(pricing *p, fr_err *err)
 {
     const fr_cluster *cluster = &p->inputs->cluster;
 
-    FR_TRY(fr_cli_make_hazards(p->cli, &p->hazards, err));
-    fr_cli_hazards_measured(p->inputs->has_profile ? &p->inputs->profile : NULL,
+    FR_TRY(fr_request_make_hazards(p->request, &p->hazards, err));
+    fr_hazards_take_profile(p->inputs->has_profile ? &p->inputs->profile : NULL,
                             cluster, fr_cluster_n_nodes(cluster), &p->hazards);
     return FR_OK;
 }
 
-fr_status fr_goodput_inject(const fr_cli *cli, fr_inputs *inputs,
+fr_status fr_goodput_inject(const fr_request *request, fr_inputs *inputs,
                             const fr_plan_file *file, double step_s,
                             fr_schedule_told *out, fr_err *err)
 {
     fr_faults faults = {0};
-    pricing p = {.cli = cli,
+    pricing p = {.request = request,
                  .inputs = inputs,
                  .file = file,
                  .faults = &faults,
                  .n_places = fr_plan_world(&file->plan),
                  .step_s = step_s};
     fr_status status =
-        fr_faults_parse(fr_cli_text(cli, FR_OPT_INJECT), &faults, err);
+        fr_faults_parse(fr_request_text(request, FR_OPT_INJECT), &faults, err);
 
     if (status == FR_OK)
-        status = check(cli, file, &faults, err);
+        status = check(request, file, &faults, err);
     if (status == FR_OK)
         status = make_hazards(&p, err);
     if (status == FR_OK)

@@ -1,10 +1,10 @@
 /* run_length.c: see run_length.h. */
-#include "cli/goodput/run_length.h"
+#include "api/goodput/run_length.h"
 
-#include "cli/option/goal_options.h"
+#include "api/resolve/goal_options.h"
 
-fr_run_counts fr_cli_run_counts(const fr_goal *goal, const fr_cluster *cluster,
-                                int64_t n_powered_nodes)
+fr_run_counts fr_run_counts_of(const fr_goal *goal, const fr_cluster *cluster,
+                               int64_t n_powered_nodes)
 {
     fr_run_hazards hazards = goal->hazards;
     hazards.is_spot = goal->is_spot;
@@ -19,27 +19,27 @@ fr_run_counts fr_cli_run_counts(const fr_goal *goal, const fr_cluster *cluster,
             fr_fabric_power_w(&cluster->fabric, n_powered_nodes, 1) <= 0};
 }
 
-fr_status fr_cli_check_run_length(const fr_cli *cli, fr_err *err)
+fr_status fr_request_check_run_length(const fr_request *request, fr_err *err)
 {
     fr_goal goal;
-    return fr_cli_make_goal(cli, &goal, err);
+    return fr_request_make_goal(request, &goal, err);
 }
 
-bool fr_cli_has_length(const fr_cli *cli, const fr_job *job)
+bool fr_request_has_length(const fr_request *request, const fr_job *job)
 {
-    return job->tokens > 0 || fr_cli_has(cli, FR_OPT_STEPS);
+    return job->tokens > 0 || fr_request_has(request, FR_OPT_STEPS);
 }
 
 /* False: none was asked for. */
-static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
+static bool find_run(const fr_request *request, const fr_report_setup *setup,
                      const fr_prediction *prediction, fr_run_length *out)
 {
     fr_goal goal;
     fr_err checked;
     const fr_job job = fr_goal_job(setup->model, setup->job);
-    if (!fr_cli_has_length(cli, &job))
+    if (!fr_request_has_length(request, &job))
         return false;
-    if (fr_cli_make_goal(cli, &goal, &checked) != FR_OK)
+    if (fr_request_make_goal(request, &goal, &checked) != FR_OK)
         return false;
     const fr_goal_subject subject = {setup->model, &job, setup->cluster};
     const fr_goal_run run =
@@ -51,27 +51,28 @@ static bool find_run(const fr_cli *cli, const fr_report_setup *setup,
         .n_nodes = run.n_nodes,
         .n_devices = run.n_devices,
         .has_tokens = setup->model->kind != FR_MODEL_LAYERS,
-        .counts = fr_cli_run_counts(&goal, setup->cluster,
-                                    run.outlook.kwh > 0 ? run.n_nodes : 0)};
+        .counts = fr_run_counts_of(&goal, setup->cluster,
+                                   run.outlook.kwh > 0 ? run.n_nodes : 0)};
     return true;
 }
 
-fr_status fr_cli_run_length_text(const fr_cli *cli,
-                                 const fr_report_setup *setup,
-                                 const fr_prediction *prediction,
-                                 fr_buffer *out, fr_err *err)
+fr_status fr_request_run_length_text(const fr_request *request,
+                                     const fr_report_setup *setup,
+                                     const fr_prediction *prediction,
+                                     fr_buffer *out, fr_err *err)
 {
     fr_run_length run;
-    return find_run(cli, setup, prediction, &run)
+    return find_run(request, setup, prediction, &run)
                ? fr_report_run_length_text(&run, out, err)
                : FR_OK;
 }
 
-void fr_cli_run_length_json(const fr_cli *cli, const fr_report_setup *setup,
-                            const fr_prediction *prediction,
-                            fr_json_writer *json)
+void fr_request_run_length_json(const fr_request *request,
+                                const fr_report_setup *setup,
+                                const fr_prediction *prediction,
+                                fr_json_writer *json)
 {
     fr_run_length run;
-    if (find_run(cli, setup, prediction, &run))
+    if (find_run(request, setup, prediction, &run))
         fr_report_run_length_json(&run, json);
 }

@@ -1,9 +1,9 @@
 /* moved_plan.h: a plan some of whose ranks are slow, with fewer layers on their
  * stages or fewer micro-batches for their replicas. */
-#ifndef FR_CLI_REBALANCE_MOVED_PLAN_H
-#define FR_CLI_REBALANCE_MOVED_PLAN_H
+#ifndef FR_API_REBALANCE_MOVED_PLAN_H
+#define FR_API_REBALANCE_MOVED_PLAN_H
 
-#include "cli/rebalance/slow_ranks.h"
+#include "api/rebalance/slow_ranks.h"
 
 typedef struct fr_moved {
     fr_plan plan;

@@ -1,5 +1,5 @@
 /* moved_samples.c: see moved_plan.h. */
-#include "cli/rebalance/moved_plan.h"
+#include "api/rebalance/moved_plan.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_fields.h"
 #include "plan/decide/plan_shares.h"

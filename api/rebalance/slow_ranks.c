@@ -1,5 +1,5 @@
 /* slow_ranks.c: see slow_ranks.h. */
-#include "cli/rebalance/slow_ranks.h"
+#include "api/rebalance/slow_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

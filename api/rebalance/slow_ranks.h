@@ -1,8 +1,8 @@
 /* slow_ranks.h: the step of a plan some of whose ranks are slow. */
-#ifndef FR_CLI_REBALANCE_SLOW_RANKS_H
-#define FR_CLI_REBALANCE_SLOW_RANKS_H
+#ifndef FR_API_REBALANCE_SLOW_RANKS_H
+#define FR_API_REBALANCE_SLOW_RANKS_H
 
-#include "cli/inputs.h"
+#include "api/inputs.h"
 
 enum { FR_MOST_SLOW_RANKS = 1024 };
 

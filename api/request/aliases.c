@@ -1,5 +1,5 @@
 /* aliases.c: see aliases.h. */
-#include "cli/option/aliases.h"
+#include "api/request/aliases.h"
 
 #include "core/base/text.h"
 
@@ -73,13 +73,6 @@ static const char *const values[][2] = {
     {"float", "f32"},     {"float8", "fp8"},
 };
 
-/* Variables that are no options: docs/cli.md and docs/runtime.md. */
-static const char *const variables[] = {
-    "FORERUN_BOOTSTRAP",  "FORERUN_CONFIGS", "FORERUN_GPU_GRAPH",
-    "FORERUN_NODE_ID",    "FORERUN_PIN",     "FORERUN_SHOW_PROGRESS",
-    "FORERUN_STATUS_DIR",
-};
-
 const fr_alias *fr_alias_find(const char *name, size_t n)
 {
     for (size_t i = 0; i < FR_LENGTH(aliases); i++)
@@ -95,42 +88,4 @@ const char *fr_alias_value(const char *text)
         if (strcmp(text, values[i][0]) == 0)
             return values[i][1];
     return text;
-}
-
-/* Ranks that a launcher started leave it to the one who started them. */
-static bool is_launched_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                        "PMIX_RANK", "SLURM_PROCID", "RANK"};
-    for (size_t i = 0; i < FR_LENGTH(names); i++)
-        if (getenv(names[i]) != NULL)
-            return true;
-    return false;
-}
-
-void fr_alias_check_environment(const fr_cli *cli)
-{
-    char known[FR_OPT_N][64];
-    const char *names[FR_OPT_N + FR_LENGTH(variables)];
-    size_t n = 0;
-    if (is_launched_rank())
-        return;
-    for (; n < FR_OPT_N; n++)
-        names[n] = fr_option_env_name((fr_option)n, known[n], 64);
-    for (size_t i = 0; i < FR_LENGTH(variables); i++)
-        names[n++] = variables[i];
-    for (char **at = environ; *at != NULL; at++) {
-        char name[80], hint[FR_HINT_MAX];
-        size_t n_name = strcspn(*at, "=");
-        if (!fr_text_starts(*at, "FORERUN_") || n_name >= sizeof name)
-            continue;
-        memcpy(name, *at, n_name);
-        name[n_name] = '\0';
-        if (fr_text_find(name, names, n) < 0)
-            fr_cli_note(cli,
-                        "forerun: nothing reads the environment variable "
-                        "%s%s",
-                        name,
-                        fr_text_hint(fr_text_nearest(name, names, n), hint));
-    }
 }

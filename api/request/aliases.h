@@ -1,11 +1,11 @@
 /*
  * aliases.h: other names that people type for options and their values, as
- * other frameworks call them, and environment variables that nothing reads.
+ * other frameworks call them.
  */
-#ifndef FR_CLI_OPTION_ALIASES_H
-#define FR_CLI_OPTION_ALIASES_H
+#ifndef FR_API_REQUEST_ALIASES_H
+#define FR_API_REQUEST_ALIASES_H
 
-#include "cli/command.h"
+#include "api/request/options.h"
 
 typedef struct fr_alias {
     const char *name; /* without dashes */
@@ -19,8 +19,5 @@ const fr_alias *fr_alias_find(const char *name, size_t n);
 
 /* "bf16" for "bfloat16"; the text itself where it is no alias. */
 const char *fr_alias_value(const char *text);
-
-/* One note for each FORERUN_ variable that forerun does not know. */
-void fr_alias_check_environment(const fr_cli *cli);
 
 #endif

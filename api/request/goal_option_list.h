@@ -2,8 +2,8 @@
  * goal_option_list.h: the options of goals and of runs over weeks; a part of
  * option_list.h, where the columns are named.
  */
-#ifndef FR_CLI_OPTION_GOAL_OPTION_LIST_H
-#define FR_CLI_OPTION_GOAL_OPTION_LIST_H
+#ifndef FR_API_REQUEST_GOAL_OPTION_LIST_H
+#define FR_API_REQUEST_GOAL_OPTION_LIST_H
 
 #define FR_GOAL_OPTIONS(X)                                                     \
     X(GOAL, "goal", 0, CHOICE, "NAME", GOAL, &goal_names, 0, 0,                \

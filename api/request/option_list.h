@@ -2,10 +2,10 @@
  * option_list.h: every option that is no field of a plan or of a job, as X
  * macros in the order of the help text (options.h reads them).
  */
-#ifndef FR_CLI_OPTION_OPTION_LIST_H
-#define FR_CLI_OPTION_OPTION_LIST_H
+#ifndef FR_API_REQUEST_OPTION_LIST_H
+#define FR_API_REQUEST_OPTION_LIST_H
 
-#include "cli/option/goal_option_list.h"
+#include "api/request/goal_option_list.h"
 
 /* symbol, name, letter, kind, metavar, group, names, min, max, help */
 #define FR_OPTIONS_BEFORE_PLAN(X)                                              \

@@ -1,7 +1,7 @@
 /* options.c: the rows of options.h, and of the fields of a plan and a job. */
-#include "cli/option/options.h"
+#include "api/request/options.h"
 
-#include "cli/option/framework_options.h"
+#include "api/request/executors.h"
 #include "cost_models/storage/checkpoint_cost.h"
 #include "interop/export/export.h"
 #include "program/lower/framework/framework_plan.h"
@@ -20,7 +20,7 @@ const fr_names fr_backend_names = FR_NAMES(backends);
 static const fr_names export_names = {.at = fr_exporter_name};
 
 static const fr_names search_names = {.at = fr_search_name};
-static const fr_names executor_names = {.at = fr_cli_executor_name};
+static const fr_names executor_names = {.at = fr_executor_name};
 
 static const char *goal_at(int i)
 {

@@ -2,10 +2,10 @@
  * options.h: every option of the program: parser, help and completions come
  * from this list and from the fields of plan and job.  commands.c: whose.
  */
-#ifndef FR_CLI_OPTION_OPTIONS_H
-#define FR_CLI_OPTION_OPTIONS_H
+#ifndef FR_API_REQUEST_OPTIONS_H
+#define FR_API_REQUEST_OPTIONS_H
 
-#include "cli/option/option_list.h"
+#include "api/request/option_list.h"
 #include "plan/decide/plan_fields.h"
 #include "spec/model/job_fields.h"
 

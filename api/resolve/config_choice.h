@@ -2,10 +2,10 @@
  * config_choice.h: a configuration of a framework as model, job and plan, with
  * what --model, --ranks and --seq say beside it.
  */
-#ifndef FR_CLI_SUBJECT_CONFIG_CHOICE_H
-#define FR_CLI_SUBJECT_CONFIG_CHOICE_H
+#ifndef FR_API_RESOLVE_CONFIG_CHOICE_H
+#define FR_API_RESOLVE_CONFIG_CHOICE_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 #include "interop/config/config.h"
 
 /* A file that was read. */
@@ -23,13 +23,14 @@ typedef struct fr_config_source {
  * ranks where nobody says how many; `model` may be NULL.  fr_config_release()
  * frees what came out.
  */
-FR_CHECKED fr_status fr_config_choice_from(const fr_cli *cli,
+FR_CHECKED fr_status fr_config_choice_from(const fr_request *request,
                                            const fr_model *model, int64_t world,
                                            fr_config *out, fr_err *err);
 
-/* `import FORMAT FILE`: the plan file, or with --json what it holds. */
-FR_CHECKED fr_status fr_config_choice_print(const fr_cli *cli,
-                                            const fr_config_source *source,
-                                            fr_err *err);
+/* Reads that file with what the options say.  fr_config_release() frees what
+ * came out. */
+FR_CHECKED fr_status fr_config_choice_read(const fr_request *request,
+                                           const fr_config_source *source,
+                                           fr_config *out, fr_err *err);
 
 #endif

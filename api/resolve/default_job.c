@@ -1,7 +1,7 @@
 /* usual_job.c: sequence, batch and data parallelism that nobody gave. */
-#include "cli/option/usual_job.h"
+#include "api/resolve/default_job.h"
 
-#include "cli/option/plan_options.h"
+#include "api/resolve/plan_options.h"
 #include "plan/decide/plan_shares.h"
 
 /* Longer ones are trained in a phase of their own; recipes of 2024 begin with
@@ -30,28 +30,28 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void fr_usual_seq(const fr_cli *cli, const fr_model *model,
-                  const fr_cluster *cluster, fr_job *job)
+void fr_default_seq(const fr_request *request, const fr_model *model,
+                    const fr_cluster *cluster, fr_job *job)
 {
-    if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_SEQ) &&
+    if (is_gpu(cluster) && !fr_request_has(request, FR_OPT_SEQ) &&
         model->kind != FR_MODEL_LAYERS && model->max_seq > 0)
         job->seq = smaller(model->max_seq, most_seq);
     fr_job_count_steps(job, model);
 }
 
-void fr_usual_batch(const fr_cli *cli, const fr_model *model,
-                    const fr_cluster *cluster, int64_t n_ranks, fr_job *job)
+void fr_default_batch(const fr_request *request, const fr_model *model,
+                      const fr_cluster *cluster, int64_t n_ranks, fr_job *job)
 {
-    if (is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH))
+    if (is_gpu(cluster) && !fr_request_has(request, FR_OPT_GLOBAL_BATCH))
         job->global_batch = larger(n_ranks, least_batch);
     fr_job_count_steps(job, model);
 }
 
 /* Ranks that the cluster has places for, as the options limit them. */
-static int64_t count_places(const fr_cli *cli, const fr_inputs *inputs)
+static int64_t count_places(const fr_request *request, const fr_inputs *inputs)
 {
     int64_t n = fr_cluster_slots(&inputs->cluster);
-    int64_t n_asked = cli->option[FR_OPT_RANKS].count;
+    int64_t n_asked = request->option[FR_OPT_RANKS].count;
     if (inputs->ranks_per_node > 0)
         n = smaller(n, inputs->ranks_per_node *
                            fr_cluster_n_nodes(&inputs->cluster));
@@ -68,61 +68,62 @@ static int64_t batch_of(const fr_plan *plan)
     return n_each * n_micro;
 }
 
-static void choose_plan(const fr_cli *cli, const fr_inputs *inputs,
+static void choose_plan(const fr_request *request, const fr_inputs *inputs,
                         fr_plan_choice *choice)
 {
     fr_plan *plan = &choice->plan;
     fr_job *job = &choice->job;
-    const bool has_batch = fr_cli_has(cli, FR_OPT_GLOBAL_BATCH);
-    const bool has_dp = fr_cli_has(cli, FR_OPT_DP) || plan->n_shares > 0;
+    const bool has_batch = fr_request_has(request, FR_OPT_GLOBAL_BATCH);
+    const bool has_dp =
+        fr_request_has(request, FR_OPT_DP) || plan->n_shares > 0;
     fr_err why;
     if (!is_gpu(&inputs->cluster) || plan->micro_batch < 1 || plan->dp < 1)
         return;
-    if (plan->n_shares > 0 && !fr_cli_has(cli, FR_OPT_DP))
+    if (plan->n_shares > 0 && !fr_request_has(request, FR_OPT_DP))
         plan->dp = plan->n_shares;
     /* The devices that a plan leaves idle need not have it. */
-    if (has_dp && !fr_cli_has(cli, FR_OPT_PRECISION))
+    if (has_dp && !fr_request_has(request, FR_OPT_PRECISION))
         plan->precision =
-            fr_usual_precision(&inputs->cluster, fr_plan_world(plan));
+            fr_default_precision(&inputs->cluster, fr_plan_world(plan));
     int64_t n_others = fr_plan_world(plan) / plan->dp;
-    int64_t most = n_others > 0 ? count_places(cli, inputs) / n_others : 0;
+    int64_t most = n_others > 0 ? count_places(request, inputs) / n_others : 0;
     int64_t dp = has_dp ? plan->dp : larger(1, smaller(most, INT32_MAX));
     const int64_t least = has_dp ? dp : 1;
     for (; dp >= least; dp--) {
         plan->dp = (int32_t)dp;
         if (!has_batch)
             job->global_batch = batch_of(plan);
-        fr_plan_choice_habits(cli, &inputs->cluster, choice);
+        fr_plan_choice_apply_framework(request, &inputs->cluster, choice);
         if (fr_plan_check(plan, &choice->model, job, &why) == FR_OK)
             return;
     }
     /* None is legal, whatever dp: whoever checks the smallest says why. */
     plan->dp = (int32_t)least;
-    fr_plan_choice_habits(cli, &inputs->cluster, choice);
+    fr_plan_choice_apply_framework(request, &inputs->cluster, choice);
     if (!has_batch)
         job->global_batch = batch_of(plan);
 }
 
-void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
-                   fr_plan_choice *choice)
+void fr_default_plan(const fr_request *request, const fr_inputs *inputs,
+                     fr_plan_choice *choice)
 {
-    choose_plan(cli, inputs, choice);
+    choose_plan(request, inputs, choice);
     fr_job_count_steps(&choice->job, &choice->model);
 }
 
-fr_status fr_usual_ranks(const fr_cli *cli, const fr_inputs *inputs,
-                         bool is_given, fr_plan *plan, fr_err *err)
+fr_status fr_default_ranks(const fr_request *request, const fr_inputs *inputs,
+                           bool is_given, fr_plan *plan, fr_err *err)
 {
     const fr_cluster *cluster = &inputs->cluster;
-    const int64_t asked = cli->option[FR_OPT_RANKS].count;
-    if (!fr_cli_has(cli, FR_OPT_RANKS) || plan->dp < 1)
+    const int64_t asked = request->option[FR_OPT_RANKS].count;
+    if (!fr_request_has(request, FR_OPT_RANKS) || plan->dp < 1)
         return FR_OK;
     const int64_t n_others = fr_plan_world(plan) / plan->dp;
-    if (!is_given && !is_gpu(cluster) && !fr_cli_has(cli, FR_OPT_DP) &&
+    if (!is_given && !is_gpu(cluster) && !fr_request_has(request, FR_OPT_DP) &&
         n_others > 0 && asked % n_others == 0) {
         plan->dp = (int32_t)(asked / n_others);
-        if (!fr_cli_has(cli, FR_OPT_THREADS))
-            plan->n_threads = fr_cli_default_threads(cluster, asked);
+        if (!fr_request_has(request, FR_OPT_THREADS))
+            plan->n_threads = fr_default_threads(cluster, asked);
     }
     if (fr_plan_world(plan) == asked)
         return FR_OK;

@@ -3,30 +3,31 @@
  * sequence, all of the cluster, a batch that its ranks can share.  Clusters of
  * CPUs keep the small defaults of a job, which train in seconds.
  */
-#ifndef FR_CLI_OPTION_USUAL_JOB_H
-#define FR_CLI_OPTION_USUAL_JOB_H
+#ifndef FR_API_RESOLVE_DEFAULT_JOB_H
+#define FR_API_RESOLVE_DEFAULT_JOB_H
 
-#include "cli/option/plan_choice.h"
+#include "api/resolve/plan_choice.h"
 
 /* The model's longest sequence, at most 8192 tokens. */
-void fr_usual_seq(const fr_cli *cli, const fr_model *model,
-                  const fr_cluster *cluster, fr_job *job);
+void fr_default_seq(const fr_request *request, const fr_model *model,
+                    const fr_cluster *cluster, fr_job *job);
 
 /* For a search over plans of up to n_ranks: a sequence for each of them. */
-void fr_usual_batch(const fr_cli *cli, const fr_model *model,
-                    const fr_cluster *cluster, int64_t n_ranks, fr_job *job);
+void fr_default_batch(const fr_request *request, const fr_model *model,
+                      const fr_cluster *cluster, int64_t n_ranks, fr_job *job);
 
 /*
  * For a single plan: the largest legal dp beside the other axes, and a global
  * batch that is a multiple of its micro-batches.  What was given stays; where
  * no dp is legal 1 is left for fr_plan_check() to refuse.
  */
-void fr_usual_plan(const fr_cli *cli, const fr_inputs *inputs,
-                   fr_plan_choice *choice);
+void fr_default_plan(const fr_request *request, const fr_inputs *inputs,
+                     fr_plan_choice *choice);
 
 /* --ranks of a single plan: on CPUs dp follows it, unless the plan is given by
  * a file; FR_USAGE where the plan has another number of ranks. */
-FR_CHECKED fr_status fr_usual_ranks(const fr_cli *cli, const fr_inputs *inputs,
-                                    bool is_given, fr_plan *plan, fr_err *err);
+FR_CHECKED fr_status fr_default_ranks(const fr_request *request,
+                                      const fr_inputs *inputs, bool is_given,
+                                      fr_plan *plan, fr_err *err);
 
 #endif

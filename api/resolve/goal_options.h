@@ -1,18 +1,18 @@
 /*
  * goal_options.h: what the command line wants: objective and constraints.
  */
-#ifndef FR_CLI_OPTION_GOAL_OPTIONS_H
-#define FR_CLI_OPTION_GOAL_OPTIONS_H
+#ifndef FR_API_RESOLVE_GOAL_OPTIONS_H
+#define FR_API_RESOLVE_GOAL_OPTIONS_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 #include "tuner/goal/goal.h"
 
 /* The goal of --goal and what belongs to it, checked; without --goal that of
  * a step.  FR_USAGE: an amount cannot be read, or is missing. */
 /* --fit-confidence: what is called best is likely to fit. */
-double fr_cli_fit_confidence(const fr_cli *cli);
+double fr_request_fit_confidence(const fr_request *request);
 
-FR_CHECKED fr_status fr_cli_make_goal(const fr_cli *cli, fr_goal *out,
-                                      fr_err *err);
+FR_CHECKED fr_status fr_request_make_goal(const fr_request *request,
+                                          fr_goal *out, fr_err *err);
 
 #endif

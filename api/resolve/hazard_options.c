@@ -1,12 +1,12 @@
 /* hazard_options.c: see hazard_options.h. */
-#include "cli/option/hazard_options.h"
+#include "api/resolve/hazard_options.h"
 
 #include "core/base/units.h"
 
-static fr_status read_rate(const fr_cli *cli, fr_option option, double *out,
-                           fr_err *err)
+static fr_status read_rate(const fr_request *request, fr_option option,
+                           double *out, fr_err *err)
 {
-    const char *text = fr_cli_text(cli, option);
+    const char *text = fr_request_text(request, option);
     *out = 0;
     if (text == NULL)
         return FR_OK;
@@ -16,33 +16,34 @@ static fr_status read_rate(const fr_cli *cli, fr_option option, double *out,
     return FR_USAGE;
 }
 
-fr_status fr_cli_make_hazards(const fr_cli *cli, fr_run_hazards *out,
-                              fr_err *err)
+fr_status fr_request_make_hazards(const fr_request *request,
+                                  fr_run_hazards *out, fr_err *err)
 {
-    const fr_option_value *v = cli->option;
+    const fr_option_value *v = request->option;
     fr_run_hazards hazards = fr_run_hazards_none();
     hazards.device_mtbf_s = v[FR_OPT_MTBF].real;
-    if (fr_cli_has(cli, FR_OPT_RESTART))
+    if (fr_request_has(request, FR_OPT_RESTART))
         hazards.restart_s = v[FR_OPT_RESTART].real;
-    if (fr_cli_has(cli, FR_OPT_CHECKPOINT_KIND))
+    if (fr_request_has(request, FR_OPT_CHECKPOINT_KIND))
         hazards.checkpoint_kind =
             (fr_checkpoint_kind)v[FR_OPT_CHECKPOINT_KIND].count;
     hazards.every_steps = v[FR_OPT_CHECKPOINT_EVERY].count;
-    if (fr_cli_has(cli, FR_OPT_SPARES))
+    if (fr_request_has(request, FR_OPT_SPARES))
         hazards.n_spares = v[FR_OPT_SPARES].count;
-    if (fr_cli_has(cli, FR_OPT_REPAIR))
+    if (fr_request_has(request, FR_OPT_REPAIR))
         hazards.repair_s = v[FR_OPT_REPAIR].real;
-    FR_TRY(
-        read_rate(cli, FR_OPT_STORAGE_WRITE, &hazards.storage.write_Bps, err));
-    FR_TRY(read_rate(cli, FR_OPT_STORAGE_READ, &hazards.storage.read_Bps, err));
-    hazards.is_spot = fr_cli_on(cli, FR_OPT_SPOT);
+    FR_TRY(read_rate(request, FR_OPT_STORAGE_WRITE, &hazards.storage.write_Bps,
+                     err));
+    FR_TRY(read_rate(request, FR_OPT_STORAGE_READ, &hazards.storage.read_Bps,
+                     err));
+    hazards.is_spot = fr_request_on(request, FR_OPT_SPOT);
     hazards.spot_every_s = v[FR_OPT_SPOT_EVERY].real;
-    if (fr_cli_has(cli, FR_OPT_SPOT_WAIT))
+    if (fr_request_has(request, FR_OPT_SPOT_WAIT))
         hazards.spot_wait_s = v[FR_OPT_SPOT_WAIT].real;
-    if (fr_cli_has(cli, FR_OPT_SPOT_TOGETHER))
+    if (fr_request_has(request, FR_OPT_SPOT_TOGETHER))
         hazards.spot_together_frac = v[FR_OPT_SPOT_TOGETHER].real;
-    if (fr_cli_has(cli, FR_OPT_MEETS))
-        FR_TRY(fr_run_events_parse(fr_cli_text(cli, FR_OPT_MEETS),
+    if (fr_request_has(request, FR_OPT_MEETS))
+        FR_TRY(fr_run_events_parse(fr_request_text(request, FR_OPT_MEETS),
                                    &hazards.events, err));
     *out = hazards;
     return FR_OK;
@@ -56,7 +57,7 @@ static void take_rate(const fr_profile *profile, const char *name,
         *rate_Bps = (double)n_nodes * found->rate;
 }
 
-void fr_cli_hazards_measured(const fr_profile *profile,
+void fr_hazards_take_profile(const fr_profile *profile,
                              const fr_cluster *cluster, int64_t n_nodes,
                              fr_run_hazards *hazards)
 {

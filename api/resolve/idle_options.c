@@ -1,6 +1,6 @@
 /* idle_options.c: see no_effect.h: those that a prediction finds. */
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_choice.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_choice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ _Static_assert(FR_PLAN_OPTIONS_N <= 64, "an option of a plan is a bit");
 
 /* Bits of the options of a plan (their places) that are given and change
  * nothing; prediction NULL: by the plan alone. */
-static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
+static uint64_t find_idle(const fr_request *request, const fr_inputs *inputs,
                           const fr_model *model, const fr_job *job,
                           const fr_plan *plan, const fr_prediction *prediction)
 {
@@ -46,11 +46,11 @@ static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_field *field = &fr_plan_item_row(item)->field;
-        const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
+        const fr_option_value *value = &request->option[FR_OPT_OF_PLAN(i)];
         fr_plan without = *plan;
         if (value->source != FR_SOURCE_FLAG || value->n_list > 0 ||
             !is_looked_at(item) || fr_field_is_same(field, plan, &usual) ||
-            fr_has_no_effect(cli, FR_OPT_OF_PLAN(i), job, model,
+            fr_has_no_effect(request, FR_OPT_OF_PLAN(i), job, model,
                              &inputs->cluster))
             continue;
         fr_field_set(field, fr_field_get(field, &usual), &without);
@@ -65,7 +65,7 @@ static uint64_t find_idle(const fr_cli *cli, const fr_inputs *inputs,
 static const char takes_as_much[] =
     "the plan takes the same time and memory without";
 
-static void note(const fr_cli *cli, uint64_t idle, const char *why)
+static void note(const fr_request *request, uint64_t idle, const char *why)
 {
     char names[256] = "";
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
@@ -76,29 +76,30 @@ static void note(const fr_cli *cli, uint64_t idle, const char *why)
                      fr_option_get(FR_OPT_OF_PLAN(i)).name);
     }
     if (idle != 0)
-        fr_note_ignored(cli, names, why);
+        fr_note_ignored(request, names, why);
 }
 
-void fr_note_idle_options(const fr_cli *cli, const fr_inputs *inputs,
+void fr_note_idle_options(const fr_request *request, const fr_inputs *inputs,
                           const fr_model *model, const fr_job *job,
                           const fr_plan *plan, const fr_prediction *prediction)
 {
-    note(cli, find_idle(cli, inputs, model, job, plan, prediction),
+    note(request, find_idle(request, inputs, model, job, plan, prediction),
          takes_as_much);
 }
 
-void fr_note_idle_in_sweep(const fr_cli *cli, const fr_inputs *inputs,
+void fr_note_idle_in_sweep(const fr_request *request, const fr_inputs *inputs,
                            const fr_sweep_case *cases, size_t n)
 {
     uint64_t idle = n > 0 ? UINT64_MAX : 0;
     for (size_t i = 0; i < n; i++)
-        idle &= find_idle(cli, inputs, cases[i].model, &cases[i].job,
+        idle &= find_idle(request, inputs, cases[i].model, &cases[i].job,
                           &cases[i].plan, NULL);
-    note(cli, idle, takes_as_much);
+    note(request, idle, takes_as_much);
 }
 
-void fr_note_untaken_options(const fr_cli *cli, const fr_cluster *cluster,
-                             const fr_plan *asked, const fr_plan *found)
+void fr_note_untaken_options(const fr_request *request,
+                             const fr_cluster *cluster, const fr_plan *asked,
+                             const fr_plan *found)
 {
     uint64_t untaken = 0;
     fr_plan usual;
@@ -106,11 +107,11 @@ void fr_note_untaken_options(const fr_cli *cli, const fr_cluster *cluster,
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_field *field = &fr_plan_item_row(item)->field;
-        const fr_option_value *value = &cli->option[FR_OPT_OF_PLAN(i)];
+        const fr_option_value *value = &request->option[FR_OPT_OF_PLAN(i)];
         if (value->source == FR_SOURCE_FLAG && value->n_list == 0 &&
             is_looked_at(item) && !fr_field_is_same(field, asked, found) &&
             fr_field_is_same(field, found, &usual))
             untaken |= UINT64_C(1) << i;
     }
-    note(cli, untaken, "the best plan has no use for it");
+    note(request, untaken, "the best plan has no use for it");
 }

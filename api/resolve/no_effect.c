@@ -1,5 +1,5 @@
 /* no_effect.c: see no_effect.h. */
-#include "cli/option/no_effect.h"
+#include "api/resolve/no_effect.h"
 
 #include "spec/model/layer_ops.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct setting {
-    const fr_cli *cli;
+    const fr_request *request;
     const fr_job *job;
     const fr_model *model;
     const fr_cluster *cluster;
@@ -17,69 +17,53 @@ typedef struct setting {
  * them for it. */
 static bool is_for_training(const setting *at)
 {
-    return !fr_cli_has(at->cli, FR_OPT_OUTPUT);
+    return !fr_request_has(at->request, FR_OPT_OUTPUT);
 }
 
 /* Goals of a whole run count its steps, and say how its rate follows. */
 static bool is_for_runs(const setting *at)
 {
     return is_for_training(at) &&
-           !fr_command_takes(at->cli->command, FR_OPT_GOAL);
+           !fr_command_takes(at->request->command, FR_OPT_GOAL);
 }
 
 /* A sweep tells of a run only what its tokens take. */
 static bool has_no_run(const setting *at)
 {
-    return fr_command_takes(at->cli->command, FR_OPT_VARY) &&
+    return fr_command_takes(at->request->command, FR_OPT_VARY) &&
            at->job->tokens == 0;
-}
-
-bool fr_cli_counts_interruptions(const fr_cli *cli, const fr_job *job)
-{
-    static const fr_option limits[] = {FR_OPT_TOKENS, FR_OPT_DEADLINE,
-                                       FR_OPT_MAX_COST, FR_OPT_MAX_ENERGY};
-    if (job != NULL && job->tokens > 0)
-        return true;
-    for (size_t i = 0; i < FR_LENGTH(limits); i++)
-        if (fr_cli_has(cli, limits[i]))
-            return true;
-    if (!fr_command_takes(cli->command, FR_OPT_GOAL))
-        return fr_cli_has(cli, FR_OPT_STEPS);
-    if (!fr_cli_has(cli, FR_OPT_GOAL))
-        return false;
-    const int64_t goal = cli->option[FR_OPT_GOAL].count;
-    return goal != FR_GOAL_STEP && goal != FR_GOAL_THROUGHPUT &&
-           goal != FR_GOAL_HEADROOM;
 }
 
 /* Neither a goal nor a limit looks at what interrupts a run. */
 static bool has_no_interruptions(const setting *at)
 {
-    return fr_command_takes(at->cli->command, FR_OPT_GOAL) &&
-           !fr_cli_counts_interruptions(at->cli, at->job);
+    return fr_command_takes(at->request->command, FR_OPT_GOAL) &&
+           !fr_request_counts_interruptions(at->request, at->job);
 }
 
 static bool measures_nothing(const setting *at)
 {
-    return fr_command_takes(at->cli->command, FR_OPT_MEASURE) &&
-           !fr_cli_has(at->cli, FR_OPT_MEASURE);
+    return fr_command_takes(at->request->command, FR_OPT_MEASURE) &&
+           !fr_request_has(at->request, FR_OPT_MEASURE);
 }
 
 static bool has_no_spares(const setting *at)
 {
-    return !fr_cli_has(at->cli, FR_OPT_SPARES) && !has_no_interruptions(at);
+    return !fr_request_has(at->request, FR_OPT_SPARES) &&
+           !has_no_interruptions(at);
 }
 
 static bool is_not_spot(const setting *at)
 {
-    return !fr_cli_on(at->cli, FR_OPT_SPOT) && !has_no_interruptions(at);
+    return !fr_request_on(at->request, FR_OPT_SPOT) &&
+           !has_no_interruptions(at);
 }
 
 /* Nobody says how often spot nodes go: none does. */
 static bool has_no_spot_rate(const setting *at)
 {
-    return fr_cli_on(at->cli, FR_OPT_SPOT) &&
-           !fr_cli_has(at->cli, FR_OPT_SPOT_EVERY) &&
+    return fr_request_on(at->request, FR_OPT_SPOT) &&
+           !fr_request_has(at->request, FR_OPT_SPOT_EVERY) &&
            !(at->cluster->spot_interruption_per_h > 0);
 }
 
@@ -111,7 +95,7 @@ static bool has_no_read_rate(const setting *at)
 
 static bool has_no_loading(const setting *at)
 {
-    return !fr_cli_has(at->cli, FR_OPT_DECODE) &&
+    return !fr_request_has(at->request, FR_OPT_DECODE) &&
            !(fr_cluster_node_type(at->cluster, 0)->storage_latency_s > 0);
 }
 
@@ -232,12 +216,12 @@ static bool is_listed(const char *list, const char *word, size_t n_word)
 
 /* Does a --vary, "KEY=A,B" or several with blanks between them, have one of
  * these keys? */
-static bool varies(const fr_cli *cli, const char *keys)
+static bool varies(const fr_request *request, const char *keys)
 {
-    if (!fr_command_takes(cli->command, FR_OPT_VARY))
+    if (!fr_command_takes(request->command, FR_OPT_VARY))
         return false;
-    for (int i = 0; i < cli->n_repeats; i++)
-        for (const char *at = cli->repeats[i]; *at != '\0';) {
+    for (int i = 0; i < request->n_repeats; i++)
+        for (const char *at = request->repeats[i]; *at != '\0';) {
             at += strspn(at, " ");
             if (is_listed(keys, at, strcspn(at, "= ")))
                 return true;
@@ -249,13 +233,14 @@ static bool varies(const fr_cli *cli, const char *keys)
 static bool holds(size_t i_reason, const setting *at)
 {
     return reasons[i_reason].is_so(at) &&
-           !varies(at->cli, reasons[i_reason].unless_varied);
+           !varies(at->request, reasons[i_reason].unless_varied);
 }
 
-bool fr_has_no_effect(const fr_cli *cli, fr_option option, const fr_job *job,
-                      const fr_model *model, const fr_cluster *cluster)
+bool fr_has_no_effect(const fr_request *request, fr_option option,
+                      const fr_job *job, const fr_model *model,
+                      const fr_cluster *cluster)
 {
-    const setting at = {cli, job, model, cluster};
+    const setting at = {request, job, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++)
         for (int k = 0; k < MOST_OPTIONS; k++)
             if (reasons[i].options[k] == option && holds(i, &at))
@@ -263,16 +248,17 @@ bool fr_has_no_effect(const fr_cli *cli, fr_option option, const fr_job *job,
     return false;
 }
 
-void fr_note_ignored(const fr_cli *cli, const char *names, const char *why)
+void fr_note_ignored(const fr_request *request, const char *names,
+                     const char *why)
 {
-    fr_cli_note(cli, "forerun: %s %s ignored: %s", names,
-                strchr(names, ',') == NULL ? "is" : "are", why);
+    fr_request_note(request, "%s %s ignored: %s", names,
+                    strchr(names, ',') == NULL ? "is" : "are", why);
 }
 
-void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
+void fr_note_no_effect(const fr_request *request, const fr_job *job,
                        const fr_model *model, const fr_cluster *cluster)
 {
-    const setting at = {cli, job, model, cluster};
+    const setting at = {request, job, model, cluster};
     for (size_t i = 0; i < FR_LENGTH(reasons); i++) {
         char names[256] = "";
         if (!holds(i, &at))
@@ -280,11 +266,11 @@ void fr_note_no_effect(const fr_cli *cli, const fr_job *job,
         for (const fr_option *o = reasons[i].options;
              o < reasons[i].options + MOST_OPTIONS && *o != FR_OPT_HELP; o++) {
             size_t used = strlen(names);
-            if (cli->option[*o].source == FR_SOURCE_FLAG)
+            if (request->option[*o].source == FR_SOURCE_FLAG)
                 snprintf(names + used, sizeof names - used, "%s--%s",
                          used > 0 ? ", " : "", fr_option_get(*o).name);
         }
         if (names[0] != '\0')
-            fr_note_ignored(cli, names, reasons[i].why);
+            fr_note_ignored(request, names, reasons[i].why);
     }
 }

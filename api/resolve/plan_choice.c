@@ -1,12 +1,12 @@
 /* plan_choice.c: defaults < plan file < environment < flags. */
-#include "cli/option/plan_choice.h"
+#include "api/resolve/plan_choice.h"
 
-#include "cli/option/framework_options.h"
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_options.h"
-#include "cli/option/usual_job.h"
-#include "cli/rebalance/moved_plan.h"
-#include "cli/subject/config_choice.h"
+#include "api/rebalance/moved_plan.h"
+#include "api/resolve/config_choice.h"
+#include "api/resolve/default_job.h"
+#include "api/resolve/framework_options.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_options.h"
 #include "core/base/text.h"
 #include "plan/decide/grid.h"
 #include "plan/decide/plan_json.h"
@@ -38,12 +38,12 @@ static fr_status take_file(const char *path, bool is_model_named,
 }
 
 /* The same of what a framework runs today (--from). */
-static fr_status take_config(const fr_cli *cli, const fr_cluster *cluster,
-                             bool is_model_named, fr_plan_choice *out,
-                             fr_err *err)
+static fr_status take_config(const fr_request *request,
+                             const fr_cluster *cluster, bool is_model_named,
+                             fr_plan_choice *out, fr_err *err)
 {
     fr_config config;
-    FR_TRY(fr_config_choice_from(cli, is_model_named ? &out->model : NULL,
+    FR_TRY(fr_config_choice_from(request, is_model_named ? &out->model : NULL,
                                  fr_cluster_slots(cluster), &config, err));
     fr_status status = FR_OK;
     if (!is_model_named) {
@@ -63,12 +63,12 @@ void fr_plan_choice_usual(const fr_cluster *cluster, fr_plan *plan)
     if (fr_cluster_device(cluster, 0)->kind != FR_DEVICE_GPU)
         return;
     plan->is_flash = true;
-    plan->precision = fr_usual_precision(cluster, INT64_MAX);
+    plan->precision = fr_default_precision(cluster, INT64_MAX);
 }
 
 /* On CPUs 16 bits are the runtime's own kernels', which fuse attention, and so
  * are convolutions. */
-static void choose_own(const fr_cli *cli, const fr_cluster *cluster,
+static void choose_own(const fr_request *request, const fr_cluster *cluster,
                        fr_plan_choice *choice)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);
@@ -77,21 +77,22 @@ static void choose_own(const fr_cli *cli, const fr_cluster *cluster,
     if (device->kind == FR_DEVICE_GPU ||
         (!is_narrow && !fr_model_has_layer_ops(&choice->model)))
         return;
-    if (!fr_cli_has(cli, FR_OPT_KERNELS))
+    if (!fr_request_has(request, FR_OPT_KERNELS))
         plan->execution.kernels = FR_KERNELS_OWN;
-    if (is_narrow && !fr_cli_has(cli, FR_OPT_FLASH_ATTENTION))
+    if (is_narrow && !fr_request_has(request, FR_OPT_FLASH_ATTENTION))
         plan->is_flash = true;
 }
 
-void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
-                           fr_plan_choice *choice)
+void fr_plan_choice_apply_framework(const fr_request *request,
+                                    const fr_cluster *cluster,
+                                    fr_plan_choice *choice)
 {
-    const fr_framework *framework = fr_cli_framework(cli, cluster);
+    const fr_framework *framework = fr_request_framework(request, cluster);
     if (framework != NULL)
         fr_text_copy_cut(choice->framework, sizeof choice->framework,
                          framework->name);
-    fr_cli_apply_framework(cli, cluster, &choice->plan, &choice->job,
-                           &choice->model);
+    fr_request_apply_framework(request, cluster, &choice->plan, &choice->job,
+                               &choice->model);
     /* A plan file has them already, but for what is the model's. */
     framework = fr_framework_find(choice->framework);
     if (framework != NULL)
@@ -100,60 +101,63 @@ void fr_plan_choice_habits(const fr_cli *cli, const fr_cluster *cluster,
 }
 
 /* Job and plan as nobody said anything of them. */
-static fr_status take_usual(const fr_cli *cli, const fr_cluster *cluster,
-                            fr_plan_choice *choice, fr_err *err)
+static fr_status take_usual(const fr_request *request,
+                            const fr_cluster *cluster, fr_plan_choice *choice,
+                            fr_err *err)
 {
-    FR_TRY(fr_cli_make_job(cli, &choice->model, &choice->job, err));
-    fr_usual_seq(cli, &choice->model, cluster, &choice->job);
+    FR_TRY(fr_request_make_job(request, &choice->model, &choice->job, err));
+    fr_default_seq(request, &choice->model, cluster, &choice->job);
     fr_plan_choice_usual(cluster, &choice->plan);
     return FR_OK;
 }
 
-static fr_status make(const fr_cli *cli, bool is_model_named,
+static fr_status make(const fr_request *request, bool is_model_named,
                       const char *plan_path, const fr_cluster *cluster,
                       fr_plan_choice *choice, fr_err *err)
 {
-    bool is_from = fr_cli_has(cli, FR_OPT_FROM);
+    bool is_from = fr_request_has(request, FR_OPT_FROM);
     choice->is_given = plan_path != NULL || is_from;
     if (plan_path != NULL && is_from)
         return fr_fail(err, FR_USAGE, "a PLAN and --from: give one of them");
     if (plan_path != NULL)
         FR_TRY(take_file(plan_path, is_model_named, choice, err));
     else if (is_from)
-        FR_TRY(take_config(cli, cluster, is_model_named, choice, err));
+        FR_TRY(take_config(request, cluster, is_model_named, choice, err));
     else
-        FR_TRY(take_usual(cli, cluster, choice, err));
+        FR_TRY(take_usual(request, cluster, choice, err));
     if (choice->is_given)
-        FR_TRY(fr_cli_apply_job(cli, &choice->model, &choice->job, err));
-    FR_TRY(fr_cli_apply_plan(cli, &choice->plan, &choice->pins, err));
-    choose_own(cli, cluster, choice);
-    fr_plan_choice_habits(cli, cluster, choice);
-    if (plan_path == NULL && !fr_cli_has(cli, FR_OPT_THREADS))
+        FR_TRY(
+            fr_request_apply_job(request, &choice->model, &choice->job, err));
+    FR_TRY(fr_request_apply_plan(request, &choice->plan, &choice->pins, err));
+    choose_own(request, cluster, choice);
+    fr_plan_choice_apply_framework(request, cluster, choice);
+    if (plan_path == NULL && !fr_request_has(request, FR_OPT_THREADS))
         choice->plan.n_threads =
-            fr_cli_default_threads(cluster, fr_plan_world(&choice->plan));
+            fr_default_threads(cluster, fr_plan_world(&choice->plan));
     return FR_OK;
 }
 
-fr_status fr_plan_choice_make(const fr_cli *cli, const char *plan_path,
+fr_status fr_plan_choice_make(const fr_request *request, const char *plan_path,
                               const fr_cluster *cluster, fr_plan_choice *choice,
                               fr_err *err)
 {
-    return make(cli, true, plan_path, cluster, choice, err);
+    return make(request, true, plan_path, cluster, choice, err);
 }
 
-void fr_plan_choice_note(const fr_cli *cli, const fr_cluster *cluster,
+void fr_plan_choice_note(const fr_request *request, const fr_cluster *cluster,
                          const fr_plan *plan)
 {
     if (plan->n_channels > 0 &&
         fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU)
-        fr_cli_note(cli,
-                    "forerun: nccl-channels %d is priced by the "
-                    "multiprocessors that it takes, not by the rate that it "
-                    "reaches: NCCL's model has none of a channel",
-                    plan->n_channels);
+        fr_request_note(
+            request,
+            "nccl-channels %d is priced by the "
+            "multiprocessors that it takes, not by the rate that it "
+            "reaches: NCCL's model has none of a channel",
+            plan->n_channels);
 }
 
-fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
+fr_status fr_plan_choice_load(const fr_request *request, const char *model,
                               const char *plan_path, const fr_inputs *inputs,
                               fr_plan_choice *out, fr_err *err)
 {
@@ -162,9 +166,9 @@ fr_status fr_plan_choice_load(const fr_cli *cli, const char *model,
         FR_TRY(fr_as_input(fr_model_load(model, &out->model, err), err));
         out->has_model = true;
     }
-    FR_TRY(make(cli, model != NULL, plan_path, &inputs->cluster, out, err));
-    fr_plan_choice_note(cli, &inputs->cluster, &out->plan);
-    fr_note_no_effect(cli, &out->job, &out->model, &inputs->cluster);
+    FR_TRY(make(request, model != NULL, plan_path, &inputs->cluster, out, err));
+    fr_plan_choice_note(request, &inputs->cluster, &out->plan);
+    fr_note_no_effect(request, &out->job, &out->model, &inputs->cluster);
     return FR_OK;
 }
 
@@ -231,11 +235,11 @@ static fr_status split_beside_slow(const fr_inputs *inputs,
     return FR_OK;
 }
 
-static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
-                                const fr_model *model, const fr_job *job,
-                                fr_plan *plan, fr_err *err)
+static fr_status balance_layers(const fr_request *request,
+                                const fr_inputs *inputs, const fr_model *model,
+                                const fr_job *job, fr_plan *plan, fr_err *err)
 {
-    if (!fr_cli_is_split_auto(cli))
+    if (!fr_request_is_split_auto(request))
         return FR_OK;
     if (inputs->cluster.n_slow > 0 && plan->pp > 1)
         FR_TRY(split_beside_slow(inputs, model, job, plan, err));
@@ -243,17 +247,17 @@ static fr_status balance_layers(const fr_cli *cli, const fr_inputs *inputs,
         FR_TRY(fr_balance_plan(model, job, &inputs->cluster, inputs->costs,
                                plan, err));
     if (plan->n_split == 0 && plan->pp > 1)
-        fr_cli_note(cli, "forerun: --layer-split auto: no split of the layers "
-                         "is predicted to be faster than the even one");
+        fr_request_note(request, "--layer-split auto: no split of the layers "
+                                 "is predicted to be faster than the even one");
     return FR_OK;
 }
 
-fr_status fr_plan_choice_balance(const fr_cli *cli, const fr_inputs *inputs,
-                                 const fr_model *model, const fr_job *job,
-                                 fr_plan *plan, fr_err *err)
+fr_status fr_plan_choice_balance(const fr_request *request,
+                                 const fr_inputs *inputs, const fr_model *model,
+                                 const fr_job *job, fr_plan *plan, fr_err *err)
 {
-    FR_TRY(balance_layers(cli, inputs, model, job, plan, err));
-    return fr_cli_are_shares_auto(cli)
+    FR_TRY(balance_layers(request, inputs, model, job, plan, err));
+    return fr_request_are_shares_auto(request)
                ? move_work(fr_move_samples, inputs, model, job, plan, err)
                : FR_OK;
 }

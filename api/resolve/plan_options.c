@@ -1,5 +1,5 @@
 /* plan_options.c: option values -> fields of a plan and a job. */
-#include "cli/option/plan_options.h"
+#include "api/resolve/plan_options.h"
 
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -88,20 +88,20 @@ static fr_status apply_parts(const char *text, fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-static bool is_auto(const fr_cli *cli, fr_option option)
+static bool is_auto(const fr_request *request, fr_option option)
 {
-    const char *text = fr_cli_text(cli, option);
+    const char *text = fr_request_text(request, option);
     return text != NULL && strcmp(text, "auto") == 0;
 }
 
-bool fr_cli_is_split_auto(const fr_cli *cli)
+bool fr_request_is_split_auto(const fr_request *request)
 {
-    return is_auto(cli, FR_OPT_LAYER_SPLIT);
+    return is_auto(request, FR_OPT_LAYER_SPLIT);
 }
 
-bool fr_cli_are_shares_auto(const fr_cli *cli)
+bool fr_request_are_shares_auto(const fr_request *request)
 {
-    return is_auto(cli, FR_OPT_BATCH_SHARES);
+    return is_auto(request, FR_OPT_BATCH_SHARES);
 }
 
 /* Options that are a list of numbers, or words for one. */
@@ -119,24 +119,24 @@ static const listed_option listed_options[] = {
 };
 
 /* "auto", "even", "3,3,2".  What auto is needs costs: it is decided later. */
-static fr_status apply_list(const fr_cli *cli, const listed_option *row,
+static fr_status apply_list(const fr_request *request, const listed_option *row,
                             fr_plan *plan, uint64_t *pins, fr_err *err)
 {
     const fr_option option = fr_option_of_item((int)row->field);
     const fr_field *field = &fr_plan_fields[row->field].field;
-    const char *text = fr_cli_text(cli, option);
+    const char *text = fr_request_text(request, option);
     int32_t *list = (int32_t *)(void *)((char *)plan + field->offset);
     int32_t n = 0;
     fr_field_set(field, 0, plan);
-    if (is_auto(cli, option)) {
-        if (fr_cli_on(cli, FR_OPT_FIXED))
+    if (is_auto(request, option)) {
+        if (fr_request_on(request, FR_OPT_FIXED))
             return fr_fail(err, FR_USAGE,
                            "--%s auto with --fixed: leave out --fixed (then "
                            "each plan has what suits it), or give the %s",
                            field->option, row->each);
         *pins &= ~(UINT64_C(1) << row->field);
     }
-    if (is_auto(cli, option) || strcmp(text, "even") == 0)
+    if (is_auto(request, option) || strcmp(text, "even") == 0)
         return FR_OK;
     for (const char *at = text;; at++) {
         char *end;
@@ -169,33 +169,35 @@ static void store(const fr_option_value *value, const fr_field *field,
         fr_field_set_i64(field, value->count, owner);
 }
 
-fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan, uint64_t *pins,
-                            fr_err *err)
+fr_status fr_request_apply_plan(const fr_request *request, fr_plan *plan,
+                                uint64_t *pins, fr_err *err)
 {
     fr_plan changed = *plan;
     uint64_t given = 0;
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_field *field = &fr_plan_item_row(item)->field;
-        if (!fr_cli_has(cli, FR_OPT_OF_PLAN(i)))
+        if (!fr_request_has(request, FR_OPT_OF_PLAN(i)))
             continue;
         if (item < FR_PLAN_FIELDS_N)
             given |= UINT64_C(1) << item & FR_PINS_ALL;
         if (field->metavar == NULL)
-            store(&cli->option[FR_OPT_OF_PLAN(i)], field, &changed);
+            store(&request->option[FR_OPT_OF_PLAN(i)], field, &changed);
     }
-    if (!fr_cli_has(cli, FR_OPT_SCHEDULE) && changed.vpp > 1 &&
+    if (!fr_request_has(request, FR_OPT_SCHEDULE) && changed.vpp > 1 &&
         !fr_schedule_has_chunks(fr_schedules[changed.schedule]))
         changed.schedule = fr_schedule_usual(changed.vpp);
-    if (fr_cli_has(cli, FR_OPT_RECOMPUTE_PARTS))
-        FR_TRY(apply_parts(fr_cli_text(cli, FR_OPT_RECOMPUTE_PARTS), &changed,
-                           err));
-    if (fr_cli_has(cli, FR_OPT_COMPRESS))
-        FR_TRY(
-            apply_compress(fr_cli_text(cli, FR_OPT_COMPRESS), &changed, err));
+    if (fr_request_has(request, FR_OPT_RECOMPUTE_PARTS))
+        FR_TRY(apply_parts(fr_request_text(request, FR_OPT_RECOMPUTE_PARTS),
+                           &changed, err));
+    if (fr_request_has(request, FR_OPT_COMPRESS))
+        FR_TRY(apply_compress(fr_request_text(request, FR_OPT_COMPRESS),
+                              &changed, err));
     for (size_t i = 0; i < FR_LENGTH(listed_options); i++)
-        if (fr_cli_has(cli, fr_option_of_item((int)listed_options[i].field)))
-            FR_TRY(apply_list(cli, &listed_options[i], &changed, &given, err));
+        if (fr_request_has(request,
+                           fr_option_of_item((int)listed_options[i].field)))
+            FR_TRY(
+                apply_list(request, &listed_options[i], &changed, &given, err));
     *plan = changed;
     if (pins != NULL)
         *pins = given;
@@ -214,12 +216,13 @@ static int find_axis(fr_option option)
     return -1;
 }
 
-fr_status fr_cli_apply_ranges(const fr_cli *cli,
-                              fr_axis_range out[FR_SPACE_AXIS_N], fr_err *err)
+fr_status fr_request_apply_ranges(const fr_request *request,
+                                  fr_axis_range out[FR_SPACE_AXIS_N],
+                                  fr_err *err)
 {
     memset(out, 0, FR_SPACE_AXIS_N * sizeof *out);
     for (int o = 0; o < FR_OPT_N; o++) {
-        const fr_option_value *v = &cli->option[o];
+        const fr_option_value *v = &request->option[o];
         /* The others are choices of the run. */
         if (v->n_list == 0 || o == FR_OPT_SPARES || o == FR_OPT_LEAST_NODES)
             continue;
@@ -236,57 +239,60 @@ fr_status fr_cli_apply_ranges(const fr_cli *cli,
 
 /* --steps and --tokens both say how long the run is.  A flag goes before the
  * environment, and each before the other of a plan file. */
-static fr_status apply_length(const fr_cli *cli, fr_job *job, fr_err *err)
+static fr_status apply_length(const fr_request *request, fr_job *job,
+                              fr_err *err)
 {
-    const fr_option_source steps = cli->option[FR_OPT_STEPS].source;
-    const fr_option_source tokens = cli->option[FR_OPT_TOKENS].source;
+    const fr_option_source steps = request->option[FR_OPT_STEPS].source;
+    const fr_option_source tokens = request->option[FR_OPT_TOKENS].source;
     if (steps != FR_SOURCE_UNSET && steps == tokens)
         return fr_fail(err, FR_USAGE,
                        "--tokens %.40s and --steps %.40s both say how long "
                        "the run is: give one of them",
-                       fr_cli_text(cli, FR_OPT_TOKENS),
-                       fr_cli_text(cli, FR_OPT_STEPS));
+                       fr_request_text(request, FR_OPT_TOKENS),
+                       fr_request_text(request, FR_OPT_STEPS));
     if (steps > tokens)
         job->tokens = 0;
     return FR_OK;
 }
 
-fr_status fr_cli_apply_job(const fr_cli *cli, const fr_model *model,
-                           fr_job *job, fr_err *err)
+fr_status fr_request_apply_job(const fr_request *request, const fr_model *model,
+                               fr_job *job, fr_err *err)
 {
     fr_job changed = *job;
     for (int i = 0; i < FR_JOB_OPTIONS_N; i++)
-        if (fr_cli_has(cli, FR_OPT_OF_JOB(i)) &&
+        if (fr_request_has(request, FR_OPT_OF_JOB(i)) &&
             fr_job_fields[i].kind != FR_FIELD_TEXT)
-            store(&cli->option[FR_OPT_OF_JOB(i)], &fr_job_fields[i], &changed);
-    const char *data = fr_cli_text(cli, FR_OPT_DATA);
+            store(&request->option[FR_OPT_OF_JOB(i)], &fr_job_fields[i],
+                  &changed);
+    const char *data = fr_request_text(request, FR_OPT_DATA);
     if (data != NULL && !fr_text_copy(changed.data, sizeof changed.data, data))
         return fr_fail(err, FR_USAGE, "--data: the path is too long");
-    FR_TRY(apply_length(cli, &changed, err));
+    FR_TRY(apply_length(request, &changed, err));
     fr_job_count_steps(&changed, model);
     *job = changed;
     return FR_OK;
 }
 
-fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model, fr_job *out,
-                          fr_err *err)
+fr_status fr_request_make_job(const fr_request *request, const fr_model *model,
+                              fr_job *out, fr_err *err)
 {
     fr_job job;
     fr_job_init(&job);
     if (model->max_seq > 0 && job.seq > model->max_seq)
         job.seq = model->max_seq;
-    FR_TRY(fr_cli_apply_job(cli, model, &job, err));
+    FR_TRY(fr_request_apply_job(request, model, &job, err));
     if (model->kind == FR_MODEL_DECODER && model->is_rope &&
         model->max_seq > 0 && job.seq > model->max_seq)
-        fr_cli_note(cli,
-                    "forerun: warning: seq %lld is beyond the %lld positions "
-                    "that %s was made for",
-                    (long long)job.seq, (long long)model->max_seq, model->name);
+        fr_request_note(request,
+                        "warning: seq %lld is beyond the %lld positions "
+                        "that %s was made for",
+                        (long long)job.seq, (long long)model->max_seq,
+                        model->name);
     *out = job;
     return FR_OK;
 }
 
-int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks)
+int32_t fr_default_threads(const fr_cluster *cluster, int64_t n_ranks)
 {
     const fr_device_type *device = fr_cluster_device(cluster, 0);
     if (device->kind != FR_DEVICE_CPU || n_ranks < 1)
@@ -309,7 +315,7 @@ static bool all_have(const fr_cluster *cluster, int64_t n_ranks,
     return true;
 }
 
-fr_dtype fr_usual_precision(const fr_cluster *cluster, int64_t n_ranks)
+fr_dtype fr_default_precision(const fr_cluster *cluster, int64_t n_ranks)
 {
     if (all_have(cluster, n_ranks, "bf16"))
         return FR_DTYPE_BF16;

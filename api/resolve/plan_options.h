@@ -2,48 +2,51 @@
  * plan_options.h: the plan and job options of the command line, laid over
  * what a plan file or the defaults say.
  */
-#ifndef FR_CLI_OPTION_PLAN_OPTIONS_H
-#define FR_CLI_OPTION_PLAN_OPTIONS_H
+#ifndef FR_API_RESOLVE_PLAN_OPTIONS_H
+#define FR_API_RESOLVE_PLAN_OPTIONS_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 #include "plan/decide/plan.h"
 #include "tuner/space/plan_space.h"
 
 /* --layer-split auto, --batch-shares auto: whoever has costs calls
  * fr_plan_choice_balance(). */
-bool fr_cli_is_split_auto(const fr_cli *cli);
-bool fr_cli_are_shares_auto(const fr_cli *cli);
+bool fr_request_is_split_auto(const fr_request *request);
+bool fr_request_are_shares_auto(const fr_request *request);
 
 /*
  * FR_USAGE on a value that cannot be read; whether the plan is legal is for
  * fr_plan_check().  *pins (may be NULL) gets the FR_PIN() of what was given.
  */
-FR_CHECKED fr_status fr_cli_apply_plan(const fr_cli *cli, fr_plan *plan,
-                                       uint64_t *pins, fr_err *err);
+FR_CHECKED fr_status fr_request_apply_plan(const fr_request *request,
+                                           fr_plan *plan, uint64_t *pins,
+                                           fr_err *err);
 /* Lists of values, as ranges of axes; FR_USAGE where the option is no axis. */
-FR_CHECKED fr_status fr_cli_apply_ranges(const fr_cli *cli,
-                                         fr_axis_range out[FR_SPACE_AXIS_N],
-                                         fr_err *err);
+FR_CHECKED fr_status fr_request_apply_ranges(const fr_request *request,
+                                             fr_axis_range out[FR_SPACE_AXIS_N],
+                                             fr_err *err);
 /* The job's steps follow from its tokens, and --steps takes the place of the
  * tokens of a plan file; FR_USAGE where both options are given. */
-FR_CHECKED fr_status fr_cli_apply_job(const fr_cli *cli, const fr_model *model,
-                                      fr_job *job, fr_err *err);
+FR_CHECKED fr_status fr_request_apply_job(const fr_request *request,
+                                          const fr_model *model, fr_job *job,
+                                          fr_err *err);
 
 /*
  * Defaults for a model (a sequence no longer than it can take), then the
  * options.
  */
-FR_CHECKED fr_status fr_cli_make_job(const fr_cli *cli, const fr_model *model,
-                                     fr_job *out, fr_err *err);
+FR_CHECKED fr_status fr_request_make_job(const fr_request *request,
+                                         const fr_model *model, fr_job *out,
+                                         fr_err *err);
 
 /*
  * Compute threads per rank when nobody chose them: the cores of a node over
  * the ranks that it must take; 1 on GPUs.
  */
-int32_t fr_cli_default_threads(const fr_cluster *cluster, int64_t n_ranks);
+int32_t fr_default_threads(const fr_cluster *cluster, int64_t n_ranks);
 
 /* bf16, else f16, else f32: the first that all devices of the first n_ranks
  * ranks have. */
-fr_dtype fr_usual_precision(const fr_cluster *cluster, int64_t n_ranks);
+fr_dtype fr_default_precision(const fr_cluster *cluster, int64_t n_ranks);
 
 #endif

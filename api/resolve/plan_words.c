@@ -1,5 +1,5 @@
 /* plan_words.c: see plan_words.h. */
-#include "cli/subject/plan_words.h"
+#include "api/resolve/plan_words.h"
 
 #include "core/system/fileio.h"
 
@@ -18,15 +18,16 @@ bool fr_plan_words_is_plan(const char *path)
     return is_plan;
 }
 
-fr_status fr_plan_words_of(const fr_cli *cli, fr_plan_words *out, fr_err *err)
+fr_status fr_plan_words_of(const fr_request *request, fr_plan_words *out,
+                           fr_err *err)
 {
-    const char *const *word = cli->positional;
-    const int n = cli->n_positional;
-    const bool is_from = fr_cli_has(cli, FR_OPT_FROM);
+    const char *const *word = request->positional;
+    const int n = request->n_positional;
+    const bool is_from = fr_request_has(request, FR_OPT_FROM);
     if (n < 2 && !is_from)
         return fr_fail(err, FR_USAGE, "missing argument; usage: forerun %s %s",
-                       cli->command->name, cli->command->synopsis);
-    if (cli->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
+                       request->command->name, request->command->synopsis);
+    if (request->option[FR_OPT_MODEL].source == FR_SOURCE_FLAG &&
         (n > 1 || !is_from))
         return fr_fail(err, FR_USAGE,
                        "--model goes with --from and a CLUSTER alone");

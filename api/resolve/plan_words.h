@@ -3,10 +3,10 @@
  * plan: MODEL CLUSTER, and with a plan that there is already MODEL CLUSTER
  * PLAN, PLAN CLUSTER, or with --from CLUSTER alone.
  */
-#ifndef FR_CLI_SUBJECT_PLAN_WORDS_H
-#define FR_CLI_SUBJECT_PLAN_WORDS_H
+#ifndef FR_API_RESOLVE_PLAN_WORDS_H
+#define FR_API_RESOLVE_PLAN_WORDS_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 
 typedef struct fr_plan_words {
     const char *model; /* NULL: the plan's, or that of --from */
@@ -15,8 +15,8 @@ typedef struct fr_plan_words {
 } fr_plan_words;
 
 /* FR_USAGE where one is missing, or --model says what a word says. */
-FR_CHECKED fr_status fr_plan_words_of(const fr_cli *cli, fr_plan_words *out,
-                                      fr_err *err);
+FR_CHECKED fr_status fr_plan_words_of(const fr_request *request,
+                                      fr_plan_words *out, fr_err *err);
 
 /* A file that says it is a plan; a model is one by its name or its keys. */
 bool fr_plan_words_is_plan(const char *path);

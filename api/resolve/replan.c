@@ -1,29 +1,28 @@
 /* replan.c: see replan.h. */
-#include "cli/train/replan.h"
+#include "api/resolve/replan.h"
 
-#include "cli/inputs.h"
-#include "cli/option/framework_options.h"
-#include "cli/option/goal_options.h"
-#include "cli/train/gpu_ranks.h"
-#include "cli/train/run_fit.h"
+#include "api/inputs.h"
+#include "api/resolve/framework_options.h"
+#include "api/resolve/goal_options.h"
 #include "tuner/answer/tune.h"
 
 #define BUDGET_S 0.3
 
-static fr_status check(const fr_cli *cli, const fr_plan_file *file,
+static fr_status check(const fr_replan_site *site, const fr_plan_file *file,
                        const fr_plan *plan, fr_err *err)
 {
-    return fr_cli_is_on_gpu(cli)
+    return site->is_gpu
                ? fr_plan_check_executable_gpu(plan, &file->model, &file->job,
                                               err)
                : fr_plan_check_executable(plan, &file->model, &file->job, err);
 }
 
-static fr_status search(const fr_cli *cli, const fr_inputs *inputs,
+static fr_status search(const fr_replan_site *site, const fr_inputs *inputs,
                         const fr_plan_file *from, int64_t n_ranks,
                         fr_plan_file *out, fr_err *err)
 {
-    const fr_target *target = fr_cli_executor(cli, &inputs->cluster);
+    const fr_target *target =
+        fr_request_executor(site->request, &inputs->cluster);
     const fr_tune_options options = {
         .space = {.model = &from->model,
                   .job = &from->job,
@@ -33,7 +32,7 @@ static fr_status search(const fr_cli *cli, const fr_inputs *inputs,
                   .target = target,
                   .target_version =
                       target != NULL ? fr_target_newest(target) : 0,
-                  .fit_confidence = fr_cli_fit_confidence(cli)},
+                  .fit_confidence = fr_request_fit_confidence(site->request)},
         .is_best_only = true,
         .budget_s = BUDGET_S,
     };
@@ -44,7 +43,7 @@ static fr_status search(const fr_cli *cli, const fr_inputs *inputs,
     if (status == FR_OK && tuning.best.plan == NULL)
         status = fr_fail(err, FR_INFEASIBLE, "no plan fits");
     if (status == FR_OK)
-        status = check(cli, from, tuning.best.plan, err);
+        status = check(site, from, tuning.best.plan, err);
     if (status == FR_OK) {
         out->plan = *tuning.best.plan;
         out->prediction = tuning.best.prediction;
@@ -56,10 +55,10 @@ static fr_status search(const fr_cli *cli, const fr_inputs *inputs,
 
 /* On the cluster of the plan, whose only node has as many places as are left,
  * as the user's ranks share its cores. */
-static fr_status tuned(const fr_cli *cli, const fr_plan_file *from,
+static fr_status tuned(const fr_replan_site *site, const fr_plan_file *from,
                        int64_t n_ranks, fr_plan_file *out, fr_err *err)
 {
-    fr_cli quiet = *cli;
+    fr_request quiet = *site->request;
     fr_inputs inputs = {0};
 
     if (from->cluster[0] == '\0')
@@ -71,14 +70,14 @@ static fr_status tuned(const fr_cli *cli, const fr_plan_file *from,
         fr_inputs_release(&inputs);
         return fr_fail(err, FR_INFEASIBLE, "the cluster has fewer places");
     }
-    fr_status status = search(cli, &inputs, from, n_ranks, out, err);
+    fr_status status = search(site, &inputs, from, n_ranks, out, err);
     fr_inputs_release(&inputs);
     return status;
 }
 
 /* The same plan over more or fewer data-parallel ranks, which take as many
  * sequences at once as divide their part of the batch. */
-static fr_status resized(const fr_cli *cli, const fr_plan_file *from,
+static fr_status resized(const fr_replan_site *site, const fr_plan_file *from,
                          const fr_plan *base, int64_t n_ranks, fr_plan *out,
                          fr_err *err)
 {
@@ -99,18 +98,18 @@ static fr_status resized(const fr_cli *cli, const fr_plan_file *from,
     const int64_t n_sequences = from->job.global_batch / plan.dp;
     while (plan.micro_batch > 1 && n_sequences % plan.micro_batch != 0)
         plan.micro_batch--;
-    FR_TRY(check(cli, from, &plan, err));
+    FR_TRY(check(site, from, &plan, err));
     *out = plan;
     return FR_OK;
 }
 
-static fr_status resized_or_alone(const fr_cli *cli, const fr_plan_file *from,
-                                  int64_t n_ranks, fr_plan_file *out,
-                                  fr_err *err)
+static fr_status resized_or_alone(const fr_replan_site *site,
+                                  const fr_plan_file *from, int64_t n_ranks,
+                                  fr_plan_file *out, fr_err *err)
 {
     fr_plan alone;
 
-    if (resized(cli, from, &from->plan, n_ranks, &out->plan, err) == FR_OK)
+    if (resized(site, from, &from->plan, n_ranks, &out->plan, err) == FR_OK)
         return FR_OK;
     fr_plan_init(&alone);
     alone.n_threads = from->plan.n_threads;
@@ -119,18 +118,17 @@ static fr_status resized_or_alone(const fr_cli *cli, const fr_plan_file *from,
     alone.grad_dtype = from->plan.grad_dtype;
     alone.execution.kernels = from->plan.execution.kernels;
     alone.is_flash = from->plan.is_flash;
-    return resized(cli, from, &alone, n_ranks, &out->plan, err);
+    return resized(site, from, &alone, n_ranks, &out->plan, err);
 }
 
 /* What the machines cannot hold would take the run down again. */
-static bool can_start(const fr_cli *cli, const fr_plan_file *file,
+static bool can_start(const fr_replan_site *site, const fr_plan_file *file,
                       fr_status found, fr_err *why)
 {
-    fr_fit_advice fit;
-    return found == FR_OK && fr_run_fit_check(cli, file, &fit, why) == FR_OK;
+    return found == FR_OK && site->check_fit(site->context, file, why) == FR_OK;
 }
 
-fr_status fr_replan(const fr_cli *cli, const fr_plan_file *from,
+fr_status fr_replan(const fr_replan_site *site, const fr_plan_file *from,
                     int64_t n_places, int64_t least, fr_plan_file *out,
                     fr_err *err)
 {
@@ -140,11 +138,11 @@ fr_status fr_replan(const fr_cli *cli, const fr_plan_file *from,
     file.node_of_rank = NULL;
     file.has_prediction = false;
     bool is_found =
-        can_start(cli, &file, tuned(cli, from, n_places, &file, &why), &why);
+        can_start(site, &file, tuned(site, from, n_places, &file, &why), &why);
     for (int64_t n = n_places; !is_found && n >= least; n--) {
         file.has_prediction = false;
-        is_found = can_start(cli, &file,
-                             resized_or_alone(cli, from, n, &file, &why), &why);
+        is_found = can_start(
+            site, &file, resized_or_alone(site, from, n, &file, &why), &why);
     }
     if (!is_found)
         return fr_fail(err, FR_INFEASIBLE,

@@ -2,22 +2,32 @@
  * replan.h: another plan of the same model and job, for as many ranks as there
  * are places.
  */
-#ifndef FR_CLI_TRAIN_REPLAN_H
-#define FR_CLI_TRAIN_REPLAN_H
+#ifndef FR_API_RESOLVE_REPLAN_H
+#define FR_API_RESOLVE_REPLAN_H
 
-#include "cli/command.h"
+#include "api/request/request.h"
 #include "plan/decide/plan_json.h"
+
+/* Where the plan is to run. */
+typedef struct fr_replan_site {
+    const fr_request *request;
+    bool is_gpu; /* of forerun's own runtimes that for GPUs, else for CPUs */
+    /* FR_INFEASIBLE where a plan does not fit the memory there. */
+    fr_status (*check_fit)(const void *context, const fr_plan_file *file,
+                           fr_err *err);
+    const void *context;
+} fr_replan_site;
 
 /*
  * The best that the tuner finds in a third of a second for the cluster of the
  * plan; where that is not known, the plan with fewer or more data-parallel
  * ranks, else data parallelism alone.  At most n_places ranks, at least
- * `least`, and it fits the memory (run_fit.h) unless --force is given.
+ * `least`, and it fits the memory there.
  * FR_INFEASIBLE: there is none.  Everything but the plan and its prediction is
  * as in `from`, which owns it.
  */
-FR_CHECKED fr_status fr_replan(const fr_cli *cli, const fr_plan_file *from,
-                               int64_t n_places, int64_t least,
-                               fr_plan_file *out, fr_err *err);
+FR_CHECKED fr_status fr_replan(const fr_replan_site *site,
+                               const fr_plan_file *from, int64_t n_places,
+                               int64_t least, fr_plan_file *out, fr_err *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
-#include "cli/sweep/sweep_points.h"
+#include "api/sweep/sweep_points.h"
 
-#include "cli/option/framework_options.h"
-#include "cli/option/goal_options.h"
-#include "cli/option/plan_choice.h"
-#include "cli/option/usual_job.h"
+#include "api/resolve/default_job.h"
+#include "api/resolve/framework_options.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/plan_choice.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "spec/cluster/cluster_knobs.h"
@@ -176,32 +176,33 @@ fr_status fr_sweep_read_value(const char *text, fr_sweep *sweep, fr_err *err)
 }
 
 /* Each value of an option must be one: told before anything is simulated. */
-static fr_status check_option_values(const fr_cli *cli, const fr_sweep *sweep,
-                                     int option, fr_err *err)
+static fr_status check_option_values(const fr_request *request,
+                                     const fr_sweep *sweep, int option,
+                                     fr_err *err)
 {
     const fr_sweep_key *last = &sweep->keys[sweep->n_keys - 1];
     for (size_t i = 0; i < last->n_values; i++) {
-        fr_cli tried = *cli;
-        FR_TRY(fr_cli_set(&tried, (fr_option)option, last->values[i], err));
+        fr_request tried = *request;
+        FR_TRY(fr_request_set(&tried, (fr_option)option, last->values[i], err));
     }
     return FR_OK;
 }
 
 /* By an option, which a knob of that name would lose against. */
-static bool is_given(const fr_cli *cli, key found, const char *name)
+static bool is_given(const fr_request *request, key found, const char *name)
 {
     if (found.kind == KEY_OPTION)
-        return cli->option[found.index].source == FR_SOURCE_FLAG;
+        return request->option[found.index].source == FR_SOURCE_FLAG;
     for (int i = 0; i < FR_OPT_N; i++)
-        if (cli->option[i].source == FR_SOURCE_FLAG &&
+        if (request->option[i].source == FR_SOURCE_FLAG &&
             strcmp(fr_option_get((fr_option)i).name, name) == 0)
             return true;
     return false;
 }
 
 /* "KEY=A,B"; lists of values that hold commas are separated by ';'. */
-static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
-                          fr_err *err)
+static fr_status read_key(const fr_request *request, char *text,
+                          fr_sweep *sweep, fr_err *err)
 {
     char *values = strchr(text, '=');
     if (values == NULL || values == text || values[1] == '\0')
@@ -210,10 +211,10 @@ static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
                        "nodes=8,16,32",
                        text);
     *values++ = '\0';
-    key found = find_key(cli->command, text);
+    key found = find_key(request->command, text);
     if (found.kind == KEY_NONE)
-        return fail_unknown(cli->command, text, err);
-    if (is_given(cli, found, text))
+        return fail_unknown(request->command, text, err);
+    if (is_given(request, found, text))
         return fr_fail(err, FR_USAGE, "--%s is given, and varied", text);
     const char *name = found.kind == KEY_OPTION
                            ? fr_option_get((fr_option)found.index).name
@@ -233,13 +234,13 @@ static fr_status read_key(const fr_cli *cli, char *text, fr_sweep *sweep,
     if (sweep->keys[sweep->n_keys - 1].n_values == 0)
         return fr_fail(err, FR_USAGE, "--vary %s: no value", text);
     if (found.kind == KEY_OPTION)
-        return check_option_values(cli, sweep, found.index, err);
+        return check_option_values(request, sweep, found.index, err);
     return FR_OK;
 }
 
 /* One --vary may hold several keys, with blanks between them. */
-static fr_status read_keys(const fr_cli *cli, const char *text, fr_sweep *sweep,
-                           fr_err *err)
+static fr_status read_keys(const fr_request *request, const char *text,
+                           fr_sweep *sweep, fr_err *err)
 {
     char *copy = strdup(text), *rest = NULL;
     fr_status status = FR_OK;
@@ -247,7 +248,7 @@ static fr_status read_keys(const fr_cli *cli, const char *text, fr_sweep *sweep,
         return fr_fail_no_memory(err);
     for (char *word = strtok_r(copy, " \t\n", &rest);
          word != NULL && status == FR_OK; word = strtok_r(NULL, " \t\n", &rest))
-        status = read_key(cli, word, sweep, err);
+        status = read_key(request, word, sweep, err);
     free(copy);
     return status;
 }
@@ -280,12 +281,12 @@ fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
     return FR_OK;
 }
 
-static fr_status load_models(const fr_cli *cli, fr_sweep_points *out,
+static fr_status load_models(const fr_request *request, fr_sweep_points *out,
                              fr_err *err)
 {
     int k = fr_sweep_find_key(&out->sweep, "model");
     if (k < 0)
-        return fr_sweep_load_model(cli->positional[0], out, err);
+        return fr_sweep_load_model(request->positional[0], out, err);
     for (size_t i = 0; i < out->sweep.keys[k].n_values; i++)
         FR_TRY(fr_sweep_load_model(out->sweep.keys[k].values[i], out, err));
     return FR_OK;
@@ -376,14 +377,16 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
 
 /* The batch is the same everywhere: a sequence for each rank of the largest
  * cluster, or of the smallest where it grows with them. */
-static int64_t count_usual_ranks(const fr_cli *cli, const fr_sweep_points *at)
+static int64_t count_usual_ranks(const fr_request *request,
+                                 const fr_sweep_points *at)
 {
     int64_t n = 0;
     for (size_t v = 0; v < at->n_variants; v++) {
         if (at->variants[v].costs == NULL)
             continue;
         int64_t n_here = fr_cluster_slots(&at->variants[v].cluster);
-        bool is_better = fr_cli_on(cli, FR_OPT_WEAK) ? n_here < n : n_here > n;
+        bool is_better =
+            fr_request_on(request, FR_OPT_WEAK) ? n_here < n : n_here > n;
         n = n == 0 || is_better ? n_here : n;
     }
     return n;
@@ -391,19 +394,19 @@ static int64_t count_usual_ranks(const fr_cli *cli, const fr_sweep_points *at)
 
 /* ---- cases -------------------------------------------------------------- */
 
-static fr_status set_options(const fr_sweep *sweep, size_t point, fr_cli *cli,
-                             fr_err *err)
+static fr_status set_options(const fr_sweep *sweep, size_t point,
+                             fr_request *request, fr_err *err)
 {
     for (int k = 0; k < sweep->n_keys; k++) {
-        key found = find_key(cli->command, sweep->keys[k].name);
+        key found = find_key(request->command, sweep->keys[k].name);
         if (found.kind == KEY_OPTION)
-            FR_TRY(fr_cli_set(cli, (fr_option)found.index,
-                              fr_sweep_text_of(sweep, point, k), err));
+            FR_TRY(fr_request_set(request, (fr_option)found.index,
+                                  fr_sweep_text_of(sweep, point, k), err));
     }
     return FR_OK;
 }
 
-void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
+void fr_sweep_fill_case(const fr_request *request, const fr_plan_choice *choice,
                         fr_sweep_points *points, size_t i)
 {
     fr_sweep_case *out = &points->cases[i];
@@ -412,12 +415,12 @@ void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
     out->job = choice->job;
     out->plan = choice->plan;
     out->pins = choice->pins;
-    out->n_ranks = cli->option[FR_OPT_RANKS].count;
-    out->allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW);
-    out->fit_confidence = fr_cli_fit_confidence(cli);
-    out->framework = fr_cli_framework(cli, out->cluster);
-    out->given = fr_cli_given(cli, &out->facts);
-    out->target = fr_cli_framework_target(out->framework);
+    out->n_ranks = request->option[FR_OPT_RANKS].count;
+    out->allow_lossy = fr_request_has(request, FR_OPT_ALLOW);
+    out->fit_confidence = fr_request_fit_confidence(request);
+    out->framework = fr_request_framework(request, out->cluster);
+    out->given = fr_request_given_fields(request, &out->facts);
+    out->target = fr_framework_target(out->framework);
 }
 
 fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err)
@@ -430,10 +433,10 @@ fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err)
                : fr_fail_no_memory(err);
 }
 
-static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
-                           fr_err *err)
+static fr_status make_case(const fr_request *request, fr_sweep_points *points,
+                           size_t i, fr_err *err)
 {
-    fr_cli varied = *cli;
+    fr_request varied = *request;
     fr_plan_choice choice;
     const fr_sweep *sweep = &points->sweep;
     fr_sweep_variant *variant = &points->variants[variant_of(sweep, i)];
@@ -445,7 +448,7 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     fr_job_init(&out->job);
     fr_plan_init(&out->plan);
     FR_TRY(set_options(sweep, i, &varied, err));
-    FR_TRY(fr_cli_make_goal(&varied, &out->goal, err));
+    FR_TRY(fr_request_make_goal(&varied, &out->goal, err));
     if (variant->costs == NULL) {
         out->why = variant->why;
         return FR_OK;
@@ -453,29 +456,30 @@ static fr_status make_case(const fr_cli *cli, fr_sweep_points *points, size_t i,
     memset(&choice, 0, sizeof choice);
     choice.model = *out->model;
     FR_TRY(fr_plan_choice_make(
-        &varied, cli->n_positional > 2 ? cli->positional[2] : NULL,
+        &varied, request->n_positional > 2 ? request->positional[2] : NULL,
         out->cluster, &choice, err));
-    if (cli->n_positional < 3)
-        fr_usual_batch(&varied, &choice.model, out->cluster,
-                       points->n_usual_ranks, &choice.job);
+    if (request->n_positional < 3)
+        fr_default_batch(&varied, &choice.model, out->cluster,
+                         points->n_usual_ranks, &choice.job);
     fr_sweep_fill_case(&varied, &choice, points, i);
     return FR_OK;
 }
 
-fr_status fr_sweep_points_make(const fr_cli *cli, const fr_inputs *inputs,
-                               fr_sweep_points *out, fr_err *err)
+fr_status fr_sweep_points_make(const fr_request *request,
+                               const fr_inputs *inputs, fr_sweep_points *out,
+                               fr_err *err)
 {
     fr_sweep_init(&out->sweep);
-    for (int i = 0; i < cli->n_repeats; i++)
-        FR_TRY(read_keys(cli, cli->repeats[i], &out->sweep, err));
+    for (int i = 0; i < request->n_repeats; i++)
+        FR_TRY(read_keys(request, request->repeats[i], &out->sweep, err));
     FR_TRY(fr_sweep_make_points(&out->sweep, MOST_POINTS, err));
     out->sweep.i_scale_key = find_scale_key(&out->sweep);
-    FR_TRY(load_models(cli, out, err));
+    FR_TRY(load_models(request, out, err));
     FR_TRY(make_variants(inputs, out, err));
-    out->n_usual_ranks = count_usual_ranks(cli, out);
+    out->n_usual_ranks = count_usual_ranks(request, out);
     FR_TRY(fr_sweep_make_cases(out, err));
     for (size_t i = 0; i < out->sweep.n_points; i++)
-        FR_TRY(make_case(cli, out, i, err));
+        FR_TRY(make_case(request, out, i, err));
     return FR_OK;
 }
 

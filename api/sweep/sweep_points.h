@@ -3,12 +3,12 @@
  * knob of the cluster (cluster_knobs.h), an option of the plan or the
  * job (options.h), "model" or "ranks".
  */
-#ifndef FR_CLI_SWEEP_SWEEP_POINTS_H
-#define FR_CLI_SWEEP_SWEEP_POINTS_H
+#ifndef FR_API_SWEEP_SWEEP_POINTS_H
+#define FR_API_SWEEP_SWEEP_POINTS_H
 
-#include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/option/plan_choice.h"
+#include "api/inputs.h"
+#include "api/request/request.h"
+#include "api/resolve/plan_choice.h"
 #include "tuner/study/run_sweep.h"
 
 /* A cluster with some knobs turned. */
@@ -30,18 +30,18 @@ typedef struct fr_sweep_points {
 } fr_sweep_points;
 
 /*
- * Reads cli->repeats and makes keys, points and cases; the model is
+ * Reads request->repeats and makes keys, points and cases; the model is
  * positional 0, a plan file positional 2.  Everything is owned, inputs are
  * borrowed; fr_sweep_points_release() frees, also after a failure.  FR_USAGE:
  * a key or a value that cannot be.
  */
-FR_CHECKED fr_status fr_sweep_points_make(const fr_cli *cli,
+FR_CHECKED fr_status fr_sweep_points_make(const fr_request *request,
                                           const fr_inputs *inputs,
                                           fr_sweep_points *out, fr_err *err);
 void fr_sweep_points_release(fr_sweep_points *points);
 
 /* Fills one case from what the options make of its model and cluster. */
-void fr_sweep_fill_case(const fr_cli *cli, const fr_plan_choice *choice,
+void fr_sweep_fill_case(const fr_request *request, const fr_plan_choice *choice,
                         fr_sweep_points *points, size_t i);
 /* Room for the cases of all points. */
 FR_CHECKED fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err);

@@ -1,9 +1,9 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
-#include "cli/sweep/sweep_trials.h"
+#include "api/sweep/sweep_trials.h"
 
-#include "cli/option/goal_options.h"
-#include "cli/option/plan_choice.h"
-#include "cli/option/usual_job.h"
+#include "api/resolve/default_job.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/plan_choice.h"
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
 
@@ -70,37 +70,38 @@ static fr_status make_part(const fr_inputs *inputs, int64_t n_parts,
                                 &out->cluster, &out->costs, err);
 }
 
-static fr_status make_case(const fr_cli *cli, const fr_inputs *inputs, size_t i,
-                           fr_sweep_points *points, fr_err *err)
+static fr_status make_case(const fr_request *request, const fr_inputs *inputs,
+                           size_t i, fr_sweep_points *points, fr_err *err)
 {
     fr_plan_choice choice = {.model = points->models[0]};
     fr_sweep_variant *part = &points->variants[i];
     fr_sweep_case *out = &points->cases[i];
     int64_t n_parts = strtoll(points->sweep.keys[0].values[i], NULL, 10);
     int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
-    FR_TRY(fr_cli_make_goal(cli, &out->goal, err));
+    FR_TRY(fr_request_make_goal(request, &out->goal, err));
     FR_TRY(make_part(inputs, n_parts, part, err));
-    FR_TRY(fr_plan_choice_make(cli, NULL, &inputs->cluster, &choice, err));
-    fr_usual_batch(cli, &choice.model, &inputs->cluster,
-                   fr_cluster_slots(&inputs->cluster), &choice.job);
+    FR_TRY(fr_plan_choice_make(request, NULL, &inputs->cluster, &choice, err));
+    fr_default_batch(request, &choice.model, &inputs->cluster,
+                     fr_cluster_slots(&inputs->cluster), &choice.job);
     out->cluster = &part->cluster;
     out->costs = part->costs;
-    fr_sweep_fill_case(cli, &choice, points, i);
+    fr_sweep_fill_case(request, &choice, points, i);
     out->why = part->costs == NULL ? part->why : NULL;
     if (n_parts > n_nodes)
         out->n_ranks = devices_of_node(&inputs->cluster) * n_nodes / n_parts;
     return FR_OK;
 }
 
-fr_status fr_sweep_trials_make(const fr_cli *cli, const fr_inputs *inputs,
-                               fr_sweep_points *out, fr_err *err)
+fr_status fr_sweep_trials_make(const fr_request *request,
+                               const fr_inputs *inputs, fr_sweep_points *out,
+                               fr_err *err)
 {
     fr_sweep_init(&out->sweep);
-    out->sweep.n_trials = cli->option[FR_OPT_TRIALS].count;
+    out->sweep.n_trials = request->option[FR_OPT_TRIALS].count;
     FR_TRY(fr_sweep_add_key(&out->sweep, "at-once", err));
     FR_TRY(list_parts(&inputs->cluster, out->sweep.n_trials, &out->sweep, err));
     FR_TRY(fr_sweep_make_points(&out->sweep, SIZE_MAX, err));
-    FR_TRY(fr_sweep_load_model(cli->positional[0], out, err));
+    FR_TRY(fr_sweep_load_model(request->positional[0], out, err));
     out->n_variants = out->sweep.n_points;
     out->variants = calloc(out->n_variants, sizeof *out->variants);
     if (out->variants == NULL) {
@@ -109,7 +110,7 @@ fr_status fr_sweep_trials_make(const fr_cli *cli, const fr_inputs *inputs,
     }
     FR_TRY(fr_sweep_make_cases(out, err));
     for (size_t i = 0; i < out->sweep.n_points; i++)
-        FR_TRY(make_case(cli, inputs, i, out, err));
+        FR_TRY(make_case(request, inputs, i, out, err));
     return FR_OK;
 }
 

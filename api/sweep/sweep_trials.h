@@ -3,10 +3,10 @@
  * hyper-parameters.  One after the other, each sharded over all devices; all
  * side by side, each on its part; or anything between.
  */
-#ifndef FR_CLI_SWEEP_SWEEP_TRIALS_H
-#define FR_CLI_SWEEP_SWEEP_TRIALS_H
+#ifndef FR_API_SWEEP_SWEEP_TRIALS_H
+#define FR_API_SWEEP_SWEEP_TRIALS_H
 
-#include "cli/sweep/sweep_points.h"
+#include "api/sweep/sweep_points.h"
 
 /*
  * A point for every number of parts that the cluster divides into evenly:
@@ -14,7 +14,7 @@
  * trials, and one more where that is what N of them need.  Key "at-once".
  * FR_INPUT: there is nothing to divide.
  */
-FR_CHECKED fr_status fr_sweep_trials_make(const fr_cli *cli,
+FR_CHECKED fr_status fr_sweep_trials_make(const fr_request *request,
                                           const fr_inputs *inputs,
                                           fr_sweep_points *out, fr_err *err);
 

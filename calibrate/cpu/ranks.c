@@ -13,7 +13,7 @@ static const double nap_s = 500e-6;
 
 static fr_status await_gate(fr_transport *transport, fr_err *err)
 {
-    fr_request request = {0};
+    fr_message request = {0};
     double begin_s = fr_clock_s();
     char token;
 
@@ -47,7 +47,7 @@ static fr_status gate(fr_transport *transport, fr_err *err)
         return await_gate(transport, err);
     for (int64_t peer = 1; peer < transport->world; peer++) {
         char token = 0;
-        fr_request request = {0};
+        fr_message request = {0};
         FR_TRY(transport->ops->isend(transport, peer, TAG_GATE, &token, 1,
                                      &request, err));
         FR_TRY(fr_transport_wait(transport, &request, peer, "gate", err));
@@ -96,7 +96,7 @@ fr_status fr_ranks_open_slab(fr_transport *transport, uint64_t n_bytes,
 static fr_status pass_clock(fr_transport *transport, int64_t peer, bool is_send,
                             double *clock_s, fr_err *err)
 {
-    fr_request request = {0};
+    fr_message request = {0};
 
     if (is_send)
         FR_TRY(transport->ops->isend(transport, peer, TAG_GATE, clock_s,

@@ -3,14 +3,14 @@
  * GPUs.  Like run, the same command line is the supervisor and each of its
  * ranks.
  */
+#include "api/inputs.h"
+#include "api/resolve/plan_options.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/gpu/calibrate_gpu.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "cli/measured/learn_runs.h"
 #include "cli/measured/measure_running.h"
-#include "cli/option/plan_options.h"
 #include "cli/train/gpu_ranks.h"
 #include "cli/train/supervise.h"
 #include "core/base/text.h"
@@ -49,15 +49,17 @@ static void release_cases(cases *c)
 static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
 {
     const char *const *usual = fr_cli_is_on_gpu(cli) ? gpu_models : cpu_models;
-    size_t n = (size_t)cli->n_positional;
-    while (cli->n_positional == 0 && usual[n] != NULL)
+    size_t n = (size_t)cli->request.n_positional;
+    while (cli->request.n_positional == 0 && usual[n] != NULL)
         n++;
     for (size_t i = 0; i < n; i++) {
-        const char *name =
-            cli->n_positional > 0 ? cli->positional[i] : usual[i];
+        const char *name = cli->request.n_positional > 0
+                               ? cli->request.positional[i]
+                               : usual[i];
         FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
         out->n = i + 1;
-        FR_TRY(fr_cli_make_job(cli, &out->models[i], &out->jobs[i], err));
+        FR_TRY(fr_request_make_job(&cli->request, &out->models[i],
+                                   &out->jobs[i], err));
         out->at[i] = (fr_calibrate_case){&out->models[i], &out->jobs[i]};
     }
     return FR_OK;
@@ -239,7 +241,7 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
         .cases = c.at,
         .n_cases = c.n,
         .is_quick = fr_cli_on(cli, FR_OPT_QUICK),
-        .timeout_s = cli->option[FR_OPT_TIMEOUT].real,
+        .timeout_s = cli->request.option[FR_OPT_TIMEOUT].real,
         .scratch_dir = storage,
         .log = is_silent ? NULL : &log,
     };
@@ -278,7 +280,7 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
 {
     const char *hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
     if (fr_cli_has(cli, FR_OPT_RANKS)) {
-        *out = cli->option[FR_OPT_RANKS].count;
+        *out = cli->request.option[FR_OPT_RANKS].count;
         return FR_OK;
     }
     *out = fr_cli_is_on_gpu(cli) ? 0 : fr_launched_ranks();

@@ -5,7 +5,7 @@
 #include "cli/answer.h"
 #include "cli/catalog/catalog_rows.h"
 #include "cli/catalog/catalog_targets.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
@@ -241,17 +241,18 @@ static fr_status print_template(const fr_cli *cli, const char *name,
 /* One target with all that it says. */
 static fr_status print_one(const fr_cli *cli, fr_buffer *text, fr_err *err)
 {
-    if (strcmp(cli->positional[0], "targets") != 0)
+    if (strcmp(cli->request.positional[0], "targets") != 0)
         return fr_fail(err, FR_USAGE,
                        "'%.80s' is one word too many; catalog targets NAME "
                        "takes two",
-                       cli->positional[1]);
-    return fr_catalog_print_target(cli->positional[1], text, err);
+                       cli->request.positional[1]);
+    return fr_catalog_print_target(cli->request.positional[1], text, err);
 }
 
 FR_COMMAND_FUNCTION(catalog)
 {
-    const char *word = cli->n_positional > 0 ? cli->positional[0] : NULL;
+    const char *word =
+        cli->request.n_positional > 0 ? cli->request.positional[0] : NULL;
     const char *template = fr_cli_text(cli, FR_OPT_TEMPLATE);
     bool is_json = fr_cli_on(cli, FR_OPT_JSON), is_known = word == NULL;
     if (template != NULL)
@@ -268,7 +269,7 @@ FR_COMMAND_FUNCTION(catalog)
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.catalog/1");
     fr_answer_open(cli, &text);
     fr_status status = FR_OK;
-    if (cli->n_positional > 1 && !is_json) {
+    if (cli->request.n_positional > 1 && !is_json) {
         fr_buffer_release(&answer.buffer);
         return fr_answer_text(print_one(cli, &text, err), &text, cli, err);
     }

@@ -1,8 +1,8 @@
 /* cmd_checkpoint.c: what checkpoints hold; whether they are whole; another
  * layout's. */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
@@ -176,7 +176,7 @@ static fr_status inspect(const fr_cli *cli, fr_err *err)
     fr_shard_reader *reader = NULL;
     place at;
 
-    FR_TRY(open_place(cli, cli->positional[1], &at, &reader, err));
+    FR_TRY(open_place(cli, cli->request.positional[1], &at, &reader, err));
     fr_status status = print_reader(cli, reader, &at, err);
     fr_shard_reader_close(reader);
     return status;
@@ -261,7 +261,7 @@ static fr_status verify(const fr_cli *cli, fr_err *err)
     fr_status status;
     place at;
 
-    FR_TRY(find_place(cli->positional[1], &at, err));
+    FR_TRY(find_place(cli->request.positional[1], &at, err));
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         v.json = fr_answer_begin(&answer, "forerun.checkpoint-verify/1");
         fr_json_put_string(v.json, "directory", at.dir);
@@ -304,18 +304,18 @@ static fr_status convert(const fr_cli *cli, fr_err *err)
     fr_program *program = NULL;
     place at;
 
-    if (cli->n_positional < 3 || output == NULL)
+    if (cli->request.n_positional < 3 || output == NULL)
         return fr_fail(err, FR_USAGE,
                        "missing argument; usage: forerun checkpoint convert "
                        "DIR PLAN -o DIR");
-    FR_TRY(open_place(cli, cli->positional[1], &at, &reader, err));
+    FR_TRY(open_place(cli, cli->request.positional[1], &at, &reader, err));
     place to = {.step = at.step};
     fr_text_copy_cut(to.dir, sizeof to.dir, output);
     fr_status status;
     FR_TRY_GOTO(status, fr_checkpoint_verify(reader, err), out_reader);
     FR_TRY_GOTO(status,
-                lower_for(fr_shard_reader_manifest(reader), cli->positional[2],
-                          &program, err),
+                lower_for(fr_shard_reader_manifest(reader),
+                          cli->request.positional[2], &program, err),
                 out_reader);
     FR_TRY_GOTO(status,
                 fr_checkpoint_convert(reader, at.dir, program, output, err),
@@ -332,13 +332,13 @@ out_reader:
 
 FR_COMMAND_FUNCTION(checkpoint)
 {
-    const char *what = cli->positional[0];
+    const char *what = cli->request.positional[0];
 
     if (strcmp(what, "convert") == 0)
         return convert(cli, err);
-    if (cli->n_positional > 2)
+    if (cli->request.n_positional > 2)
         return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'",
-                       cli->positional[2]);
+                       cli->request.positional[2]);
     if (strcmp(what, "inspect") == 0)
         return inspect(cli, err);
     if (strcmp(what, "verify") == 0)

@@ -2,9 +2,9 @@
  * cmd_compare.c: two plans, predictions, tunings or runs beside each other:
  * whatever holds a step time and its parts.
  */
+#include "api/fit_answer.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/fit_answer.h"
+#include "cli/cli.h"
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
@@ -171,7 +171,7 @@ static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
     if (!is_home)
         return FR_OK;
     fr_status status =
-        fr_fit_answer_predict(cli, file, &place, &inputs, &p, err);
+        fr_fit_answer_predict(&cli->request, file, &place, &inputs, &p, err);
     if (status != FR_OK)
         fr_err_prefix(err, "%s", out->path);
     if (status == FR_OK && !fr_fit_answer_is_carried(file, &inputs, &p)) {
@@ -308,14 +308,14 @@ static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
 FR_COMMAND_FUNCTION(compare)
 {
     side a, b;
-    if (fr_trace_is_file(cli->positional[1]))
+    if (fr_trace_is_file(cli->request.positional[1]))
         return fr_compare_traces(cli, err);
-    if (cli->n_positional > 2)
+    if (cli->request.n_positional > 2)
         return fr_fail(err, FR_USAGE,
                        "'%.200s': only traces may be more than two",
-                       cli->positional[2]);
-    FR_TRY(read_side(cli, cli->positional[0], &a, err));
-    FR_TRY(read_side(cli, cli->positional[1], &b, err));
+                       cli->request.positional[2]);
+    FR_TRY(read_side(cli, cli->request.positional[0], &a, err));
+    FR_TRY(read_side(cli, cli->request.positional[1], &b, err));
     if (!fr_cli_on(cli, FR_OPT_JSON))
         return print_text(cli, &a, &b, err);
     fr_answer answer;

@@ -2,9 +2,9 @@
  * cmd_completions.c: completion scripts made from the tables: commands,
  * options, values of choices, names of models and clusters, files.
  */
+#include "api/sweep/sweep_points.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/sweep/sweep_points.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
@@ -120,7 +120,7 @@ static void put_fish(const fr_command *commands, fr_buffer *out)
 
 FR_COMMAND_FUNCTION(completions)
 {
-    const char *shell = cli->positional[0];
+    const char *shell = cli->request.positional[0];
     fr_buffer script;
     fr_buffer_init(&script);
     if (strcmp(shell, "bash") == 0) {

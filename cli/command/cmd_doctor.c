@@ -1,9 +1,9 @@
 /* cmd_doctor.c: what this machine lacks for which command, and whether links
  * that were measured are as fast as predicted. */
+#include "api/inputs.h"
 #include "calibrate/doctor/doctor.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/table.h"
@@ -197,13 +197,14 @@ static fr_status examine(const fr_cli *cli, visit *v, fr_profile *profile,
 {
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
     FR_TRY(fr_doctor_examine("", &v->findings, err));
-    if (cli->n_positional == 0 && path != NULL)
+    if (cli->request.n_positional == 0 && path != NULL)
         return fr_fail(err, FR_USAGE,
                        "--profile is compared with a cluster; name it");
-    if (cli->n_positional == 0)
+    if (cli->request.n_positional == 0)
         return FR_OK;
     FR_TRY(fr_as_input(
-        fr_cluster_load(cli->positional[0], &inputs->cluster, err), err));
+        fr_cluster_load(cli->request.positional[0], &inputs->cluster, err),
+        err));
     inputs->has_cluster = true;
     FR_TRY(fr_doctor_compare("", &inputs->cluster, &v->findings, err));
     if (path == NULL)

@@ -1,13 +1,13 @@
 /* cmd_explain.c: a plan in words, where its time and memory go, what binds it
  * and what would change that. */
+#include "api/fit_answer.h"
+#include "api/goodput/run_length.h"
+#include "api/inputs.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_subject.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/fit_answer.h"
-#include "cli/goodput/run_length.h"
-#include "cli/inputs.h"
-#include "cli/option/goal_options.h"
-#include "cli/option/no_effect.h"
-#include "cli/subject/plan_subject.h"
+#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
 #include "report/fit_report.h"
@@ -44,8 +44,9 @@ static fr_report_setup setup_of(const subject *s)
 
 static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
 {
-    int n_changes =
-        fr_cli_has(cli, FR_OPT_TOP) ? (int)cli->option[FR_OPT_TOP].count : 10;
+    int n_changes = fr_cli_has(cli, FR_OPT_TOP)
+                        ? (int)cli->request.option[FR_OPT_TOP].count
+                        : 10;
     const fr_prediction *prediction = prediction_of(s);
     fr_buffer text;
     fr_answer_open(cli, &text);
@@ -62,7 +63,8 @@ static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
     else if (status == FR_OK)
         fr_buffer_puts(&text, "no prediction in the plan; give a cluster\n");
     if (status == FR_OK && s->has_forecast)
-        status = fr_cli_run_length_text(cli, &setup, prediction, &text, err);
+        status = fr_request_run_length_text(&cli->request, &setup, prediction,
+                                            &text, err);
     if (status == FR_OK && s->has_fit)
         status = fr_report_fit_text(&s->fit, &text, err);
     if (status == FR_OK && s->explanation != NULL) {
@@ -102,7 +104,7 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
     fr_report_prediction_json(prediction, json);
     fr_json_end_object(json);
     if (s->has_forecast)
-        fr_cli_run_length_json(cli, &setup, prediction, json);
+        fr_request_run_length_json(&cli->request, &setup, prediction, json);
     if (s->has_fit)
         fr_report_fit_json(&s->fit, json);
     if (s->explanation != NULL)
@@ -115,10 +117,12 @@ static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
 /* Without a cluster the plan is shown as it is. */
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    FR_TRY(fr_plan_subject_check(cli, err));
-    for (int i = 0; i < FR_OPT_N && fr_plan_subject_cluster(cli) == NULL; i++) {
-        if (cli->option[i].source != FR_SOURCE_FLAG || i == FR_OPT_JSON ||
-            i == FR_OPT_QUIET || i == FR_OPT_HELP || i == FR_OPT_COLUMNS)
+    FR_TRY(fr_plan_subject_check(&cli->request, err));
+    for (int i = 0;
+         i < FR_OPT_N && fr_plan_subject_cluster(&cli->request) == NULL; i++) {
+        if (cli->request.option[i].source != FR_SOURCE_FLAG ||
+            i == FR_OPT_JSON || i == FR_OPT_QUIET || i == FR_OPT_HELP ||
+            i == FR_OPT_COLUMNS)
             continue;
         return fr_fail(err, FR_USAGE,
                        "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
@@ -136,9 +140,10 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
     FR_TRY(fr_forecast_make_file(&s->inputs, &s->file, has_timeline,
                                  &s->forecast, err));
     s->has_forecast = true;
-    fr_inputs_note_home(cli, &s->inputs, s->file.cluster, s->file.cluster_hash);
-    fr_note_idle_options(cli, &s->inputs, &s->file.model, &s->file.job,
-                         &s->file.plan, &s->forecast.prediction);
+    fr_inputs_note_wrong_cluster(&cli->request, &s->inputs, s->file.cluster,
+                                 s->file.cluster_hash);
+    fr_note_idle_options(&cli->request, &s->inputs, &s->file.model,
+                         &s->file.job, &s->file.plan, &s->forecast.prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(&s->forecast, trace, err));
     fr_explain_request request = {
@@ -150,8 +155,8 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .plan = &s->file.plan,
         .prediction = &s->forecast.prediction,
         .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
-        .fit_confidence = fr_cli_fit_confidence(cli),
-        .n_threads = (int)cli->option[FR_OPT_JOBS].count,
+        .fit_confidence = fr_request_fit_confidence(&cli->request),
+        .n_threads = (int)cli->request.option[FR_OPT_JOBS].count,
         .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
     };
     if (!s->forecast.prediction.memory.fits) {
@@ -176,14 +181,15 @@ FR_COMMAND_FUNCTION(explain)
     subject s = {0};
     fr_status status;
     FR_TRY(check_options(cli, err));
-    FR_TRY(fr_cli_check_run_length(cli, err));
-    const char *cluster = fr_plan_subject_cluster(cli);
+    FR_TRY(fr_request_check_run_length(&cli->request, err));
+    const char *cluster = fr_plan_subject_cluster(&cli->request);
     const bool has_cluster = cluster != NULL;
     fr_plan_file_init(&s.file);
     if (has_cluster)
-        FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &s.inputs, err),
+        FR_TRY_GOTO(status,
+                    fr_inputs_load(&cli->request, cluster, &s.inputs, err),
                     out_subject);
-    status = fr_plan_subject_load(cli, &s.inputs, &s.file, err);
+    status = fr_plan_subject_load(&cli->request, &s.inputs, &s.file, err);
     if (status == FR_OK && has_cluster)
         status = analyse(cli, &s, err);
     if (status == FR_OK)

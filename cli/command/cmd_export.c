@@ -1,9 +1,9 @@
 /* cmd_export.c: a plan as files of other programs. */
+#include "api/fit_answer.h"
+#include "api/nccl_rows.h"
+#include "api/resolve/plan_options.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/fit_answer.h"
-#include "cli/nccl_rows.h"
-#include "cli/option/plan_options.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "interop/export/export_job.h"
@@ -47,7 +47,7 @@ static bool keeps_prediction(const fr_cli *cli, const fr_inputs *inputs,
                              const fr_prediction *prediction,
                              const fr_plan_file *file)
 {
-    const bool is_named = cli->n_positional > 1;
+    const bool is_named = cli->request.n_positional > 1;
     if (!file->has_prediction)
         return false;
     if (file->cluster_hash == fr_cluster_hash(&inputs->cluster))
@@ -69,18 +69,19 @@ static fr_status predict(const fr_cli *cli, const char *cluster,
     const fr_fit_place place = {.cluster = cluster};
     fr_inputs inputs = {0};
     fr_prediction prediction;
-    out->status = fr_fit_answer_predict(cli, file, &place, &inputs, &prediction,
-                                        &out->refusal);
+    out->status = fr_fit_answer_predict(&cli->request, file, &place, &inputs,
+                                        &prediction, &out->refusal);
     if (out->status == FR_OK) {
         if (keeps_prediction(cli, &inputs, &prediction, file)) {
             prediction = file->prediction;
         } else {
-            fr_inputs_note_home(cli, &inputs, file->cluster,
-                                file->cluster_hash);
+            fr_inputs_note_wrong_cluster(&cli->request, &inputs, file->cluster,
+                                         file->cluster_hash);
             adopt(&inputs, &prediction, file);
         }
-        out->status = fr_fit_answer_check(cli, &inputs, file, &prediction,
-                                          &out->advice, &out->refusal);
+        out->status =
+            fr_fit_answer_check(&cli->request, &inputs, file, &prediction,
+                                &out->advice, &out->refusal);
     } else if (inputs.costs != NULL && fr_cli_on(cli, FR_OPT_FORCE)) {
         fr_cli_note(cli, "forerun: %s; exported because of --force",
                     out->refusal.text);
@@ -100,8 +101,9 @@ static fr_status check_fit(const fr_cli *cli, const char *cluster,
     if (cluster[0] != '\0')
         FR_TRY(predict(cli, cluster, file, out, err));
     else if (file->has_prediction)
-        out->status = fr_fit_answer_check(cli, NULL, file, &file->prediction,
-                                          &out->advice, &out->refusal);
+        out->status =
+            fr_fit_answer_check(&cli->request, NULL, file, &file->prediction,
+                                &out->advice, &out->refusal);
     if (out->advice.verdict[0] != '\0')
         fr_cli_note(cli, "forerun: %s; exported because of --force",
                     out->advice.verdict);
@@ -166,7 +168,7 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     if (status == FR_OK)
-        fr_cli_note_lines(cli, NULL, fr_buffer_text(&rows->also));
+        fr_request_note_lines(&cli->request, NULL, fr_buffer_text(&rows->also));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_rows_json(cli, rows, fit, err);
     else if (status == FR_OK && output == NULL)
@@ -183,8 +185,8 @@ static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
     fr_nccl_rows rows = {0};
     if (cluster[0] == '\0')
         return fr_fail(err, FR_INPUT, "%s names no cluster; give one",
-                       cli->positional[0]);
-    fr_status status = fr_inputs_load(cli, cluster, &inputs, err);
+                       cli->request.positional[0]);
+    fr_status status = fr_inputs_load(&cli->request, cluster, &inputs, err);
     if (status == FR_OK)
         status = fr_nccl_rows_make(&inputs, file, &rows, err);
     if (status == FR_OK)
@@ -322,7 +324,7 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
 static fr_export_wish wish_of(const fr_cli *cli,
                               const fr_export_request *request)
 {
-    const fr_option_value *v = cli->option;
+    const fr_option_value *v = cli->request.option;
     const fr_plan_file *file = request->file;
     fr_export_wish wish = {.time_limit_s = v[FR_OPT_TIME_LIMIT].real,
                            .checkpoint_dir =
@@ -356,8 +358,8 @@ static void judge(const fr_export_request *request, const fr_plan *plan,
     other.plan = *plan;
     other.node_of_rank = NULL;
     if (other.cluster[0] != '\0' &&
-        fr_fit_answer_predict(cli, &other, &place, &inputs, &prediction,
-                              &unused) == FR_OK &&
+        fr_fit_answer_predict(&cli->request, &other, &place, &inputs,
+                              &prediction, &unused) == FR_OK &&
         !prediction.memory.fits)
         fr_fit_verdict(&prediction, buf, n_buf);
     fr_inputs_release(&inputs);
@@ -370,7 +372,7 @@ static void warn(const fr_cli *cli, const fr_export_wish *wish,
     fr_buffer_init(&text);
     fr_export_put_unknown(request, "", &text);
     fr_export_put_warnings(wish, request, &text);
-    fr_cli_note_lines(cli, NULL, fr_buffer_text(&text));
+    fr_request_note_lines(&cli->request, NULL, fr_buffer_text(&text));
     fr_buffer_release(&text);
 }
 
@@ -386,7 +388,7 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
         .writer = exporter,
         .judge = judge,
         .judge_context = cli,
-        .plan_path = cli->positional[0],
+        .plan_path = cli->request.positional[0],
         .verdict = fit->advice.verdict[0] != '\0' ? fit->advice.verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';
     FR_TRY(find_program(cli, exporter, &request, err));
@@ -421,13 +423,13 @@ static fr_status check_job_options(const fr_cli *cli,
     static const fr_option of_jobs[] = {FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY};
     if (exporter->target != NULL &&
-        cli->option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
+        cli->request.option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
         return fr_fail(err, FR_USAGE,
                        "--time-limit is for launchers: --to slurm --program "
                        "%s",
                        exporter->name);
     for (size_t i = 0; exporter->write == NULL && i < FR_LENGTH(of_jobs); i++)
-        if (cli->option[of_jobs[i]].source == FR_SOURCE_FLAG)
+        if (cli->request.option[of_jobs[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE,
                            "--%s is for jobs; --to %s starts "
                            "none",
@@ -445,15 +447,17 @@ FR_COMMAND_FUNCTION(export)
         return fr_fail(err, FR_USAGE,
                        "export to what? give --to megatron, deepspeed, slurm, "
                        "nccl-csv ... (forerun help export)");
-    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[0], &file, err), err));
+    FR_TRY(fr_as_input(
+        fr_plan_file_load(cli->request.positional[0], &file, err), err));
     char home[sizeof file.cluster]; /* check_fit() changes that of `file` */
     memcpy(home, file.cluster, sizeof home);
-    const char *cluster = cli->n_positional > 1 ? cli->positional[1] : home;
+    const char *cluster =
+        cli->request.n_positional > 1 ? cli->request.positional[1] : home;
     const fr_exporter *exporter =
-        fr_exporter_at((int)cli->option[FR_OPT_TO].count);
+        fr_exporter_at((int)cli->request.option[FR_OPT_TO].count);
     fr_status status = check_job_options(cli, exporter, err);
     if (status == FR_OK)
-        status = fr_cli_apply_plan(cli, &file.plan, NULL, err);
+        status = fr_request_apply_plan(&cli->request, &file.plan, NULL, err);
     if (status == FR_OK)
         status = check_fit(cli, cluster, &file, &fit, err);
     if (status == FR_OK)

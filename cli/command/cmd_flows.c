@@ -1,7 +1,7 @@
 /* cmd_flows.c: when does each flow end? */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "report/table.h"
 #include "simgrid/flows.h"
 
@@ -44,9 +44,9 @@ static fr_status print_text(const fr_cli *cli, const fr_flows_result *result,
 FR_COMMAND_FUNCTION(flows)
 {
     fr_flows_result result;
-    FR_TRY(fr_as_input(
-        fr_flows_run(cli->positional[0], cli->positional[1], &result, err),
-        err));
+    FR_TRY(fr_as_input(fr_flows_run(cli->request.positional[0],
+                                    cli->request.positional[1], &result, err),
+                       err));
     fr_status status = fr_cli_on(cli, FR_OPT_JSON)
                            ? print_json(cli, &result, err)
                            : print_text(cli, &result, err);

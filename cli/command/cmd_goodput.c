@@ -1,11 +1,11 @@
 /* cmd_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
+#include "api/fit_answer.h"
+#include "api/goodput/goodput_backup.h"
+#include "api/goodput/goodput_changes.h"
+#include "api/goodput/goodput_inject.h"
+#include "api/resolve/plan_subject.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/fit_answer.h"
-#include "cli/goodput/goodput_backup.h"
-#include "cli/goodput/goodput_changes.h"
-#include "cli/goodput/goodput_inject.h"
-#include "cli/subject/plan_subject.h"
+#include "cli/cli.h"
 #include "report/fit_report.h"
 #include "report/setup_report.h"
 
@@ -43,7 +43,7 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_answer_open(cli, &text);
     fr_report_verdict_text(run->prediction, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
-                     fr_plan_subject_cluster(cli),
+                     fr_plan_subject_cluster(&cli->request),
                      fr_plan_describe(&file->plan, name, sizeof name));
     fr_report_setup_text(&at, &text);
     fr_status status =
@@ -80,9 +80,10 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
     char name[256];
     fr_schedule_told walked;
     fr_fit_advice fit;
-    FR_TRY(
-        fr_goodput_inject(cli, inputs, file, prediction->step_s, &walked, err));
-    FR_TRY(fr_fit_answer_check(cli, inputs, file, prediction, &fit, err));
+    FR_TRY(fr_goodput_inject(&cli->request, inputs, file, prediction->step_s,
+                             &walked, err));
+    FR_TRY(fr_fit_answer_check(&cli->request, inputs, file, prediction, &fit,
+                               err));
     (void)fr_plan_describe(&file->plan, name, sizeof name);
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
@@ -97,7 +98,7 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
     fr_answer_open(cli, &text);
     fr_report_verdict_text(prediction, &text);
     fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
-                     fr_plan_subject_cluster(cli), name);
+                     fr_plan_subject_cluster(&cli->request), name);
     return fr_answer_text(fr_report_schedule_text(&walked, &text, err), &text,
                           cli, err);
 }
@@ -110,12 +111,13 @@ static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
     told all = {.prediction = prediction};
     fr_status status;
     FR_TRY_GOTO(status,
-                fr_goodput_case_make(cli, inputs, file, prediction, &run, err),
+                fr_goodput_case_make(&cli->request, inputs, file, prediction,
+                                     &run, err),
                 out_case);
-    FR_TRY_GOTO(
-        status,
-        fr_fit_answer_check(cli, inputs, file, prediction, &all.fit, err),
-        out_case);
+    FR_TRY_GOTO(status,
+                fr_fit_answer_check(&cli->request, inputs, file, prediction,
+                                    &all.fit, err),
+                out_case);
     FR_TRY_GOTO(
         status,
         fr_run_replicas(&run.conditions, &run.request, &all.goodput, err),
@@ -140,24 +142,27 @@ FR_COMMAND_FUNCTION(goodput)
     fr_plan_file file;
     fr_forecast forecast = {0};
     fr_status status;
-    const char *cluster = fr_plan_subject_cluster(cli);
+    const char *cluster = fr_plan_subject_cluster(&cli->request);
     if (cluster == NULL)
         return fr_fail(err, FR_USAGE,
                        "a CLUSTER is missing: forerun goodput PLAN CLUSTER, or "
                        "MODEL CLUSTER");
-    FR_TRY(fr_plan_subject_check(cli, err));
+    FR_TRY(fr_plan_subject_check(&cli->request, err));
     fr_plan_file_init(&file);
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cluster, &inputs, err), out_all);
-    FR_TRY_GOTO(status, fr_plan_subject_load(cli, &inputs, &file, err),
+    FR_TRY_GOTO(status, fr_inputs_load(&cli->request, cluster, &inputs, err),
+                out_all);
+    FR_TRY_GOTO(status,
+                fr_plan_subject_load(&cli->request, &inputs, &file, err),
                 out_all);
     FR_TRY_GOTO(status,
                 fr_forecast_make_file(&inputs, &file, false, &forecast, err),
                 out_all);
-    FR_TRY_GOTO(
-        status,
-        fr_goodput_backups(cli, &inputs, &file, &forecast.prediction, err),
-        out_all);
-    fr_inputs_note_home(cli, &inputs, file.cluster, file.cluster_hash);
+    FR_TRY_GOTO(status,
+                fr_goodput_backups(&cli->request, &inputs, &file,
+                                   &forecast.prediction, err),
+                out_all);
+    fr_inputs_note_wrong_cluster(&cli->request, &inputs, file.cluster,
+                                 file.cluster_hash);
     status =
         fr_cli_has(cli, FR_OPT_INJECT)
             ? answer_injected(cli, &inputs, &file, &forecast.prediction, err)

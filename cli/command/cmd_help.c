@@ -1,6 +1,6 @@
 /* cmd_help.c: forerun help [COMMAND | TERM]. */
 #include "cli/answer.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "cli/glossary.h"
 #include "core/base/text.h"
 
@@ -104,18 +104,21 @@ static fr_status print_terms(const fr_cli *cli, fr_err *err)
 FR_COMMAND_FUNCTION(help)
 {
     const fr_command *command = NULL;
-    const char *word = cli->n_positional > 0 ? cli->positional[0] : "";
+    const char *word =
+        cli->request.n_positional > 0 ? cli->request.positional[0] : "";
     if (strcmp(word, "terms") == 0 && !fr_cli_on(cli, FR_OPT_JSON))
         return print_terms(cli, err);
     /* A word may be both: a profile, a checkpoint.  Commands come first. */
-    if (cli->n_positional > 0 && fr_command_find(cli->commands, word) == NULL &&
+    if (cli->request.n_positional > 0 &&
+        fr_command_find(cli->commands, word) == NULL &&
         fr_glossary_find(word) != NULL)
         return print_term(cli, fr_glossary_find(word), err);
-    if (cli->n_positional > 0 && fr_command_find(cli->commands, word) == NULL)
+    if (cli->request.n_positional > 0 &&
+        fr_command_find(cli->commands, word) == NULL)
         return refuse(cli, word, err);
-    if (cli->n_positional > 0)
-        FR_TRY(
-            fr_command_get(cli->commands, cli->positional[0], &command, err));
+    if (cli->request.n_positional > 0)
+        FR_TRY(fr_command_get(cli->commands, cli->request.positional[0],
+                              &command, err));
     if (fr_cli_on(cli, FR_OPT_JSON))
         return print_json(cli, command, err);
     fr_help_print(cli, command);

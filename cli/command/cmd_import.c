@@ -1,10 +1,10 @@
 /* cmd_import.c: descriptions of other tools as cluster files and profiles,
  * configurations of frameworks as plan files. */
+#include "api/inputs.h"
+#include "api/resolve/config_choice.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "cli/measured/measured.h"
-#include "cli/subject/config_choice.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
@@ -142,17 +142,17 @@ static fr_status find_sources(const fr_cli *cli, source sources[2], size_t *out,
                               fr_err *err)
 {
     size_t n = 0;
-    for (int i = 0; i < cli->n_positional; i++) {
-        const char *word = cli->positional[i];
+    for (int i = 0; i < cli->request.n_positional; i++) {
+        const char *word = cli->request.positional[i];
         if (n == 2)
             return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
                            word);
-        bool is_last = i + 1 == cli->n_positional;
+        bool is_last = i + 1 == cli->request.n_positional;
         bool is_kind =
             !is_last && (fr_import_kind_find(word) >= 0 ||
                          fr_config_find(word) != NULL || !fr_file_exists(word));
         sources[n++] = (source){.word = is_kind ? word : NULL,
-                                .path = cli->positional[i += is_kind]};
+                                .path = cli->request.positional[i += is_kind]};
     }
     *out = n;
     return FR_OK;
@@ -241,8 +241,9 @@ static fr_status print(const fr_cli *cli, const source sources[2], size_t n,
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     for (size_t i = n; status == FR_OK && i-- > 0;)
-        fr_cli_note_lines(cli, fr_import_kind_name(sources[i].kind),
-                          fr_buffer_text(&sources[i].import.notes));
+        fr_request_note_lines(&cli->request,
+                              fr_import_kind_name(sources[i].kind),
+                              fr_buffer_text(&sources[i].import.notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, sources, n, err);
     else if (status == FR_OK && output == NULL)
@@ -260,7 +261,7 @@ static fr_status check_options(const fr_cli *cli, bool is_config, fr_err *err)
                                            FR_OPT_NODES};
     const fr_option *others = is_config ? of_cluster : of_config;
     for (int i = 0; i < 3; i++)
-        if (cli->option[others[i]].source == FR_SOURCE_FLAG)
+        if (cli->request.option[others[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE, "--%s is for %s",
                            fr_option_get(others[i]).name,
                            is_config ? "descriptions of machines"
@@ -276,7 +277,7 @@ static fr_status import_config(const fr_cli *cli, const source *from,
                                      .text = from->text,
                                      .n_text = from->n_text};
     FR_TRY(check_options(cli, true, err));
-    return fr_config_choice_print(cli, &config, err);
+    return fr_import_config(cli, &config, err);
 }
 
 static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
@@ -285,7 +286,7 @@ static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
     const fr_import_options options = {
         .gpu = fr_cli_text(cli, FR_OPT_GPU),
         .node_type = fr_cli_text(cli, FR_OPT_NODE_TYPE),
-        .n_nodes = cli->option[FR_OPT_NODES].count,
+        .n_nodes = cli->request.option[FR_OPT_NODES].count,
     };
     FR_TRY(check_options(cli, false, err));
     FR_TRY(read_sources(sources, n, options, err));
@@ -294,17 +295,19 @@ static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
 
 FR_COMMAND_FUNCTION(import)
 {
-    const fr_measured_kind *measured = fr_measured_find(cli->positional[0]);
-    if (measured != NULL && cli->n_positional > 1)
+    const fr_measured_kind *measured =
+        fr_measured_find(cli->request.positional[0]);
+    if (measured != NULL && cli->request.n_positional > 1)
         return measured->import(cli, err);
     source sources[2] = {{0}, {0}};
     size_t n = 0;
     fr_status status = FR_OK;
-    for (int i = 0; cli->n_positional == 1 && fr_import_word(i) != NULL; i++)
-        if (strcmp(fr_import_word(i), cli->positional[0]) == 0 &&
-            !fr_file_exists(cli->positional[0]))
+    for (int i = 0; cli->request.n_positional == 1 && fr_import_word(i) != NULL;
+         i++)
+        if (strcmp(fr_import_word(i), cli->request.positional[0]) == 0 &&
+            !fr_file_exists(cli->request.positional[0]))
             return fr_fail(err, FR_USAGE, "import %s: of which file?",
-                           cli->positional[0]);
+                           cli->request.positional[0]);
     FR_TRY(find_sources(cli, sources, &n, err));
     for (size_t i = 0; status == FR_OK && i < n; i++)
         status = load_source(&sources[i], err);

@@ -1,7 +1,7 @@
 /* cmd_report.c: timelines as files. */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 #include "report/timeline/trace_json.h"
 #include "spec/result/fit_advice.h"
@@ -34,14 +34,17 @@ static fr_status report_trace(const fr_cli *cli, fr_err *err)
     fr_plan_file file;
     fr_inputs inputs = {0};
     fr_forecast forecast = {0};
-    if (cli->n_positional < 3)
+    if (cli->request.n_positional < 3)
         return fr_fail(err, FR_USAGE,
                        "missing argument; usage: forerun report trace PLAN "
                        "CLUSTER");
-    FR_TRY(fr_as_input(fr_plan_file_load(cli->positional[1], &file, err), err));
+    FR_TRY(fr_as_input(
+        fr_plan_file_load(cli->request.positional[1], &file, err), err));
     fr_status status;
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[2], &inputs, err),
-                out_file);
+    FR_TRY_GOTO(
+        status,
+        fr_inputs_load(&cli->request, cli->request.positional[2], &inputs, err),
+        out_file);
     FR_TRY_GOTO(status,
                 fr_forecast_make_file(&inputs, &file, true, &forecast, err),
                 out_file);
@@ -56,11 +59,11 @@ out_file:
 static fr_status report_check_trace(const fr_cli *cli, fr_err *err)
 {
     size_t n_events;
-    if (cli->n_positional > 2)
+    if (cli->request.n_positional > 2)
         return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'",
-                       cli->positional[2]);
-    FR_TRY(
-        fr_as_input(fr_trace_check(cli->positional[1], &n_events, err), err));
+                       cli->request.positional[2]);
+    FR_TRY(fr_as_input(
+        fr_trace_check(cli->request.positional[1], &n_events, err), err));
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json =
@@ -75,7 +78,7 @@ static fr_status report_check_trace(const fr_cli *cli, fr_err *err)
 
 FR_COMMAND_FUNCTION(report)
 {
-    const char *what = cli->positional[0];
+    const char *what = cli->request.positional[0];
     if (strcmp(what, "trace") == 0)
         return report_trace(cli, err);
     if (strcmp(what, "check-trace") == 0)

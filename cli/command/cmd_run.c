@@ -3,15 +3,15 @@
  * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
  * may also be started by srun or torchrun, without MPI.
  */
+#include "api/inputs.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_options.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "cli/measured/learn_runs.h"
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_options.h"
-#include "cli/rebalance/rebalance.h"
 #include "cli/train/elastic.h"
 #include "cli/train/gpu_ranks.h"
+#include "cli/train/rebalance.h"
 #include "cli/train/run_answer.h"
 #include "cli/train/run_fit.h"
 #include "cli/train/supervise.h"
@@ -72,7 +72,7 @@ static fr_status check_faults(const fr_cli *cli, const fr_plan_file *file,
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                fr_err *err)
 {
-    FR_TRY(fr_cli_apply_job(cli, &file->model, &file->job, err));
+    FR_TRY(fr_request_apply_job(&cli->request, &file->model, &file->job, err));
     static const fr_option of_checkpoints[] = {
         FR_OPT_RESUME, FR_OPT_CHECKPOINT_EVERY, FR_OPT_CHECKPOINT_ASYNC,
         FR_OPT_KEEP};
@@ -123,19 +123,20 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     options.trace_steps =
         job->n_steps < TRACED_STEPS ? job->n_steps : TRACED_STEPS;
     options.checkpoint_dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
-    options.checkpoint_every = cli->option[FR_OPT_CHECKPOINT_EVERY].count;
+    options.checkpoint_every =
+        cli->request.option[FR_OPT_CHECKPOINT_EVERY].count;
     options.is_resumed = fr_cli_on(cli, FR_OPT_RESUME);
     options.eval_data = fr_cli_text(cli, FR_OPT_EVAL_DATA);
-    options.eval_every = cli->option[FR_OPT_EVAL_EVERY].count;
-    options.eval_batches = cli->option[FR_OPT_EVAL_BATCHES].count;
+    options.eval_every = cli->request.option[FR_OPT_EVAL_EVERY].count;
+    options.eval_batches = cli->request.option[FR_OPT_EVAL_BATCHES].count;
     options.is_checkpoint_async = fr_cli_on(cli, FR_OPT_CHECKPOINT_ASYNC);
-    options.n_checkpoints_kept = cli->option[FR_OPT_KEEP].count;
-    options.replicate_every = cli->option[FR_OPT_REPLICATE_EVERY].count;
+    options.n_checkpoints_kept = cli->request.option[FR_OPT_KEEP].count;
+    options.replicate_every = cli->request.option[FR_OPT_REPLICATE_EVERY].count;
     options.replica_dir = fr_cli_text(cli, FR_OPT_REPLICA_DIR);
     options.init_path = fr_cli_text(cli, FR_OPT_INIT);
     options.save_dir = fr_cli_text(cli, FR_OPT_SAVE);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
-        options.timeout_s = cli->option[FR_OPT_TIMEOUT].real;
+        options.timeout_s = cli->request.option[FR_OPT_TIMEOUT].real;
     options.faults = faults;
     options.on_step = fr_run_watch_step;
     options.on_note = fr_run_watch_note;
@@ -215,7 +216,7 @@ static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
 /* Why a plan for another cluster is refused is a consequence of that. */
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
-    const char *path = cli->positional[0];
+    const char *path = cli->request.positional[0];
     FR_TRY(load_plan(path, out, err));
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
@@ -244,7 +245,7 @@ static void note_other_devices(const fr_cli *cli, const fr_plan_file *file)
         fr_cli_note(cli,
                     "forerun: %s was predicted for %s, which this machine is "
                     "not: the prediction is not of this run",
-                    cli->positional[0], file->cluster);
+                    cli->request.positional[0], file->cluster);
 }
 
 static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
@@ -279,7 +280,7 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
                           .is_estimated = fr_cli_on(cli, FR_OPT_JSON)};
     stage on = {.placement = {.n_ranks = world}};
     double timeout_s = fr_cli_has(cli, FR_OPT_TIMEOUT)
-                           ? cli->option[FR_OPT_TIMEOUT].real
+                           ? cli->request.option[FR_OPT_TIMEOUT].real
                            : DEFAULT_TIMEOUT_S;
 
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
@@ -344,7 +345,7 @@ FR_COMMAND_FUNCTION(run)
     note_other_devices(cli, &file);
     if (world == 1 && fr_cli_has(cli, FR_OPT_HOSTFILE) &&
         !fr_cli_is_on_gpu(cli))
-        fr_note_ignored(cli, "--hostfile",
+        fr_note_ignored(&cli->request, "--hostfile",
                         "a one-rank plan always runs on this machine");
     fr_status status = fr_run_fit_begin(cli, &file, err);
     if (status == FR_OK && fr_is_first_rank())

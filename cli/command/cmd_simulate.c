@@ -1,13 +1,13 @@
 /* cmd_simulate.c: one plan's prediction. */
+#include "api/fit_answer.h"
+#include "api/goodput/run_length.h"
+#include "api/inputs.h"
+#include "api/resolve/default_job.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_choice.h"
+#include "api/resolve/plan_words.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/fit_answer.h"
-#include "cli/goodput/run_length.h"
-#include "cli/inputs.h"
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_choice.h"
-#include "cli/option/usual_job.h"
-#include "cli/subject/plan_words.h"
+#include "cli/cli.h"
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
@@ -37,8 +37,8 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_status status =
         fr_report_prediction_text(&forecast->prediction, &text, err);
     if (status == FR_OK)
-        status = fr_cli_run_length_text(cli, &setup, &forecast->prediction,
-                                        &text, err);
+        status = fr_request_run_length_text(&cli->request, &setup,
+                                            &forecast->prediction, &text, err);
     if (status == FR_OK && fit != NULL)
         status = fr_report_fit_text(fit, &text, err);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
@@ -61,7 +61,8 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_json(&setup, json);
     fr_report_prediction_json(&forecast->prediction, json);
-    fr_cli_run_length_json(cli, &setup, &forecast->prediction, json);
+    fr_request_run_length_json(&cli->request, &setup, &forecast->prediction,
+                               json);
     if (fit != NULL)
         fr_report_fit_json(fit, json);
     return fr_answer_print(&answer, cli, err);
@@ -74,8 +75,9 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_fit_advice fit;
-    fr_inputs_note_home(cli, inputs, choice->cluster, choice->cluster_hash);
-    fr_note_idle_options(cli, inputs, &choice->model, &choice->job,
+    fr_inputs_note_wrong_cluster(&cli->request, inputs, choice->cluster,
+                                 choice->cluster_hash);
+    fr_note_idle_options(&cli->request, inputs, &choice->model, &choice->job,
                          &choice->plan, &forecast->prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
@@ -101,23 +103,24 @@ FR_COMMAND_FUNCTION(simulate)
     fr_plan_choice choice = {0};
     fr_plan_words words;
     fr_status status;
-    FR_TRY(fr_cli_check_run_length(cli, err));
-    FR_TRY(fr_plan_words_of(cli, &words, err));
-    FR_TRY_GOTO(status, fr_inputs_load(cli, words.cluster, &inputs, err),
+    FR_TRY(fr_request_check_run_length(&cli->request, err));
+    FR_TRY(fr_plan_words_of(&cli->request, &words, err));
+    FR_TRY_GOTO(status,
+                fr_inputs_load(&cli->request, words.cluster, &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status,
-                fr_plan_choice_load(cli, words.model, words.plan, &inputs,
-                                    &choice, err),
+                fr_plan_choice_load(&cli->request, words.model, words.plan,
+                                    &inputs, &choice, err),
                 out_inputs);
     if (!choice.is_given)
-        fr_usual_plan(cli, &inputs, &choice);
-    FR_TRY_GOTO(
-        status,
-        fr_usual_ranks(cli, &inputs, choice.is_given, &choice.plan, err),
-        out_inputs);
+        fr_default_plan(&cli->request, &inputs, &choice);
     FR_TRY_GOTO(status,
-                fr_plan_choice_balance(cli, &inputs, &choice.model, &choice.job,
-                                       &choice.plan, err),
+                fr_default_ranks(&cli->request, &inputs, choice.is_given,
+                                 &choice.plan, err),
+                out_inputs);
+    FR_TRY_GOTO(status,
+                fr_plan_choice_balance(&cli->request, &inputs, &choice.model,
+                                       &choice.job, &choice.plan, err),
                 out_inputs);
     /* A timeline of thousands of ranks takes longer than all the rest. */
     bool has_timeline =
@@ -129,7 +132,8 @@ FR_COMMAND_FUNCTION(simulate)
         status = fr_forecast_predict(&inputs, &choice.model, &choice.job,
                                      &choice.plan, &forecast.prediction, err);
     if (status != FR_OK) {
-        fr_inputs_blame_home(&inputs, choice.cluster, choice.cluster_hash, err);
+        fr_inputs_prefix_wrong_cluster(&inputs, choice.cluster,
+                                       choice.cluster_hash, err);
         goto out_inputs;
     }
     status = deliver(cli, &inputs, &choice, &forecast, err);

@@ -1,13 +1,13 @@
 /* cmd_sweep.c: what-if: many points, one table. */
+#include "api/goodput/run_length.h"
+#include "api/inputs.h"
+#include "api/resolve/framework_options.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/no_effect.h"
+#include "api/sweep/sweep_points.h"
+#include "api/sweep/sweep_trials.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/goodput/run_length.h"
-#include "cli/inputs.h"
-#include "cli/option/framework_options.h"
-#include "cli/option/goal_options.h"
-#include "cli/option/no_effect.h"
-#include "cli/sweep/sweep_points.h"
-#include "cli/sweep/sweep_trials.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "report/sweep_report.h"
 #include "spec/result/fit_advice.h"
@@ -28,8 +28,9 @@ static void print_header(const fr_cli *cli, const fr_framework *framework,
                          fr_fit_count(sweep->n_too_large, sweep->n_points,
                                       count, sizeof count));
     fr_buffer_printf(out, "%s on %s",
-                     has_models ? "several models" : cli->positional[0],
-                     has_clusters ? "several clusters" : cli->positional[1]);
+                     has_models ? "several models" : cli->request.positional[0],
+                     has_clusters ? "several clusters"
+                                  : cli->request.positional[1]);
     if (framework != NULL && fr_sweep_find_key(sweep, "framework") < 0)
         fr_buffer_printf(out, ", framework %s", framework->name);
     fr_buffer_puts(out, "\n\n");
@@ -41,8 +42,8 @@ static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.sweep/1");
-        fr_json_put_string(json, "model", cli->positional[0]);
-        fr_json_put_string(json, "cluster", cli->positional[1]);
+        fr_json_put_string(json, "model", cli->request.positional[0]);
+        fr_json_put_string(json, "cluster", cli->request.positional[1]);
         fr_json_put_string(json, "framework",
                            framework != NULL ? framework->name : NULL);
         fr_report_sweep_json(sweep, json);
@@ -74,19 +75,20 @@ static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
  */
 static bool has_trials(const fr_cli *cli)
 {
-    fr_option_source source = cli->option[FR_OPT_TRIALS].source;
+    fr_option_source source = cli->request.option[FR_OPT_TRIALS].source;
     return source == FR_SOURCE_FLAG ||
-           (source == FR_SOURCE_ENV && cli->n_repeats == 0);
+           (source == FR_SOURCE_ENV && cli->request.n_repeats == 0);
 }
 
 static fr_status check_options(const fr_cli *cli, fr_err *err)
 {
-    if (has_trials(cli) && (cli->n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
-                            fr_cli_has(cli, FR_OPT_RANKS)))
+    if (has_trials(cli) &&
+        (cli->request.n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
+         fr_cli_has(cli, FR_OPT_RANKS)))
         return fr_fail(err, FR_USAGE,
                        "--jobs divides the cluster itself: without --vary, "
                        "--weak, --ranks");
-    if (cli->n_repeats == 0 && !has_trials(cli))
+    if (cli->request.n_repeats == 0 && !has_trials(cli))
         return fr_fail(err, FR_USAGE,
                        "what is to vary?  Such as --vary nodes=8..64*2; keys: "
                        "nodes, gpu, nic, nvlink, price, and all options of "
@@ -118,7 +120,7 @@ static fr_run_counts counts_of(const fr_sweep_points *points)
     fr_run_counts all = {0};
     for (size_t i = 0; i < points->sweep.n_points; i++) {
         const fr_sweep_point *point = &points->sweep.points[i];
-        const fr_run_counts one = fr_cli_run_counts(
+        const fr_run_counts one = fr_run_counts_of(
             &points->cases[i].goal, points->cases[i].cluster,
             point->kwh_per_1e9_tokens > 0 ? point->n_nodes : 0);
         all.has_failures |= one.has_failures;
@@ -146,7 +148,7 @@ static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
         fr_goal_lr_rule(&points->cases[0].job, points->sweep.lr_rule,
                         sizeof points->sweep.lr_rule);
     if (fr_cli_has(cli, FR_OPT_KNEE))
-        points->sweep.knee_frac = cli->option[FR_OPT_KNEE].real;
+        points->sweep.knee_frac = cli->request.option[FR_OPT_KNEE].real;
     return fr_sweep_run(points->cases, &options, &points->sweep, err);
 }
 
@@ -157,27 +159,31 @@ FR_COMMAND_FUNCTION(sweep)
     fr_goal goal;
     fr_status status;
     FR_TRY(check_options(cli, err));
-    FR_TRY(fr_cli_make_goal(cli, &goal, err));
-    FR_TRY_GOTO(status, fr_inputs_load(cli, cli->positional[1], &inputs, err),
-                out_inputs);
+    FR_TRY(fr_request_make_goal(&cli->request, &goal, err));
+    FR_TRY_GOTO(
+        status,
+        fr_inputs_load(&cli->request, cli->request.positional[1], &inputs, err),
+        out_inputs);
     bool is_trials = has_trials(cli);
-    status = is_trials ? fr_sweep_trials_make(cli, &inputs, &points, err)
-                       : fr_sweep_points_make(cli, &inputs, &points, err);
+    status = is_trials
+                 ? fr_sweep_trials_make(&cli->request, &inputs, &points, err)
+                 : fr_sweep_points_make(&cli->request, &inputs, &points, err);
     if (status != FR_OK)
         goto out_inputs;
-    fr_note_no_effect(cli, &points.cases[0].job, &points.models[0],
+    fr_note_no_effect(&cli->request, &points.cases[0].job, &points.models[0],
                       &inputs.cluster);
     FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
     if (points.sweep.is_fixed)
-        fr_note_idle_in_sweep(cli, &inputs, points.cases,
+        fr_note_idle_in_sweep(&cli->request, &inputs, points.cases,
                               points.sweep.n_points);
     points.sweep.counts = counts_of(&points);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
-    FR_TRY_GOTO(status,
-                print_answer(cli, fr_cli_framework(cli, &inputs.cluster),
-                             &points.sweep, err),
-                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        print_answer(cli, fr_request_framework(&cli->request, &inputs.cluster),
+                     &points.sweep, err),
+        out_inputs);
     if (points.sweep.n_feasible == 0)
         status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",
                          points.sweep.points[0].why);

@@ -1,17 +1,17 @@
 /* cmd_tune.c: the best plan of the space. */
+#include "api/goodput/run_length.h"
+#include "api/inputs.h"
+#include "api/power_cap.h"
+#include "api/resolve/default_job.h"
+#include "api/resolve/framework_options.h"
+#include "api/resolve/goal_options.h"
+#include "api/resolve/no_effect.h"
+#include "api/resolve/plan_choice.h"
+#include "api/resolve/plan_options.h"
+#include "api/resolve/plan_words.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/goodput/run_length.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "cli/measured/measure_plans.h"
-#include "cli/option/framework_options.h"
-#include "cli/option/goal_options.h"
-#include "cli/option/no_effect.h"
-#include "cli/option/plan_choice.h"
-#include "cli/option/plan_options.h"
-#include "cli/option/usual_job.h"
-#include "cli/power_cap.h"
-#include "cli/subject/plan_words.h"
 #include "core/base/units.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
@@ -180,14 +180,15 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
             "a rank; more ranks that share a model's state, a smaller "
             "--global-batch or --seq need less",
             is_sure ? "fits" : "was found that fits",
-            100 * fr_cli_fit_confidence(cli), tuning->nearest.name,
+            100 * fr_request_fit_confidence(&cli->request),
+            tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
-    fr_note_untaken_options(cli, &inputs->cluster, &choice->plan,
+    fr_note_untaken_options(&cli->request, &inputs->cluster, &choice->plan,
                             tuning->best.plan);
     choice->plan = *tuning->best.plan;
     choice->job.global_batch = tuning->best.global_batch;
     fr_job_count_steps(&choice->job, &choice->model);
-    fr_note_idle_options(cli, inputs, &choice->model, &choice->job,
+    fr_note_idle_options(&cli->request, inputs, &choice->model, &choice->job,
                          &choice->plan, &tuning->best.prediction);
     if (output == NULL)
         return FR_OK;
@@ -212,7 +213,7 @@ static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
 /* As many as are shown, and as are measured. */
 static int n_alternatives(const fr_cli *cli)
 {
-    const fr_option_value *v = cli->option;
+    const fr_option_value *v = cli->request.option;
     int n = fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
     int n_measured = (int)v[FR_OPT_MEASURE].count;
     return n_measured - 1 > n ? n_measured - 1 : n;
@@ -222,7 +223,7 @@ static int n_alternatives(const fr_cli *cli)
 static fr_status choose_version(const fr_cli *cli, const fr_cluster *cluster,
                                 int *out, fr_err *err)
 {
-    const fr_target *target = fr_cli_executor(cli, cluster);
+    const fr_target *target = fr_request_executor(&cli->request, cluster);
     const char *version = fr_cli_text(cli, FR_OPT_VERSION);
     *out = 0;
     if (version != NULL && (target == NULL || !fr_cli_has(cli, FR_OPT_FOR)))
@@ -241,8 +242,9 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                                     const fr_axis_range *ranges,
                                     const fr_goal *goal, const fr_log *log)
 {
-    const fr_option_value *v = cli->option;
-    const fr_target *target = fr_cli_executor(cli, &inputs->cluster);
+    const fr_option_value *v = cli->request.option;
+    const fr_target *target =
+        fr_request_executor(&cli->request, &inputs->cluster);
     fr_tune_options options = {
         .space = {.model = &choice->model,
                   .job = &choice->job,
@@ -253,7 +255,7 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .ranges = ranges,
                   .target = target,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
-                  .fit_confidence = fr_cli_fit_confidence(cli)},
+                  .fit_confidence = fr_request_fit_confidence(&cli->request)},
         .goal = goal,
         .is_batch_free =
             goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
@@ -323,33 +325,36 @@ FR_COMMAND_FUNCTION(tune)
     fr_status status;
     fr_log_init_stream(&log, cli->chatter);
     fr_tuning_init(&tuning);
-    FR_TRY(fr_cli_make_goal(cli, &goal, err));
+    FR_TRY(fr_request_make_goal(&cli->request, &goal, err));
     FR_TRY(check_options(cli, &goal, err));
     FR_TRY(apply_budget(cli, &budget_s, err));
-    FR_TRY(fr_plan_words_of(cli, &words, err));
-    FR_TRY_GOTO(status, fr_inputs_load(cli, words.cluster, &inputs, err),
+    FR_TRY(fr_plan_words_of(&cli->request, &words, err));
+    FR_TRY_GOTO(status,
+                fr_inputs_load(&cli->request, words.cluster, &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status, choose_version(cli, &inputs.cluster, &version, err),
                 out_inputs);
     FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
     FR_TRY_GOTO(status,
-                fr_plan_choice_load(cli, words.model, words.plan, &inputs,
-                                    &choice, err),
+                fr_plan_choice_load(&cli->request, words.model, words.plan,
+                                    &inputs, &choice, err),
                 out_inputs);
     if (!choice.is_given)
-        fr_usual_batch(cli, &choice.model, &inputs.cluster,
-                       fr_cli_has(cli, FR_OPT_RANKS)
-                           ? cli->option[FR_OPT_RANKS].count
-                           : fr_cluster_slots(&inputs.cluster),
-                       &choice.job);
+        fr_default_batch(&cli->request, &choice.model, &inputs.cluster,
+                         fr_cli_has(cli, FR_OPT_RANKS)
+                             ? cli->request.option[FR_OPT_RANKS].count
+                             : fr_cluster_slots(&inputs.cluster),
+                         &choice.job);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
-    FR_TRY_GOTO(status, fr_cli_apply_ranges(cli, ranges, err), out_inputs);
+    FR_TRY_GOTO(status, fr_request_apply_ranges(&cli->request, ranges, err),
+                out_inputs);
     fr_tune_options options =
         make_options(cli, &inputs, &choice, ranges, &goal,
                      fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
     options.budget_s = budget_s;
     options.space.target_version = version;
-    FR_TRY_GOTO(status, fr_power_cap_choose(cli, &options, &inputs, err),
+    FR_TRY_GOTO(status,
+                fr_power_cap_choose(&cli->request, &options, &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status, ask_today(&inputs, &choice, &now, err), out_inputs);
     if (goal.choices.n_least_nodes > 0)
@@ -368,7 +373,7 @@ FR_COMMAND_FUNCTION(tune)
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);
-    tuning.counts = fr_cli_run_counts(
+    tuning.counts = fr_run_counts_of(
         &goal, &inputs.cluster,
         tuning.best.run.kwh > 0 ? fr_cluster_n_nodes(&inputs.cluster) : 0);
     status = deliver(cli, &inputs, &choice, &now, &goal, &tuning, err);

@@ -1,11 +1,11 @@
 /* cmd_validate.c: predictions against a file of measurements. */
+#include "api/inputs.h"
+#include "api/resolve/no_effect.h"
 #include "cli/answer.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/cli.h"
 #include "cli/measured/explain_row.h"
 #include "cli/measured/learn_runs.h"
 #include "cli/measured/validate_shots.h"
-#include "cli/option/no_effect.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
@@ -196,8 +196,9 @@ static fr_case take_row(const fr_cli *cli, const fr_case *row, size_t *n_taken)
     fr_case taken = *row;
     if (fr_cli_has(cli, FR_OPT_FRAMEWORK) &&
         row->field[FR_CASE_FRAMEWORK][0] == '\0') {
-        taken.field[FR_CASE_FRAMEWORK] = fr_name_at(
-            &fr_framework_names, (int)cli->option[FR_OPT_FRAMEWORK].count);
+        taken.field[FR_CASE_FRAMEWORK] =
+            fr_name_at(&fr_framework_names,
+                       (int)cli->request.option[FR_OPT_FRAMEWORK].count);
         (*n_taken)++;
     }
     return taken;
@@ -206,9 +207,9 @@ static fr_case take_row(const fr_cli *cli, const fr_case *row, size_t *n_taken)
 static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
 {
     size_t n = 0, n_taken = 0;
-    for (int i = 0; i < cli->n_positional; i++) {
-        FR_TRY(fr_as_input(fr_cases_load(cli->positional[i], &b->files[i], err),
-                           err));
+    for (int i = 0; i < cli->request.n_positional; i++) {
+        FR_TRY(fr_as_input(
+            fr_cases_load(cli->request.positional[i], &b->files[i], err), err));
         n += b->files[i].n;
     }
     b->cases = calloc(n + 1, sizeof *b->cases);
@@ -216,7 +217,7 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
     if (b->cases == NULL || b->rows == NULL)
         return fr_fail_no_memory(err);
     const char *source = fr_cli_text(cli, FR_OPT_SOURCE);
-    for (int i = 0; i < cli->n_positional; i++)
+    for (int i = 0; i < cli->request.n_positional; i++)
         for (size_t j = 0; j < b->files[i].n; j++) {
             const fr_case *row = &b->files[i].at[j];
             if (source == NULL ||
@@ -224,7 +225,8 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
                 b->cases[b->n++] = take_row(cli, row, &n_taken);
         }
     if (fr_cli_has(cli, FR_OPT_FRAMEWORK) && n_taken == 0)
-        fr_note_ignored(cli, "--framework", "every row names its own");
+        fr_note_ignored(&cli->request, "--framework",
+                        "every row names its own");
     return FR_OK;
 }
 
@@ -254,7 +256,7 @@ static fr_status print_answer(const fr_cli *cli, const fr_validation *v,
                               const fr_shots *shots, fr_err *err)
 {
     size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
-                         ? (size_t)cli->option[FR_OPT_TOP].count
+                         ? (size_t)cli->request.option[FR_OPT_TOP].count
                          : 10;
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
@@ -300,11 +302,11 @@ FR_COMMAND_FUNCTION(validate)
     fr_status status;
     fr_profile profile;
     fr_validation validation = {0};
-    batch b = {.max_ranks = cli->option[FR_OPT_MAX_RANKS].count,
+    batch b = {.max_ranks = cli->request.option[FR_OPT_MAX_RANKS].count,
                .is_all = fr_cli_on(cli, FR_OPT_ALL)};
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
     int n_threads = fr_cli_has(cli, FR_OPT_JOBS)
-                        ? (int)cli->option[FR_OPT_JOBS].count
+                        ? (int)cli->request.option[FR_OPT_JOBS].count
                         : omp_get_max_threads();
     fr_shots shots;
     FR_TRY(check_bounds(cli, err));

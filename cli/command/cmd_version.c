@@ -1,6 +1,6 @@
 /* cmd_version.c: forerun version: what this binary can do. */
 #include "cli/answer.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #define FORERUN_VERSION "0.1.0"
 

@@ -1,7 +1,7 @@
 /* compare_traces.c: where a run lost time against its plan, by category and
  * rank. */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
@@ -161,7 +161,7 @@ static fr_status print_text(const fr_cli *cli, const fr_losses *predicted,
     fr_answer_open(cli, &text);
     fr_buffer_printf(
         &text, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s%s\n\n",
-        cli->positional[0], cli->positional[1], measured->n,
+        cli->request.positional[0], cli->request.positional[1], measured->n,
         measured->n == 1 ? "" : "s", (unsigned long long)measured->n_steps,
         measured->n_steps == 1 ? "" : "s",
         measured->steps_by == FR_STEPS_OPTIMIZER
@@ -238,10 +238,10 @@ fr_status fr_compare_traces(const fr_cli *cli, fr_err *err)
 {
     fr_losses predicted, measured;
     fr_slow_rank slow;
-    FR_TRY(load_predicted(cli->positional[0], &predicted, err));
-    fr_status status =
-        fr_losses_load(&cli->positional[1], (size_t)cli->n_positional - 1,
-                       false, &measured, err);
+    FR_TRY(load_predicted(cli->request.positional[0], &predicted, err));
+    fr_status status = fr_losses_load(&cli->request.positional[1],
+                                      (size_t)cli->request.n_positional - 1,
+                                      false, &measured, err);
     if (status == FR_OK) {
         status = fr_losses_slowest(&predicted, &measured, &slow, err);
         if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))

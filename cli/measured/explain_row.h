@@ -4,7 +4,7 @@
 #ifndef FR_CLI_MEASURED_EXPLAIN_ROW_H
 #define FR_CLI_MEASURED_EXPLAIN_ROW_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "interop/case/case.h"
 
 /* Of the row of that name among rows[n]; FR_INPUT: there is none, or it is not

@@ -1,7 +1,7 @@
 /* import_kernels.c: traces of profilers as a table of kernels or as a profile.
  */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cli/measured/measured.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -31,7 +31,7 @@ static fr_status print_text(const fr_cli *cli, const fr_kernel_table *table,
     const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
     double sum_s = sum_of(rows, n);
     size_t n_shown = fr_cli_has(cli, FR_OPT_TOP)
-                         ? (size_t)cli->option[FR_OPT_TOP].count
+                         ? (size_t)cli->request.option[FR_OPT_TOP].count
                          : N_SHOWN;
     fr_buffer text;
     fr_table out;
@@ -101,7 +101,7 @@ static fr_status print_json(const fr_cli *cli, const fr_kernel_table *table,
     size_t n;
     const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
-    fr_json_put_string(json, "kind", cli->positional[0]);
+    fr_json_put_string(json, "kind", cli->request.positional[0]);
     fr_json_put_string(json, "device", fr_kernel_table_about(table)->gpu);
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
@@ -138,8 +138,8 @@ static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
         write_csv(table, &text);
         return fr_file_write_buffer(output, &text, err);
     }
-    FR_TRY(fr_kernel_table_profile(table, cli->positional[1], &profile, notes,
-                                   err));
+    FR_TRY(fr_kernel_table_profile(table, cli->request.positional[1], &profile,
+                                   notes, err));
     fr_status status = fr_profile_save(&profile, output, err);
     fr_profile_release(&profile);
     return status;
@@ -163,14 +163,16 @@ static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
 {
     fr_kernel_table *table;
     fr_buffer notes;
-    if (cli->n_positional > 2)
+    if (cli->request.n_positional > 2)
         return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
-                       cli->positional[2]);
-    FR_TRY(fr_as_input(load_table(cli->positional[1], read, &table, err), err));
+                       cli->request.positional[2]);
+    FR_TRY(fr_as_input(
+        load_table(cli->request.positional[1], read, &table, err), err));
     fr_buffer_init(&notes);
     fr_status status = write_output(cli, table, &notes, err);
     if (status == FR_OK)
-        fr_cli_note_lines(cli, cli->positional[0], fr_buffer_text(&notes));
+        fr_request_note_lines(&cli->request, cli->request.positional[0],
+                              fr_buffer_text(&notes));
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, table, &notes, err);
     else if (status == FR_OK && fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)

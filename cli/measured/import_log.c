@@ -1,6 +1,6 @@
 /* import_log.c: logs of training runs as rows of measured cases. */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cli/measured/measured.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -79,8 +79,9 @@ static void note(const fr_cli *cli, const char *path, const fr_runlog *log)
                  "%llu lines of steps without a time; their rate stands in "
                  "the row",
                  (unsigned long long)steps->n_lines);
-    fr_cli_note_lines(cli, fr_path_name(path), line);
-    fr_cli_note_lines(cli, fr_path_name(path), fr_buffer_text(&log->notes));
+    fr_request_note_lines(&cli->request, fr_path_name(path), line);
+    fr_request_note_lines(&cli->request, fr_path_name(path),
+                          fr_buffer_text(&log->notes));
 }
 
 static fr_status print_json(const fr_cli *cli, const fr_runlog *logs, size_t n,
@@ -128,7 +129,7 @@ static fr_status print(const fr_cli *cli, const fr_runlog *logs, size_t n,
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     for (size_t i = 0; status == FR_OK && i < n; i++)
-        note(cli, cli->positional[i + 1], &logs[i]);
+        note(cli, cli->request.positional[i + 1], &logs[i]);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
         status = print_json(cli, logs, n, err);
     else if (status == FR_OK && output == NULL)
@@ -143,8 +144,8 @@ fr_status fr_import_runlog(const fr_cli *cli, fr_err *err)
     size_t n = 0;
     fr_status status = FR_OK;
     FR_TRY_CALLOC(logs, LOGS_MAX, err);
-    for (int i = 1; i < cli->n_positional && status == FR_OK; i++) {
-        status = read_log(cli, cli->positional[i], &logs[n], err);
+    for (int i = 1; i < cli->request.n_positional && status == FR_OK; i++) {
+        status = read_log(cli, cli->request.positional[i], &logs[n], err);
         n += status == FR_OK;
     }
     if (status == FR_OK)

@@ -1,6 +1,6 @@
 /* import_snapshot.c: snapshots of PyTorch's allocator as a table. */
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/snapshot.h"
@@ -74,11 +74,13 @@ fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err)
 {
     fr_snapshot *snapshot;
     fr_infile *file;
-    if (cli->n_positional > 2 || fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
+    if (cli->request.n_positional > 2 ||
+        fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         return fr_fail(err, FR_USAGE,
                        "memory-snapshot takes one file and no -o: what it "
                        "holds is printed (--json)");
-    FR_TRY(fr_as_input(fr_infile_open(cli->positional[1], &file, err), err));
+    FR_TRY(fr_as_input(fr_infile_open(cli->request.positional[1], &file, err),
+                       err));
     snapshot = calloc(1, sizeof *snapshot);
     fr_status status = snapshot != NULL ? fr_snapshot_read(file, snapshot, err)
                                         : fr_fail_no_memory(err);

@@ -1,9 +1,9 @@
 /* learn_runs.c: see learn_runs.h. */
 #include "cli/measured/learn_runs.h"
 
+#include "api/inputs.h"
 #include "calibrate/fingerprint.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cost_models/stack/stack.h"
 #include "cost_models/stack/stack_features.h"
 #include "report/table.h"
@@ -237,7 +237,7 @@ fr_status fr_cli_learn_runs(const fr_cli *cli, fr_err *err)
 {
     fr_profile profile;
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
-    if (cli->n_positional > 0)
+    if (cli->request.n_positional > 0)
         return fr_fail(err, FR_USAGE,
                        "--runs says what was trained: leave out MODEL");
     if (path != NULL) {

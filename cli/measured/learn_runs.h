@@ -5,7 +5,7 @@
 #ifndef FR_CLI_MEASURED_LEARN_RUNS_H
 #define FR_CLI_MEASURED_LEARN_RUNS_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "interop/case/case.h"
 #include "plan/decide/plan_json.h"
 #include "spec/profile/profile.h"

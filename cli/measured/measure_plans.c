@@ -276,7 +276,7 @@ static fr_status measure_all(const fr_cli *cli, const fr_inputs *inputs,
                              const fr_plan_choice *choice, const fr_goal *goal,
                              const scratch *s, fr_tuning *t, fr_err *err)
 {
-    const size_t n = (size_t)cli->option[FR_OPT_MEASURE].count;
+    const size_t n = (size_t)cli->request.option[FR_OPT_MEASURE].count;
     for (size_t i = 0; i < n && i <= t->alternatives.n; i++) {
         const fr_tuned *tuned = i == 0 ? &t->best : &t->alternatives.at[i - 1];
         fr_tuning_measured *m = &t->measured[t->n_measured];

@@ -6,7 +6,8 @@
 #ifndef FR_CLI_MEASURED_MEASURE_PLANS_H
 #define FR_CLI_MEASURED_MEASURE_PLANS_H
 
-#include "cli/option/plan_choice.h"
+#include "api/resolve/plan_choice.h"
+#include "cli/cli.h"
 #include "spec/result/tuning.h"
 #include "tuner/goal/goal.h"
 

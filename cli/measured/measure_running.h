@@ -5,7 +5,7 @@
 #ifndef FR_CLI_MEASURED_MEASURE_RUNNING_H
 #define FR_CLI_MEASURED_MEASURE_RUNNING_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 
 /*
  * Adds them to the profile of that path, which was measured by as many ranks;

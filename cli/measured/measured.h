@@ -6,7 +6,8 @@
 #ifndef FR_CLI_MEASURED_MEASURED_H
 #define FR_CLI_MEASURED_MEASURED_H
 
-#include "cli/command.h"
+#include "api/resolve/config_choice.h"
+#include "cli/cli.h"
 
 typedef struct fr_measured_kind {
     const char *name; /* the word before FILE */
@@ -29,5 +30,11 @@ FR_CHECKED fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err);
 /* positional[0]: a trace, a plan or what simulate printed; the others: traces
  * of ranks, or folders of them.  Where the time went, side by side. */
 FR_CHECKED fr_status fr_compare_traces(const fr_cli *cli, fr_err *err);
+
+/* A configuration of a framework: the plan file, or with --json what it holds.
+ */
+FR_CHECKED fr_status fr_import_config(const fr_cli *cli,
+                                      const fr_config_source *source,
+                                      fr_err *err);
 
 #endif

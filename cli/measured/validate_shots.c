@@ -45,9 +45,11 @@ fr_status fr_cli_shots_asked(const fr_cli *cli, fr_shots *out, fr_err *err)
         *out = asked;
         return FR_OK;
     }
-    asked.n_draws = has_draws ? cli->option[FR_OPT_DRAWS].count : usual_draws;
-    asked.seed =
-        fr_cli_has(cli, FR_OPT_SEED) ? cli->option[FR_OPT_SEED].count : 1;
+    asked.n_draws =
+        has_draws ? cli->request.option[FR_OPT_DRAWS].count : usual_draws;
+    asked.seed = fr_cli_has(cli, FR_OPT_SEED)
+                     ? cli->request.option[FR_OPT_SEED].count
+                     : 1;
     FR_TRY(parse_numbers(text, &asked, err));
     *out = asked;
     return FR_OK;

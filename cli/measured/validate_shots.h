@@ -5,7 +5,7 @@
 #ifndef FR_CLI_MEASURED_VALIDATE_SHOTS_H
 #define FR_CLI_MEASURED_VALIDATE_SHOTS_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "spec/result/shots.h"
 #include "spec/result/validation.h"
 

@@ -1,5 +1,5 @@
 /* chatter.c: what is said beside the answer, on stderr. */
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -44,15 +44,4 @@ void fr_cli_status_end(const fr_cli *cli)
 {
     if (!fr_cli_on(cli, FR_OPT_QUIET) && is_terminal(cli))
         fputs(CLEAR_LINE, cli->chatter);
-}
-
-void fr_cli_note_lines(const fr_cli *cli, const char *topic, const char *text)
-{
-    while (*text != '\0') {
-        int n = (int)strcspn(text, "\n");
-        if (n > 0)
-            fr_cli_note(cli, "forerun: %s%s%.*s", topic != NULL ? topic : "",
-                        topic != NULL ? ": " : "", n, text);
-        text += n + (text[n] != '\0');
-    }
 }

@@ -1,5 +1,5 @@
 /* commands.c: one row per command, in the order of the help text. */
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #define OPTION(symbol) FR_OPT_##symbol,
 /* The last of the lists of commands that take a plan. */

@@ -1,5 +1,5 @@
 /* help_text.c: the help of the program and of each command, from the tables. */
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* elastic.c: see elastic.h. */
 #include "cli/train/elastic.h"
 
-#include "cli/rebalance/rebalance.h"
-#include "cli/train/replan.h"
+#include "api/resolve/replan.h"
+#include "cli/train/gpu_ranks.h"
+#include "cli/train/rebalance.h"
 #include "cli/train/restart_log.h"
+#include "cli/train/run_fit.h"
 #include "cli/train/supervise.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -110,8 +112,8 @@ static char **make_argv(elastic *e, bool is_first)
     if (argv == NULL)
         return NULL;
     for (int i = 0; i < cli->argc; i++) {
-        const bool is_plan =
-            e->plan_path[0] != '\0' && cli->argv[i] == cli->positional[0];
+        const bool is_plan = e->plan_path[0] != '\0' &&
+                             cli->argv[i] == cli->request.positional[0];
         argv[i] = is_plan ? e->plan_path : cli->argv[i];
     }
     if (!is_first && !fr_cli_on(cli, FR_OPT_RESUME))
@@ -145,13 +147,25 @@ static fr_status use_plan(elastic *e, const fr_plan_file *file,
     return fr_plan_file_save(file, e->plan_path, err);
 }
 
+/* As fr_replan_site asks for it. */
+static fr_status check_fit(const void *context, const fr_plan_file *file,
+                           fr_err *err)
+{
+    fr_fit_advice fit;
+    return fr_run_fit_check(context, file, &fit, err);
+}
+
 /* A plan for other places than the one that ran. */
 static fr_status plan_for(elastic *e, int64_t n, fr_err *err)
 {
     fr_plan_file file;
     char text[512], name[24];
 
-    FR_TRY(fr_replan(e->cli, e->file, n, e->range.least, &file, err));
+    const fr_replan_site site = {.request = &e->cli->request,
+                                 .is_gpu = fr_cli_is_on_gpu(e->cli),
+                                 .check_fit = check_fit,
+                                 .context = e->cli};
+    FR_TRY(fr_replan(&site, e->file, n, e->range.least, &file, err));
     (void)snprintf(name, sizeof name, "%lld", (long long)n);
     FR_TRY(use_plan(e, &file, name, err));
     fr_rebalance_begin(&e->rebalance, e->cli, e->file, &file.plan, e->reached);
@@ -288,9 +302,10 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
     elastic e = {.cli = cli,
                  .file = file,
                  .faults = faults,
-                 .max_restarts = fr_cli_has(cli, FR_OPT_MAX_RESTARTS)
-                                     ? cli->option[FR_OPT_MAX_RESTARTS].count
-                                     : DEFAULT_RESTARTS,
+                 .max_restarts =
+                     fr_cli_has(cli, FR_OPT_MAX_RESTARTS)
+                         ? cli->request.option[FR_OPT_MAX_RESTARTS].count
+                         : DEFAULT_RESTARTS,
                  .world = fr_plan_world(&file->plan),
                  .n_threads = file->plan.n_threads,
                  .listed_s = -LOOK_S,

@@ -11,7 +11,7 @@
 #ifndef FR_CLI_TRAIN_ELASTIC_H
 #define FR_CLI_TRAIN_ELASTIC_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 #include "spec/model/faults.h"
 

@@ -13,9 +13,9 @@
 bool fr_cli_is_on_gpu(const fr_cli *cli)
 {
     return fr_cli_has(cli, FR_OPT_BACKEND) &&
-           strcmp(
-               fr_name_of(&fr_backend_names, cli->option[FR_OPT_BACKEND].count),
-               "cuda") == 0;
+           strcmp(fr_name_of(&fr_backend_names,
+                             cli->request.option[FR_OPT_BACKEND].count),
+                  "cuda") == 0;
 }
 
 /* Said before anything is started; hosts of a hostfile look for themselves. */

@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_GPU_RANKS_H
 #define FR_CLI_TRAIN_GPU_RANKS_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 
 /* --backend cuda? */
 bool fr_cli_is_on_gpu(const fr_cli *cli);

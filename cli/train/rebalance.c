@@ -1,10 +1,10 @@
 /* rebalance.c: see rebalance.h. */
-#include "cli/rebalance/rebalance.h"
+#include "cli/train/rebalance.h"
 
-#include "cli/inputs.h"
-#include "cli/rebalance/moved_plan.h"
-#include "cli/rebalance/slow_news.h"
+#include "api/inputs.h"
+#include "api/rebalance/moved_plan.h"
 #include "cli/train/run_fit.h"
+#include "cli/train/slow_news.h"
 #include "plan/decide/grid.h"
 
 /* Less is not worth starting again. */
@@ -94,9 +94,10 @@ static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
     fr_inputs inputs = {0};
     fr_fit_advice fit;
 
-    quiet.option[FR_OPT_QUIET].is_on = true;
+    quiet.request.option[FR_OPT_QUIET].is_on = true;
     file.plan = r->plan;
-    fr_status status = fr_inputs_load(&quiet, file.cluster, &inputs, err);
+    fr_status status =
+        fr_inputs_load(&quiet.request, file.cluster, &inputs, err);
     if (status == FR_OK)
         status = find_faster(&inputs, &file, slow, out, err);
     fr_inputs_release(&inputs);

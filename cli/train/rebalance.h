@@ -6,10 +6,10 @@
  * The supervisor looks at what rank 0 says (slow_news.h), asks the ranks to
  * stop, which saves a checkpoint, and goes on from it under the other plan.
  */
-#ifndef FR_CLI_REBALANCE_REBALANCE_H
-#define FR_CLI_REBALANCE_REBALANCE_H
+#ifndef FR_CLI_TRAIN_REBALANCE_H
+#define FR_CLI_TRAIN_REBALANCE_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 
 typedef enum fr_rebalance_state {

@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_RESTART_LOG_H
 #define FR_CLI_TRAIN_RESTART_LOG_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/vec.h"
 #include "core/document/json.h"
 

@@ -1,8 +1,8 @@
 /* run_answer.c: the prediction found again, laid over what was measured. */
 #include "cli/train/run_answer.h"
 
+#include "api/inputs.h"
 #include "cli/answer.h"
-#include "cli/inputs.h"
 #include "cli/train/gpu_ranks.h"
 #include "cli/train/restart_log.h"
 #include "cli/train/run_fit.h"
@@ -34,8 +34,9 @@ static fr_status predict(answer_parts *parts, fr_err *err)
         return FR_OK;
     if (file->cluster[0] == '\0')
         return fr_fail(err, FR_INPUT, "%s names no cluster to simulate",
-                       cli->positional[0]);
-    fr_status status = fr_inputs_load(cli, file->cluster, &inputs, err);
+                       cli->request.positional[0]);
+    fr_status status =
+        fr_inputs_load(&cli->request, file->cluster, &inputs, err);
     if (status == FR_OK)
         status =
             fr_forecast_make_file(&inputs, file, true, &parts->forecast, err);

@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_RUN_ANSWER_H
 #define FR_CLI_TRAIN_RUN_ANSWER_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 #include "runtime/run/run.h"
 #include "spec/result/timeline.h"

@@ -65,7 +65,7 @@ fr_status fr_run_fit_check(const fr_cli *cli, const fr_plan_file *file,
         *out = (fr_fit_advice){0};
         return FR_OK; /* it is predicted for none of these devices */
     }
-    return fr_fit_answer_check_file(cli, file, &place, out, err);
+    return fr_fit_answer_check_file(&cli->request, file, &place, out, err);
 }
 
 fr_status fr_run_fit_begin(const fr_cli *cli, const fr_plan_file *file,
@@ -91,6 +91,6 @@ fr_status fr_run_fit_begin(const fr_cli *cli, const fr_plan_file *file,
         fr_cli_note(cli, "forerun: %s; started because of --force",
                     fit.verdict);
     else if (!fr_run_is_for_other_devices(cli, file))
-        return fr_fit_answer_warn(cli, file, err);
+        return fr_fit_answer_warn(&cli->request, file, err);
     return FR_OK;
 }

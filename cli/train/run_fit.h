@@ -5,7 +5,8 @@
 #ifndef FR_CLI_TRAIN_RUN_FIT_H
 #define FR_CLI_TRAIN_RUN_FIT_H
 
-#include "cli/fit_answer.h"
+#include "api/fit_answer.h"
+#include "cli/cli.h"
 
 /* Was the plan made for GPUs and this is a run on CPUs, or the other way? */
 bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file);

@@ -1,5 +1,5 @@
 /* slow_news.c: see slow_news.h; schema "forerun.slow/1". */
-#include "cli/rebalance/slow_news.h"
+#include "cli/train/slow_news.h"
 
 #include "core/document/json.h"
 #include "core/numbers/stats.h"

@@ -3,10 +3,10 @@
  * steps take and which ranks are slow, in a small file beside the checkpoints
  * that is written again every few steps.
  */
-#ifndef FR_CLI_REBALANCE_SLOW_NEWS_H
-#define FR_CLI_REBALANCE_SLOW_NEWS_H
+#ifndef FR_CLI_TRAIN_SLOW_NEWS_H
+#define FR_CLI_TRAIN_SLOW_NEWS_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "spec/run/step_record.h"
 
 enum { FR_NEWS_STEPS = 8 }; /* between two of them */

@@ -54,7 +54,7 @@ fr_status fr_cli_replica_path(const fr_cli *cli, char out[FR_REPLICA_PATH],
 static double still_s_of(const fr_cli *cli)
 {
     return fr_cli_has(cli, FR_OPT_TIMEOUT) && !fr_cli_is_on_gpu(cli)
-               ? cli->option[FR_OPT_TIMEOUT].real
+               ? cli->request.option[FR_OPT_TIMEOUT].real
                : 0;
 }
 
@@ -74,7 +74,7 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
     options.memory_dir = memory_dir[0] != '\0' ? memory_dir : NULL;
     options.is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
-        options.hung_s = cli->option[FR_OPT_TIMEOUT].real;
+        options.hung_s = cli->request.option[FR_OPT_TIMEOUT].real;
     options.still_s = still_s_of(cli);
     options.on_line = pass_line;
     options.on_look = pass_step;

@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_SUPERVISE_H
 #define FR_CLI_TRAIN_SUPERVISE_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "runtime/launch/rank_guard.h"
 #include "runtime/replica/replica_store.h"
 

@@ -5,8 +5,8 @@
 #ifndef FR_CLI_WATCH_RUN_WATCH_H
 #define FR_CLI_WATCH_RUN_WATCH_H
 
-#include "cli/command.h"
-#include "cli/rebalance/slow_news.h"
+#include "cli/cli.h"
+#include "cli/train/slow_news.h"
 #include "cli/watch/metrics_file.h"
 #include "cli/watch/metrics_server.h"
 #include "core/numbers/spike.h"

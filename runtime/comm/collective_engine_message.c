@@ -71,7 +71,7 @@ static fr_status post_piece(fr_engine *engine, fr_lane_work *work,
     const fr_transfer *move = stream->move;
     const fr_transport_ops *ops = engine->transport->ops;
     uint64_t i_slot = stream->i_posted % FR_ENGINE_WINDOW;
-    fr_request *request = &stream->request[i_slot];
+    fr_message *request = &stream->request[i_slot];
     uint64_t at = stream->i_posted * FR_ENGINE_PIECE_BYTES;
     uint64_t n_bytes =
         piece_n(route, stream, stream->i_posted) * route->element_bytes;

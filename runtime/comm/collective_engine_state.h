@@ -14,7 +14,7 @@ typedef struct fr_stream {
     bool is_send;
     int tag;
     uint64_t n_pieces, i_posted, i_done;
-    fr_request request[FR_ENGINE_WINDOW];
+    fr_message request[FR_ENGINE_WINDOW];
 } fr_stream;
 
 /* The instruction that a lane is carrying out, and how far it is. */

@@ -124,7 +124,7 @@ int64_t fr_transport_failed_rank(const fr_transport *transport)
     return -1;
 }
 
-fr_status fr_transport_wait(fr_transport *transport, fr_request *request,
+fr_status fr_transport_wait(fr_transport *transport, fr_message *request,
                             int64_t peer, const char *what, fr_err *err)
 {
     fr_waiter waiter;
@@ -166,7 +166,7 @@ static fr_status bruck(fr_transport *transport, unsigned char *blocks,
         int64_t to = (rank - have + world) % world;
         int64_t from = (rank + have) % world;
         uint64_t n_moved = (uint64_t)n * n_bytes;
-        fr_request send = {0}, recv = {0};
+        fr_message send = {0}, recv = {0};
         FR_TRY(transport->ops->irecv(transport, from, FR_TAG_SETUP,
                                      blocks + (size_t)have * n_bytes, n_moved,
                                      &recv, err));
@@ -257,7 +257,7 @@ static fr_status move_pieces(fr_transport *transport, int64_t peer,
 
     for (uint64_t at = 0; at < n_bytes; at += piece_bytes(n_bytes, at)) {
         uint64_t n = piece_bytes(n_bytes, at);
-        fr_request request = {0};
+        fr_message request = {0};
         FR_TRY(from != NULL ? ops->isend(transport, peer, FR_TAG_SETUP,
                                          from + at, n, &request, err)
                             : ops->irecv(transport, peer, FR_TAG_SETUP, to + at,

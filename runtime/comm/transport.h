@@ -14,9 +14,9 @@
 #include "runtime/comm/transport_shm.h"
 
 /* A message in flight; the backend's own, zero: none. */
-typedef struct fr_request {
+typedef struct fr_message {
     void *handle;
-} fr_request;
+} fr_message;
 
 typedef struct fr_transport fr_transport;
 
@@ -32,12 +32,12 @@ typedef struct fr_transport_ops {
     /* Buffers stay the caller's and untouched until test() says done.
      * Messages of one (source, destination, tag) arrive in order. */
     fr_status (*isend)(fr_transport *transport, int64_t peer, int tag,
-                       const void *bytes, uint64_t n_bytes, fr_request *request,
+                       const void *bytes, uint64_t n_bytes, fr_message *request,
                        fr_err *err);
     fr_status (*irecv)(fr_transport *transport, int64_t peer, int tag,
-                       void *bytes, uint64_t n_bytes, fr_request *request,
+                       void *bytes, uint64_t n_bytes, fr_message *request,
                        fr_err *err);
-    fr_status (*test)(fr_transport *transport, fr_request *request,
+    fr_status (*test)(fr_transport *transport, fr_message *request,
                       bool *is_done, fr_err *err);
     /* Has a message from `peer` with that tag begun to come? */
     fr_status (*probe)(fr_transport *transport, int64_t peer, int tag,
@@ -126,7 +126,7 @@ void fr_transport_release(fr_transport *transport);
 
 /* Waits until all are done; names the peer when the time is over. */
 FR_CHECKED fr_status fr_transport_wait(fr_transport *transport,
-                                       fr_request *request, int64_t peer,
+                                       fr_message *request, int64_t peer,
                                        const char *what, fr_err *err);
 
 /*

@@ -148,7 +148,7 @@ static void post(fr_loopback *hub, posting *mine)
 }
 
 static fr_status loopback_post(fr_transport *transport, const posting *parts,
-                               fr_request *request, fr_err *err)
+                               fr_message *request, fr_err *err)
 {
     fr_loopback *hub = ((loopback_transport *)transport)->hub;
     posting *mine = malloc(sizeof *mine);
@@ -165,7 +165,7 @@ static fr_status loopback_post(fr_transport *transport, const posting *parts,
 
 static fr_status loopback_isend(fr_transport *transport, int64_t peer, int tag,
                                 const void *bytes, uint64_t n_bytes,
-                                fr_request *request, fr_err *err)
+                                fr_message *request, fr_err *err)
 {
     posting parts = {.src = transport->rank,
                      .dst = peer,
@@ -179,7 +179,7 @@ static fr_status loopback_isend(fr_transport *transport, int64_t peer, int tag,
 
 static fr_status loopback_irecv(fr_transport *transport, int64_t peer, int tag,
                                 void *bytes, uint64_t n_bytes,
-                                fr_request *request, fr_err *err)
+                                fr_message *request, fr_err *err)
 {
     posting parts = {.src = peer,
                      .dst = transport->rank,
@@ -191,7 +191,7 @@ static fr_status loopback_irecv(fr_transport *transport, int64_t peer, int tag,
     return loopback_post(transport, &parts, request, err);
 }
 
-static fr_status loopback_test(fr_transport *transport, fr_request *request,
+static fr_status loopback_test(fr_transport *transport, fr_message *request,
                                bool *is_done, fr_err *err)
 {
     fr_loopback *hub = ((loopback_transport *)transport)->hub;

@@ -216,7 +216,7 @@ static fr_status mpi_open_slab(fr_transport *transport, uint64_t n_bytes,
 }
 
 /* MPI_Request is a pointer or an int, depending on the implementation. */
-static fr_status keep_request(MPI_Request mpi, fr_request *request, fr_err *err)
+static fr_status keep_request(MPI_Request mpi, fr_message *request, fr_err *err)
 {
     if (sizeof mpi <= sizeof request->handle) {
         request->handle = NULL;
@@ -230,7 +230,7 @@ static fr_status keep_request(MPI_Request mpi, fr_request *request, fr_err *err)
  * NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static fr_status mpi_isend(fr_transport *transport, int64_t peer, int tag,
                            const void *bytes, uint64_t n_bytes,
-                           fr_request *request, fr_err *err)
+                           fr_message *request, fr_err *err)
 {
     mpi_transport *self = (mpi_transport *)transport;
     MPI_Request mpi = MPI_REQUEST_NULL;
@@ -242,7 +242,7 @@ static fr_status mpi_isend(fr_transport *transport, int64_t peer, int tag,
 }
 
 static fr_status mpi_irecv(fr_transport *transport, int64_t peer, int tag,
-                           void *bytes, uint64_t n_bytes, fr_request *request,
+                           void *bytes, uint64_t n_bytes, fr_message *request,
                            fr_err *err)
 {
     mpi_transport *self = (mpi_transport *)transport;
@@ -256,7 +256,7 @@ static fr_status mpi_irecv(fr_transport *transport, int64_t peer, int tag,
 
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
-static fr_status mpi_test(fr_transport *transport, fr_request *request,
+static fr_status mpi_test(fr_transport *transport, fr_message *request,
                           bool *is_done, fr_err *err)
 {
     MPI_Request mpi = MPI_REQUEST_NULL;

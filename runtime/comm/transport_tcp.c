@@ -207,7 +207,7 @@ static fr_status put_frame(tcp_transport *self, fr_tcp_head head,
 
 static fr_status tcp_isend(fr_transport *transport, int64_t peer, int tag,
                            const void *bytes, uint64_t n_bytes,
-                           fr_request *request, fr_err *err)
+                           fr_message *request, fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;
     fr_tcp_head head = {.kind = FR_TCP_MESSAGE,
@@ -224,7 +224,7 @@ static fr_status tcp_isend(fr_transport *transport, int64_t peer, int tag,
 }
 
 static fr_status tcp_irecv(fr_transport *transport, int64_t peer, int tag,
-                           void *bytes, uint64_t n_bytes, fr_request *request,
+                           void *bytes, uint64_t n_bytes, fr_message *request,
                            fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;
@@ -268,7 +268,7 @@ static void remove_message(tcp_transport *self, tcp_message *l)
     free(l);
 }
 
-static fr_status tcp_test(fr_transport *transport, fr_request *request,
+static fr_status tcp_test(fr_transport *transport, fr_message *request,
                           bool *is_done, fr_err *err)
 {
     tcp_transport *self = (tcp_transport *)transport;

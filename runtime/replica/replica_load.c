@@ -188,7 +188,7 @@ static fr_status move(const view *v, int64_t peer, const unsigned char *from,
         const uint64_t n_left = n_bytes - at;
         const uint64_t n =
             n_left < FR_TRANSPORT_MAX_BYTES ? n_left : FR_TRANSPORT_MAX_BYTES;
-        fr_request request = {0};
+        fr_message request = {0};
         FR_TRY(from != NULL
                    ? transport->ops->isend(transport, peer, FR_TAG_REPLICA,
                                            from + at, n, &request, err)

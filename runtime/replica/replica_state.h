@@ -19,7 +19,7 @@ typedef struct fr_replica_slot {
 } fr_replica_slot;
 
 typedef struct fr_replica_message {
-    fr_request request;
+    fr_message request;
     int64_t peer;
     bool is_done;
 } fr_replica_message;

@@ -4,7 +4,7 @@
  * and hands the sum back the same way, as one row more, and nothing else knows
  * of it.
  */
-#include "cli/option/options.h"
+#include "api/request/options.h"
 #include "cost_models/link/gpu_comm.h"
 #include "plan/collective/collective.h"
 #include "tests/contract/plan/plugged_fixture.h"

@@ -4,7 +4,7 @@
  * 2211.05322: twice the warm-up, so that transfers have time) as one row more,
  * and nothing else knows of it.
  */
-#include "cli/option/options.h"
+#include "api/request/options.h"
 #include "plan/schedule/schedule.h"
 #include "tests/contract/plan/plugged_fixture.h"
 

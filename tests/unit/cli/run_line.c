@@ -1,7 +1,7 @@
 /* run_line.c: see run_line.h. */
 #include "tests/unit/cli/run_line.h"
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "tests/check.h"
 

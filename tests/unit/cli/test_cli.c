@@ -2,7 +2,7 @@
  * test_cli.c: the command line as a table: what it accepts, what it refuses
  * and with which words, where values come from, what goes to which stream.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "cli/glossary.h"
 #include "core/document/json.h"
 #include "tests/check.h"
@@ -149,21 +149,21 @@ static void test_sources(void)
     fr_err err;
     const char *const words[] = {"m",  "--tp=3", "c",  "--no-overlap",
                                  "-q", "-ofile", "--", "--plan"};
-    fr_cli cli = {.command = fr_command_find(fr_commands, "simulate")};
+    fr_cli cli = {.request.command = fr_command_find(fr_commands, "simulate")};
     setenv("FORERUN_TP", "7", 1);
     setenv("FORERUN_MICRO_BATCH", "5", 1);
     CHECK_OK(fr_cli_parse(&cli, 8, (char **)(uintptr_t)words, &err), &err);
-    CHECK_INT(cli.n_positional, 3);
-    CHECK_STR(cli.positional[2], "--plan");
-    CHECK_INT(cli.option[FR_OPT_TP].count, 3); /* the flag wins */
-    CHECK_INT(cli.option[FR_OPT_MICRO_BATCH].count, 5);
-    CHECK_INT(cli.option[FR_OPT_MICRO_BATCH].source, FR_SOURCE_ENV);
+    CHECK_INT(cli.request.n_positional, 3);
+    CHECK_STR(cli.request.positional[2], "--plan");
+    CHECK_INT(cli.request.option[FR_OPT_TP].count, 3); /* the flag wins */
+    CHECK_INT(cli.request.option[FR_OPT_MICRO_BATCH].count, 5);
+    CHECK_INT(cli.request.option[FR_OPT_MICRO_BATCH].source, FR_SOURCE_ENV);
     CHECK(fr_cli_has(&cli, FR_OPT_OVERLAP));
     CHECK(!fr_cli_on(&cli, FR_OPT_OVERLAP));
     CHECK(fr_cli_on(&cli, FR_OPT_QUIET));
     CHECK_STR(fr_cli_text(&cli, FR_OPT_OUTPUT), "file");
     setenv("FORERUN_MICRO_BATCH", "five", 1);
-    fr_cli other = {.command = fr_command_find(fr_commands, "simulate")};
+    fr_cli other = {.request.command = fr_command_find(fr_commands, "simulate")};
     CHECK_FAILS(fr_cli_parse(&other, 8, (char **)(uintptr_t)words, &err),
                 FR_USAGE, &err);
     CHECK_HAS(err.text, "FORERUN_MICRO_BATCH 'five'");

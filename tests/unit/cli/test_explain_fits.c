@@ -2,7 +2,7 @@
  * test_explain_fits.c: every change that explain names has the probability that
  * it fits, and the one that it advises is likely to.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"

@@ -2,7 +2,7 @@
  * test_framework.c: --framework: simulate gives a plan the time and memory that
  * validate gives the row that measured it, and every answer names it.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/system/fileio.h"

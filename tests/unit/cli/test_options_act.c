@@ -3,7 +3,7 @@
  * simulate's changes the answer, or a note says why not.  And no line of a
  * table is wider than a piped text may be.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "tests/check.h"

@@ -3,9 +3,9 @@
  * are moved away from a slow one where that is predicted to be faster, and back
  * where it is not measured to be.
  */
-#include "cli/command.h"
-#include "cli/rebalance/rebalance.h"
-#include "cli/rebalance/slow_news.h"
+#include "cli/cli.h"
+#include "cli/train/rebalance.h"
+#include "cli/train/slow_news.h"
 #include "core/system/fileio.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"
@@ -40,7 +40,7 @@ static bool begin_with(fixture *f, const char *degrees)
     run_line(line, &made);
     const char *words[] = {path,        "--checkpoint", f->dir,       "-q",
                            "--elastic", "1:2",          "--rebalance"};
-    f->cli = (fr_cli){.command = fr_command_find(fr_commands, "run")};
+    f->cli = (fr_cli){.request.command = fr_command_find(fr_commands, "run")};
     f->step = 0;
     f->kind = FR_SLOW_STAGE;
     if (!CHECK_INT(made.exit_code, 0) ||

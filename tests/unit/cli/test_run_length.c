@@ -2,7 +2,7 @@
  * test_run_length.c: --tokens and --steps of simulate and explain: the run that
  * tune tells, what it is without, and energy with and without switches.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "tests/check.h"

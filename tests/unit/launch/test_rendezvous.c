@@ -183,7 +183,7 @@ static void talk(caller *c, fr_transport *transport)
 /* All but rank 0 wait for a message that never comes. */
 static void outlive(caller *c, fr_transport *transport)
 {
-    fr_request request = {0};
+    fr_message request = {0};
     int64_t word = 0;
 
     c->status = transport->ops->irecv(transport, 2, 77, &word, sizeof word,

@@ -2,7 +2,7 @@
  * test_sweep.c: keys and ranges, knobs of a cluster, curves worked out by
  * hand, and sweeps that must not depend on threads.
  */
-#include "cli/sweep/sweep_points.h"
+#include "api/sweep/sweep_points.h"
 #include "report/sweep_report.h"
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"

@@ -1,0 +1,51 @@
+/* command.c: see command.h. */
+#include "api/request/command.h"
+
+#include "core/base/text.h"
+
+#include <string.h>
+
+const fr_command *fr_command_find(const fr_command *commands, const char *name)
+{
+    for (const fr_command *c = commands; c->name != NULL; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+bool fr_command_takes(const fr_command *command, fr_option option)
+{
+    if (option == FR_OPT_HELP || option == FR_OPT_JSON ||
+        option == FR_OPT_QUIET)
+        return true;
+    for (const fr_option *o = command->options; *o != FR_OPT_N; o++)
+        if (*o == option)
+            return true;
+    return false;
+}
+
+#define MAX_COMMANDS 32
+
+fr_status fr_command_get(const fr_command *commands, const char *word,
+                         const fr_command **out, fr_err *err)
+{
+    if (!strcmp(word, "--help") || !strcmp(word, "--help=all") ||
+        !strcmp(word, "-h"))
+        word = "help";
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        word = "version";
+    const fr_command *command = fr_command_find(commands, word);
+    if (command == NULL) {
+        const char *names[MAX_COMMANDS];
+        size_t n = 0;
+        for (; n < MAX_COMMANDS && commands[n].name != NULL; n++)
+            names[n] = commands[n].name;
+        const char *near = fr_text_nearest(word, names, n);
+        return fr_fail(err, FR_USAGE, "unknown %s '%.80s'%s%s%s",
+                       word[0] == '-' ? "option" : "command", word,
+                       near ? "; did you mean '" : "", near != NULL ? near : "",
+                       near ? "'?" : "");
+    }
+    *out = command;
+    return FR_OK;
+}

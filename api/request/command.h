@@ -1,0 +1,52 @@
+/*
+ * command.h: a row for each thing that can be asked: its name, the options that
+ * it takes, and its help.
+ */
+#ifndef FR_API_REQUEST_COMMAND_H
+#define FR_API_REQUEST_COMMAND_H
+
+#include "api/request/options.h"
+#include "core/base/err.h"
+
+#define FR_MAX_POSITIONAL 4
+
+/* The kind of a positional argument, for completion. */
+typedef enum fr_positional_kind {
+    FR_POSITIONAL_NONE,
+    FR_POSITIONAL_MODEL,
+    FR_POSITIONAL_CLUSTER,
+    FR_POSITIONAL_FILE,
+    FR_POSITIONAL_COMMAND,
+    FR_POSITIONAL_WORD /* one of the command's word() */
+} fr_positional_kind;
+
+struct fr_cli;
+
+typedef struct fr_command {
+    const char *name;
+    /* Answers on the command line; defined in cli/. */
+    fr_status (*run)(const struct fr_cli *cli, fr_err *err);
+    const char *summary;  /* one line, lower case, no full stop */
+    const char *synopsis; /* positional part of the usage line */
+    int n_required, n_positional;
+    fr_positional_kind positional[FR_MAX_POSITIONAL];
+    const char *(*word)(int i); /* FR_POSITIONAL_WORD; NULL past the last */
+    const fr_option *options;   /* FR_OPT_N at the end; COMMON is implied */
+    const fr_option *usual;  /* of them, those that --help names; NULL: all */
+    const char *description; /* paragraphs of the help text; may be NULL */
+    const char *examples;    /* 2 or 3 lines, indented by two */
+} fr_command;
+
+/* The command of that name among `commands`, whose last row has no name; NULL:
+ * there is none. */
+const fr_command *fr_command_find(const fr_command *commands, const char *name);
+/* The same; FR_USAGE with a suggestion where there is none.  "--help" and
+ * "--version" are names, too. */
+FR_CHECKED fr_status fr_command_get(const fr_command *commands,
+                                    const char *word, const fr_command **out,
+                                    fr_err *err);
+
+/* Does the command take this option?  All take HELP, JSON and QUIET. */
+bool fr_command_takes(const fr_command *command, fr_option option);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * session.h: what a caller of api/ brings along and all of its requests share.
+ * The command line is one such caller.
+ *
+ * Nothing in api/ or below it prints, reads the environment, changes signals or
+ * starts processes: notes and progress go to the caller's functions.
+ */
+#ifndef FR_API_REQUEST_SESSION_H
+#define FR_API_REQUEST_SESSION_H
+
+#include "core/base/log.h"
+#include "spec/profile/profile.h"
+
+typedef struct fr_session {
+    /* Receives a note about an answer, one line without its end: an assumption,
+     * an option that has no effect.  NULL: notes are dropped. */
+    void (*note)(void *context, const char *text);
+    void *context; /* first argument of `note` */
+    /* Receives the progress of long searches; NULL: nothing does. */
+    const fr_log *log;
+    /* Describes the machine that the process runs on, against which a profile
+     * is checked; NULL: profiles are not checked. */
+    void (*describe_machine)(fr_fingerprint *out);
+} fr_session;
+
+#endif

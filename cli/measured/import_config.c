@@ -1,0 +1,61 @@
+/* import_config.c: `import FORMAT FILE` of a framework's configuration: the
+ * plan file, or with --json what it holds. */
+#include "api/resolve/config_choice.h"
+#include "cli/answer.h"
+#include "cli/measured/measured.h"
+
+static fr_status print_json(const fr_cli *cli, const fr_config_source *source,
+                            const fr_config *config, fr_err *err)
+{
+    char name[512];
+    fr_answer answer;
+    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
+    fr_json_put_string(json, "kind", source->format->name);
+    fr_json_put_string(json, "model", config->file.model.name);
+    fr_json_put_i64(json, "ranks", fr_plan_world(&config->file.plan));
+    fr_json_put_string(json, "name",
+                       fr_plan_describe(&config->file.plan, name, sizeof name));
+    fr_plan_json_put(&config->file.plan, json);
+    fr_json_key(json, "job");
+    fr_job_json_write(&config->file.job, json);
+    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
+    fr_answer_put_lines(json, "assumed", fr_buffer_text(&config->notes));
+    return fr_answer_print(&answer, cli, err);
+}
+
+static fr_status print_file(const fr_cli *cli, const fr_config *config,
+                            fr_err *err)
+{
+    fr_json_writer json;
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_json_writer_init(&json, &text);
+    fr_plan_file_write(&config->file, &json);
+    fr_buffer_putc(&text, '\n');
+    fr_status status = fr_buffer_check(&text, err);
+    if (status == FR_OK)
+        fwrite(text.data, 1, text.n, cli->out);
+    fr_buffer_release(&text);
+    return status;
+}
+
+fr_status fr_import_config(const fr_cli *cli, const fr_config_source *source,
+                           fr_err *err)
+{
+    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    fr_config config;
+    FR_TRY(fr_config_choice_read(&cli->request, source, &config, err));
+    fr_status status = FR_OK;
+    if (output != NULL)
+        status = fr_plan_file_save(&config.file, output, err);
+    if (status == FR_OK)
+        fr_request_note_lines(&cli->request, source->format->name,
+                              fr_buffer_text(&config.notes));
+    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
+        status = print_json(cli, source, &config, err);
+    else if (status == FR_OK && output == NULL)
+        status = print_file(cli, &config, err);
+    fr_config_release(&config);
+    return status;
+}
