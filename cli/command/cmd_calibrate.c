@@ -48,7 +48,8 @@ static void release_cases(cases *c)
 
 static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
 {
-    const char *const *usual = fr_cli_is_on_gpu(cli) ? gpu_models : cpu_models;
+    const char *const *usual =
+        fr_request_is_on_gpu(&cli->request) ? gpu_models : cpu_models;
     size_t n = (size_t)cli->request.n_positional;
     while (cli->request.n_positional == 0 && usual[n] != NULL)
         n++;
@@ -246,7 +247,8 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
         .log = is_silent ? NULL : &log,
     };
     FR_TRY_GOTO(status,
-                (fr_cli_is_on_gpu(cli) ? measure_on_gpus : measure_on_cpus)(
+                (fr_request_is_on_gpu(&cli->request) ? measure_on_gpus
+                                                     : measure_on_cpus)(
                     cli, &options, n_ranks, &profile, &is_first, err),
                 out_cases);
     if (is_first)
@@ -283,8 +285,8 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
         *out = cli->request.option[FR_OPT_RANKS].count;
         return FR_OK;
     }
-    *out = fr_cli_is_on_gpu(cli) ? 0 : fr_launched_ranks();
-    if (fr_cli_is_on_gpu(cli)) {
+    *out = fr_request_is_on_gpu(&cli->request) ? 0 : fr_launched_ranks();
+    if (fr_request_is_on_gpu(&cli->request)) {
         fr_rendezvous place;
         FR_TRY(fr_rendezvous_find(&place, err));
         *out = place.by == FR_BOOTSTRAP_ALONE ? 0 : place.world;
@@ -293,7 +295,7 @@ static fr_status count_ranks(const fr_cli *cli, int64_t *out, fr_err *err)
         return FR_OK;
     if (hostfile != NULL)
         return fr_hostfile_slots(hostfile, out, err);
-    if (fr_cli_is_on_gpu(cli))
+    if (fr_request_is_on_gpu(&cli->request))
         return count_gpus(out, err);
     fr_machine machine;
     fr_machine_detect(&machine);
@@ -311,8 +313,8 @@ static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks, fr_err *err)
     if (launch.role != FR_LAUNCH_STANDALONE || n_ranks < 2)
         return FR_OK;
     FR_TRY(find_storage(cli, storage, sizeof storage, err));
-    if (fr_cli_measure_running(cli, n_ranks, output_path(cli), storage, &why) !=
-        FR_OK)
+    if (fr_measure_running(&cli->request, n_ranks, output_path(cli), storage,
+                           &why) != FR_OK)
         fr_cli_note(cli, "forerun: the time to start a run is not in %s: %s",
                     output_path(cli), why.text);
     return FR_OK;
@@ -332,7 +334,7 @@ FR_COMMAND_FUNCTION(calibrate)
     if (status != FR_OK)
         return status;
     FR_TRY(count_ranks(cli, &n_ranks, err));
-    if (fr_cli_is_on_gpu(cli))
+    if (fr_request_is_on_gpu(&cli->request))
         return fr_supervised_gpus(cli, n_ranks, 1, measure, err);
     if (fr_cli_on(cli, FR_OPT_SHARE_GPU))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");

@@ -50,8 +50,9 @@ static fr_status parse_faults(const fr_cli *cli, const fr_plan_file *file,
                                file->job.n_steps, err));
     if (fr_faults_has(out, FR_FAULT_JOIN) && !fr_cli_has(cli, FR_OPT_ELASTIC))
         return fr_fail(err, FR_USAGE, "--inject: join needs --elastic MIN:MAX");
-    if (fr_cli_is_on_gpu(cli) && (fr_faults_has(out, FR_FAULT_SLOW) ||
-                                  fr_faults_has(out, FR_FAULT_HANG)))
+    if (fr_request_is_on_gpu(&cli->request) &&
+        (fr_faults_has(out, FR_FAULT_SLOW) ||
+         fr_faults_has(out, FR_FAULT_HANG)))
         return fr_fail(err, FR_USAGE,
                        "--inject: slow and hang are for CPUs, not for "
                        "--backend cuda");
@@ -94,16 +95,17 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
         !fr_cli_has(cli, FR_OPT_REPLICATE_EVERY))
         return fr_fail(err, FR_USAGE,
                        "--replica-dir needs --replicate-every N");
-    FR_TRY(fr_rebalance_check(cli, file, err));
+    FR_TRY(fr_rebalance_check(&cli->request, file, err));
     FR_TRY(check_faults(cli, file, err));
     if ((fr_cli_has(cli, FR_OPT_EVAL_EVERY) ||
          fr_cli_has(cli, FR_OPT_EVAL_BATCHES)) &&
         !fr_cli_has(cli, FR_OPT_EVAL_DATA))
         return fr_fail(err, FR_USAGE,
                        "--eval-every and --eval-batches need --eval-data FILE");
-    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) && !fr_cli_is_on_gpu(cli))
+    if (fr_cli_on(cli, FR_OPT_SHARE_GPU) &&
+        !fr_request_is_on_gpu(&cli->request))
         return fr_fail(err, FR_USAGE, "--share-gpu needs --backend cuda");
-    if (!fr_cli_is_on_gpu(cli))
+    if (!fr_request_is_on_gpu(&cli->request))
         return fr_plan_check_executable(&file->plan, &file->model, &file->job,
                                         err);
     FR_TRY(fr_plan_check_executable_gpu(&file->plan, &file->model, &file->job,
@@ -221,16 +223,18 @@ static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
         return FR_OK;
-    if (fr_run_is_for_other_devices(cli, out))
+    if (fr_run_is_for_other_devices(&cli->request, out))
         fr_err_prefix(err,
                       "%s is a plan for %s, and this is a run on the %s of "
                       "this machine; make one for it ('forerun tune %s "
                       "this-machine -o plan.json')%s",
                       path, out->cluster,
-                      fr_cli_is_on_gpu(cli) ? "GPUs" : "CPUs", out->model.name,
-                      fr_cli_is_on_gpu(cli) ? ""
-                                            : " or run it there with "
-                                              "--backend cuda");
+                      fr_request_is_on_gpu(&cli->request) ? "GPUs" : "CPUs",
+                      out->model.name,
+                      fr_request_is_on_gpu(&cli->request)
+                          ? ""
+                          : " or run it there with "
+                            "--backend cuda");
     fr_plan_file_release(out);
     return status;
 }
@@ -241,7 +245,7 @@ static void note_other_devices(const fr_cli *cli, const fr_plan_file *file)
     fr_launch launch;
     fr_launch_detect(&launch);
     if (launch.role == FR_LAUNCH_STANDALONE && file->has_prediction &&
-        fr_run_is_for_other_devices(cli, file))
+        fr_run_is_for_other_devices(&cli->request, file))
         fr_cli_note(cli,
                     "forerun: %s was predicted for %s, which this machine is "
                     "not: the prediction is not of this run",
@@ -344,10 +348,10 @@ FR_COMMAND_FUNCTION(run)
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
     if (world == 1 && fr_cli_has(cli, FR_OPT_HOSTFILE) &&
-        !fr_cli_is_on_gpu(cli))
+        !fr_request_is_on_gpu(&cli->request))
         fr_note_ignored(&cli->request, "--hostfile",
                         "a one-rank plan always runs on this machine");
-    fr_status status = fr_run_fit_begin(cli, &file, err);
+    fr_status status = fr_run_fit_begin(&cli->request, &file, err);
     if (status == FR_OK && fr_is_first_rank())
         status = check_files(cli, err);
     fr_launch_detect(&launch);
@@ -358,7 +362,7 @@ FR_COMMAND_FUNCTION(run)
     fr_plan_file_release(&file);
     if (status != FR_OK || is_elastic)
         return status;
-    if (fr_cli_is_on_gpu(cli))
+    if (fr_request_is_on_gpu(&cli->request))
         return fr_supervised_gpus(cli, world, n_threads, run_gpu_rank, err);
     return fr_supervised(cli, world, n_threads, run_rank, err);
 }

@@ -334,7 +334,8 @@ FR_COMMAND_FUNCTION(tune)
                 out_inputs);
     FR_TRY_GOTO(status, choose_version(cli, &inputs.cluster, &version, err),
                 out_inputs);
-    FR_TRY_GOTO(status, fr_measure_check(cli, &inputs, err), out_inputs);
+    FR_TRY_GOTO(status, fr_measure_check(&cli->request, &inputs, err),
+                out_inputs);
     FR_TRY_GOTO(status,
                 fr_plan_choice_load(&cli->request, words.model, words.plan,
                                     &inputs, &choice, err),
@@ -367,9 +368,10 @@ FR_COMMAND_FUNCTION(tune)
         options.space.target != NULL)
         status = fail_for(options.space.target, err);
     FR_TRY_GOTO(status, status, out_inputs);
-    FR_TRY_GOTO(status,
-                fr_measure_plans(cli, &inputs, &choice, &goal, &tuning, err),
-                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_measure_plans(&cli->request, &inputs, &choice, &goal, &tuning, err),
+        out_inputs);
     FR_TRY_GOTO(status,
                 fr_measure_correction(&inputs, &choice.model, &tuning, err),
                 out_inputs);

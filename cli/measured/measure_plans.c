@@ -62,15 +62,15 @@ static bool has_such_gpus(const fr_cluster *cluster)
            fabs(here_bytes / bytes - 1) < 0.1;
 }
 
-fr_status fr_measure_check(const fr_cli *cli, const fr_inputs *inputs,
+fr_status fr_measure_check(const fr_request *request, const fr_inputs *inputs,
                            fr_err *err)
 {
     fr_launch launch;
-    if (fr_cli_on(cli, FR_OPT_UPDATE_PROFILE) &&
-        (!fr_cli_has(cli, FR_OPT_MEASURE) || !inputs->has_profile))
+    if (fr_request_on(request, FR_OPT_UPDATE_PROFILE) &&
+        (!fr_request_has(request, FR_OPT_MEASURE) || !inputs->has_profile))
         return fr_fail(err, FR_USAGE,
                        "--update-profile needs --measure K and --profile FILE");
-    if (!fr_cli_has(cli, FR_OPT_MEASURE))
+    if (!fr_request_has(request, FR_OPT_MEASURE))
         return FR_OK;
     fr_launch_detect(&launch);
     if (launch.role != FR_LAUNCH_STANDALONE)
@@ -137,8 +137,8 @@ static fr_status read_steps(const scratch *s, fr_tuning_measured *out,
 }
 
 /* A run that fails is a reason; an error is that nothing could be started. */
-static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
-                          fr_tuning_measured *out, fr_err *err)
+static fr_status run_plan(const fr_request *request, const scratch *s,
+                          bool is_on_gpu, fr_tuning_measured *out, fr_err *err)
 {
     char steps[16];
     char *argv[16] = {NULL,      "run", (char *)s->plan, "--json", "-q",
@@ -150,9 +150,9 @@ static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
         argv[n++] = "--backend";
         argv[n++] = "cuda";
     }
-    if (fr_cli_has(cli, FR_OPT_TIMEOUT)) {
+    if (fr_request_has(request, FR_OPT_TIMEOUT)) {
         argv[n++] = "--timeout";
-        argv[n++] = (char *)fr_cli_text(cli, FR_OPT_TIMEOUT);
+        argv[n++] = (char *)fr_request_text(request, FR_OPT_TIMEOUT);
     }
     FR_TRY(fr_spawn_self(argv, s->out, s->chatter, &code, err));
     out->n_steps = n_steps - WARM_UP - (is_on_gpu ? TRACED : 0);
@@ -163,7 +163,7 @@ static fr_status run_plan(const fr_cli *cli, const scratch *s, bool is_on_gpu,
     return FR_OK;
 }
 
-static fr_status measure(const fr_cli *cli, const fr_inputs *inputs,
+static fr_status measure(const fr_request *request, const fr_inputs *inputs,
                          const fr_plan_choice *tuned_from,
                          const fr_tuned *tuned, const scratch *s,
                          fr_tuning_measured *out, fr_err *err)
@@ -190,7 +190,7 @@ static fr_status measure(const fr_cli *cli, const fr_inputs *inputs,
     }
     FR_TRY(
         fr_plan_choice_save(&choice, inputs, &tuned->prediction, s->plan, err));
-    return run_plan(cli, s, is_on_gpu, out, err);
+    return run_plan(request, s, is_on_gpu, out, err);
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -233,11 +233,11 @@ static double median_rel_err(const fr_tuning_measured *m)
     return 1.2533 * sigma_s / sqrt((double)m->n_steps) / m->median_s;
 }
 
-static fr_status update_profile(const fr_cli *cli, fr_inputs *inputs,
+static fr_status update_profile(const fr_request *request, fr_inputs *inputs,
                                 const fr_plan_choice *choice,
                                 const fr_tuning *t, fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    const char *path = fr_request_text(request, FR_OPT_PROFILE);
     for (size_t i = 0; i < t->n_measured; i++) {
         const fr_tuning_measured *m = &t->measured[i];
         /* The chosen one moved to the front of its list. */
@@ -268,20 +268,20 @@ static fr_status update_profile(const fr_cli *cli, fr_inputs *inputs,
         FR_TRY(fr_cli_put_run(&inputs->profile, &run, err));
     }
     FR_TRY(fr_profile_save(&inputs->profile, path, err));
-    fr_cli_note(cli, "forerun: wrote %s", path);
+    fr_request_note(request, "wrote %s", path);
     return FR_OK;
 }
 
-static fr_status measure_all(const fr_cli *cli, const fr_inputs *inputs,
+static fr_status measure_all(const fr_request *request, const fr_inputs *inputs,
                              const fr_plan_choice *choice, const fr_goal *goal,
                              const scratch *s, fr_tuning *t, fr_err *err)
 {
-    const size_t n = (size_t)cli->request.option[FR_OPT_MEASURE].count;
+    const size_t n = (size_t)request->option[FR_OPT_MEASURE].count;
     for (size_t i = 0; i < n && i <= t->alternatives.n; i++) {
         const fr_tuned *tuned = i == 0 ? &t->best : &t->alternatives.at[i - 1];
         fr_tuning_measured *m = &t->measured[t->n_measured];
-        fr_cli_note(cli, "forerun: running %s", tuned->name);
-        FR_TRY(measure(cli, inputs, choice, tuned, s, m, err));
+        fr_request_note(request, "running %s", tuned->name);
+        FR_TRY(measure(request, inputs, choice, tuned, s, m, err));
         if (m->why_not[0] == '\0')
             m->value = value_of(inputs, choice, goal, tuned, m);
         t->n_measured++;
@@ -289,20 +289,21 @@ static fr_status measure_all(const fr_cli *cli, const fr_inputs *inputs,
     return FR_OK;
 }
 
-fr_status fr_measure_plans(const fr_cli *cli, fr_inputs *inputs,
+fr_status fr_measure_plans(const fr_request *request, fr_inputs *inputs,
                            const fr_plan_choice *choice, const fr_goal *goal,
                            fr_tuning *tuning, fr_err *err)
 {
     scratch s;
-    if (!fr_cli_has(cli, FR_OPT_MEASURE) || tuning->best.plan == NULL)
+    if (!fr_request_has(request, FR_OPT_MEASURE) || tuning->best.plan == NULL)
         return FR_OK;
     FR_TRY(make_scratch(&s, err));
-    fr_status status = measure_all(cli, inputs, choice, goal, &s, tuning, err);
+    fr_status status =
+        measure_all(request, inputs, choice, goal, &s, tuning, err);
     drop_scratch(&s);
     if (status == FR_OK)
         status = choose(tuning, err);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_UPDATE_PROFILE))
-        status = update_profile(cli, inputs, choice, tuning, err);
+    if (status == FR_OK && fr_request_on(request, FR_OPT_UPDATE_PROFILE))
+        status = update_profile(request, inputs, choice, tuning, err);
     return status;
 }
 

@@ -6,8 +6,8 @@
 #ifndef FR_CLI_MEASURED_MEASURE_PLANS_H
 #define FR_CLI_MEASURED_MEASURE_PLANS_H
 
+#include "api/request/request.h"
 #include "api/resolve/plan_choice.h"
-#include "cli/cli.h"
 #include "spec/result/tuning.h"
 #include "tuner/goal/goal.h"
 
@@ -15,7 +15,7 @@
  * Before anything is searched.  FR_USAGE: the cluster is not this machine, or
  * options miss each other.
  */
-FR_CHECKED fr_status fr_measure_check(const fr_cli *cli,
+FR_CHECKED fr_status fr_measure_check(const fr_request *request,
                                       const fr_inputs *inputs, fr_err *err);
 
 /*
@@ -25,7 +25,8 @@ FR_CHECKED fr_status fr_measure_check(const fr_cli *cli,
  * --update-profile the profile and its file get the steps.  FR_FAILURE: none
  * could be run, with the first reason.
  */
-FR_CHECKED fr_status fr_measure_plans(const fr_cli *cli, fr_inputs *inputs,
+FR_CHECKED fr_status fr_measure_plans(const fr_request *request,
+                                      fr_inputs *inputs,
                                       const fr_plan_choice *choice,
                                       const fr_goal *goal, fr_tuning *tuning,
                                       fr_err *err);

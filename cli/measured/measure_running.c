@@ -23,7 +23,7 @@ static const char model_text[] =
     "\"ffn_hidden\": 8, \"vocab\": 16, \"max_seq\": 8}";
 
 typedef struct trial {
-    const fr_cli *cli;
+    const fr_request *request;
     int64_t n_ranks, i_try;
     char folder[1024];
     char plan[1100], saves[1100], metrics[1100], out[1100], chatter[1100];
@@ -75,7 +75,7 @@ static fr_status write_plan(const trial *t, fr_err *err)
 static fr_status start(const trial *t, fr_err *err)
 {
     char steps[16], every[16], elastic[48], fault[64], why[512];
-    const char *hostfile = fr_cli_text(t->cli, FR_OPT_HOSTFILE);
+    const char *hostfile = fr_request_text(t->request, FR_OPT_HOSTFILE);
     int code = 0;
     char *argv[24] = {NULL,
                       "run",
@@ -222,17 +222,16 @@ static fr_status measure(trial *t, int n_tries, fr_running_costs *out,
     return FR_OK;
 }
 
-fr_status fr_cli_measure_running(const fr_cli *cli, int64_t n_ranks,
-                                 const char *path, const char *storage,
-                                 fr_err *err)
+fr_status fr_measure_running(const fr_request *request, int64_t n_ranks,
+                             const char *path, const char *storage, fr_err *err)
 {
-    trial t = {.cli = cli, .n_ranks = n_ranks};
+    trial t = {.request = request, .n_ranks = n_ranks};
     fr_profile profile;
 
     FR_TRY(fr_profile_load(path, &profile, err));
     fr_status status = begin(&t, storage, err);
     if (status == FR_OK) {
-        status = measure(&t, fr_cli_on(cli, FR_OPT_QUICK) ? 1 : TRIES,
+        status = measure(&t, fr_request_on(request, FR_OPT_QUICK) ? 1 : TRIES,
                          &profile.running, err);
         fr_dir_remove(t.folder);
     }

@@ -5,14 +5,14 @@
 #ifndef FR_CLI_MEASURED_MEASURE_RUNNING_H
 #define FR_CLI_MEASURED_MEASURE_RUNNING_H
 
-#include "cli/cli.h"
+#include "api/request/request.h"
 
 /*
  * Adds them to the profile of that path, which was measured by as many ranks;
  * 2 or more.  Checkpoints go to a folder in `storage`.
  */
-FR_CHECKED fr_status fr_cli_measure_running(const fr_cli *cli, int64_t n_ranks,
-                                            const char *path,
-                                            const char *storage, fr_err *err);
+FR_CHECKED fr_status fr_measure_running(const fr_request *request,
+                                        int64_t n_ranks, const char *path,
+                                        const char *storage, fr_err *err);
 
 #endif

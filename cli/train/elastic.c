@@ -162,13 +162,15 @@ static fr_status plan_for(elastic *e, int64_t n, fr_err *err)
     char text[512], name[24];
 
     const fr_replan_site site = {.request = &e->cli->request,
-                                 .is_gpu = fr_cli_is_on_gpu(e->cli),
+                                 .is_gpu =
+                                     fr_request_is_on_gpu(&e->cli->request),
                                  .check_fit = check_fit,
                                  .context = e->cli};
     FR_TRY(fr_replan(&site, e->file, n, e->range.least, &file, err));
     (void)snprintf(name, sizeof name, "%lld", (long long)n);
     FR_TRY(use_plan(e, &file, name, err));
-    fr_rebalance_begin(&e->rebalance, e->cli, e->file, &file.plan, e->reached);
+    fr_rebalance_begin(&e->rebalance, &e->cli->request, e->file, &file.plan,
+                       e->reached);
     e->world = fr_plan_world(&file.plan);
     e->n_threads = file.plan.n_threads;
     fr_cli_note(e->cli, "forerun: %lld place%s: %s", (long long)n,
@@ -323,8 +325,8 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                        fr_cli_text(cli, FR_OPT_ELASTIC), (long long)e.world,
                        e.world == 1 ? "" : "s");
     FR_TRY(check_is_unused(cli, err));
-    FR_TRY(fr_restart_log_begin(&e.log, cli, err));
-    fr_rebalance_begin(&e.rebalance, cli, file, &file->plan, -1);
+    FR_TRY(fr_restart_log_begin(&e.log, &cli->request, err));
+    fr_rebalance_begin(&e.rebalance, &cli->request, file, &file->plan, -1);
     e.n_planned = n_places(&e);
     for (bool is_first = true; status == FR_OK; is_first = false) {
         fr_err why = {0};

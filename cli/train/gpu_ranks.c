@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fr_cli_is_on_gpu(const fr_cli *cli)
+bool fr_request_is_on_gpu(const fr_request *request)
 {
-    return fr_cli_has(cli, FR_OPT_BACKEND) &&
+    return fr_request_has(request, FR_OPT_BACKEND) &&
            strcmp(fr_name_of(&fr_backend_names,
-                             cli->request.option[FR_OPT_BACKEND].count),
+                             request->option[FR_OPT_BACKEND].count),
                   "cuda") == 0;
 }
 

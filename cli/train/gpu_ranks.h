@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 
 /* --backend cuda? */
-bool fr_cli_is_on_gpu(const fr_cli *cli);
+bool fr_request_is_on_gpu(const fr_request *request);
 
 /*
  * As fr_supervised(): calls `work` in each rank.  FR_FAILURE: there is no GPU;

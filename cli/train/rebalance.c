@@ -12,12 +12,12 @@ static const double least_gain = 0.05;
 /* What is measured of a plan begins after the first steps. */
 enum { WARM_UP_STEPS = 4 };
 
-fr_status fr_rebalance_check(const fr_cli *cli, const fr_plan_file *file,
-                             fr_err *err)
+fr_status fr_rebalance_check(const fr_request *request,
+                             const fr_plan_file *file, fr_err *err)
 {
-    if (!fr_cli_on(cli, FR_OPT_REBALANCE))
+    if (!fr_request_on(request, FR_OPT_REBALANCE))
         return FR_OK;
-    if (!fr_cli_has(cli, FR_OPT_ELASTIC))
+    if (!fr_request_has(request, FR_OPT_ELASTIC))
         return fr_fail(err, FR_USAGE,
                        "--rebalance needs --elastic MIN:MAX and --checkpoint "
                        "DIR");
@@ -33,16 +33,16 @@ fr_status fr_rebalance_check(const fr_cli *cli, const fr_plan_file *file,
     return FR_OK;
 }
 
-void fr_rebalance_begin(fr_rebalance *r, const fr_cli *cli,
+void fr_rebalance_begin(fr_rebalance *r, const fr_request *request,
                         const fr_plan_file *file, const fr_plan *plan,
                         int64_t first_step)
 {
-    *r = (fr_rebalance){.cli = cli,
+    *r = (fr_rebalance){.request = request,
                         .file = file,
                         .plan = *plan,
                         .looked_at = first_step,
                         .first_step = first_step};
-    fr_slow_news_forget(cli);
+    fr_slow_news_forget(request);
 }
 
 static fr_slow_ranks slow_ranks_of(const fr_rebalance *r,
@@ -89,22 +89,21 @@ static fr_status find_faster(const fr_inputs *inputs, const fr_plan_file *file,
 static fr_status find_move(const fr_rebalance *r, const fr_slow_ranks *slow,
                            fr_moved *out, fr_err *err)
 {
-    fr_cli quiet = *r->cli;
+    fr_request quiet = *r->request;
     fr_plan_file file = *r->file;
     fr_inputs inputs = {0};
     fr_fit_advice fit;
 
-    quiet.request.option[FR_OPT_QUIET].is_on = true;
+    quiet.option[FR_OPT_QUIET].is_on = true;
     file.plan = r->plan;
-    fr_status status =
-        fr_inputs_load(&quiet.request, file.cluster, &inputs, err);
+    fr_status status = fr_inputs_load(&quiet, file.cluster, &inputs, err);
     if (status == FR_OK)
         status = find_faster(&inputs, &file, slow, out, err);
     fr_inputs_release(&inputs);
     if (status != FR_OK)
         return status;
     file.plan = out->plan;
-    return fr_run_fit_check(r->cli, &file, &fit, err);
+    return fr_run_fit_check(r->request, &file, &fit, err);
 }
 
 /* Predicts what moving would gain, and says what comes of it. */
@@ -118,18 +117,18 @@ static bool consider(fr_rebalance *r, const fr_slow_news *news)
     if (slow.n == 0)
         return false;
     if (find_move(r, &slow, &move, &why) != FR_OK) {
-        fr_cli_note(r->cli, "forerun: nothing is moved: %s", why.text);
+        fr_request_note(r->request, "nothing is moved: %s", why.text);
         r->state = FR_REBALANCE_OVER;
         return false;
     }
     const double gain = 1 - move.after_s / move.before_s;
     const bool is_worth_it = gain >= least_gain;
-    fr_cli_note(r->cli,
-                "forerun: step %lld: %s: steps are predicted to be %.0f %% "
-                "shorter%s",
-                (long long)news->step,
-                fr_moved_text(r->file, &r->plan, &move.plan, text), 100 * gain,
-                is_worth_it ? "" : ", which is not worth it");
+    fr_request_note(r->request,
+                    "step %lld: %s: steps are predicted to be %.0f %% "
+                    "shorter%s",
+                    (long long)news->step,
+                    fr_moved_text(r->file, &r->plan, &move.plan, text),
+                    100 * gain, is_worth_it ? "" : ", which is not worth it");
     r->state = is_worth_it ? FR_REBALANCE_ASKED : FR_REBALANCE_OVER;
     r->next = move.plan;
     r->before_s = news->step_s;
@@ -143,10 +142,10 @@ static bool judge(fr_rebalance *r, const fr_slow_news *news)
 
     if (news->step - r->first_step < WARM_UP_STEPS + FR_NEWS_STEPS)
         return false;
-    fr_cli_note(r->cli,
-                "forerun: step %lld: steps of %.3g s instead of %.3g s: %s",
-                (long long)news->step, news->step_s, r->before_s,
-                gain > 0 ? "the other plan stays" : "back to what was");
+    fr_request_note(r->request,
+                    "step %lld: steps of %.3g s instead of %.3g s: %s",
+                    (long long)news->step, news->step_s, r->before_s,
+                    gain > 0 ? "the other plan stays" : "back to what was");
     r->state = gain > 0 ? FR_REBALANCE_OVER : FR_REBALANCE_ASKED;
     r->is_back = gain <= 0;
     r->next = r->last;
@@ -159,8 +158,8 @@ bool fr_rebalance_look(fr_rebalance *r)
 
     if (r->state == FR_REBALANCE_ASKED)
         return true;
-    if (r->state == FR_REBALANCE_OVER || !fr_slow_news_read(r->cli, &news) ||
-        news.step <= r->looked_at)
+    if (r->state == FR_REBALANCE_OVER ||
+        !fr_slow_news_read(r->request, &news) || news.step <= r->looked_at)
         return false;
     r->looked_at = news.step;
     return r->state == FR_REBALANCE_WATCHING ? consider(r, &news)
@@ -175,6 +174,6 @@ const fr_plan *fr_rebalance_take(fr_rebalance *r, int64_t step)
     r->plan = r->next;
     r->first_step = r->looked_at = step;
     r->state = r->is_back ? FR_REBALANCE_OVER : FR_REBALANCE_MEASURING;
-    fr_slow_news_forget(r->cli);
+    fr_slow_news_forget(r->request);
     return &r->plan;
 }

@@ -9,7 +9,7 @@
 #ifndef FR_CLI_TRAIN_REBALANCE_H
 #define FR_CLI_TRAIN_REBALANCE_H
 
-#include "cli/cli.h"
+#include "api/request/request.h"
 #include "plan/decide/plan_json.h"
 
 typedef enum fr_rebalance_state {
@@ -20,7 +20,7 @@ typedef enum fr_rebalance_state {
 } fr_rebalance_state;
 
 typedef struct fr_rebalance {
-    const fr_cli *cli;
+    const fr_request *request;
     const fr_plan_file *file; /* model, job and cluster, borrowed */
     fr_plan plan;             /* that runs */
     fr_plan next, last;
@@ -32,11 +32,11 @@ typedef struct fr_rebalance {
 } fr_rebalance;
 
 /* FR_USAGE: what it needs is not there. */
-FR_CHECKED fr_status fr_rebalance_check(const fr_cli *cli,
+FR_CHECKED fr_status fr_rebalance_check(const fr_request *request,
                                         const fr_plan_file *file, fr_err *err);
 
 /* A plan has begun at a step, by whatever led to it. */
-void fr_rebalance_begin(fr_rebalance *rebalance, const fr_cli *cli,
+void fr_rebalance_begin(fr_rebalance *rebalance, const fr_request *request,
                         const fr_plan_file *file, const fr_plan *plan,
                         int64_t first_step);
 

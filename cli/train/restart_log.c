@@ -17,10 +17,10 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void name_path(fr_restart_log *log, const fr_cli *cli)
+static void name_path(fr_restart_log *log, const fr_request *request)
 {
     (void)snprintf(log->path, sizeof log->path, "%.1000s/restarts.json",
-                   fr_cli_text(cli, FR_OPT_CHECKPOINT));
+                   fr_request_text(request, FR_OPT_CHECKPOINT));
 }
 
 static void put_restarts(const fr_restart_log *log, fr_json_writer *w)
@@ -82,12 +82,13 @@ static fr_status read_log(const fr_json_value *root, fr_restart_log *out,
     return FR_OK;
 }
 
-static fr_status load_log(fr_restart_log *out, const fr_cli *cli, fr_err *err)
+static fr_status load_log(fr_restart_log *out, const fr_request *request,
+                          fr_err *err)
 {
     fr_restart_log log = {0};
     fr_json *json = NULL;
 
-    name_path(&log, cli);
+    name_path(&log, request);
     FR_TRY(fr_json_load(log.path, &json, err));
     fr_status status = read_log(fr_json_root(json), &log, err);
     fr_json_destroy(json);
@@ -98,16 +99,17 @@ static fr_status load_log(fr_restart_log *out, const fr_cli *cli, fr_err *err)
     return status;
 }
 
-fr_status fr_restart_log_begin(fr_restart_log *log, const fr_cli *cli,
+fr_status fr_restart_log_begin(fr_restart_log *log, const fr_request *request,
                                fr_err *err)
 {
     fr_err ignored = {0};
 
-    FR_TRY(fr_dir_create(fr_cli_text(cli, FR_OPT_CHECKPOINT), err));
-    if (fr_cli_on(cli, FR_OPT_RESUME) && load_log(log, cli, &ignored) == FR_OK)
+    FR_TRY(fr_dir_create(fr_request_text(request, FR_OPT_CHECKPOINT), err));
+    if (fr_request_on(request, FR_OPT_RESUME) &&
+        load_log(log, request, &ignored) == FR_OK)
         return FR_OK;
     *log = (fr_restart_log){.begun_s = now_s()};
-    name_path(log, cli);
+    name_path(log, request);
     return save(log, err);
 }
 
@@ -141,12 +143,12 @@ void fr_restart_log_resumed(fr_restart_log *log)
 
 /* ---- the answer --------------------------------------------------------- */
 
-static bool load(const fr_cli *cli, fr_restart_log *log)
+static bool load(const fr_request *request, fr_restart_log *log)
 {
     fr_err ignored = {0};
 
-    return fr_cli_has(cli, FR_OPT_ELASTIC) &&
-           load_log(log, cli, &ignored) == FR_OK;
+    return fr_request_has(request, FR_OPT_ELASTIC) &&
+           load_log(log, request, &ignored) == FR_OK;
 }
 
 static double goodput_of(const fr_restart_log *log, double useful_s)
@@ -156,23 +158,24 @@ static double goodput_of(const fr_restart_log *log, double useful_s)
     return all_s > useful_s ? useful_s / all_s : 1;
 }
 
-void fr_restart_log_put_json(const fr_cli *cli, double useful_s,
+void fr_restart_log_put_json(const fr_request *request, double useful_s,
                              fr_json_writer *json)
 {
     fr_restart_log log;
 
-    if (!load(cli, &log))
+    if (!load(request, &log))
         return;
     put_restarts(&log, json);
     fr_json_put_double(json, "goodput", goodput_of(&log, useful_s));
     fr_restart_log_release(&log);
 }
 
-void fr_restart_log_put_text(const fr_cli *cli, double useful_s, fr_buffer *out)
+void fr_restart_log_put_text(const fr_request *request, double useful_s,
+                             fr_buffer *out)
 {
     fr_restart_log log;
 
-    if (!load(cli, &log))
+    if (!load(request, &log))
         return;
     fr_buffer_printf(out, "%zu restart%s, goodput %.0f %%\n", log.list.n,
                      log.list.n == 1 ? "" : "s",

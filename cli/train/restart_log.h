@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_RESTART_LOG_H
 #define FR_CLI_TRAIN_RESTART_LOG_H
 
-#include "cli/cli.h"
+#include "api/request/request.h"
 #include "core/base/vec.h"
 #include "core/document/json.h"
 
@@ -26,7 +26,8 @@ typedef struct fr_restart_log {
 
 /* A resumed run goes on with the log that is there. */
 FR_CHECKED fr_status fr_restart_log_begin(fr_restart_log *log,
-                                          const fr_cli *cli, fr_err *err);
+                                          const fr_request *request,
+                                          fr_err *err);
 void fr_restart_log_release(fr_restart_log *log);
 
 /* A generation, whose last progress was at failed_s of fr_clock_s(), has ended;
@@ -41,9 +42,9 @@ void fr_restart_log_resumed(fr_restart_log *log);
  * lines for people.  useful_s: what all steps that count took.  Nothing where
  * the run is not elastic.
  */
-void fr_restart_log_put_json(const fr_cli *cli, double useful_s,
+void fr_restart_log_put_json(const fr_request *request, double useful_s,
                              fr_json_writer *json);
-void fr_restart_log_put_text(const fr_cli *cli, double useful_s,
+void fr_restart_log_put_text(const fr_request *request, double useful_s,
                              fr_buffer *out);
 
 #endif

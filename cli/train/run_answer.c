@@ -173,7 +173,7 @@ static fr_status print_report(const answer_parts *parts,
         if (parts->fit.verdict[0] != '\0')
             fr_report_fit_json(&parts->fit, json);
         fr_report_run_json(report, json);
-        fr_restart_log_put_json(cli, useful_s(report), json);
+        fr_restart_log_put_json(&cli->request, useful_s(report), json);
         return fr_answer_print(&answer, cli, err);
     }
     fr_buffer text;
@@ -181,7 +181,7 @@ static fr_status print_report(const answer_parts *parts,
     if (parts->fit.verdict[0] != '\0')
         fr_buffer_printf(&text, "%s\n", parts->fit.verdict);
     fr_status status = fr_report_run_text(report, &text, err);
-    fr_restart_log_put_text(cli, useful_s(report), &text);
+    fr_restart_log_put_text(&cli->request, useful_s(report), &text);
     if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT))
         status = add_gantt(parts, &text, err);
     return fr_answer_text(status, &text, cli, err);
@@ -208,7 +208,8 @@ fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
     fr_status status;
     FR_TRY_GOTO(status, predict(&parts, err), out_forecast);
     if (fr_cli_on(cli, FR_OPT_FORCE))
-        FR_TRY_GOTO(status, fr_run_fit_check(cli, file, &parts.fit, err),
+        FR_TRY_GOTO(status,
+                    fr_run_fit_check(&cli->request, file, &parts.fit, err),
                     out_forecast);
     FR_TRY_GOTO(status, fill_report(&parts, name, sizeof name, &report, err),
                 out_forecast);

@@ -5,7 +5,8 @@
 #include "runtime/backend/gpu_driver.h"
 #include "runtime/launch/launch.h"
 
-bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
+bool fr_run_is_for_other_devices(const fr_request *request,
+                                 const fr_plan_file *file)
 {
     fr_cluster cluster;
     fr_err unused;
@@ -14,12 +15,13 @@ bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file)
         return false;
     bool is_gpu = fr_cluster_is_all_gpu(&cluster);
     fr_cluster_release(&cluster);
-    return is_gpu != fr_cli_is_on_gpu(cli);
+    return is_gpu != fr_request_is_on_gpu(request);
 }
 
 /* Are all ranks of the run on this machine?  Ranks of our own supervisor answer
  * as it does. */
-static bool is_local(const fr_cli *cli, const fr_launch *launch, int64_t world)
+static bool is_local(const fr_request *request, const fr_launch *launch,
+                     int64_t world)
 {
     int64_t n_local = 0;
     if (launch->role == FR_LAUNCH_RANK && !fr_launch_is_supervised())
@@ -27,7 +29,7 @@ static bool is_local(const fr_cli *cli, const fr_launch *launch, int64_t world)
                (fr_launch_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, INT32_MAX,
                                  &n_local) &&
                 n_local == launch->world);
-    return world == 1 || !fr_cli_has(cli, FR_OPT_HOSTFILE);
+    return world == 1 || !fr_request_has(request, FR_OPT_HOSTFILE);
 }
 
 /* 0: there is no GPU to ask. */
@@ -46,40 +48,40 @@ static uint64_t gpu_memory_bytes(void)
     return properties.memory_bytes;
 }
 
-fr_status fr_run_fit_check(const fr_cli *cli, const fr_plan_file *file,
+fr_status fr_run_fit_check(const fr_request *request, const fr_plan_file *file,
                            fr_fit_advice *out, fr_err *err)
 {
     fr_launch launch;
     const int64_t world = fr_plan_world(&file->plan);
     fr_fit_place place = {.cluster = file->cluster};
     fr_launch_detect(&launch);
-    const bool is_here = is_local(cli, &launch, world);
-    if (is_here && fr_cli_is_on_gpu(cli)) {
+    const bool is_here = is_local(request, &launch, world);
+    if (is_here && fr_request_is_on_gpu(request)) {
         place.ask_memory_bytes = gpu_memory_bytes;
     } else if (is_here) {
         place.cluster = "this-machine";
         place.ranks_per_node = world;
     }
     if (place.cluster == file->cluster &&
-        fr_run_is_for_other_devices(cli, file)) {
+        fr_run_is_for_other_devices(request, file)) {
         *out = (fr_fit_advice){0};
         return FR_OK; /* it is predicted for none of these devices */
     }
-    return fr_fit_answer_check_file(&cli->request, file, &place, out, err);
+    return fr_fit_answer_check_file(request, file, &place, out, err);
 }
 
-fr_status fr_run_fit_begin(const fr_cli *cli, const fr_plan_file *file,
+fr_status fr_run_fit_begin(const fr_request *request, const fr_plan_file *file,
                            fr_err *err)
 {
     fr_launch launch;
     fr_fit_advice fit;
     fr_launch_detect(&launch);
     if (fr_launch_is_supervised() ||
-        (launch.role == FR_LAUNCH_BYSTANDER && !fr_cli_is_on_gpu(cli)))
+        (launch.role == FR_LAUNCH_BYSTANDER && !fr_request_is_on_gpu(request)))
         return FR_OK;
     const bool is_first = launch.role == FR_LAUNCH_STANDALONE ||
                           (launch.role == FR_LAUNCH_RANK && launch.rank == 0);
-    const fr_status status = fr_run_fit_check(cli, file, &fit, err);
+    const fr_status status = fr_run_fit_check(request, file, &fit, err);
     if (!is_first) {
         if (status != FR_OK && err != NULL)
             err->text[0] = '\0';
@@ -88,9 +90,8 @@ fr_status fr_run_fit_begin(const fr_cli *cli, const fr_plan_file *file,
     if (status != FR_OK)
         return status;
     if (fit.verdict[0] != '\0')
-        fr_cli_note(cli, "forerun: %s; started because of --force",
-                    fit.verdict);
-    else if (!fr_run_is_for_other_devices(cli, file))
-        return fr_fit_answer_warn(&cli->request, file, err);
+        fr_request_note(request, "%s; started because of --force", fit.verdict);
+    else if (!fr_run_is_for_other_devices(request, file))
+        return fr_fit_answer_warn(request, file, err);
     return FR_OK;
 }

@@ -6,17 +6,18 @@
 #define FR_CLI_TRAIN_RUN_FIT_H
 
 #include "api/fit_answer.h"
-#include "cli/cli.h"
+#include "api/request/request.h"
 
 /* Was the plan made for GPUs and this is a run on CPUs, or the other way? */
-bool fr_run_is_for_other_devices(const fr_cli *cli, const fr_plan_file *file);
+bool fr_run_is_for_other_devices(const fr_request *request,
+                                 const fr_plan_file *file);
 
 /*
  * As fr_fit_answer_check_file(), on CPUs of this machine alone with all ranks
  * on it, else on the cluster that the plan names.  A GPU of this machine that
  * has more memory than those of the cluster counts.
  */
-FR_CHECKED fr_status fr_run_fit_check(const fr_cli *cli,
+FR_CHECKED fr_status fr_run_fit_check(const fr_request *request,
                                       const fr_plan_file *file,
                                       fr_fit_advice *out, fr_err *err);
 
@@ -25,7 +26,7 @@ FR_CHECKED fr_status fr_run_fit_check(const fr_cli *cli,
  * all are refused, the first one says why, and says of --force that it was.  A
  * plan that fits here but not on its own cluster is warned of.
  */
-FR_CHECKED fr_status fr_run_fit_begin(const fr_cli *cli,
+FR_CHECKED fr_status fr_run_fit_begin(const fr_request *request,
                                       const fr_plan_file *file, fr_err *err);
 
 #endif

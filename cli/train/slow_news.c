@@ -10,10 +10,10 @@
 
 enum { PATH_BYTES = 1100 };
 
-static const char *path_of(const fr_cli *cli, char path[PATH_BYTES])
+static const char *path_of(const fr_request *request, char path[PATH_BYTES])
 {
     (void)snprintf(path, PATH_BYTES, "%.1000s/slow.json",
-                   fr_cli_text(cli, FR_OPT_CHECKPOINT));
+                   fr_request_text(request, FR_OPT_CHECKPOINT));
     return path;
 }
 
@@ -45,7 +45,7 @@ static fr_status write_news(const fr_slow_reporter *reporter,
     }
     fr_json_end_array(&w);
     fr_json_end_object(&w);
-    return fr_file_write_buffer(path_of(reporter->cli, path), &buffer, err);
+    return fr_file_write_buffer(path_of(reporter->request, path), &buffer, err);
 }
 
 void fr_slow_reporter_step(fr_slow_reporter *reporter,
@@ -53,7 +53,7 @@ void fr_slow_reporter_step(fr_slow_reporter *reporter,
 {
     fr_err ignored = {0};
 
-    if (!fr_cli_on(reporter->cli, FR_OPT_REBALANCE))
+    if (!fr_request_on(reporter->request, FR_OPT_REBALANCE))
         return;
     reporter->step_s[reporter->n++ % FR_NEWS_STEPS] = record->step_s;
     if (reporter->n % FR_NEWS_STEPS == 0 &&
@@ -91,14 +91,14 @@ static fr_status read_news(const fr_json_value *root, fr_slow_news *out,
     return FR_OK;
 }
 
-bool fr_slow_news_read(const fr_cli *cli, fr_slow_news *out)
+bool fr_slow_news_read(const fr_request *request, fr_slow_news *out)
 {
     char path[PATH_BYTES];
     fr_json *json = NULL;
     fr_err ignored = {0};
 
     *out = (fr_slow_news){0};
-    if (!fr_file_exists(path_of(cli, path)) ||
+    if (!fr_file_exists(path_of(request, path)) ||
         fr_json_load(path, &json, &ignored) != FR_OK)
         return false;
     const bool is_read = read_news(fr_json_root(json), out, &ignored) == FR_OK;
@@ -106,9 +106,9 @@ bool fr_slow_news_read(const fr_cli *cli, fr_slow_news *out)
     return is_read;
 }
 
-void fr_slow_news_forget(const fr_cli *cli)
+void fr_slow_news_forget(const fr_request *request)
 {
     char path[PATH_BYTES];
 
-    (void)remove(path_of(cli, path));
+    (void)remove(path_of(request, path));
 }

@@ -6,7 +6,7 @@
 #ifndef FR_CLI_TRAIN_SLOW_NEWS_H
 #define FR_CLI_TRAIN_SLOW_NEWS_H
 
-#include "cli/cli.h"
+#include "api/request/request.h"
 #include "spec/run/step_record.h"
 
 enum { FR_NEWS_STEPS = 8 }; /* between two of them */
@@ -20,7 +20,7 @@ typedef struct fr_slow_news {
 
 /* Of rank 0. */
 typedef struct fr_slow_reporter {
-    const fr_cli *cli;
+    const fr_request *request;
     double step_s[FR_NEWS_STEPS];
     int64_t n;
 } fr_slow_reporter;
@@ -30,8 +30,8 @@ void fr_slow_reporter_step(fr_slow_reporter *reporter,
                            const fr_step_record *record);
 
 /* False: there are none, or they cannot be read. */
-bool fr_slow_news_read(const fr_cli *cli, fr_slow_news *out);
+bool fr_slow_news_read(const fr_request *request, fr_slow_news *out);
 /* What is left of a run before. */
-void fr_slow_news_forget(const fr_cli *cli);
+void fr_slow_news_forget(const fr_request *request);
 
 #endif

@@ -53,7 +53,8 @@ fr_status fr_cli_replica_path(const fr_cli *cli, char out[FR_REPLICA_PATH],
  * may, as on GPUs, which have limits of their own. */
 static double still_s_of(const fr_cli *cli)
 {
-    return fr_cli_has(cli, FR_OPT_TIMEOUT) && !fr_cli_is_on_gpu(cli)
+    return fr_cli_has(cli, FR_OPT_TIMEOUT) &&
+                   !fr_request_is_on_gpu(&cli->request)
                ? cli->request.option[FR_OPT_TIMEOUT].real
                : 0;
 }

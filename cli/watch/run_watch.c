@@ -38,7 +38,7 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
     fr_run_watch opened = {.cli = cli,
                            .is_shown = fr_cli_shows_progress(cli),
                            .metrics.fd = -1,
-                           .reporter.cli = cli};
+                           .reporter.request = &cli->request};
 
     opened.state.tokens_per_step =
         (double)(file->job.global_batch *

@@ -49,9 +49,10 @@ static bool begin_with(fixture *f, const char *degrees)
         !CHECK_OK(fr_plan_file_load(path, &f->file, &err), &err))
         return false;
     f->cli.chatter = stderr;
-    f->reporter = (fr_slow_reporter){.cli = &f->cli};
-    fr_rebalance_begin(&f->rebalance, &f->cli, &f->file, &f->file.plan, -1);
-    return CHECK_OK(fr_rebalance_check(&f->cli, &f->file, &err), &err);
+    f->reporter = (fr_slow_reporter){.request = &f->cli.request};
+    fr_rebalance_begin(&f->rebalance, &f->cli.request, &f->file, &f->file.plan,
+                       -1);
+    return CHECK_OK(fr_rebalance_check(&f->cli.request, &f->file, &err), &err);
 }
 
 static bool begin(fixture *f)
@@ -63,7 +64,7 @@ static void end(fixture *f)
 {
     char path[CHECK_PATH_BYTES + 16];
 
-    fr_slow_news_forget(&f->cli);
+    fr_slow_news_forget(&f->cli.request);
     fr_plan_file_release(&f->file);
     (void)snprintf(path, sizeof path, "%s/plan.json", f->dir);
     (void)remove(path);
@@ -188,11 +189,11 @@ static void test_refused(void)
 
     if (begin(&f)) {
         f.file.plan.pp = 1;
-        CHECK_INT(fr_rebalance_check(&f.cli, &f.file, &err), FR_USAGE);
+        CHECK_INT(fr_rebalance_check(&f.cli.request, &f.file, &err), FR_USAGE);
         CHECK_HAS(err.text, "the plan has pp 1 and dp 1");
         f.file.plan.pp = 2;
         f.file.cluster[0] = '\0';
-        CHECK_INT(fr_rebalance_check(&f.cli, &f.file, &err), FR_USAGE);
+        CHECK_INT(fr_rebalance_check(&f.cli.request, &f.file, &err), FR_USAGE);
         CHECK_HAS(err.text, "names no cluster");
     }
     end(&f);
