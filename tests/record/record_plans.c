@@ -33,7 +33,7 @@ static const scene scenes[] = {
     {"bert-large", "dgx-a100:64", 512, 256, 40},
     {"resnet-50", "dgx-a100:8", 1, 512, 30},
     {"deepseek-v3", "dgx-h100:64", 4096, 512, 10},
-    {"gpt2-mini", "two-hosts-1gbit", 128, 32, 10},
+    {"gpt2-mini", "tests/record/cpu_hosts.xml", 128, 32, 10},
 };
 enum { N_SCENES = sizeof scenes / sizeof scenes[0] };
 

@@ -35,8 +35,7 @@ answer() { # ARGUMENTS ...: one object, without the clock's own numbers
         --precision bf16 --ranks 16384
     answer tune mixtral-8x7b selene-like --global-batch 256 --seq 4096
     answer tune llama-3-8b mixed-a100-v100 --global-batch 64 --seq 2048
-    answer tune gpt2-mini two-hosts-1gbit
-    answer tune gpt2-124m this-machine --ranks 2
+    answer tune gpt2-mini tests/record/cpu_hosts.xml
     answer tune resnet-50 dgx-a100:2 --global-batch 512
     for goal in step throughput time cost energy headroom; do
         answer tune gpt2-1.5b dgx-h100:2 --global-batch 256 --goal "$goal" \
