@@ -1,7 +1,9 @@
-/* usual_job.c: sequence, batch and data parallelism that nobody gave. */
+/* default_job.c: see default_job.h. */
 #include "api/resolve/default_job.h"
 
+#include "api/resolve/framework_options.h"
 #include "api/resolve/plan_options.h"
+#include "core/base/minmax.h"
 #include "plan/decide/plan_shares.h"
 
 /* Longer ones are trained in a phase of their own; recipes of 2024 begin with
@@ -20,30 +22,22 @@ static bool is_gpu(const fr_cluster *cluster)
     return fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+void fr_default_seq(const fr_model *model, const fr_cluster *cluster,
+                    fr_job *job)
 {
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-void fr_default_seq(const fr_request *request, const fr_model *model,
-                    const fr_cluster *cluster, fr_job *job)
-{
-    if (is_gpu(cluster) && !fr_request_has(request, FR_OPT_SEQ) &&
-        model->kind != FR_MODEL_LAYERS && model->max_seq > 0)
-        job->seq = smaller(model->max_seq, most_seq);
-    fr_job_count_steps(job, model);
+    if (model->max_seq <= 0)
+        return;
+    if (is_gpu(cluster) && model->kind != FR_MODEL_LAYERS)
+        job->seq = fr_min_i64(model->max_seq, most_seq);
+    else
+        job->seq = fr_min_i64(model->max_seq, job->seq);
 }
 
 void fr_default_batch(const fr_request *request, const fr_model *model,
                       const fr_cluster *cluster, int64_t n_ranks, fr_job *job)
 {
     if (is_gpu(cluster) && !fr_request_has(request, FR_OPT_GLOBAL_BATCH))
-        job->global_batch = larger(n_ranks, least_batch);
+        job->global_batch = fr_max_i64(n_ranks, least_batch);
     fr_job_count_steps(job, model);
 }
 
@@ -53,9 +47,9 @@ static int64_t count_places(const fr_request *request, const fr_inputs *inputs)
     int64_t n = fr_cluster_slots(&inputs->cluster);
     int64_t n_asked = request->option[FR_OPT_RANKS].count;
     if (inputs->ranks_per_node > 0)
-        n = smaller(n, inputs->ranks_per_node *
-                           fr_cluster_n_nodes(&inputs->cluster));
-    return n_asked > 0 ? smaller(n, n_asked) : n;
+        n = fr_min_i64(n, inputs->ranks_per_node *
+                              fr_cluster_n_nodes(&inputs->cluster));
+    return n_asked > 0 ? fr_min_i64(n, n_asked) : n;
 }
 
 static int64_t batch_of(const fr_plan *plan)
@@ -64,15 +58,15 @@ static int64_t batch_of(const fr_plan *plan)
         return fr_plan_shares_sum(plan) * plan->micro_batch;
     int64_t n_micro = plan->pp > 1 ? micro_batches_per_stage * plan->pp : 1;
     int64_t n_each = (int64_t)plan->dp * plan->micro_batch;
-    n_micro = larger(n_micro, (least_batch + n_each - 1) / n_each);
+    n_micro = fr_max_i64(n_micro, (least_batch + n_each - 1) / n_each);
     return n_each * n_micro;
 }
 
 static void choose_plan(const fr_request *request, const fr_inputs *inputs,
-                        fr_plan_choice *choice)
+                        fr_plan_file *file)
 {
-    fr_plan *plan = &choice->plan;
-    fr_job *job = &choice->job;
+    fr_plan *plan = &file->plan;
+    fr_job *job = &file->job;
     const bool has_batch = fr_request_has(request, FR_OPT_GLOBAL_BATCH);
     const bool has_dp =
         fr_request_has(request, FR_OPT_DP) || plan->n_shares > 0;
@@ -87,28 +81,28 @@ static void choose_plan(const fr_request *request, const fr_inputs *inputs,
             fr_default_precision(&inputs->cluster, fr_plan_world(plan));
     int64_t n_others = fr_plan_world(plan) / plan->dp;
     int64_t most = n_others > 0 ? count_places(request, inputs) / n_others : 0;
-    int64_t dp = has_dp ? plan->dp : larger(1, smaller(most, INT32_MAX));
+    int64_t dp = has_dp ? plan->dp : fr_max_i64(1, fr_min_i64(most, INT32_MAX));
     const int64_t least = has_dp ? dp : 1;
     for (; dp >= least; dp--) {
         plan->dp = (int32_t)dp;
         if (!has_batch)
             job->global_batch = batch_of(plan);
-        fr_plan_choice_apply_framework(request, &inputs->cluster, choice);
-        if (fr_plan_check(plan, &choice->model, job, &why) == FR_OK)
+        fr_request_apply_framework(request, &inputs->cluster, file);
+        if (fr_plan_check(plan, &file->model, job, &why) == FR_OK)
             return;
     }
     /* None is legal, whatever dp: whoever checks the smallest says why. */
     plan->dp = (int32_t)least;
-    fr_plan_choice_apply_framework(request, &inputs->cluster, choice);
+    fr_request_apply_framework(request, &inputs->cluster, file);
     if (!has_batch)
         job->global_batch = batch_of(plan);
 }
 
 void fr_default_plan(const fr_request *request, const fr_inputs *inputs,
-                     fr_plan_choice *choice)
+                     fr_plan_file *file)
 {
-    choose_plan(request, inputs, choice);
-    fr_job_count_steps(&choice->job, &choice->model);
+    choose_plan(request, inputs, file);
+    fr_job_count_steps(&file->job, &file->model);
 }
 
 fr_status fr_default_ranks(const fr_request *request, const fr_inputs *inputs,

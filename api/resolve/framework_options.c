@@ -3,6 +3,7 @@
 
 #include "api/request/executors.h"
 #include "api/resolve/plan_options.h"
+#include "core/base/text.h"
 #include "program/lower/framework/framework_plan.h"
 
 #include <string.h>
@@ -56,21 +57,30 @@ uint64_t fr_request_given_fields(const fr_request *request,
     return given;
 }
 
-void fr_request_apply_framework(const fr_request *request,
-                                const fr_cluster *cluster, fr_plan *plan,
-                                fr_job *job, fr_model *model)
+static void lay_facts(const fr_request *request, const fr_framework *framework,
+                      const fr_cluster *cluster, fr_plan_file *file)
 {
-    const fr_framework *framework = fr_request_framework(request, cluster);
     fr_execution_bits facts;
     const uint64_t given = fr_request_given_fields(request, &facts);
-    if (framework == NULL)
-        return;
+    fr_text_copy_cut(file->framework, sizeof file->framework, framework->name);
     /* Fused attention came with the A100 (arXiv 2205.14135), and bf16. */
     if (!(given & FR_GIVEN(FLASH_ATTENTION)))
-        plan->is_flash =
+        file->plan.is_flash =
             fr_default_precision(cluster, INT64_MAX) == FR_DTYPE_BF16;
-    fr_framework_set_plan(framework, given, facts, plan);
-    model->vocab = fr_framework_vocab(framework, plan, model);
+    fr_framework_set_plan(framework, given, facts, &file->plan);
     if (!fr_request_has(request, FR_OPT_DROPOUT))
-        job->dropout = fr_framework_dropout(framework, model->name);
+        file->job.dropout = fr_framework_dropout(framework, file->model.name);
+}
+
+void fr_request_apply_framework(const fr_request *request,
+                                const fr_cluster *cluster, fr_plan_file *file)
+{
+    const fr_framework *framework = fr_request_framework(request, cluster);
+    if (framework != NULL)
+        lay_facts(request, framework, cluster, file);
+    else /* a plan file has them already, but for the model's vocabulary */
+        framework = fr_framework_find(file->framework);
+    if (framework != NULL)
+        file->model.vocab =
+            fr_framework_vocab(framework, &file->plan, &file->model);
 }

@@ -6,6 +6,7 @@
 #define FR_API_RESOLVE_FRAMEWORK_OPTIONS_H
 
 #include "api/request/request.h"
+#include "plan/decide/plan_json.h"
 #include "plan/target/target.h"
 #include "program/lower/framework/framework.h"
 #include "spec/cluster/cluster.h"
@@ -28,12 +29,12 @@ uint64_t fr_request_given_fields(const fr_request *request,
                                  fr_execution_bits *facts);
 
 /*
- * Lays what the framework does over plan, job and the model's vocabulary where
- * no option says it; nothing where none is given.  It may be called again
- * when the degrees have changed.
+ * Lays what the framework of --framework does over plan, job and the model's
+ * vocabulary where no option says it.  Without --framework the vocabulary alone
+ * changes, to that of the file's own framework.  It may be called again when
+ * the degrees have changed.
  */
 void fr_request_apply_framework(const fr_request *request,
-                                const fr_cluster *cluster, fr_plan *plan,
-                                fr_job *job, fr_model *model);
+                                const fr_cluster *cluster, fr_plan_file *file);
 
 #endif

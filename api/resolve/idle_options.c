@@ -1,6 +1,6 @@
 /* idle_options.c: see no_effect.h: those that a prediction finds. */
 #include "api/resolve/no_effect.h"
-#include "api/resolve/plan_choice.h"
+#include "api/resolve/plan_resolve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static uint64_t find_idle(const fr_request *request, const fr_inputs *inputs,
 {
     uint64_t idle = 0;
     fr_plan usual;
-    fr_plan_choice_usual(&inputs->cluster, &usual);
+    fr_plan_init_for(&inputs->cluster, &usual);
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_field *field = &fr_plan_item_row(item)->field;
@@ -103,7 +103,7 @@ void fr_note_untaken_options(const fr_request *request,
 {
     uint64_t untaken = 0;
     fr_plan usual;
-    fr_plan_choice_usual(cluster, &usual);
+    fr_plan_init_for(cluster, &usual);
     for (int i = 0; i < FR_PLAN_OPTIONS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_field *field = &fr_plan_item_row(item)->field;

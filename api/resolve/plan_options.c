@@ -273,23 +273,16 @@ fr_status fr_request_apply_job(const fr_request *request, const fr_model *model,
     return FR_OK;
 }
 
-fr_status fr_request_make_job(const fr_request *request, const fr_model *model,
-                              fr_job *out, fr_err *err)
+void fr_note_long_seq(const fr_request *request, const fr_model *model,
+                      const fr_job *job)
 {
-    fr_job job;
-    fr_job_init(&job);
-    if (model->max_seq > 0 && job.seq > model->max_seq)
-        job.seq = model->max_seq;
-    FR_TRY(fr_request_apply_job(request, model, &job, err));
     if (model->kind == FR_MODEL_DECODER && model->is_rope &&
-        model->max_seq > 0 && job.seq > model->max_seq)
+        model->max_seq > 0 && job->seq > model->max_seq)
         fr_request_note(request,
-                        "warning: seq %lld is beyond the %lld positions "
-                        "that %s was made for",
-                        (long long)job.seq, (long long)model->max_seq,
+                        "warning: seq %lld is beyond the %lld positions that "
+                        "%s was made for",
+                        (long long)job->seq, (long long)model->max_seq,
                         model->name);
-    *out = job;
-    return FR_OK;
 }
 
 int32_t fr_default_threads(const fr_cluster *cluster, int64_t n_ranks)

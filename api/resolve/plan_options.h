@@ -10,7 +10,7 @@
 #include "tuner/space/plan_space.h"
 
 /* --layer-split auto, --batch-shares auto: whoever has costs calls
- * fr_plan_choice_balance(). */
+ * fr_plan_balance(). */
 bool fr_request_is_split_auto(const fr_request *request);
 bool fr_request_are_shares_auto(const fr_request *request);
 
@@ -31,13 +31,9 @@ FR_CHECKED fr_status fr_request_apply_job(const fr_request *request,
                                           const fr_model *model, fr_job *job,
                                           fr_err *err);
 
-/*
- * Defaults for a model (a sequence no longer than it can take), then the
- * options.
- */
-FR_CHECKED fr_status fr_request_make_job(const fr_request *request,
-                                         const fr_model *model, fr_job *out,
-                                         fr_err *err);
+/* Warns of a sequence that is longer than the model's positions. */
+void fr_note_long_seq(const fr_request *request, const fr_model *model,
+                      const fr_job *job);
 
 /*
  * Compute threads per rank when nobody chose them: the cores of a node over

@@ -1,10 +1,9 @@
 /* sweep_points.c: keys and values -> clusters, jobs and plans. */
 #include "api/sweep/sweep_points.h"
 
-#include "api/resolve/default_job.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/goal_options.h"
-#include "api/resolve/plan_choice.h"
+#include "api/resolve/plan_resolve.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "spec/cluster/cluster_knobs.h"
@@ -410,10 +409,10 @@ void fr_sweep_fill_case(const fr_request *request, const fr_plan_choice *choice,
                         fr_sweep_points *points, size_t i)
 {
     fr_sweep_case *out = &points->cases[i];
-    points->case_models[i] = choice->model;
+    points->case_models[i] = choice->file.model;
     out->model = &points->case_models[i];
-    out->job = choice->job;
-    out->plan = choice->plan;
+    out->job = choice->file.job;
+    out->plan = choice->file.plan;
     out->pins = choice->pins;
     out->n_ranks = request->option[FR_OPT_RANKS].count;
     out->allow_lossy = fr_request_has(request, FR_OPT_ALLOW);
@@ -453,16 +452,18 @@ static fr_status make_case(const fr_request *request, fr_sweep_points *points,
         out->why = variant->why;
         return FR_OK;
     }
-    memset(&choice, 0, sizeof choice);
-    choice.model = *out->model;
-    FR_TRY(fr_plan_choice_make(
-        &varied, request->n_positional > 2 ? request->positional[2] : NULL,
-        out->cluster, &choice, err));
-    if (request->n_positional < 3)
-        fr_default_batch(&varied, &choice.model, out->cluster,
-                         points->n_usual_ranks, &choice.job);
-    fr_sweep_fill_case(&varied, &choice, points, i);
-    return FR_OK;
+    const fr_plan_question question = {
+        .purpose = FR_PLAN_TO_SEARCH,
+        .model = out->model,
+        .plan_path = request->n_positional > 2 ? request->positional[2] : NULL,
+        .cluster = out->cluster,
+        .n_ranks_max = points->n_usual_ranks,
+        .is_quiet = true};
+    fr_status status = fr_plan_resolve(&varied, &question, &choice, err);
+    if (status == FR_OK)
+        fr_sweep_fill_case(&varied, &choice, points, i);
+    fr_plan_choice_release(&choice);
+    return status;
 }
 
 fr_status fr_sweep_points_make(const fr_request *request,

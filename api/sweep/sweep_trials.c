@@ -1,9 +1,8 @@
 /* sweep_trials.c: parts of a cluster, and rounds of trials on them. */
 #include "api/sweep/sweep_trials.h"
 
-#include "api/resolve/default_job.h"
 #include "api/resolve/goal_options.h"
-#include "api/resolve/plan_choice.h"
+#include "api/resolve/plan_resolve.h"
 #include "core/base/text.h"
 #include "spec/cluster/cluster_knobs.h"
 
@@ -73,19 +72,26 @@ static fr_status make_part(const fr_inputs *inputs, int64_t n_parts,
 static fr_status make_case(const fr_request *request, const fr_inputs *inputs,
                            size_t i, fr_sweep_points *points, fr_err *err)
 {
-    fr_plan_choice choice = {.model = points->models[0]};
+    fr_plan_choice choice;
+    const fr_plan_question question = {.purpose = FR_PLAN_TO_SEARCH,
+                                       .model = &points->models[0],
+                                       .cluster = &inputs->cluster,
+                                       .n_ranks_max =
+                                           fr_cluster_slots(&inputs->cluster),
+                                       .is_quiet = true};
     fr_sweep_variant *part = &points->variants[i];
     fr_sweep_case *out = &points->cases[i];
     int64_t n_parts = strtoll(points->sweep.keys[0].values[i], NULL, 10);
     int64_t n_nodes = fr_cluster_n_nodes(&inputs->cluster);
     FR_TRY(fr_request_make_goal(request, &out->goal, err));
     FR_TRY(make_part(inputs, n_parts, part, err));
-    FR_TRY(fr_plan_choice_make(request, NULL, &inputs->cluster, &choice, err));
-    fr_default_batch(request, &choice.model, &inputs->cluster,
-                     fr_cluster_slots(&inputs->cluster), &choice.job);
     out->cluster = &part->cluster;
     out->costs = part->costs;
-    fr_sweep_fill_case(request, &choice, points, i);
+    fr_status status = fr_plan_resolve(request, &question, &choice, err);
+    if (status == FR_OK)
+        fr_sweep_fill_case(request, &choice, points, i);
+    fr_plan_choice_release(&choice);
+    FR_TRY(status);
     out->why = part->costs == NULL ? part->why : NULL;
     if (n_parts > n_nodes)
         out->n_ranks = devices_of_node(&inputs->cluster) * n_nodes / n_parts;

@@ -13,6 +13,7 @@
 #include "cli/measured/measure_running.h"
 #include "cli/train/gpu_ranks.h"
 #include "cli/train/supervise.h"
+#include "core/base/minmax.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
@@ -59,8 +60,13 @@ static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
                                : usual[i];
         FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
         out->n = i + 1;
-        FR_TRY(fr_request_make_job(&cli->request, &out->models[i],
-                                   &out->jobs[i], err));
+        fr_job_init(&out->jobs[i]);
+        if (out->models[i].max_seq > 0)
+            out->jobs[i].seq =
+                fr_min_i64(out->jobs[i].seq, out->models[i].max_seq);
+        FR_TRY(fr_request_apply_job(&cli->request, &out->models[i],
+                                    &out->jobs[i], err));
+        fr_note_long_seq(&cli->request, &out->models[i], &out->jobs[i]);
         out->at[i] = (fr_calibrate_case){&out->models[i], &out->jobs[i]};
     }
     return FR_OK;

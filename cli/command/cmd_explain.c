@@ -5,7 +5,7 @@
 #include "api/inputs.h"
 #include "api/resolve/goal_options.h"
 #include "api/resolve/no_effect.h"
-#include "api/resolve/plan_subject.h"
+#include "api/subject/plan_subject.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "plan/decide/plan_json.h"

@@ -3,7 +3,7 @@
 #include "api/goodput/goodput_backup.h"
 #include "api/goodput/goodput_changes.h"
 #include "api/goodput/goodput_inject.h"
-#include "api/resolve/plan_subject.h"
+#include "api/subject/plan_subject.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "report/fit_report.h"

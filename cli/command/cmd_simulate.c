@@ -2,10 +2,9 @@
 #include "api/fit_answer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
-#include "api/resolve/default_job.h"
 #include "api/resolve/no_effect.h"
-#include "api/resolve/plan_choice.h"
-#include "api/resolve/plan_words.h"
+#include "api/resolve/plan_resolve.h"
+#include "api/subject/plan_words.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "report/fit_report.h"
@@ -15,8 +14,9 @@
 static fr_report_setup setup_of(const fr_inputs *inputs,
                                 const fr_plan_choice *choice)
 {
-    return (fr_report_setup){&choice->model, &choice->job, &choice->plan,
-                             &inputs->cluster, choice->framework};
+    return (fr_report_setup){&choice->file.model, &choice->file.job,
+                             &choice->file.plan, &inputs->cluster,
+                             choice->file.framework};
 }
 
 /* Everything a prediction is printed from. */
@@ -29,9 +29,9 @@ static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
     fr_buffer text;
     fr_answer_open(cli, &text);
     fr_report_verdict_text(&forecast->prediction, &text);
-    fr_buffer_printf(&text, "%s on %s: %s\n", choice->model.name,
+    fr_buffer_printf(&text, "%s on %s: %s\n", choice->file.model.name,
                      inputs->cluster_word,
-                     fr_plan_describe(&choice->plan, name, sizeof name));
+                     fr_plan_describe(&choice->file.plan, name, sizeof name));
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_text(&setup, &text);
     fr_status status =
@@ -57,7 +57,7 @@ static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
     fr_answer answer;
     fr_json_writer *json = fr_answer_begin(&answer, "forerun.prediction/1");
     fr_json_put_string(json, "plan",
-                       fr_plan_describe(&choice->plan, name, sizeof name));
+                       fr_plan_describe(&choice->file.plan, name, sizeof name));
     fr_report_setup setup = setup_of(inputs, choice);
     fr_report_setup_json(&setup, json);
     fr_report_prediction_json(&forecast->prediction, json);
@@ -75,10 +75,11 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     fr_fit_advice fit;
-    fr_inputs_note_wrong_cluster(&cli->request, inputs, choice->cluster,
-                                 choice->cluster_hash);
-    fr_note_idle_options(&cli->request, inputs, &choice->model, &choice->job,
-                         &choice->plan, &forecast->prediction);
+    fr_inputs_note_wrong_cluster(&cli->request, inputs, choice->file.cluster,
+                                 choice->file.cluster_hash);
+    fr_note_idle_options(&cli->request, inputs, &choice->file.model,
+                         &choice->file.job, &choice->file.plan,
+                         &forecast->prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(forecast, trace, err));
     if (output != NULL)
@@ -86,9 +87,9 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
                                    output, err));
     const bool has_fit = !forecast->prediction.memory.fits;
     if (has_fit)
-        FR_TRY(fr_fit_answer_find(inputs, &choice->model, &choice->job,
-                                  &choice->plan, &forecast->prediction, &fit,
-                                  err));
+        FR_TRY(fr_fit_answer_find(inputs, &choice->file.model,
+                                  &choice->file.job, &choice->file.plan,
+                                  &forecast->prediction, &fit, err));
     return fr_cli_on(cli, FR_OPT_JSON)
                ? print_json(cli, inputs, choice, forecast,
                             has_fit ? &fit : NULL, err)
@@ -108,32 +109,26 @@ FR_COMMAND_FUNCTION(simulate)
     FR_TRY_GOTO(status,
                 fr_inputs_load(&cli->request, words.cluster, &inputs, err),
                 out_inputs);
-    FR_TRY_GOTO(status,
-                fr_plan_choice_load(&cli->request, words.model, words.plan,
-                                    &inputs, &choice, err),
-                out_inputs);
-    if (!choice.is_given)
-        fr_default_plan(&cli->request, &inputs, &choice);
-    FR_TRY_GOTO(status,
-                fr_default_ranks(&cli->request, &inputs, choice.is_given,
-                                 &choice.plan, err),
-                out_inputs);
-    FR_TRY_GOTO(status,
-                fr_plan_choice_balance(&cli->request, &inputs, &choice.model,
-                                       &choice.job, &choice.plan, err),
+    const fr_plan_question question = {.purpose = FR_PLAN_TO_PREDICT,
+                                       .model_word = words.model,
+                                       .plan_path = words.plan,
+                                       .cluster = &inputs.cluster,
+                                       .inputs = &inputs};
+    FR_TRY_GOTO(status, fr_plan_resolve(&cli->request, &question, &choice, err),
                 out_inputs);
     /* A timeline of thousands of ranks takes longer than all the rest. */
     bool has_timeline =
         fr_cli_has(cli, FR_OPT_TRACE) || fr_cli_on(cli, FR_OPT_GANTT);
     if (has_timeline)
-        status = fr_forecast_make(&inputs, &choice.model, &choice.job,
-                                  &choice.plan, &forecast, err);
+        status = fr_forecast_make(&inputs, &choice.file.model, &choice.file.job,
+                                  &choice.file.plan, &forecast, err);
     else
-        status = fr_forecast_predict(&inputs, &choice.model, &choice.job,
-                                     &choice.plan, &forecast.prediction, err);
+        status =
+            fr_forecast_predict(&inputs, &choice.file.model, &choice.file.job,
+                                &choice.file.plan, &forecast.prediction, err);
     if (status != FR_OK) {
-        fr_inputs_prefix_wrong_cluster(&inputs, choice.cluster,
-                                       choice.cluster_hash, err);
+        fr_inputs_prefix_wrong_cluster(&inputs, choice.file.cluster,
+                                       choice.file.cluster_hash, err);
         goto out_inputs;
     }
     status = deliver(cli, &inputs, &choice, &forecast, err);

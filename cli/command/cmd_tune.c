@@ -2,13 +2,12 @@
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/power_cap.h"
-#include "api/resolve/default_job.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/goal_options.h"
 #include "api/resolve/no_effect.h"
-#include "api/resolve/plan_choice.h"
 #include "api/resolve/plan_options.h"
-#include "api/resolve/plan_words.h"
+#include "api/resolve/plan_resolve.h"
+#include "api/subject/plan_words.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/measured/measure_plans.h"
@@ -66,14 +65,14 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
                               const fr_plan_choice *choice, const today *now,
                               const fr_tuning *tuning, fr_err *err)
 {
-    fr_job job = choice->job;
+    fr_job job = choice->file.job;
     const fr_plan *plan = tuning->best.plan;
     if (fr_cli_on(cli, FR_OPT_JSON)) {
         fr_answer answer;
         fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
-        fr_json_put_string(json, "framework",
-                           choice->framework[0] != '\0' ? choice->framework
-                                                        : NULL);
+        fr_json_put_string(
+            json, "framework",
+            choice->file.framework[0] != '\0' ? choice->file.framework : NULL);
         fr_report_power_cap_json(&inputs->cluster, json);
         put_today_json(now, json);
         fr_report_tuning_json(tuning, json);
@@ -85,12 +84,12 @@ static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
         put_verdict("today's plan", &now->prediction, &text);
     if (plan == NULL && tuning->nearest.plan != NULL)
         put_verdict("the nearest plan", &tuning->nearest.prediction, &text);
-    fr_buffer_printf(&text, "%s on %s\n", choice->model.name,
+    fr_buffer_printf(&text, "%s on %s\n", choice->file.model.name,
                      inputs->cluster_word);
     if (plan != NULL) {
         job.global_batch = tuning->best.global_batch;
-        fr_report_setup setup = {&choice->model, &job, plan, &inputs->cluster,
-                                 choice->framework};
+        fr_report_setup setup = {&choice->file.model, &job, plan,
+                                 &inputs->cluster, choice->file.framework};
         fr_report_setup_text(&setup, &text);
     }
     put_today_text(now, &text);
@@ -117,10 +116,11 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
                        size_t n_buf)
 {
     const fr_tuned *nearest = &tuning->nearest;
-    fr_job job = fr_goal_job(&choice->model, &choice->job);
+    fr_job job = fr_goal_job(&choice->file.model, &choice->file.job);
     buf[0] = '\0';
     job.global_batch = nearest->global_batch;
-    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
+    const fr_goal_subject subject = {&choice->file.model, &job,
+                                     &inputs->cluster};
     const fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
                                            nearest->plan, &subject);
     const double seconds = run.outlook.seconds_p95;
@@ -139,16 +139,17 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
 static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
                           fr_plan_choice *choice, fr_prediction *prediction)
 {
-    const fr_job job = fr_goal_job(&choice->model, &choice->job);
-    const double n_before = (double)choice->job.n_steps;
-    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
-    if (!(goal->critical_batch > 0) || choice->job.tokens == 0)
+    const fr_job job = fr_goal_job(&choice->file.model, &choice->file.job);
+    const double n_before = (double)choice->file.job.n_steps;
+    const fr_goal_subject subject = {&choice->file.model, &job,
+                                     &inputs->cluster};
+    if (!(goal->critical_batch > 0) || choice->file.job.tokens == 0)
         return;
-    choice->job.tokens = (int64_t)ceil(
-        fr_goal_run_of(goal, prediction->step_s, &choice->plan, &subject)
+    choice->file.job.tokens = (int64_t)ceil(
+        fr_goal_run_of(goal, prediction->step_s, &choice->file.plan, &subject)
             .tokens);
-    fr_job_count_steps(&choice->job, &choice->model);
-    const double times = (double)choice->job.n_steps / n_before;
+    fr_job_count_steps(&choice->file.job, &choice->file.model);
+    const double times = (double)choice->file.job.n_steps / n_before;
     prediction->cost.usd_total *= times;
     prediction->cost.kwh *= times;
 }
@@ -183,13 +184,14 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
             100 * fr_request_fit_confidence(&cli->request),
             tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
-    fr_note_untaken_options(&cli->request, &inputs->cluster, &choice->plan,
+    fr_note_untaken_options(&cli->request, &inputs->cluster, &choice->file.plan,
                             tuning->best.plan);
-    choice->plan = *tuning->best.plan;
-    choice->job.global_batch = tuning->best.global_batch;
-    fr_job_count_steps(&choice->job, &choice->model);
-    fr_note_idle_options(&cli->request, inputs, &choice->model, &choice->job,
-                         &choice->plan, &tuning->best.prediction);
+    choice->file.plan = *tuning->best.plan;
+    choice->file.job.global_batch = tuning->best.global_batch;
+    fr_job_count_steps(&choice->file.job, &choice->file.model);
+    fr_note_idle_options(&cli->request, inputs, &choice->file.model,
+                         &choice->file.job, &choice->file.plan,
+                         &tuning->best.prediction);
     if (output == NULL)
         return FR_OK;
     fr_prediction prediction = tuning->best.prediction;
@@ -246,10 +248,10 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
     const fr_target *target =
         fr_request_executor(&cli->request, &inputs->cluster);
     fr_tune_options options = {
-        .space = {.model = &choice->model,
-                  .job = &choice->job,
+        .space = {.model = &choice->file.model,
+                  .job = &choice->file.job,
                   .cluster = &inputs->cluster,
-                  .base = choice->plan,
+                  .base = choice->file.plan,
                   .pins = choice->pins,
                   .world = v[FR_OPT_RANKS].count,
                   .ranges = ranges,
@@ -295,9 +297,9 @@ static fr_status ask_today(const fr_inputs *inputs,
     out->is_given = choice->is_given;
     if (!out->is_given)
         return FR_OK;
-    out->plan = choice->plan;
-    return fr_forecast_predict(inputs, &choice->model, &choice->job,
-                               &choice->plan, &out->prediction, err);
+    out->plan = choice->file.plan;
+    return fr_forecast_predict(inputs, &choice->file.model, &choice->file.job,
+                               &choice->file.plan, &out->prediction, err);
 }
 
 /* Says that it was not asked who has to be able to execute the plan. */
@@ -336,16 +338,16 @@ FR_COMMAND_FUNCTION(tune)
                 out_inputs);
     FR_TRY_GOTO(status, fr_measure_check(&cli->request, &inputs, err),
                 out_inputs);
-    FR_TRY_GOTO(status,
-                fr_plan_choice_load(&cli->request, words.model, words.plan,
-                                    &inputs, &choice, err),
+    const fr_plan_question question = {
+        .purpose = FR_PLAN_TO_SEARCH,
+        .model_word = words.model,
+        .plan_path = words.plan,
+        .cluster = &inputs.cluster,
+        .n_ranks_max = fr_cli_has(cli, FR_OPT_RANKS)
+                           ? cli->request.option[FR_OPT_RANKS].count
+                           : fr_cluster_slots(&inputs.cluster)};
+    FR_TRY_GOTO(status, fr_plan_resolve(&cli->request, &question, &choice, err),
                 out_inputs);
-    if (!choice.is_given)
-        fr_default_batch(&cli->request, &choice.model, &inputs.cluster,
-                         fr_cli_has(cli, FR_OPT_RANKS)
-                             ? cli->request.option[FR_OPT_RANKS].count
-                             : fr_cluster_slots(&inputs.cluster),
-                         &choice.job);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_request_apply_ranges(&cli->request, ranges, err),
                 out_inputs);
@@ -372,9 +374,10 @@ FR_COMMAND_FUNCTION(tune)
         status,
         fr_measure_plans(&cli->request, &inputs, &choice, &goal, &tuning, err),
         out_inputs);
-    FR_TRY_GOTO(status,
-                fr_measure_correction(&inputs, &choice.model, &tuning, err),
-                out_inputs);
+    FR_TRY_GOTO(
+        status,
+        fr_measure_correction(&inputs, &choice.file.model, &tuning, err),
+        out_inputs);
     tuning.counts = fr_run_counts_of(
         &goal, &inputs.cluster,
         tuning.best.run.kwh > 0 ? fr_cluster_n_nodes(&inputs.cluster) : 0);

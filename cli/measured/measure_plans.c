@@ -171,17 +171,18 @@ static fr_status measure(const fr_request *request, const fr_inputs *inputs,
     fr_plan_choice choice = *tuned_from;
     fr_err why;
     const bool is_on_gpu = is_gpu(inputs);
-    choice.plan = *tuned->plan;
-    choice.job.global_batch = tuned->global_batch;
-    fr_job_count_steps(&choice.job, &choice.model);
+    choice.file.plan = *tuned->plan;
+    choice.file.job.global_batch = tuned->global_batch;
+    fr_job_count_steps(&choice.file.job, &choice.file.model);
     fr_text_copy_cut(out->name, sizeof out->name, tuned->name);
     out->predicted_s = tuned->prediction.step_s;
     out->value = HUGE_VAL;
     fr_status status =
-        is_on_gpu ? fr_plan_check_executable_gpu(&choice.plan, &choice.model,
-                                                 &choice.job, &why)
-                  : fr_plan_check_executable(&choice.plan, &choice.model,
-                                             &choice.job, &why);
+        is_on_gpu
+            ? fr_plan_check_executable_gpu(
+                  &choice.file.plan, &choice.file.model, &choice.file.job, &why)
+            : fr_plan_check_executable(&choice.file.plan, &choice.file.model,
+                                       &choice.file.job, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(err);
     if (status != FR_OK) {
@@ -200,11 +201,12 @@ static double value_of(const fr_inputs *inputs, const fr_plan_choice *choice,
                        const fr_goal *goal, const fr_tuned *tuned,
                        const fr_tuning_measured *m)
 {
-    fr_job job = fr_goal_job(&choice->model, &choice->job);
+    fr_job job = fr_goal_job(&choice->file.model, &choice->file.job);
     fr_prediction at = tuned->prediction;
     job.global_batch = tuned->global_batch;
     at.step_s = m->median_s;
-    const fr_goal_subject subject = {&choice->model, &job, &inputs->cluster};
+    const fr_goal_subject subject = {&choice->file.model, &job,
+                                     &inputs->cluster};
     return fr_goal_value(goal, &at, tuned->plan, &subject);
 }
 
@@ -247,23 +249,24 @@ static fr_status update_profile(const fr_request *request, fr_inputs *inputs,
                 tuned = &t->alternatives.at[k];
         fr_step_point point = {
             .global_batch = (uint64_t)tuned->global_batch,
-            .seq = (uint64_t)choice->job.seq,
+            .seq = (uint64_t)choice->file.job.seq,
             .n_ranks = (int32_t)tuned->n_ranks,
             .predicted_s = m->predicted_s,
             .sample = {.median_s = m->median_s, .n_samples = m->n_steps}};
         if (m->why_not[0] != '\0')
             continue;
         point.sample.rel_err = median_rel_err(m);
-        fr_text_copy_cut(point.model, sizeof point.model, choice->model.name);
+        fr_text_copy_cut(point.model, sizeof point.model,
+                         choice->file.model.name);
         fr_text_copy_cut(point.plan, sizeof point.plan, m->name);
         FR_TRY(fr_profile_add_step(&inputs->profile, &point, err));
         fr_run_point run;
-        fr_job job = choice->job;
+        fr_job job = choice->file.job;
         job.global_batch = tuned->global_batch;
-        fr_stack_run_of(&choice->model, &job, tuned->plan,
+        fr_stack_run_of(&choice->file.model, &job, tuned->plan,
                         fr_cluster_device(&inputs->cluster, 0),
                         &tuned->prediction, m->median_s, &run);
-        snprintf(run.name, sizeof run.name, "%s: %s", choice->model.name,
+        snprintf(run.name, sizeof run.name, "%s: %s", choice->file.model.name,
                  m->name);
         FR_TRY(fr_cli_put_run(&inputs->profile, &run, err));
     }

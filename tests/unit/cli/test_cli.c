@@ -163,7 +163,8 @@ static void test_sources(void)
     CHECK(fr_cli_on(&cli, FR_OPT_QUIET));
     CHECK_STR(fr_cli_text(&cli, FR_OPT_OUTPUT), "file");
     setenv("FORERUN_MICRO_BATCH", "five", 1);
-    fr_cli other = {.request.command = fr_command_find(fr_commands, "simulate")};
+    fr_cli other = {.request.command =
+                        fr_command_find(fr_commands, "simulate")};
     CHECK_FAILS(fr_cli_parse(&other, 8, (char **)(uintptr_t)words, &err),
                 FR_USAGE, &err);
     CHECK_HAS(err.text, "FORERUN_MICRO_BATCH 'five'");

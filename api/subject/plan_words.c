@@ -1,5 +1,5 @@
 /* plan_words.c: see plan_words.h. */
-#include "api/resolve/plan_words.h"
+#include "api/subject/plan_words.h"
 
 #include "core/system/fileio.h"
 

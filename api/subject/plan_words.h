@@ -3,8 +3,8 @@
  * plan: MODEL CLUSTER, and with a plan that there is already MODEL CLUSTER
  * PLAN, PLAN CLUSTER, or with --from CLUSTER alone.
  */
-#ifndef FR_API_RESOLVE_PLAN_WORDS_H
-#define FR_API_RESOLVE_PLAN_WORDS_H
+#ifndef FR_API_SUBJECT_PLAN_WORDS_H
+#define FR_API_SUBJECT_PLAN_WORDS_H
 
 #include "api/request/request.h"
 

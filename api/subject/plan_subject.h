@@ -2,8 +2,8 @@
  * plan_subject.h: what a command is about that takes a plan file, a model and
  * the options of a plan, or what a framework runs today (--from).
  */
-#ifndef FR_API_RESOLVE_PLAN_SUBJECT_H
-#define FR_API_RESOLVE_PLAN_SUBJECT_H
+#ifndef FR_API_SUBJECT_PLAN_SUBJECT_H
+#define FR_API_SUBJECT_PLAN_SUBJECT_H
 
 #include "api/inputs.h"
 
