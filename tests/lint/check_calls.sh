@@ -1,6 +1,9 @@
 #!/bin/bash
 # check_calls.sh: below cli/ nothing prints to stdout or stderr, ends the
-# process or keeps hidden state; nowhere a function that cannot be used safely.
+# process or keeps hidden state; the process is changed (environment, signals,
+# other programs) by cli/ and runtime/launch/ alone, and the floors of the
+# library do not read the environment; nowhere a function that cannot be used
+# safely.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 below=$(sed -n 's/^\([a-z_]*\):.*/\1/p' tests/lint/floors.txt | grep -vx cli)
@@ -45,6 +48,13 @@ function complain(why) {
     printf "%s:%d: %s: %s\n", FILENAME, FNR, why, $0
     n_bad++
 }
+BEGIN {
+    # NCCL and CUDA take these settings from the environment alone.
+    changes["runtime/gpu_comm/gpu_driver_nccl.c"] = 1
+    changes["runtime/gpu/gpu_driver_cuda.c"] = 1
+    # FORERUN_CONFIGS: every reader of a name asks for the folder.
+    reads["spec/catalog/config_path.c"] = 1
+}
 FNR == 1 { in_comment = 0; is_cli = FILENAME ~ /^cli\// }
 {
     text = code($0)
@@ -60,6 +70,13 @@ FNR == 1 { in_comment = 0; is_cli = FILENAME ~ /^cli\// }
         complain("prints")
     if (calls(text, "setlocale|srand|rand|random|drand48"))
         complain("has hidden state")
+    if (calls(text, "setenv|unsetenv|putenv|exec[lv]p?e?|fork|posix_spawnp?|" \
+                    "signal|sigaction|system|popen") &&
+        FILENAME !~ /^runtime\/launch\// && !(FILENAME in changes))
+        complain("changes the process")
+    if (calls(text, "getenv|secure_getenv") &&
+        FILENAME !~ /^(kernels|runtime|calibrate)\// && !(FILENAME in reads))
+        complain("reads the environment")
 }
 END { exit n_bad > 0 }
 ' $(find $below cli -name '*.c' | sort)
