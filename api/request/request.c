@@ -236,9 +236,8 @@ bool fr_request_counts_interruptions(const fr_request *request,
         return fr_request_has(request, FR_OPT_STEPS);
     if (!fr_request_has(request, FR_OPT_GOAL))
         return false;
-    const int64_t goal = request->option[FR_OPT_GOAL].count;
-    return goal != FR_GOAL_STEP && goal != FR_GOAL_THROUGHPUT &&
-           goal != FR_GOAL_HEADROOM;
+    return fr_goal_rows[request->option[FR_OPT_GOAL].count]->of ==
+           FR_GOAL_OF_RUN;
 }
 
 void fr_request_note(const fr_request *request, const char *format, ...)

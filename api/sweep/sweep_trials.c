@@ -120,13 +120,14 @@ fr_status fr_sweep_trials_make(const fr_request *request,
     return FR_OK;
 }
 
-/* What best means: dollars, energy, else time. */
+/* The amount that is compared: dollars, energy, else time. */
 static double value_of(const fr_goal *goal, const fr_sweep_point *point)
 {
+    const unsigned needs = fr_goal_rows[goal->kind]->needs;
     double value = point->all_s;
-    if (goal->kind == FR_GOAL_COST || goal->kind == FR_GOAL_DEADLINE)
+    if ((needs & FR_GOAL_NEEDS_PRICE) != 0)
         value = point->all_usd;
-    if (goal->kind == FR_GOAL_ENERGY)
+    if ((needs & FR_GOAL_NEEDS_POWER) != 0)
         value = point->all_kwh;
     return value > 0 ? value : HUGE_VAL;
 }

@@ -259,8 +259,8 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
                   .fit_confidence = fr_request_fit_confidence(&cli->request)},
         .goal = goal,
-        .is_batch_free =
-            goal->kind == FR_GOAL_LOSS && !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
+        .is_batch_free = fr_goal_rows[goal->kind]->chooses_batch &&
+                         !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
         .search = fr_cli_has(cli, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
@@ -281,7 +281,8 @@ static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
         return fr_fail(err, FR_USAGE,
                        "--exact continues until the proof is done; leave "
                        "it or --budget out");
-    if (goal->kind == FR_GOAL_LOSS && fr_cli_has(cli, FR_OPT_ALLOW))
+    if (fr_goal_rows[goal->kind]->chooses_batch &&
+        fr_cli_has(cli, FR_OPT_ALLOW))
         return fr_fail(err, FR_USAGE,
                        "--allow lossy and --goal loss: nobody knows how many "
                        "more steps compression takes; leave one out, or pin "

@@ -105,7 +105,7 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     tuned.value = trial->value;
     tuned.run_by = fr_target_executors(fr_is_gpu_space(request), tuned.plan,
                                        request->model, request->job);
-    if (goal->kind != FR_GOAL_STEP || fr_goal_has_tokens(goal, &job))
+    if (!fr_goal_rows[goal->kind]->is_step || fr_goal_has_tokens(goal, &job))
         tuned.run = run.outlook;
     *out = tuned;
     return FR_OK;

@@ -26,8 +26,8 @@ static void name_goal(const fr_tune_options *options, const fr_goal *goal,
     fr_text_copy_cut(out->name, sizeof out->name, row->name);
     fr_text_copy_cut(out->unit, sizeof out->unit, row->unit);
     fr_text_copy_cut(out->summary, sizeof out->summary, row->summary);
-    out->is_step = goal->kind == FR_GOAL_STEP;
-    out->is_whole = goal->kind == FR_GOAL_DEVICES;
+    out->is_step = row->is_step;
+    out->is_whole = row->is_whole;
     if (goal->critical_batch > 0)
         fr_goal_lr_rule(options->space.job, out->lr_rule, sizeof out->lr_rule);
 }

@@ -19,7 +19,7 @@ double fr_ideal_bound(const fr_search_input *in)
     const fr_cluster *cluster = request->cluster;
     const fr_job *job = request->job;
     double all_flops = 0;
-    if ((in->goal != NULL && in->goal->kind != FR_GOAL_STEP) ||
+    if ((in->goal != NULL && !fr_goal_rows[in->goal->kind]->is_step) ||
         !fr_cluster_is_all_gpu(cluster))
         return 0;
     for (int64_t i = 0; i < fr_cluster_n_nodes(cluster); i++)

@@ -1,90 +1,18 @@
-/* goal.c: the table of objectives, and the run that a step time makes. */
+/* goal.c: the run that a step time makes, and its value. */
 #include "tuner/goal/goal.h"
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "tuner/goal/goal_rows.h"
 #include "tuner/goal/goal_run.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- objectives ---------------------------------------------------------- */
-
-static double step_of(const fr_goal_point *at)
-{
-    return at->step_s;
-}
-
-static double device_seconds_of(const fr_goal_point *at)
-{
-    return at->scale->n_steps * at->step_s * (double)at->run.n_devices /
-           at->run.tokens;
-}
-
-static double seconds_of(const fr_goal_point *at)
-{
-    return at->run.outlook.seconds;
-}
-
-/* HUGE_VAL where there is no price, or no power. */
-static double known(double rate, double amount)
-{
-    return rate > 0 ? amount : HUGE_VAL;
-}
-
-static double usd_of(const fr_goal_point *at)
-{
-    return known(at->usd_per_h, at->run.outlook.usd);
-}
-
-static double kwh_of(const fr_goal_point *at)
-{
-    return known(at->kw, at->run.outlook.kwh);
-}
-
-/* Of equally many devices the faster run is better, by less than a device. */
-static double devices_of(const fr_goal_point *at)
-{
-    return (double)at->run.n_devices +
-           0.5 * at->run.outlook.seconds / at->goal->deadline_s;
-}
-
-static double taken_of(const fr_goal_point *at)
-{
-    return at->taken_frac;
-}
-
-static const fr_goal_row rows[FR_GOAL_N] = {
-    [FR_GOAL_STEP] = {"step", "s", "seconds of a step", 0, false, step_of},
-    [FR_GOAL_THROUGHPUT] = {"throughput", "device s/token",
-                            "device seconds of a token", 0, true,
-                            device_seconds_of},
-    [FR_GOAL_TIME] = {"time", "s", "seconds of the run", 0, false, seconds_of},
-    [FR_GOAL_COST] = {"cost", "USD", "dollars of the run", FR_GOAL_NEEDS_PRICE,
-                      true, usd_of},
-    [FR_GOAL_ENERGY] = {"energy", "kWh", "energy of the run",
-                        FR_GOAL_NEEDS_POWER, true, kwh_of},
-    [FR_GOAL_DEADLINE] = {"deadline", "USD",
-                          "dollars of a run that meets the deadline",
-                          FR_GOAL_NEEDS_DEADLINE | FR_GOAL_NEEDS_PRICE, true,
-                          usd_of},
-    [FR_GOAL_DEVICES] = {"devices", "devices",
-                         "devices of a run that meets the deadline",
-                         FR_GOAL_NEEDS_DEADLINE, true, devices_of},
-    [FR_GOAL_LOSS] = {"loss", "s",
-                      "seconds to the loss that so many tokens reach in small "
-                      "batches",
-                      FR_GOAL_NEEDS_TOKENS | FR_GOAL_NEEDS_CRITICAL_BATCH,
-                      false, seconds_of},
-    [FR_GOAL_HEADROOM] = {"headroom", "of memory",
-                          "share of the memory that is taken", 0, false,
-                          taken_of},
-};
-
 const fr_goal_row *fr_goal_row_of(fr_goal_kind kind)
 {
-    return (unsigned)kind < FR_GOAL_N ? &rows[kind] : NULL;
+    return (int)kind >= 0 && (int)kind < fr_n_goals ? fr_goal_rows[kind] : NULL;
 }
 
 void fr_goal_init(fr_goal *goal)
@@ -96,7 +24,7 @@ void fr_goal_init(fr_goal *goal)
 
 fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
 {
-    const fr_goal_row *row = &rows[goal->kind];
+    const fr_goal_row *row = fr_goal_rows[goal->kind];
     const double amounts[] = {goal->tokens,     goal->critical_batch,
                               goal->deadline_s, goal->most_usd,
                               goal->most_kwh,   goal->least_headroom_frac};
@@ -136,7 +64,7 @@ fr_status fr_goal_check(const fr_goal *goal, fr_err *err)
 fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
                                 fr_err *err)
 {
-    const fr_goal_row *row = &rows[goal->kind];
+    const fr_goal_row *row = fr_goal_rows[goal->kind];
     bool needs_price =
         (row->needs & FR_GOAL_NEEDS_PRICE) != 0 || goal->most_usd > 0;
     bool needs_power =
@@ -219,8 +147,9 @@ static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
     const limit all[N_LIMITS] = {
         {run->seconds_p95 > run->seconds ? "time of 19 in 20 runs" : "time",
          goal->deadline_s > 0, run->seconds_p95, goal->deadline_s, as_duration},
-        {"cost", goal->most_usd > 0, usd_of(at), goal->most_usd, fr_format_usd},
-        {"energy", goal->most_kwh > 0, kwh_of(at), goal->most_kwh,
+        {"cost", goal->most_usd > 0, fr_goal_usd(at), goal->most_usd,
+         fr_format_usd},
+        {"energy", goal->most_kwh > 0, fr_goal_kwh(at), goal->most_kwh,
          fr_format_kwh},
         {"devices", goal->most_devices > 0, (double)at->run.n_devices,
          (double)goal->most_devices, as_devices},
@@ -258,7 +187,7 @@ bool fr_goal_has_limits(const fr_goal *goal)
 
 bool fr_goal_weighs_devices(const fr_goal *goal)
 {
-    return rows[goal->kind].weighs_devices || limits_devices(goal);
+    return fr_goal_rows[goal->kind]->weighs_devices || limits_devices(goal);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -286,7 +215,7 @@ static double value_of(const fr_goal_point *at)
     for (int i = 0; i < N_LIMITS; i++)
         if (is_broken(&limits[i]))
             return HUGE_VAL;
-    return rows[at->goal->kind].value(at);
+    return fr_goal_rows[at->goal->kind]->value(at);
 }
 
 static double excess_of(const fr_goal_point *at)
@@ -361,7 +290,7 @@ fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
 
 static bool is_step_alone(const fr_goal *goal)
 {
-    return goal->kind == FR_GOAL_STEP && !fr_goal_has_limits(goal);
+    return fr_goal_rows[goal->kind]->is_step && !fr_goal_has_limits(goal);
 }
 
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
@@ -377,7 +306,7 @@ double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
                          double step_s, double taken_frac)
 {
     const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
-    return rows[goal->kind].value(&at);
+    return fr_goal_rows[goal->kind]->value(&at);
 }
 
 /* Of each way objectives are straight lines over the step, but where it saves
@@ -386,16 +315,17 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
                         double value)
 {
     double longest_s = 0;
-    if (goal->is_nearest || goal->kind == FR_GOAL_HEADROOM)
+    const fr_goal_row *row = fr_goal_rows[goal->kind];
+    if (goal->is_nearest || row->of == FR_GOAL_OF_MEMORY)
         return HUGE_VAL;
-    if (goal->kind == FR_GOAL_STEP)
+    if (row->is_step)
         return value;
     for (size_t i = 0; i < scale->ways.n; i++) {
         const fr_run_way *way = &scale->ways.items[i];
         const fr_goal_point at_0 = point_by(goal, scale, way, 0, 0);
         const fr_goal_point at_1 = point_by(goal, scale, way, 1, 0);
-        const double value_0 = rows[goal->kind].value(&at_0);
-        const double value_1 = rows[goal->kind].value(&at_1);
+        const double value_0 = fr_goal_rows[goal->kind]->value(&at_0);
+        const double value_1 = fr_goal_rows[goal->kind]->value(&at_1);
         if (way->conditions.every_steps > 0 || !(value_1 > value_0))
             return HUGE_VAL;
         longest_s = fmax(longest_s, (value - value_0) / (value_1 - value_0));

@@ -24,20 +24,8 @@
 #include "spec/cluster/cluster.h"
 #include "spec/result/prediction.h"
 #include "spec/result/run_outlook.h"
+#include "tuner/goal/goal_list.h"
 #include "tuner/goal/run_ways.h"
-
-typedef enum fr_goal_kind {
-    FR_GOAL_STEP,       /* seconds of a step */
-    FR_GOAL_THROUGHPUT, /* device seconds of a token */
-    FR_GOAL_TIME,       /* seconds of the run */
-    FR_GOAL_COST,       /* dollars of the run */
-    FR_GOAL_ENERGY,     /* kilowatt hours of the run */
-    FR_GOAL_DEADLINE,   /* dollars of a run that ends in time */
-    FR_GOAL_DEVICES,    /* devices of a run that ends in time */
-    FR_GOAL_LOSS,     /* seconds to the loss: more tokens for larger batches */
-    FR_GOAL_HEADROOM, /* share of the memory that is taken */
-    FR_GOAL_N
-} fr_goal_kind;
 
 typedef struct fr_goal {
     fr_goal_kind kind;
@@ -97,15 +85,30 @@ typedef struct fr_goal_point {
     double step_s, taken_frac;
 } fr_goal_point;
 
+/* The thing whose amount an objective is. */
+typedef enum fr_goal_of {
+    FR_GOAL_OF_STEP,  /* seconds of a step, or what follows from them alone */
+    FR_GOAL_OF_RUN,   /* a run, whose interruptions count */
+    FR_GOAL_OF_MEMORY /* does not depend on seconds */
+} fr_goal_of;
+
 typedef struct fr_goal_row {
     const char *name;
     const char *unit;
     const char *summary; /* "seconds of a step" */
+    fr_goal_of of;
     unsigned needs;
     bool weighs_devices; /* the value depends on how many a plan has, whatever
                             its step */
+    bool is_step;        /* the value is the step's seconds */
+    bool is_whole;       /* shown without its fraction, which breaks ties */
+    bool chooses_batch;  /* the global batch is free where none is given */
     double (*value)(const fr_goal_point *at);
 } fr_goal_row;
+
+/* The table of goal_table.c, in the order of fr_goal_kind. */
+extern const fr_goal_row *const fr_goal_rows[];
+extern const int fr_n_goals;
 
 /* Row of a kind; NULL past the last. */
 const fr_goal_row *fr_goal_row_of(fr_goal_kind kind);
