@@ -2,7 +2,7 @@
 #include "report/compression_report.h"
 
 #include "core/base/units.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>

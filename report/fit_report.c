@@ -3,7 +3,7 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 static const fr_field cause_fields[] = {
     FR_FIELD(fr_fit_cause, what),

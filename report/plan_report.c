@@ -5,7 +5,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/decide/plan_shares.h"
 #include "plan/schedule/schedule.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #define FR_REPORT_RUN_LENGTH_REPORT_H
 
 #include "core/document/json.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "spec/result/run_outlook.h"
 
 /* What energy is predicted without, where lacks_switches. */

@@ -3,8 +3,8 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "report/document/table.h"
 #include "report/run_length_report.h"
-#include "report/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "cli/catalog/catalog_rows.h"
 
 #include "core/document/fields.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "spec/catalog/catalog.h"
 
 #include <stdio.h>

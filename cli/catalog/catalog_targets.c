@@ -3,7 +3,7 @@
 
 #include "plan/decide/plan_refusals.h"
 #include "plan/target/target.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <string.h>
 

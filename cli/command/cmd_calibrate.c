@@ -18,7 +18,7 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "core/system/fileio.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"

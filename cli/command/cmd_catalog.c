@@ -10,7 +10,7 @@
 #include "core/base/units.h"
 #include "core/base/vec.h"
 #include "core/system/fileio.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "spec/catalog/config_path.h"
 #include "spec/cluster/cluster.h"
 #include "spec/model/model.h"

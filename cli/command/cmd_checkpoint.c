@@ -8,7 +8,7 @@
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/step/lower.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "runtime/checkpoint/checkpoint_convert.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 

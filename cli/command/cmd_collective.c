@@ -8,7 +8,7 @@
 #include "core/base/units.h"
 #include "core/base/vec.h"
 #include "cost_models/link/gpu_comm.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "sim/predict/collective_time.h"
 
 #include <ctype.h>

@@ -11,8 +11,8 @@
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/framework/framework_plan.h"
+#include "report/document/table.h"
 #include "report/prediction_report.h"
-#include "report/table.h"
 #include "spec/result/fit_advice.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "sim/predict/collective_time.h"
 
 #include <stdlib.h>

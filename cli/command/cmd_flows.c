@@ -1,8 +1,9 @@
 /* cmd_flows.c: when does each flow end? */
 #include "api/inputs.h"
 #include "cli/answer.h"
+#include "api/inputs.h"
 #include "cli/cli.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "simgrid/flows.h"
 
 static fr_status print_json(const fr_cli *cli, const fr_flows_result *result,

@@ -5,7 +5,7 @@
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "cli/answer.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <stdio.h>
 #include <string.h>

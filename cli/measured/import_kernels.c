@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "interop/trace/trace_kernels.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <stdio.h>
 #include <string.h>

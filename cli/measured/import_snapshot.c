@@ -4,7 +4,7 @@
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/snapshot.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <stdlib.h>
 

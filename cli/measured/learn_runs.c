@@ -6,7 +6,7 @@
 #include "cli/answer.h"
 #include "cost_models/stack/stack.h"
 #include "cost_models/stack/stack_features.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
+#include "report/document/table.h"
 #include "report/prediction_report.h"
 #include "report/run/rank_times_report.h"
-#include "report/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "report/validation/shots_report.h"
 
 #include "core/document/fields.h"
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>

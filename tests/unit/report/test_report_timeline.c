@@ -8,7 +8,7 @@
 #include "core/document/json.h"
 #include "core/system/fileio.h"
 #include "program/ir/step_breakdown.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"
 #include "tests/check.h"

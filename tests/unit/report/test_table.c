@@ -1,7 +1,7 @@
 /* test_table.c: texts that are alone in their row of a table. */
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "report/table.h"
+#include "report/document/table.h"
 #include "tests/check.h"
 
 #define REASON                                                                 \

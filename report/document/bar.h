@@ -1,6 +1,6 @@
 /* bar.h: a share as a bar of eighths of a character. */
-#ifndef FR_REPORT_BAR_H
-#define FR_REPORT_BAR_H
+#ifndef FR_REPORT_DOCUMENT_BAR_H
+#define FR_REPORT_DOCUMENT_BAR_H
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
  * text of the last column that has nothing before it in its row (why it cannot
  * be) does not count for the width of that column: it takes what the row has.
  */
-#include "report/table.h"
+#include "report/document/table.h"
 
 #include "core/base/layout.h"
 #include "core/base/text.h"

@@ -1,5 +1,5 @@
 /* bar.c: see bar.h. */
-#include "report/bar.h"
+#include "report/document/bar.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * Widths are counted in characters of UTF-8, not bytes.  No line is wider than
  * the layout of the text that the table goes to.
  */
-#ifndef FR_REPORT_TABLE_H
-#define FR_REPORT_TABLE_H
+#ifndef FR_REPORT_DOCUMENT_TABLE_H
+#define FR_REPORT_DOCUMENT_TABLE_H
 
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
