@@ -98,8 +98,21 @@ FR_CHECKED fr_status fr_json_check_keys(const fr_json_value *object,
  */
 enum { FR_JSON_DEPTH_MAX = 64 };
 
+/* Takes what a writer is given instead of text: keys in objects, beginnings
+ * ('{', '[' or 'r') and ends of containers, values.  Texts are borrowed. */
+typedef struct fr_json_sink {
+    void (*key)(void *context, const char *key);
+    void (*begin)(void *context, char container);
+    void (*end)(void *context);
+    /* A number, true, false or null as it stands in JSON. */
+    void (*plain)(void *context, const char *text);
+    void (*string)(void *context, const char *text);
+} fr_json_sink;
+
 typedef struct fr_json_writer {
-    fr_buffer *buffer;
+    fr_buffer *buffer;        /* NULL where there is a sink */
+    const fr_json_sink *sink; /* NULL: text */
+    void *context;            /* of the sink */
     int depth;
     char stack[FR_JSON_DEPTH_MAX]; /* '{', '[' or 'r' for a row */
     bool has_items[FR_JSON_DEPTH_MAX];
@@ -109,6 +122,8 @@ typedef struct fr_json_writer {
 
 void fr_json_writer_init(fr_json_writer *w, fr_buffer *buffer);
 void fr_json_writer_init_line(fr_json_writer *w, fr_buffer *buffer);
+void fr_json_writer_init_sink(fr_json_writer *w, const fr_json_sink *sink,
+                              void *context);
 void fr_json_begin_object(fr_json_writer *w);
 void fr_json_end_object(fr_json_writer *w);
 void fr_json_begin_array(fr_json_writer *w);
@@ -130,6 +145,8 @@ FR_JSON_WRITERS(i64, int64_t)
 FR_JSON_WRITERS(u64, uint64_t)
 FR_JSON_WRITERS(bool, bool)
 void fr_json_null(fr_json_writer *w);
+/* A number, true, false or null that is written already. */
+void fr_json_plain(fr_json_writer *w, const char *text);
 /* Copies a value that was read, numbers as they stood in the file. */
 void fr_json_copy(fr_json_writer *w, const fr_json_value *value);
 void fr_json_put_null(fr_json_writer *w, const char *key);

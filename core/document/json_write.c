@@ -19,6 +19,12 @@ void fr_json_writer_init_line(fr_json_writer *writer, fr_buffer *buffer)
     *writer = (fr_json_writer){.buffer = buffer, .is_line = true};
 }
 
+void fr_json_writer_init_sink(fr_json_writer *writer, const fr_json_sink *sink,
+                              void *context)
+{
+    *writer = (fr_json_writer){.sink = sink, .context = context};
+}
+
 static char container(const fr_json_writer *w)
 {
     return w->depth ? w->stack[w->depth - 1] : '\0';
@@ -37,7 +43,7 @@ static void begin_item(fr_json_writer *w)
 {
     const bool is_spaced = w->is_line || container(w) == 'r';
 
-    if (w->depth == 0)
+    if (w->depth == 0 || w->sink != NULL)
         return;
     if (w->has_items[w->depth - 1])
         fr_buffer_puts(w->buffer, is_spaced ? ", " : ",");
@@ -58,7 +64,7 @@ static void begin_value(fr_json_writer *w)
 /* The end of the whole document is the end of its last line. */
 static void end_value(fr_json_writer *w)
 {
-    if (w->depth == 0)
+    if (w->depth == 0 && w->sink == NULL)
         fr_buffer_putc(w->buffer, '\n');
 }
 
@@ -66,7 +72,10 @@ static void begin_container(fr_json_writer *w, char kind)
 {
     assert(w->depth < FR_JSON_DEPTH_MAX);
     begin_value(w);
-    fr_buffer_putc(w->buffer, kind == '{' ? '{' : '[');
+    if (w->sink != NULL)
+        w->sink->begin(w->context, kind);
+    else
+        fr_buffer_putc(w->buffer, kind == '{' ? '{' : '[');
     w->stack[w->depth] = kind;
     w->has_items[w->depth] = false;
     w->depth++;
@@ -78,6 +87,10 @@ static void end_container(fr_json_writer *w, char end)
 
     assert(w->depth > 0 && (kind == '{') == (end == '}') && !w->has_key);
     w->depth--;
+    if (w->sink != NULL) {
+        w->sink->end(w->context);
+        return;
+    }
     if (w->has_items[w->depth] && kind != 'r')
         new_line(w);
     fr_buffer_putc(w->buffer, end);
@@ -156,9 +169,13 @@ void fr_json_key(fr_json_writer *w, const char *key)
 {
     assert(container(w) == '{' && !w->has_key);
     begin_item(w);
+    w->has_key = true;
+    if (w->sink != NULL) {
+        w->sink->key(w->context, key);
+        return;
+    }
     write_string(w->buffer, key);
     fr_buffer_puts(w->buffer, ": ");
-    w->has_key = true;
 }
 
 void fr_json_open_object(fr_json_writer *w, const char *key)
@@ -173,20 +190,27 @@ void fr_json_open_array(fr_json_writer *w, const char *key)
     begin_container(w, '[');
 }
 
-void fr_json_string(fr_json_writer *w, const char *text)
+void fr_json_plain(fr_json_writer *w, const char *text)
 {
     begin_value(w);
-    if (text != NULL)
-        write_string(w->buffer, text);
+    if (w->sink != NULL)
+        w->sink->plain(w->context, text);
     else
-        fr_buffer_puts(w->buffer, "null");
+        fr_buffer_puts(w->buffer, text);
     end_value(w);
 }
 
-static void write_plain(fr_json_writer *w, const char *text)
+void fr_json_string(fr_json_writer *w, const char *text)
 {
+    if (text == NULL) {
+        fr_json_null(w);
+        return;
+    }
     begin_value(w);
-    fr_buffer_puts(w->buffer, text);
+    if (w->sink != NULL)
+        w->sink->string(w->context, text);
+    else
+        write_string(w->buffer, text);
     end_value(w);
 }
 
@@ -201,7 +225,7 @@ void fr_json_double(fr_json_writer *w, double value)
                 break;
         }
     }
-    write_plain(w, text);
+    fr_json_plain(w, text);
 }
 
 void fr_json_u64(fr_json_writer *w, uint64_t value)
@@ -209,7 +233,7 @@ void fr_json_u64(fr_json_writer *w, uint64_t value)
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, value);
-    write_plain(w, text);
+    fr_json_plain(w, text);
 }
 
 void fr_json_i64(fr_json_writer *w, int64_t value)
@@ -217,17 +241,17 @@ void fr_json_i64(fr_json_writer *w, int64_t value)
     char text[24];
 
     snprintf(text, sizeof text, "%" PRId64, value);
-    write_plain(w, text);
+    fr_json_plain(w, text);
 }
 
 void fr_json_bool(fr_json_writer *w, bool value)
 {
-    write_plain(w, value ? "true" : "false");
+    fr_json_plain(w, value ? "true" : "false");
 }
 
 void fr_json_null(fr_json_writer *w)
 {
-    write_plain(w, "null");
+    fr_json_plain(w, "null");
 }
 
 /* Short arrays of plain values, such as curves, stand on one line. */
@@ -270,7 +294,7 @@ void fr_json_copy(fr_json_writer *w, const fr_json_value *value)
         fr_json_bool(w, value->truth);
         break;
     case FR_JSON_NUMBER:
-        write_plain(w, value->text);
+        fr_json_plain(w, value->text);
         break;
     case FR_JSON_STRING:
         fr_json_string(w, value->text);

@@ -13,6 +13,7 @@
 #include "core/numbers/fit.h"
 #include "interop/import/import.h"
 #include "program/lower/step/lower.h"
+#include "report/document/renderer.h"
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "spec/cluster/cluster_write.h"
@@ -433,8 +434,64 @@ static void test_fits(void)
     check_every_failure(use_fits, 5);
 }
 
+static fr_status use_document(const fr_renderer *renderer, fr_err *err)
+{
+    static const fr_column columns[] = {{"part", "name"}, {">time", "s"}};
+    fr_document document;
+    fr_buffer text;
+    fr_document_init(&document, "forerun.test/1");
+    fr_document_heading(&document, "title %d", 7);
+    fr_json_put_double(&document.data, "step_s", 2.385);
+    fr_document_printf(&document, "one line\n");
+    fr_table *table = fr_document_records(&document, "parts", columns, 2);
+    table->is_main = true;
+    for (int i = 0; i < 20; i++) {
+        fr_table_cell(table, "part %d", i);
+        fr_table_s(table, 0.25 * i);
+    }
+    fr_document_lanes(&document, calloc(1, sizeof(fr_lanes)));
+    fr_document_verbatim(&document, "a file\n");
+    fr_document_hanging(&document, "a line", 2);
+    fr_buffer_init(&text);
+    const fr_status status =
+        fr_document_render(&document, renderer, NULL, &text, err);
+    fr_buffer_release(&text);
+    fr_document_release(&document);
+    return status;
+}
+
+/* ---- documents: each renderer ------------------------------------------- */
+
+static fr_status use_text(fr_err *err)
+{
+    return use_document(&fr_render_text, err);
+}
+
+static fr_status use_data(fr_err *err)
+{
+    return use_document(&fr_render_json, err);
+}
+
+static fr_status use_csv(fr_err *err)
+{
+    return use_document(&fr_render_csv, err);
+}
+
+static fr_status use_markdown(fr_err *err)
+{
+    return use_document(&fr_render_markdown, err);
+}
+
+static void test_documents(void)
+{
+    check_every_failure(use_text, 10);
+    check_every_failure(use_data, 10);
+    check_every_failure(use_csv, 10);
+    check_every_failure(use_markdown, 10);
+}
+
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
            {"writer", test_writer}, {"imports", test_imports},
            {"xml", test_xml}, {"fits", test_fits},
            {"simulator", test_simulator}, {"sweep", test_sweep},
-           {"lower", test_lower})
+           {"lower", test_lower}, {"documents", test_documents})

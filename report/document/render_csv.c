@@ -1,0 +1,244 @@
+/*
+ * render_csv.c: the main tables of a document, each under a row of names, with
+ * numbers in base units.  A document without one is a table of two columns:
+ * every value of its data, named by its path (memory.peak_bytes).
+ */
+#include "report/document/renderer.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct csv_state {
+    bool has_main;                   /* some table is a main one */
+    bool has_any;                    /* one was printed */
+    fr_buffer path;                  /* of the open containers, with a '.' */
+    int depth;                       /* open containers */
+    size_t start[FR_JSON_DEPTH_MAX]; /* bytes of the path before each */
+    size_t index[FR_JSON_DEPTH_MAX]; /* items of each so far */
+} csv_state;
+
+static void begin(fr_rendering *r)
+{
+    csv_state *state = r->state;
+    fr_buffer_init(&state->path);
+    for (size_t i = 0; i < r->document->nodes.n; i++) {
+        const fr_table *table = r->document->nodes.items[i].table;
+        state->has_main |= table != NULL && table->is_main;
+    }
+    if (!state->has_main)
+        fr_buffer_puts(r->out, "key,value\n");
+}
+
+/* ---- main tables -------------------------------------------------------- */
+
+/* The unit of a column, by its first cell that has one. */
+static const char *unit_of(const fr_table *table, int column)
+{
+    static const char *const units[] = {[FR_CELL_S] = "_s",
+                                        [FR_CELL_BYTES] = "_bytes",
+                                        [FR_CELL_USD] = "_usd",
+                                        [FR_CELL_KWH] = "_kwh",
+                                        [FR_CELL_BAR] = NULL};
+    for (size_t row = 0; row < fr_table_n_rows(table); row++) {
+        const fr_cell *cell = fr_table_at(table, row, column);
+        if (cell != NULL && units[cell->kind] != NULL)
+            return units[cell->kind];
+    }
+    return "";
+}
+
+/* "peak memory" -> "peak_memory_bytes"; without a heading "column_3". */
+static void put_made_name(const fr_table *table, int column, fr_buffer *out)
+{
+    const char *at = table->columns[column].heading;
+    bool is_gap = false;
+    if (at == NULL || at[0] == '\0') {
+        fr_buffer_printf(out, "column_%d", column + 1);
+        return;
+    }
+    for (bool is_first = true; *at != '\0'; at++) {
+        if (!isalnum((unsigned char)*at)) {
+            is_gap = true;
+            continue;
+        }
+        if (is_gap && !is_first)
+            fr_buffer_putc(out, '_');
+        fr_buffer_putc(out, (char)tolower((unsigned char)*at));
+        is_first = is_gap = false;
+    }
+    fr_buffer_puts(out, unit_of(table, column));
+}
+
+static void put_cell(const fr_cell *cell, fr_buffer *out)
+{
+    if (cell == NULL || cell->kind == FR_CELL_NONE)
+        return;
+    if (cell->kind == FR_CELL_TEXT)
+        fr_buffer_put_csv(out, cell->text);
+    else if (isfinite(cell->number))
+        fr_buffer_printf(out,
+                         cell->kind == FR_CELL_COUNT ||
+                                 cell->kind == FR_CELL_BYTES ||
+                                 cell->kind == FR_CELL_BOOL
+                             ? "%.0f"
+                             : "%.9g",
+                         cell->number);
+}
+
+/* A bar repeats the share beside it. */
+static bool is_shown(const fr_table *table, int column)
+{
+    const fr_cell *cell = fr_table_at(table, 0, column);
+    if (table->columns[column].key != NULL &&
+        table->columns[column].key[0] == '\0')
+        return false;
+    return table->columns[column].key != NULL || cell == NULL ||
+           cell->kind != FR_CELL_BAR;
+}
+
+static void put_row(const fr_table *table, size_t row, bool is_header,
+                    fr_buffer *out)
+{
+    const char *comma = "";
+    for (int c = 0; c < table->n_columns; c++) {
+        if (!is_shown(table, c))
+            continue;
+        fr_buffer_puts(out, comma);
+        comma = ",";
+        if (!is_header)
+            put_cell(fr_table_at(table, row, c), out);
+        else if (table->columns[c].key != NULL)
+            fr_buffer_put_csv(out, table->columns[c].key);
+        else
+            put_made_name(table, c, out);
+    }
+    fr_buffer_putc(out, '\n');
+}
+
+static void put_table(fr_rendering *r, const fr_table *table)
+{
+    csv_state *state = r->state;
+    if (state->has_any)
+        fr_buffer_putc(r->out, '\n');
+    state->has_any = true;
+    put_row(table, 0, true, r->out);
+    for (size_t row = 0; row < fr_table_n_rows(table); row++)
+        put_row(table, row, false, r->out);
+}
+
+/* ---- every value -------------------------------------------------------- */
+
+/* The name of the next item of the container that is open, at the end of the
+ * path: its key, or its place in an array. */
+static void put_step(csv_state *state, const char *key)
+{
+    size_t *index = &state->index[state->depth - 1];
+    if (key != NULL)
+        fr_buffer_puts(&state->path, key);
+    else
+        fr_buffer_printf(&state->path, "%zu", *index);
+    ++*index;
+}
+
+static void cut_path(csv_state *state, size_t n)
+{
+    if (state->path.data != NULL && n <= state->path.n) {
+        state->path.n = n;
+        state->path.data[n] = '\0';
+    }
+}
+
+static void open_step(csv_state *state, const char *key)
+{
+    const size_t n = state->path.n;
+    if (state->depth > 0)
+        put_step(state, key);
+    if (state->depth > 0)
+        fr_buffer_putc(&state->path, '.');
+    state->start[state->depth] = n;
+    state->index[state->depth++] = 0;
+}
+
+static void close_step(csv_state *state)
+{
+    cut_path(state, state->start[--state->depth]);
+}
+
+static void open(fr_rendering *r, const fr_node *node)
+{
+    open_step(r->state, node->key);
+}
+
+static void close(fr_rendering *r, const fr_node *node)
+{
+    (void)node;
+    if (((csv_state *)r->state)->depth > 0)
+        close_step(r->state);
+}
+
+static void put_path(fr_rendering *r, const char *key)
+{
+    csv_state *state = r->state;
+    const size_t n = state->path.n;
+    put_step(state, key);
+    fr_buffer_put_csv(r->out, fr_buffer_text(&state->path));
+    fr_buffer_putc(r->out, ',');
+    cut_path(state, n);
+}
+
+static void value(fr_rendering *r, const fr_node *node)
+{
+    if (((csv_state *)r->state)->has_main)
+        return;
+    put_path(r, node->key);
+    if (node->is_string || strcmp(node->text, "null") != 0)
+        fr_buffer_put_csv(r->out, node->text);
+    fr_buffer_putc(r->out, '\n');
+}
+
+static void put_records(fr_rendering *r, const fr_table *table)
+{
+    csv_state *state = r->state;
+    open_step(state, table->key);
+    for (size_t row = 0; row < fr_table_n_rows(table); row++) {
+        open_step(state, NULL);
+        for (int c = 0; c < table->n_columns; c++) {
+            if (!fr_column_is_member(&table->columns[c]))
+                continue;
+            put_path(r, table->columns[c].key);
+            put_cell(fr_table_at(table, row, c), r->out);
+            fr_buffer_putc(r->out, '\n');
+        }
+        close_step(state);
+    }
+    close_step(state);
+}
+
+static void table(fr_rendering *r, const fr_node *node)
+{
+    const csv_state *state = r->state;
+    if (node->table->is_main)
+        put_table(r, node->table);
+    else if (!state->has_main && node->table->key != NULL)
+        put_records(r, node->table);
+}
+
+static void end(fr_rendering *r)
+{
+    csv_state *state = r->state;
+    r->out->has_failed |= state->path.has_failed;
+    fr_buffer_release(&state->path);
+}
+
+const fr_renderer fr_render_csv = {
+    .name = "csv",
+    .ending = ".csv",
+    .state_bytes = sizeof(csv_state),
+    .begin = begin,
+    .show = {[FR_NODE_OPEN] = open,
+             [FR_NODE_VALUE] = value,
+             [FR_NODE_CLOSE] = close,
+             [FR_NODE_TABLE] = table},
+    .end = end,
+};
