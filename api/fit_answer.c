@@ -1,6 +1,7 @@
 /* fit_answer.c: see fit_answer.h. */
 #include "api/fit_answer.h"
 
+#include "report/document/renderer.h"
 #include "report/fit_report.h"
 #include "tuner/study/make_fit.h"
 
@@ -158,6 +159,7 @@ fr_status fr_fit_answer_warn(const fr_request *request,
     fr_inputs inputs = {0};
     fr_fit_advice fit;
     fr_buffer text;
+    fr_document causes;
     fr_status status = FR_OK;
     if (!file->has_prediction || file->prediction.memory.fits)
         return FR_OK;
@@ -168,8 +170,12 @@ fr_status fr_fit_answer_warn(const fr_request *request,
         fr_fit_causes(&file->model, &file->job, &file->plan, &file->prediction,
                       &fit);
     fr_buffer_init(&text);
-    if (status == FR_OK)
-        status = fr_report_fit_text(&fit, &text, err);
+    fr_document_init(&causes, NULL);
+    if (status == FR_OK) {
+        fr_report_fit(&fit, &causes);
+        status = fr_document_render(&causes, &fr_render_text, NULL, &text, err);
+    }
+    fr_document_release(&causes);
     if (status == FR_OK) {
         fr_request_note(request, "on %s the plan %s",
                         file->cluster[0] != '\0' ? file->cluster

@@ -3,7 +3,8 @@
 
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "report/timeline/gantt.h"
+#include "core/system/fileio.h"
+#include "report/document/renderer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,74 @@ static fr_status check_columns(const fr_layout *layout, fr_err *err)
     return FR_OK;
 }
 
+/* ---- documents ---------------------------------------------------------- */
+
+static const fr_renderer *renderer_of(const fr_cli *cli)
+{
+    return fr_cli_has(cli, FR_OPT_FORMAT)
+               ? fr_renderer_at((int)cli->request.option[FR_OPT_FORMAT].count)
+               : &fr_render_text;
+}
+
+static fr_status write_report(const fr_document *document, const fr_cli *cli,
+                              fr_err *err)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_REPORT);
+    const fr_renderer *renderer;
+    fr_layout layout;
+    fr_buffer text;
+    if (path == NULL)
+        return FR_OK;
+    FR_TRY(fr_renderer_of_file(path, &renderer, err));
+    layout = *cli->layout;
+    fr_buffer_init(&text);
+    fr_status status =
+        fr_document_render(document, renderer, &layout, &text, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, fr_buffer_text(&text), text.n, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+fr_status fr_answer_deliver(fr_status status, fr_document *document,
+                            const fr_cli *cli, fr_err *err)
+{
+    const fr_renderer *renderer = renderer_of(cli);
+    fr_buffer text;
+    fr_buffer_init(&text);
+    if (status == FR_OK)
+        status =
+            fr_document_render(document, renderer, cli->layout, &text, err);
+    if (status == FR_OK && renderer == &fr_render_text)
+        status = check_columns(cli->layout, err);
+    if (status == FR_OK)
+        fwrite(fr_buffer_text(&text), 1, text.n, cli->out);
+    if (status == FR_OK)
+        status = write_report(document, cli, err);
+    fr_buffer_release(&text);
+    fr_document_release(document);
+    return status;
+}
+
+/* An answer that is no document yet has two formats. */
+static fr_status check_format(const fr_cli *cli, fr_err *err)
+{
+    if (fr_cli_has(cli, FR_OPT_REPORT))
+        return fr_fail(err, FR_USAGE, "%s writes no --report", cli->argv[1]);
+    if (renderer_of(cli) == &fr_render_text ||
+        renderer_of(cli) == &fr_render_json)
+        return FR_OK;
+    return fr_fail(err, FR_USAGE, "%s prints text or --json, not %s",
+                   cli->argv[1], renderer_of(cli)->name);
+}
+
 fr_status fr_answer_text(fr_status status, fr_buffer *buffer, const fr_cli *cli,
                          fr_err *err)
 {
     if (status == FR_OK)
         status = fr_buffer_check(buffer, err);
+    if (status == FR_OK)
+        status = check_format(cli, err);
     if (status == FR_OK && buffer->layout != NULL)
         status = check_columns(buffer->layout, err);
     if (status == FR_OK && buffer->layout != NULL)
@@ -124,32 +188,4 @@ void fr_answer_put_lines(fr_json_writer *json, const char *key,
     fr_json_open_array(json, key);
     fr_answer_strings(json, text);
     fr_json_end_array(json);
-}
-
-bool fr_is_utf8_terminal(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *value = getenv(names[i]);
-        if (value != NULL && value[0] != '\0')
-            return strcasestr(value, "utf") != NULL;
-    }
-    return true;
-}
-
-fr_status fr_cli_gantt(const fr_program *program, const fr_timeline *timeline,
-                       int32_t step, fr_buffer *out, fr_err *err)
-{
-    fr_gantt_options options = {
-        .n_columns = out->layout != NULL ? out->layout->n_wide : FR_LAYOUT_WIDE,
-        .n_ranks_max = 16,
-        .is_unicode = fr_is_utf8_terminal(),
-        .step = step};
-    return fr_gantt_text(program, timeline, &options, out, err);
-}
-
-fr_status fr_forecast_gantt(const fr_forecast *forecast, fr_buffer *out,
-                            fr_err *err)
-{
-    return fr_cli_gantt(forecast->program, &forecast->timeline, 0, out, err);
 }

@@ -5,9 +5,17 @@
 #ifndef FR_CLI_ANSWER_H
 #define FR_CLI_ANSWER_H
 
-#include "api/inputs.h"
 #include "cli/cli.h"
 #include "core/document/json.h"
+#include "report/document/document.h"
+
+/*
+ * Prints the document as --format says and writes that of --report, where
+ * `status`, with which it was built, is FR_OK; releases it; returns that status
+ * or its own.  FR_USAGE: no table of a text has a column of --columns.
+ */
+FR_CHECKED fr_status fr_answer_deliver(fr_status status, fr_document *document,
+                                       const fr_cli *cli, fr_err *err);
 
 typedef struct fr_answer {
     fr_buffer buffer;
@@ -36,16 +44,5 @@ void fr_answer_open(const fr_cli *cli, fr_buffer *out);
  * tables has a column of --columns. */
 FR_CHECKED fr_status fr_answer_text(fr_status status, fr_buffer *buffer,
                                     const fr_cli *cli, fr_err *err);
-
-/* Does the locale write UTF-8?  It does unless it says otherwise (LC_ALL=C). */
-bool fr_is_utf8_terminal(void);
-
-/* Appends the picture of a step, as wide as the answer's lines: of any
- * timeline, of the simulated one. */
-FR_CHECKED fr_status fr_cli_gantt(const fr_program *program,
-                                  const fr_timeline *timeline, int32_t step,
-                                  fr_buffer *out, fr_err *err);
-FR_CHECKED fr_status fr_forecast_gantt(const fr_forecast *forecast,
-                                       fr_buffer *out, fr_err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "calibrate/fingerprint.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "report/document/renderer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +29,62 @@ static int terminal_columns(FILE *out)
     return n < LEAST_COLUMNS ? LEAST_COLUMNS : n > 1000 ? 1000 : (int)n;
 }
 
+/* By LC_ALL, LC_CTYPE, LANG. */
+static bool is_utf8_terminal(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf") != NULL;
+    }
+    return true;
+}
+
+/* Which --format the options of one source ask for; --json and --csv are
+ * aliases.  NULL: none. */
+static fr_status find_format(const fr_cli *cli, fr_option_source source,
+                             const char **out, fr_err *err)
+{
+    static const fr_option options[] = {FR_OPT_CSV, FR_OPT_JSON, FR_OPT_FORMAT};
+    const char *first = NULL, *option_name = NULL;
+    for (size_t i = 0; i < FR_LENGTH(options); i++) {
+        const fr_option_value *value = &cli->request.option[options[i]];
+        const bool is_alias = options[i] != FR_OPT_FORMAT;
+        if (value->source != source || (is_alias && !value->is_on))
+            continue;
+        const char *name = fr_option_get(options[i]).name;
+        const char *format =
+            is_alias ? name : fr_name_at(&fr_renderer_names, (int)value->count);
+        if (first != NULL && strcmp(first, format) != 0)
+            return fr_fail(err, FR_USAGE, "--%s or --%s%s%s, not both",
+                           option_name, name, is_alias ? "" : " ",
+                           is_alias ? "" : format);
+        first = format;
+        option_name = name;
+    }
+    *out = first;
+    return FR_OK;
+}
+
+/* Flags come before the environment.  Afterwards --format, --json and --csv
+ * agree. */
+static fr_status apply_format(fr_cli *cli, fr_err *err)
+{
+    const char *format = NULL, *path = fr_cli_text(cli, FR_OPT_REPORT);
+    const fr_renderer *unused;
+    FR_TRY(find_format(cli, FR_SOURCE_FLAG, &format, err));
+    if (format == NULL)
+        FR_TRY(find_format(cli, FR_SOURCE_ENV, &format, err));
+    if (format != NULL)
+        FR_TRY(fr_request_set(&cli->request, FR_OPT_FORMAT, format, err));
+    cli->request.option[FR_OPT_JSON].is_on =
+        format != NULL && strcmp(format, "json") == 0;
+    cli->request.option[FR_OPT_CSV].is_on =
+        format != NULL && strcmp(format, "csv") == 0;
+    return path != NULL ? fr_renderer_of_file(path, &unused, err) : FR_OK;
+}
+
 /* --columns 120 or --columns step,memory. */
 static fr_status apply_columns(const fr_cli *cli, fr_err *err)
 {
@@ -36,8 +93,9 @@ static fr_status apply_columns(const fr_cli *cli, fr_err *err)
     fr_err unused;
     if (text == NULL)
         return FR_OK;
-    if (fr_cli_on(cli, FR_OPT_JSON))
-        fr_cli_note(cli, "forerun: --columns has no effect with --json");
+    if (fr_cli_on(cli, FR_OPT_JSON) || fr_cli_on(cli, FR_OPT_CSV))
+        fr_cli_note(cli, "forerun: --columns has no effect with --%s",
+                    fr_cli_on(cli, FR_OPT_JSON) ? "json" : "csv");
     if (fr_parse_i64(text, &n, &unused) != FR_OK) {
         cli->layout->columns = text;
         return FR_OK;
@@ -61,7 +119,9 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
         fr_help_print(cli, cli->request.command);
         return FR_OK;
     }
-    *cli->layout = (fr_layout){.n_wide = terminal_columns(cli->out)};
+    *cli->layout = (fr_layout){.n_wide = terminal_columns(cli->out),
+                               .is_ascii = !is_utf8_terminal()};
+    FR_TRY(apply_format(cli, err));
     FR_TRY(apply_columns(cli, err));
     return cli->request.command->run(cli, err);
 }

@@ -2,7 +2,6 @@
 #include "report/compression_report.h"
 
 #include "core/base/units.h"
-#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,8 +66,7 @@ static void put_compression(const fr_break_even *answer,
     fr_json_end_object(json);
 }
 
-void fr_report_compression_json(const fr_break_even *answer,
-                                fr_json_writer *json)
+static void put_data(const fr_break_even *answer, fr_json_writer *json)
 {
     if (answer->n == 0) {
         fr_json_put_null(json, "compression_link");
@@ -143,7 +141,7 @@ static void add_row(fr_table *table, const fr_break_even *answer,
     }
     describe_ranges(answer, of, ranges, sizeof ranges);
     fr_table_s(table, of->step_s);
-    fr_table_cell(table, "%+.1f %%", 100 * of->diff);
+    fr_table_number(table, FR_CELL_SHARE, of->diff, "%+.1f %%", 100 * of->diff);
     fr_table_bytes(table, (double)of->peak_bytes);
     if (of->verdict == FR_VERDICT_TOO_LARGE)
         fr_table_cell(
@@ -182,55 +180,52 @@ static bool has_legal(const fr_break_even *answer)
     return false;
 }
 
-static void print_advice(const fr_break_even *answer, fr_buffer *out)
+static void print_advice(const fr_break_even *answer, fr_document *out)
 {
     char now[32] = "the rate of these links", low[32], high[32];
     const fr_compression *best = best_of(answer);
     if (!has_legal(answer)) {
-        fr_buffer_puts(out, "no compressor goes with this plan\n");
+        fr_document_puts(out, "no compressor goes with this plan\n");
         return;
     }
     if (answer->link_Bps > 0)
         rate(answer, 1, now, sizeof now);
     if (best != NULL)
-        fr_buffer_printf(out,
-                         "%s gradients make the step %.1f %% shorter at %s; "
-                         "they are other gradients:\nwhether the loss falls as "
-                         "fast is not simulated\n",
-                         best->name, -100 * best->diff, now);
+        fr_document_printf(
+            out,
+            "%s gradients make the step %.1f %% shorter at %s; "
+            "they are other gradients:\nwhether the loss falls as "
+            "fast is not simulated\n",
+            best->name, -100 * best->diff, now);
     else if (answer->plain_fits)
-        fr_buffer_printf(out,
-                         "do not compress gradients: at %s nothing that fits "
-                         "is faster\n",
-                         now);
+        fr_document_printf(out,
+                           "do not compress gradients: at %s nothing that fits "
+                           "is faster\n",
+                           now);
     else
-        fr_buffer_puts(out, "the plan does not fit, and no compressor makes it "
-                            "fit and faster\n");
-    fr_buffer_printf(out, "(looked at: %s to %s)\n",
-                     rate(answer, answer->least, low, sizeof low),
-                     rate(answer, answer->most, high, sizeof high));
+        fr_document_puts(out,
+                         "the plan does not fit, and no compressor makes it "
+                         "fit and faster\n");
+    fr_document_printf(out, "(looked at: %s to %s)\n",
+                       rate(answer, answer->least, low, sizeof low),
+                       rate(answer, answer->most, high, sizeof high));
 }
 
-fr_status fr_report_compression_text(const fr_break_even *answer,
-                                     fr_buffer *out, fr_err *err)
+void fr_report_compression(const fr_break_even *answer, fr_document *out)
 {
     char pays[64];
     snprintf(pays, sizeof pays, "pays, by the rate of %s", place_of(answer));
     const char *const headings[] = {"gradients", "payloads", ">step", "",
                                     ">memory",   pays,       NULL};
-    fr_table table;
+    put_data(answer, &out->data);
     if (answer->n == 0)
-        return FR_OK;
-    fr_table_init(&table, headings);
-    fr_table_text(&table, "not compressed");
-    fr_table_blank(&table, 1);
-    fr_table_s(&table, answer->plain_s);
-    fr_table_blank(&table, 3);
+        return;
+    fr_table *table = fr_document_table(out, headings);
+    fr_table_text(table, "not compressed");
+    fr_table_blank(table, 1);
+    fr_table_s(table, answer->plain_s);
+    fr_table_blank(table, 3);
     for (int i = 0; i < answer->n; i++)
-        add_row(&table, answer, &answer->of[i]);
-    fr_status status = fr_table_finish(&table, out, err);
-    if (status != FR_OK)
-        return status;
+        add_row(table, answer, &answer->of[i]);
     print_advice(answer, out);
-    return fr_buffer_check(out, err);
 }

@@ -4,7 +4,6 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/compression_report.h"
-#include "report/document/table.h"
 #include "report/prediction_report.h"
 
 #include <math.h>
@@ -90,7 +89,7 @@ static const fr_plan_change *next_of(const fr_explanation *e)
                                                                    : NULL;
 }
 
-void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
+static void put_data(const fr_explanation *e, fr_json_writer *json)
 {
     fr_json_put_string(json, "bound_by", e->bound_by);
     fr_json_put_double(json, "changed_by", e->changed_by);
@@ -112,7 +111,6 @@ void fr_report_explanation_json(const fr_explanation *e, fr_json_writer *json)
         put_change(&e->changes[i], json);
     fr_json_end_array(json);
     fr_json_put_i64(json, "illegal_changes", e->n_illegal);
-    fr_report_compression_json(&e->compression, json);
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -121,9 +119,10 @@ static void add_share(fr_table *table, const char *title, double share,
                       bool has_elasticity, double elasticity)
 {
     fr_table_text(table, title);
-    fr_table_cell(table, "%.1f %%", 100 * share);
+    fr_table_share(table, share);
     if (has_elasticity)
-        fr_table_cell(table, "%+.3f %%", elasticity);
+        fr_table_number(table, FR_CELL_NUMBER, elasticity, "%+.3f %%",
+                        elasticity);
     else
         fr_table_blank(table, 1);
 }
@@ -140,25 +139,22 @@ static const char *title_of(const fr_explanation *e, int resource)
 static const char fixed_title[] = "fixed times, such as launches";
 
 /* What none of the step follows is not shown. */
-static fr_status print_shares(const fr_explanation *e, fr_buffer *out,
-                              fr_err *err)
+static void print_shares(const fr_explanation *e, fr_document *out)
 {
     static const char *const headings[] = {"the step follows", ">share",
                                            ">1 % more of it", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         if (e->of[i].is_known && fabs(e->of[i].elasticity) >= 5e-4)
-            add_share(&table, title_of(e, i), e->share[i], true,
+            add_share(table, title_of(e, i), e->share[i], true,
                       e->of[i].elasticity);
     if (e->bubble_share >= 5e-4)
-        add_share(&table, "waiting in the pipeline", e->bubble_share, false, 0);
+        add_share(table, "waiting in the pipeline", e->bubble_share, false, 0);
     if (e->fixed_share >= 5e-4)
-        add_share(&table, fixed_title, e->fixed_share, false, 0);
-    return fr_table_finish(&table, out, err);
+        add_share(table, fixed_title, e->fixed_share, false, 0);
 }
 
-static void print_binding(const fr_explanation *e, fr_buffer *out)
+static void print_binding(const fr_explanation *e, fr_document *out)
 {
     char used[FR_FORMAT_MAX], all[FR_FORMAT_MAX], title[64];
     const fr_prediction *p = &e->prediction;
@@ -170,7 +166,7 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
         snprintf(title, sizeof title, "waiting in the pipeline");
     if (strcmp(e->bound_by, "fixed") == 0)
         snprintf(title, sizeof title, "%s", fixed_title);
-    fr_buffer_printf(
+    fr_document_printf(
         out, "bound by: %s%s: %s of %s\n", title,
         strcmp(title, "memory") == 0 ? "" : "; memory",
         fr_format_bytes(used, sizeof used, (double)p->memory.peak_bytes),
@@ -179,42 +175,42 @@ static void print_binding(const fr_explanation *e, fr_buffer *out)
 
 /* "64.6 ms of every step (14.0 %), 53.86 USD/h" */
 static void print_cost_of(const fr_explanation *e, double without_s,
-                          fr_buffer *out)
+                          fr_document *out)
 {
     char lost[FR_FORMAT_MAX];
     double step_s = e->prediction.step_s, share = 1 - without_s / step_s;
     if (share < 5e-4) {
-        fr_buffer_puts(out, "costs this plan nothing\n");
+        fr_document_puts(out, "costs this plan nothing\n");
         return;
     }
-    fr_buffer_printf(out, "costs %s of every step (%.1f %%)",
-                     fr_format_s(lost, sizeof lost, step_s - without_s),
-                     100 * share);
+    fr_document_printf(out, "costs %s of every step (%.1f %%)",
+                       fr_format_s(lost, sizeof lost, step_s - without_s),
+                       100 * share);
     if (e->prediction.cost.usd_per_hour > 0)
-        fr_buffer_printf(out, ", %.2f USD/h",
-                         share * e->prediction.cost.usd_per_hour);
-    fr_buffer_putc(out, '\n');
+        fr_document_printf(out, ", %.2f USD/h",
+                           share * e->prediction.cost.usd_per_hour);
+    fr_document_puts(out, "\n");
 }
 
 /* What the cluster file calls slow, by name, and what it costs. */
-static void print_slow(const fr_explanation *e, fr_buffer *out)
+static void print_slow(const fr_explanation *e, fr_document *out)
 {
     for (int i = 0; i < e->n_slow; i++) {
         const fr_slow_part *at = &e->slow[i];
-        fr_buffer_printf(out, "slow: %s", at->name);
+        fr_document_printf(out, "slow: %s", at->name);
         if (at->compute_frac < 1)
-            fr_buffer_printf(out, ", computes at %.3g %%",
-                             100 * at->compute_frac);
+            fr_document_printf(out, ", computes at %.3g %%",
+                               100 * at->compute_frac);
         if (at->network_frac < 1)
-            fr_buffer_printf(out, ", network at %.3g %%",
-                             100 * at->network_frac);
-        fr_buffer_puts(out, ": ");
+            fr_document_printf(out, ", network at %.3g %%",
+                               100 * at->network_frac);
+        fr_document_puts(out, ": ");
         print_cost_of(e, at->step_s, out);
     }
     if (e->n_slow_more > 0)
-        fr_buffer_printf(out, "slow: %lld more\n", (long long)e->n_slow_more);
+        fr_document_printf(out, "slow: %lld more\n", (long long)e->n_slow_more);
     if (e->n_slow > 1) {
-        fr_buffer_puts(out, "slow: all of that together ");
+        fr_document_puts(out, "slow: all of that together ");
         print_cost_of(e, e->normal_s, out);
     }
 }
@@ -224,7 +220,8 @@ static void add_change(fr_table *table, const fr_plan_change *change)
     char bytes[FR_FORMAT_MAX];
     fr_table_text(table, change->what);
     fr_table_s(table, change->step_s);
-    fr_table_cell(table, "%+.1f %%", 100 * change->diff);
+    fr_table_number(table, FR_CELL_SHARE, change->diff, "%+.1f %%",
+                    100 * change->diff);
     fr_table_bytes(table, (double)change->peak_bytes);
     fr_table_likely(table, change->p_fits);
     if (change->fits)
@@ -243,46 +240,45 @@ static bool is_idle(const fr_explanation *e, const fr_plan_change *change)
            change->peak_bytes == e->prediction.memory.peak_bytes;
 }
 
-static fr_status print_changes(const fr_explanation *e, int n_changes,
-                               fr_buffer *out, fr_err *err)
+static void print_changes(const fr_explanation *e, int n_changes,
+                          fr_document *out)
 {
     static const char *const headings[] = {
         "one change", ">step", "", ">memory", ">fits", "", NULL};
-    fr_table table;
     if (e->n_changes == 0) {
-        fr_buffer_puts(out, "no single change is legal\n");
-        return FR_OK;
+        fr_document_puts(out, "no single change is legal\n");
+        return;
     }
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < e->n_fitting && n_changes > 0; i++) {
         if (is_idle(e, &e->changes[i]))
             continue;
-        add_change(&table, &e->changes[i]);
+        add_change(table, &e->changes[i]);
         n_changes--;
     }
     if (e->i_more_memory >= 0)
-        add_change(&table, &e->changes[e->i_more_memory]);
-    return fr_table_finish(&table, out, err);
+        add_change(table, &e->changes[e->i_more_memory]);
 }
 
-static void print_next(const fr_explanation *e, fr_buffer *out)
+static void print_next(const fr_explanation *e, fr_document *out)
 {
     const fr_plan_change *next = next_of(e);
     char step[FR_FORMAT_MAX], bytes[FR_FORMAT_MAX];
     if (next != NULL)
-        fr_buffer_printf(out, "next best change: %s: %s (%+.1f %%): %s\n",
-                         next->what,
-                         fr_format_s(step, sizeof step, next->step_s),
-                         100 * next->diff, next->plan);
+        fr_document_printf(out, "next best change: %s: %s (%+.1f %%): %s\n",
+                           next->what,
+                           fr_format_s(step, sizeof step, next->step_s),
+                           100 * next->diff, next->plan);
     else
-        fr_buffer_printf(out,
-                         "no single change that fits with %.4g %% is faster by "
-                         "%g %%\n",
-                         100 * e->fit_confidence, 100 * LEAST_GAIN);
+        fr_document_printf(
+            out,
+            "no single change that fits with %.4g %% is faster by "
+            "%g %%\n",
+            100 * e->fit_confidence, 100 * LEAST_GAIN);
     if (e->i_more_memory < 0)
         return;
     const fr_plan_change *large = &e->changes[e->i_more_memory];
-    fr_buffer_printf(
+    fr_document_printf(
         out,
         "memory holds it back: with %s more, %s would give %s (%+.1f %%)\n",
         fr_format_bytes(bytes, sizeof bytes, (double)large->short_by_bytes),
@@ -290,18 +286,19 @@ static void print_next(const fr_explanation *e, fr_buffer *out)
         100 * large->diff);
 }
 
-fr_status fr_report_explanation_text(const fr_explanation *e, int n_changes,
-                                     fr_buffer *out, fr_err *err)
+void fr_report_explanation(const fr_explanation *e, int n_changes,
+                           fr_document *out)
 {
-    FR_TRY(print_shares(e, out, err));
+    put_data(e, &out->data);
+    print_shares(e, out);
     print_binding(e, out);
     print_slow(e, out);
-    fr_buffer_putc(out, '\n');
-    FR_TRY(print_changes(e, n_changes, out, err));
+    fr_document_puts(out, "\n");
+    print_changes(e, n_changes, out);
     print_next(e, out);
     if (e->compression.n > 0)
-        fr_buffer_putc(out, '\n');
-    return fr_report_compression_text(&e->compression, out, err);
+        fr_document_puts(out, "\n");
+    fr_report_compression(&e->compression, out);
 }
 
 static const fr_field measurement_fields[] = {
@@ -310,23 +307,18 @@ static const fr_field measurement_fields[] = {
     FR_FIELD(fr_measurement, narrows),
 };
 
-void fr_report_measurement_json(const fr_measurement *next,
-                                fr_json_writer *json)
+void fr_report_measurement(const fr_measurement *next, fr_document *out)
 {
-    fr_json_key(json, "next_measurement");
-    fr_fields_write(FR_FIELDS(measurement_fields), next, json);
-}
-
-void fr_report_measurement_text(const fr_measurement *next, fr_buffer *out)
-{
+    fr_json_key(&out->data, "next_measurement");
+    fr_fields_write(FR_FIELDS(measurement_fields), next, &out->data);
     if (next->rival[0] != '\0')
-        fr_buffer_printf(out,
-                         "\nhow its step compares with that of '%s' is known "
-                         "within %.1f %% (90 %%);\n",
-                         next->rival, 100 * next->half_width);
+        fr_document_printf(out,
+                           "\nhow its step compares with that of '%s' is known "
+                           "within %.1f %% (90 %%);\n",
+                           next->rival, 100 * next->half_width);
     else
-        fr_buffer_printf(out, "\nits step is known within %.1f %% (90 %%);\n",
-                         100 * next->half_width);
-    fr_buffer_printf(out, "one run of %s narrows that by %.0f %%: %s\n",
-                     next->what, 100 * next->narrows, next->plan);
+        fr_document_printf(out, "\nits step is known within %.1f %% (90 %%);\n",
+                           100 * next->half_width);
+    fr_document_printf(out, "one run of %s narrows that by %.0f %%: %s\n",
+                       next->what, 100 * next->narrows, next->plan);
 }

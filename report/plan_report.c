@@ -5,7 +5,6 @@
 #include "plan/codec/compressor.h"
 #include "plan/decide/plan_shares.h"
 #include "plan/schedule/schedule.h"
-#include "report/document/table.h"
 
 #include <stdio.h>
 
@@ -114,21 +113,18 @@ static void add_memory(const words *w)
     fr_table_text(w->table, "norms and residuals are sharded over tp");
 }
 
-fr_status fr_report_plan_text(const fr_model *model, const fr_job *job,
-                              const fr_plan *plan, fr_buffer *out, fr_err *err)
+void fr_report_plan(const fr_model *model, const fr_job *job,
+                    const fr_plan *plan, fr_document *out)
 {
     static const char *const headings[] = {"", "", NULL};
     char name[256];
-    fr_table table;
-    words w = {&table, model, job, plan};
-    fr_table_init(&table, headings);
-    fr_table_text(&table, "plan");
-    fr_table_text(&table, fr_plan_describe(plan, name, sizeof name));
+    const words w = {fr_document_table(out, headings), model, job, plan};
+    fr_table_text(w.table, "plan");
+    fr_table_text(w.table, fr_plan_describe(plan, name, sizeof name));
     add_job(&w);
     add_ranks(&w);
     add_batch(&w);
     add_pipeline(&w);
     add_gradients(&w);
     add_memory(&w);
-    return fr_table_finish(&table, out, err);
 }

@@ -127,29 +127,25 @@ char *fr_report_part_title(fr_part part, char *buf, size_t n_buf)
     return buf;
 }
 
-static fr_status print_parts(const fr_prediction *p, fr_buffer *out,
-                             fr_err *err)
+static void print_parts(const fr_prediction *p, fr_document *out)
 {
     static const char *const headings[] = {"part", ">time", ">share", "", NULL};
-    char title[32], blocks[FR_BAR_BYTES];
-    fr_table table;
-    fr_table_init(&table, headings);
+    char title[32];
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < FR_PART_N; i++) {
         double part_s = p->breakdown_s[i];
         if (part_s == 0)
             continue;
         double frac = p->step_s > 0 ? part_s / p->step_s : 0;
-        fr_table_text(&table,
+        fr_table_text(table,
                       fr_report_part_title((fr_part)i, title, sizeof title));
-        fr_table_s(&table, part_s);
-        fr_table_cell(&table, "%.1f %%", 100 * frac);
-        fr_table_text(&table, fr_bar(frac, blocks, sizeof blocks));
+        fr_table_s(table, part_s);
+        fr_table_share(table, frac);
+        fr_table_bar(table, frac);
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
-                              fr_err *err)
+static void print_memory(const fr_prediction *p, fr_document *out)
 {
     static const char *const headings[] = {"memory of the peak rank", ">bytes",
                                            NULL};
@@ -177,30 +173,27 @@ static fr_status print_memory(const fr_prediction *p, fr_buffer *out,
         {"offloaded to a node's hosts", p->memory.host_bytes},
         {"memory of the hosts", p->memory.host_capacity_bytes},
     };
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < FR_LENGTH(rows); i++) {
         if (rows[i].n_bytes == 0)
             continue;
-        fr_table_text(&table, rows[i].name);
-        fr_table_bytes(&table, (double)rows[i].n_bytes);
+        fr_table_text(table, rows[i].name);
+        fr_table_bytes(table, (double)rows[i].n_bytes);
     }
-    fr_status status = fr_table_finish(&table, out, err);
-    if (status == FR_OK && p->memory.n_stages > 0 && p->memory.fits)
-        fr_buffer_printf(out, "fits with probability %.2f\n", p->memory.p_fits);
-    return status;
+    if (p->memory.n_stages > 0 && p->memory.fits)
+        fr_document_printf(out, "fits with probability %.2f\n",
+                           p->memory.p_fits);
 }
 
 /* Stages of a pipeline differ: the first holds most activations, the last the
  * logits. */
-static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
-                              fr_err *err)
+static void print_stages(const fr_prediction *p, fr_document *out)
 {
     static const char *const headings[] = {
         ">stage",   ">parameters", ">gradients", ">optimizer", ">activations",
         ">buffers", ">other",      ">allocated", ">device",    NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_document_puts(out, "\nother: workspaces of libraries, alignment\n");
+    fr_table *table = fr_document_table(out, headings);
     for (int32_t i = 0; i < p->memory.n_stages; i++) {
         const fr_stage_memory *stage = &p->memory.stages[i];
         const uint64_t columns[] = {
@@ -212,20 +205,18 @@ static fr_status print_stages(const fr_prediction *p, fr_buffer *out,
             stage->workspaces_bytes + stage->alignment_bytes,
             stage->allocated_bytes,
             stage->device_bytes};
-        fr_table_cell(&table, "%d", (int)i);
+        fr_table_count(table, i);
         for (size_t k = 0; k < FR_LENGTH(columns); k++)
-            fr_table_bytes(&table, (double)columns[k]);
+            fr_table_bytes(table, (double)columns[k]);
     }
-    fr_buffer_puts(out, "\nother: workspaces of libraries, alignment\n");
-    return fr_table_finish(&table, out, err);
 }
 
-void fr_report_rate(double tokens_per_s, double samples_per_s, fr_buffer *out)
+void fr_report_rate(double tokens_per_s, double samples_per_s, fr_document *out)
 {
     enum { FEW = 10 }; /* below it a whole number says too little */
-    fr_buffer_printf(out, tokens_per_s < FEW ? "%.3g %s/s" : "%.0f %s/s",
-                     tokens_per_s,
-                     tokens_per_s == samples_per_s ? "samples" : "tokens");
+    fr_document_printf(out, tokens_per_s < FEW ? "%.3g %s/s" : "%.0f %s/s",
+                       tokens_per_s,
+                       tokens_per_s == samples_per_s ? "samples" : "tokens");
 }
 
 /* What the source of a cost means, where its name does not say it. */
@@ -238,29 +229,30 @@ static const char *source_meaning(const char *source)
     return "";
 }
 
-static void print_head(const fr_prediction *p, fr_buffer *out)
+static void print_head(const fr_prediction *p, fr_document *out)
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
-    fr_buffer_printf(out, "step %s", fr_format_s(step, sizeof step, p->step_s));
+    fr_document_printf(out, "step %s",
+                       fr_format_s(step, sizeof step, p->step_s));
     if (p->step_s_p95 > p->step_s_p5)
-        fr_buffer_printf(out, " (90 %% between %s and %s)",
-                         fr_format_s(low, sizeof low, p->step_s_p5),
-                         fr_format_s(high, sizeof high, p->step_s_p95));
-    fr_buffer_puts(out, ", ");
+        fr_document_printf(out, " (90 %% between %s and %s)",
+                           fr_format_s(low, sizeof low, p->step_s_p5),
+                           fr_format_s(high, sizeof high, p->step_s_p95));
+    fr_document_puts(out, ", ");
     fr_report_rate(p->tokens_per_s, p->samples_per_s, out);
     if (p->cost.usd_per_hour > 0)
-        fr_buffer_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
+        fr_document_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
     if (p->mfu > 0)
-        fr_buffer_printf(out, "\nMFU %.1f %%", 100 * p->mfu);
+        fr_document_printf(out, "\nMFU %.1f %%", 100 * p->mfu);
     if (p->mfu > 0 && p->mfu_causal > 0 && p->mfu_causal != p->mfu)
-        fr_buffer_printf(out,
-                         " with attention counted in full, %.1f %% with its "
-                         "causal half",
-                         100 * p->mfu_causal);
+        fr_document_printf(out,
+                           " with attention counted in full, %.1f %% with its "
+                           "causal half",
+                           100 * p->mfu_causal);
     if (p->hfu > 0 && p->hfu != p->mfu)
-        fr_buffer_printf(out, "; HFU %.1f %%", 100 * p->hfu);
+        fr_document_printf(out, "; HFU %.1f %%", 100 * p->hfu);
     if (p->learned.n_runs > 0)
-        fr_buffer_printf(
+        fr_document_printf(
             out,
             "\nlearned from %lld measured step%s: x %.3f, 90 %% within %.1f %% "
             "(%.0f %% without);\nmost of what is left: %s",
@@ -268,7 +260,7 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
             p->learned.factor, 100 * p->learned.half_width,
             100 * p->learned.half_width_prior, p->learned.left);
     if (p->learned.field_factor > 0)
-        fr_buffer_printf(
+        fr_document_printf(
             out,
             "\nPublished runs are typically %.1f %% slower than predicted (%s "
             "here). To calibrate with your own runs: forerun calibrate --runs",
@@ -276,19 +268,18 @@ static void print_head(const fr_prediction *p, fr_buffer *out)
             fr_format_s(step, sizeof step,
                         p->step_s * p->learned.field_factor));
     if (p->source != NULL)
-        fr_buffer_printf(out, "\nLeast certain input: %s%s", p->source,
-                         source_meaning(p->source));
-    fr_buffer_puts(out, "\n\n");
+        fr_document_printf(out, "\nLeast certain input: %s%s", p->source,
+                           source_meaning(p->source));
+    fr_document_puts(out, "\n\n");
 }
 
-fr_status fr_report_prediction_text(const fr_prediction *prediction,
-                                    fr_buffer *out, fr_err *err)
+void fr_report_prediction(const fr_prediction *prediction, fr_document *out)
 {
+    fr_report_prediction_json(prediction, &out->data);
     print_head(prediction, out);
-    FR_TRY(print_parts(prediction, out, err));
-    fr_buffer_putc(out, '\n');
-    FR_TRY(print_memory(prediction, out, err));
+    print_parts(prediction, out);
+    fr_document_puts(out, "\n");
+    print_memory(prediction, out);
     if (prediction->memory.n_stages > 1)
-        FR_TRY(print_stages(prediction, out, err));
-    return FR_OK;
+        print_stages(prediction, out);
 }

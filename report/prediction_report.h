@@ -1,12 +1,12 @@
 /*
- * prediction_report.h: a prediction as text and as the JSON of
- * "forerun.prediction/1" (docs/cli.md); also read back from plan files and
- * from what simulate printed.
+ * prediction_report.h: a prediction in an answer, and its members, which are
+ * those of "forerun.prediction/1" (docs/cli.md); they are also read back from
+ * plan files and from what simulate printed.
  */
 #ifndef FR_REPORT_PREDICTION_REPORT_H
 #define FR_REPORT_PREDICTION_REPORT_H
 
-#include "core/document/json.h"
+#include "report/document/document.h"
 #include "spec/result/prediction.h"
 
 /* Members of an object that is already open, `schema` not among them. */
@@ -22,13 +22,13 @@ void fr_report_breakdown_json(const char *key,
                               const double breakdown_s[FR_PART_N],
                               fr_json_writer *json);
 
-/* Time by part, then memory by component.  An answer about a plan that does not
- * fit has said so in its first line (fr_report_verdict_text). */
-FR_CHECKED fr_status fr_report_prediction_text(const fr_prediction *prediction,
-                                               fr_buffer *out, fr_err *err);
+/* Time by part, then memory by component, and the members.  An answer about a
+ * plan that does not fit has said so in its first line (fr_report_verdict). */
+void fr_report_prediction(const fr_prediction *prediction, fr_document *out);
 
 /* "2474 tokens/s"; where both are alike, "41 samples/s". */
-void fr_report_rate(double tokens_per_s, double samples_per_s, fr_buffer *out);
+void fr_report_rate(double tokens_per_s, double samples_per_s,
+                    fr_document *out);
 
 /* "exposed_dp" -> "exposed dp"; returns buf. */
 char *fr_report_part_title(fr_part part, char *buf, size_t n_buf);

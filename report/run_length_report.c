@@ -7,14 +7,15 @@
 #include <math.h>
 #include <stdio.h>
 
-void fr_run_length_begin(const fr_run_counts *counts, fr_table *table)
+fr_table *fr_run_length_begin(const fr_run_counts *counts, fr_document *out)
 {
     static const char *const headings[] = {
         "the run", ">nodes", ">devices", ">time", ">cost", ">energy", NULL};
     static const char *const with_failures[] = {
         "the run", ">nodes", ">devices", ">time",   ">19 of 20 by",
         ">useful", ">stops", ">cost",    ">energy", NULL};
-    fr_table_init(table, counts->has_failures ? with_failures : headings);
+    return fr_document_table(out,
+                             counts->has_failures ? with_failures : headings);
 }
 
 static void put_time(double seconds, fr_table *table)
@@ -23,61 +24,58 @@ static void put_time(double seconds, fr_table *table)
     if (seconds < DAY_S || seconds >= YEAR_S)
         fr_table_s(table, seconds);
     else
-        fr_table_cell(table, "%.3g days", seconds / DAY_S);
+        fr_table_number(table, FR_CELL_S, seconds, "%.3g days",
+                        seconds / DAY_S);
 }
 
 void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table)
 {
     const fr_run_outlook *outlook = &run->outlook;
-    char usd[FR_FORMAT_MAX] = "-", kwh[FR_FORMAT_MAX] = "-";
-    if (outlook->usd > 0)
-        fr_format_usd(usd, sizeof usd, outlook->usd);
-    if (outlook->kwh > 0)
-        fr_format_kwh(kwh, sizeof kwh, outlook->kwh);
     fr_table_text(table, label);
-    fr_table_cell(table, "%lld", (long long)run->n_nodes);
-    fr_table_cell(table, "%lld", (long long)run->n_devices);
+    fr_table_count(table, run->n_nodes);
+    fr_table_count(table, run->n_devices);
     put_time(outlook->seconds, table);
     if (run->counts.has_failures) {
         put_time(outlook->seconds_p95, table);
-        fr_table_cell(table, "%.1f %%", 100 * outlook->useful_frac);
-        fr_table_cell(table, "%.3g", outlook->interruptions);
+        fr_table_share(table, outlook->useful_frac);
+        fr_table_number(table, FR_CELL_NUMBER, outlook->interruptions, "%.3g",
+                        outlook->interruptions);
     }
-    fr_table_text(table, usd);
-    fr_table_text(table, kwh);
+    fr_table_usd(table, outlook->usd > 0 ? outlook->usd : NAN);
+    fr_table_kwh(table, outlook->kwh > 0 ? outlook->kwh : NAN);
 }
 
 void fr_run_way_text(const char *label, const fr_run_length *run,
-                     fr_buffer *out)
+                     fr_document *out)
 {
     const fr_run_outlook *outlook = &run->outlook;
     const double n_spot = outlook->spot_frac * (double)run->n_nodes;
     char every[FR_FORMAT_MAX];
     if (!run->counts.has_failures || outlook->checkpoint_kind == NULL)
         return;
-    fr_buffer_printf(out, "%s: about %.3g interruptions; checkpoints %s", label,
-                     outlook->interruptions, outlook->checkpoint_kind);
+    fr_document_printf(out, "%s: about %.3g interruptions; checkpoints %s",
+                       label, outlook->interruptions, outlook->checkpoint_kind);
     if (outlook->checkpoint_every_s > 0)
-        fr_buffer_printf(
+        fr_document_printf(
             out, ", after each %s of steps",
             fr_format_s(every, sizeof every, outlook->checkpoint_every_s));
     if (outlook->n_spares >= 0)
-        fr_buffer_printf(out, "; %lld spare node%s",
-                         (long long)outlook->n_spares,
-                         outlook->n_spares == 1 ? "" : "s");
+        fr_document_printf(out, "; %lld spare node%s",
+                           (long long)outlook->n_spares,
+                           outlook->n_spares == 1 ? "" : "s");
     if (outlook->least_nodes > 0)
-        fr_buffer_printf(out, "; continues on as few as %lld of %lld nodes",
-                         (long long)outlook->least_nodes,
-                         (long long)run->n_nodes);
+        fr_document_printf(out, "; continues on as few as %lld of %lld nodes",
+                           (long long)outlook->least_nodes,
+                           (long long)run->n_nodes);
     if (outlook->spot_frac == 1)
-        fr_buffer_puts(out, "; all nodes spot");
+        fr_document_puts(out, "; all nodes spot");
     else if (outlook->spot_frac > 0)
-        fr_buffer_printf(out, "; %.0f of %lld nodes spot", n_spot,
-                         (long long)run->n_nodes);
+        fr_document_printf(out, "; %.0f of %lld nodes spot", n_spot,
+                           (long long)run->n_nodes);
     else
-        fr_buffer_puts(out, "; nodes on demand");
-    fr_buffer_putc(out, '\n');
+        fr_document_puts(out, "; nodes on demand");
+    fr_document_puts(out, "\n");
 }
 
 static const char *is_without(const fr_run_counts *counts)
@@ -86,41 +84,24 @@ static const char *is_without(const fr_run_counts *counts)
                                 : "failures, restarts, evaluation";
 }
 
-void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out)
+void fr_run_counts_text(const fr_run_counts *counts, fr_document *out)
 {
     if (counts->has_failures)
-        fr_buffer_printf(out, "with failures%s, checkpoints, restarts; ",
-                         counts->is_mtbf_assumed ? " as Llama 3's" : "");
-    fr_buffer_printf(out, "without %s", is_without(counts));
+        fr_document_printf(out, "with failures%s, checkpoints, restarts; ",
+                           counts->is_mtbf_assumed ? " as Llama 3's" : "");
+    fr_document_printf(out, "without %s", is_without(counts));
     if (counts->lacks_spot_rate)
-        fr_buffer_puts(out, "\nspot nodes stay: how often they go is not known "
-                            "(--spot-every 200h)");
+        fr_document_puts(out,
+                         "\nspot nodes stay: how often they go is not known "
+                         "(--spot-every 200h)");
 }
 
-void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out)
+void fr_run_length_legend(const fr_run_counts *counts, fr_document *out)
 {
     fr_run_counts_text(counts, out);
     if (counts->lacks_switches)
-        fr_buffer_puts(out, "\nenergy without " FR_RUN_ENERGY_IS_WITHOUT);
-    fr_buffer_putc(out, '\n');
-}
-
-fr_status fr_report_run_length_text(const fr_run_length *run, fr_buffer *out,
-                                    fr_err *err)
-{
-    char label[64], tokens[FR_FORMAT_MAX];
-    fr_table table;
-    snprintf(label, sizeof label, "%s %s, %.0f step%s",
-             fr_format_count(tokens, sizeof tokens, run->n_tokens),
-             run->has_tokens ? "tokens" : "samples", ceil(run->n_steps),
-             run->n_steps == 1 ? "" : "s");
-    fr_run_length_begin(&run->counts, &table);
-    fr_run_length_row(label, run, &table);
-    fr_buffer_putc(out, '\n');
-    FR_TRY(fr_table_finish(&table, out, err));
-    fr_run_way_text("the run", run, out);
-    fr_run_length_legend(&run->counts, out);
-    return fr_buffer_check(out, err);
+        fr_document_puts(out, "\nenergy without " FR_RUN_ENERGY_IS_WITHOUT);
+    fr_document_puts(out, "\n");
 }
 
 static const fr_field outlook_fields[] = {
@@ -168,11 +149,20 @@ void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json)
                            FR_RUN_ENERGY_IS_WITHOUT);
 }
 
-void fr_report_run_length_json(const fr_run_length *run, fr_json_writer *json)
+void fr_report_run_length(const fr_run_length *run, fr_document *out)
 {
-    fr_json_open_object(json, "run");
-    fr_fields_put(FR_FIELDS(run_fields), run, json);
-    fr_run_outlook_json(&run->outlook, json);
-    fr_json_end_object(json);
-    fr_run_counts_json(&run->counts, json);
+    char label[64], tokens[FR_FORMAT_MAX];
+    snprintf(label, sizeof label, "%s %s, %.0f step%s",
+             fr_format_count(tokens, sizeof tokens, run->n_tokens),
+             run->has_tokens ? "tokens" : "samples", ceil(run->n_steps),
+             run->n_steps == 1 ? "" : "s");
+    fr_document_puts(out, "\n");
+    fr_run_length_row(label, run, fr_run_length_begin(&run->counts, out));
+    fr_run_way_text("the run", run, out);
+    fr_run_length_legend(&run->counts, out);
+    fr_json_open_object(&out->data, "run");
+    fr_fields_put(FR_FIELDS(run_fields), run, &out->data);
+    fr_run_outlook_json(&run->outlook, &out->data);
+    fr_json_end_object(&out->data);
+    fr_run_counts_json(&run->counts, &out->data);
 }

@@ -5,8 +5,7 @@
 #ifndef FR_REPORT_RUN_LENGTH_REPORT_H
 #define FR_REPORT_RUN_LENGTH_REPORT_H
 
-#include "core/document/json.h"
-#include "report/document/table.h"
+#include "report/document/document.h"
 #include "spec/result/run_outlook.h"
 
 /* What energy is predicted without, where lacks_switches. */
@@ -21,26 +20,24 @@ typedef struct fr_run_length {
 } fr_run_length;
 
 /* A table of runs: the headings, a row, the lines below it. */
-void fr_run_length_begin(const fr_run_counts *counts, fr_table *table);
+fr_table *fr_run_length_begin(const fr_run_counts *counts, fr_document *out);
 void fr_run_length_row(const char *label, const fr_run_length *run,
                        fr_table *table);
 /* "best: about 9.34 interruptions; checkpoints async ...", where a run is
  * interrupted. */
 void fr_run_way_text(const char *label, const fr_run_length *run,
-                     fr_buffer *out);
-void fr_run_length_legend(const fr_run_counts *counts, fr_buffer *out);
+                     fr_document *out);
+void fr_run_length_legend(const fr_run_counts *counts, fr_document *out);
 
 /* What is counted, and what is not; no end of line. */
-void fr_run_counts_text(const fr_run_counts *counts, fr_buffer *out);
+void fr_run_counts_text(const fr_run_counts *counts, fr_document *out);
 /* Members "seconds", "usd" ... of an object that is open. */
 void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json);
 /* "run_is_without", "run_failures" and what belongs to them. */
 void fr_run_counts_json(const fr_run_counts *counts, fr_json_writer *json);
 
-/* The run of one plan: a blank line, and the table with its legend. */
-FR_CHECKED fr_status fr_report_run_length_text(const fr_run_length *run,
-                                               fr_buffer *out, fr_err *err);
-/* The member "run" of an object that is open, and what it is without. */
-void fr_report_run_length_json(const fr_run_length *run, fr_json_writer *json);
+/* The run of one plan: a blank line, and the table with its legend; the member
+ * "run", and what it is without. */
+void fr_report_run_length(const fr_run_length *run, fr_document *out);
 
 #endif

@@ -1,14 +1,11 @@
 /* setup_report.c: what was predicted, and under whose habits. */
 #include "report/setup_report.h"
 
-#include "core/base/layout.h"
-#include "core/base/text.h"
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
 #include "program/lower/framework/framework_plan.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* How many ranks of the plan's threads the cluster has places for. */
 static int64_t places_of(const fr_report_setup *at)
@@ -85,11 +82,8 @@ static void list_habits(const fr_report_setup *at, habits *out)
 }
 
 /* "framework nemo: bf16 gradients; reduction overlaps backward; ..." */
-static void print_habits(const fr_report_setup *at, fr_buffer *out)
+static void put_habits(const fr_report_setup *at, fr_document *out)
 {
-    const size_t n_wide = out->layout != NULL && out->layout->n_wide > 0
-                              ? (size_t)out->layout->n_wide
-                              : FR_LAYOUT_WIDE;
     char text[MOST_HABITS * 82 + 64];
     habits all;
     int n = 0;
@@ -100,48 +94,46 @@ static void print_habits(const fr_report_setup *at, fr_buffer *out)
                      "Assumed, because no --framework was given: ");
     text[n] = '\0';
     list_habits(at, &all);
-    for (int i = 0; i < all.n; i++)
+    fr_json_put_string(&out->data, "framework",
+                       at->framework[0] != '\0' ? at->framework : NULL);
+    fr_json_open_array(&out->data, "habits");
+    for (int i = 0; i < all.n; i++) {
+        fr_json_string(&out->data, all.at[i]);
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%s",
                       i > 0 ? "; " : "", all.at[i]);
-    const char *rest = text;
-    for (size_t indent = 0; *rest != '\0'; indent = 2) {
-        size_t n_line = fr_text_take_line(rest, strlen(rest), n_wide - indent);
-        fr_buffer_fill(out, ' ', indent);
-        fr_buffer_append(out, rest, n_line);
-        fr_buffer_putc(out, '\n');
-        rest += n_line;
-        rest += strspn(rest, " ");
     }
+    fr_json_end_array(&out->data);
+    if (n > 0)
+        fr_document_hanging(out, text, 2);
 }
 
 /* ---- the header ---------------------------------------------------------- */
 
-void fr_report_setup_text(const fr_report_setup *at, fr_buffer *out)
+static void print_line(const fr_report_setup *at, fr_document *out)
 {
     const fr_cluster *cluster = at->cluster;
     const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
     const double compute_frac = cluster->jitter_compute_frac;
     const double network_frac = cluster->jitter_network_frac;
-    fr_buffer_printf(out, "batch %lld", (long long)at->job->global_batch);
+    fr_document_printf(out, "batch %lld", (long long)at->job->global_batch);
     if (at->model->kind != FR_MODEL_LAYERS)
-        fr_buffer_printf(out, ", sequence %lld", (long long)at->job->seq);
-    fr_buffer_printf(out, ", %lld of %lld %s, %s",
-                     (long long)fr_plan_world(at->plan),
-                     (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
-                     fr_name_of(&fr_dtype_names, at->plan->precision));
+        fr_document_printf(out, ", sequence %lld", (long long)at->job->seq);
+    fr_document_printf(out, ", %lld of %lld %s, %s",
+                       (long long)fr_plan_world(at->plan),
+                       (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
+                       fr_name_of(&fr_dtype_names, at->plan->precision));
     if (is_gpu)
-        fr_buffer_printf(
+        fr_document_printf(
             out, ", %s kernels",
             fr_name_of(&fr_kernel_set_names, at->plan->execution.kernels));
     if (fr_cluster_device(cluster, 0)->power_cap_w > 0)
-        fr_buffer_printf(out, ", capped at %g W",
-                         fr_cluster_device(cluster, 0)->power_cap_w);
+        fr_document_printf(out, ", capped at %g W",
+                           fr_cluster_device(cluster, 0)->power_cap_w);
     if (compute_frac > 0 || network_frac > 0)
-        fr_buffer_printf(out, ", jitter %g %% (network %g %%)\n",
-                         100 * compute_frac, 100 * network_frac);
+        fr_document_printf(out, ", jitter %g %% (network %g %%)\n",
+                           100 * compute_frac, 100 * network_frac);
     else
-        fr_buffer_puts(out, ", no jitter\n");
-    print_habits(at, out);
+        fr_document_puts(out, ", no jitter\n");
 }
 
 void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json)
@@ -151,8 +143,10 @@ void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json)
         fr_json_put_double(json, "power_cap_w", device->power_cap_w);
 }
 
-void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
+void fr_report_put_setup(const fr_report_setup *at, fr_document *out)
 {
+    fr_json_writer *json = &out->data;
+    print_line(at, out);
     fr_json_open_object(json, "setup");
     fr_json_put_i64(json, "global_batch", at->job->global_batch);
     fr_json_put_i64(json, "seq", at->job->seq);
@@ -163,14 +157,7 @@ void fr_report_setup_json(const fr_report_setup *at, fr_json_writer *json)
     fr_json_put_string(
         json, "kernels",
         fr_name_of(&fr_kernel_set_names, at->plan->execution.kernels));
-    habits all;
-    list_habits(at, &all);
-    fr_json_put_string(json, "framework",
-                       at->framework[0] != '\0' ? at->framework : NULL);
-    fr_json_open_array(json, "habits");
-    for (int i = 0; i < all.n; i++)
-        fr_json_string(json, all.at[i]);
-    fr_json_end_array(json);
+    put_habits(at, out);
     fr_json_put_double(json, "jitter_compute",
                        at->cluster->jitter_compute_frac);
     fr_json_put_double(json, "jitter_network",

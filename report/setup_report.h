@@ -5,8 +5,8 @@
 #ifndef FR_REPORT_SETUP_REPORT_H
 #define FR_REPORT_SETUP_REPORT_H
 
-#include "core/document/json.h"
 #include "plan/decide/plan.h"
+#include "report/document/document.h"
 #include "spec/cluster/cluster.h"
 
 /* All that is not the plan's one line. */
@@ -18,11 +18,10 @@ typedef struct fr_report_setup {
     const char *framework; /* name, "": none was named */
 } fr_report_setup;
 
-/* Batch, sequence, ranks of how many, precision, kernels, jitter: a line; of
- * GPUs the framework and what it does: another; and as the member "setup" of
- * an object that is open. */
-void fr_report_setup_text(const fr_report_setup *setup, fr_buffer *out);
-void fr_report_setup_json(const fr_report_setup *setup, fr_json_writer *json);
+/* A line with batch, sequence, ranks of how many, precision, kernels and
+ * jitter, of GPUs another with the framework and its habits; the member
+ * "setup". */
+void fr_report_put_setup(const fr_report_setup *setup, fr_document *out);
 
 /* "power_cap_w" of an object that is open, where the devices have a cap. */
 void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json);

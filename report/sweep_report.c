@@ -3,7 +3,6 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/document/table.h"
 #include "report/run_length_report.h"
 
 #include <math.h>
@@ -226,7 +225,7 @@ static const fr_field goal_fields[] = {
     {"summary", FR_MEMBER(fr_sweep, goal_summary)},
 };
 
-void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json)
+static void put_data(const fr_sweep *sweep, fr_json_writer *json)
 {
     put_keys(sweep, json);
     fr_json_put_bool(json, "is_fixed", sweep->is_fixed);
@@ -299,24 +298,26 @@ static void note_of(const fr_sweep *sweep, const fr_sweep_point *point,
                                      used > 0 ? ", " : "", words[i]);
 }
 
-static void add_row(const fr_sweep *sweep, size_t i, const bool *has_column,
-                    fr_table *table)
+static void add_row(const fr_sweep *sweep, size_t i, fr_table *table)
 {
     const fr_sweep_point *point = &sweep->points[i];
     char cell[FR_FORMAT_MAX], note[360];
     for (int k = 0; k < sweep->n_keys; k++)
         fr_table_text(table, fr_sweep_text_of(sweep, i, k));
     for (int c = 0; c < N_COLUMNS; c++) {
-        if (!has_column[c])
-            continue;
-        double value = told_value(sweep, &columns[c], point);
-        fr_table_text(table, isfinite(value)
-                                 ? columns[c].format(cell, sizeof cell, value)
-                                 : "");
+        const double value = told_value(sweep, &columns[c], point);
+        fr_table_number(
+            table, columns[c].flags & IS_COUNT ? FR_CELL_COUNT : FR_CELL_NUMBER,
+            value, "%s",
+            isfinite(value) ? columns[c].format(cell, sizeof cell, value) : "");
     }
     note_of(sweep, point, note, sizeof note);
-    if (!sweep->is_fixed)
-        fr_table_text(table, point->plan);
+    fr_table_bool(table, point->is_feasible);
+    fr_table_bool(table, point->is_knee);
+    fr_table_bool(table, point->is_best);
+    fr_table_bool(table, point->is_pareto);
+    fr_table_text(table, point->plan);
+    fr_table_text(table, point->is_feasible ? point->broken : point->why);
     fr_table_text(table, note);
 }
 
@@ -328,133 +329,103 @@ static bool has_gap(const fr_sweep *sweep)
     return false;
 }
 
-static void print_legend(const fr_sweep *sweep, fr_buffer *out)
+static void print_legend(const fr_sweep *sweep, fr_document *out)
 {
     const char *what = sweep->has_tokens ? "tokens" : "samples";
-    fr_buffer_printf(out, "\n%s; %zu of %zu points are possible",
-                     sweep->is_fixed ? "the plan is kept"
-                                     : "each point has its best plan",
-                     sweep->n_feasible, sweep->n_points);
+    fr_document_printf(out, "\n%s; %zu of %zu points are possible",
+                       sweep->is_fixed ? "the plan is kept"
+                                       : "each point has its best plan",
+                       sweep->n_feasible, sweep->n_points);
     if (!sweep->has_tokens)
-        fr_buffer_printf(out, "; rates count %s", what);
-    fr_buffer_putc(out, '\n');
+        fr_document_printf(out, "; rates count %s", what);
+    fr_document_puts(out, "\n");
     if (has_runs(sweep)) {
-        fr_buffer_puts(out, "run: ");
+        fr_document_puts(out, "run: ");
         fr_run_counts_text(&sweep->counts, out);
-        fr_buffer_putc(out, '\n');
+        fr_document_puts(out, "\n");
     }
     if (sweep->counts.lacks_switches)
-        fr_buffer_puts(out, "energy: without " FR_RUN_ENERGY_IS_WITHOUT "\n");
+        fr_document_puts(out, "energy: without " FR_RUN_ENERGY_IS_WITHOUT "\n");
     for (int k = 0; k < sweep->n_keys; k++)
         if (!fr_sweep_key_acts(sweep, k))
-            fr_buffer_printf(out,
-                             "%s has no effect: all values give one answer\n",
-                             sweep->keys[k].name);
+            fr_document_printf(out,
+                               "%s has no effect: all values give one answer\n",
+                               sweep->keys[k].name);
     if (has_gap(sweep))
-        fr_buffer_printf(out, "gap: no other plan of %s is faster by more\n",
-                         sweep->is_exact
-                             ? "the space of tune"
-                             : "the space that sweep searches (--exact: "
-                               "of tune)");
+        fr_document_printf(out, "gap: no other plan of %s is faster by more\n",
+                           sweep->is_exact
+                               ? "the space of tune"
+                               : "the space that sweep searches (--exact: "
+                                 "of tune)");
     if (sweep->i_scale_key >= 0 && sweep->n_feasible > 0)
-        fr_buffer_printf(
+        fr_document_printf(
             out,
             "efficiency: %s/s per rank against the fewest ranks of the same "
             "curve (%s\nscaling); added: what the ranks beyond those of the "
             "point before do; knee: the next\nones do less than %.0f %%\n",
             what, sweep->is_weak ? "weak" : "strong", 100 * sweep->knee_frac);
     if (has_front(sweep))
-        fr_buffer_puts(out, sweep->points[first_on_front(sweep)].run.usd > 0
-                                ? "pareto: no run is cheaper without being "
-                                  "longer\n"
-                                : "pareto: none is cheaper per token without "
-                                  "being slower\n");
+        fr_document_puts(out, sweep->points[first_on_front(sweep)].run.usd > 0
+                                  ? "pareto: no run is cheaper without being "
+                                    "longer\n"
+                                  : "pareto: none is cheaper per token without "
+                                    "being slower\n");
     if (sweep->n_trials > 0)
-        fr_buffer_printf(out,
-                         "%lld trials, at-once of them at a time, each on its "
-                         "part of the cluster; the\ncluster is paid for until "
-                         "the last has ended\n",
-                         (long long)sweep->n_trials);
+        fr_document_printf(
+            out,
+            "%lld trials, at-once of them at a time, each on its "
+            "part of the cluster; the\ncluster is paid for until "
+            "the last has ended\n",
+            (long long)sweep->n_trials);
     if (sweep->goal[0] != '\0')
-        fr_buffer_printf(out, "best: least %s\n", sweep->goal_summary);
+        fr_document_printf(out, "best: least %s\n", sweep->goal_summary);
     if (sweep->lr_rule[0] != '\0')
-        fr_buffer_printf(out,
-                         "tokens grow with the batch by 1 + B / B_crit, if "
-                         "%s\n",
-                         sweep->lr_rule);
+        fr_document_printf(out,
+                           "tokens grow with the batch by 1 + B / B_crit, if "
+                           "%s\n",
+                           sweep->lr_rule);
 }
 
-fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
-                               fr_err *err)
+/* A row per point.  Readers do not see columns that would be empty; CSV has
+ * all that have a key. */
+static void put_table(const fr_sweep *sweep, fr_document *out)
 {
-    char titles[FR_SWEEP_KEYS + N_COLUMNS][40];
-    const char *headings[FR_SWEEP_KEYS + N_COLUMNS + 3];
-    bool has_column[N_COLUMNS];
-    int n = 0;
-    for (int k = 0; k < sweep->n_keys; k++, n++)
+    enum { N_LAST = 7 };
+    const fr_column last[N_LAST] = {{NULL, "is_feasible"},
+                                    {NULL, "is_knee"},
+                                    {NULL, "is_best"},
+                                    {NULL, "is_pareto"},
+                                    {sweep->is_fixed ? NULL : "plan", "plan"},
+                                    {NULL, "why"},
+                                    {"", ""}};
+    char titles[FR_SWEEP_KEYS + N_COLUMNS][40], at[FR_SWEEP_KEYS][40];
+    fr_column all[FR_SWEEP_KEYS + N_COLUMNS + N_LAST];
+    size_t n = 0;
+    for (int k = 0; k < sweep->n_keys; k++, n++) {
         snprintf(titles[n], sizeof titles[n], ">%s", sweep->keys[k].name);
-    for (int c = 0; c < N_COLUMNS; c++) {
-        has_column[c] = is_used(sweep, &columns[c]);
-        if (!has_column[c])
-            continue;
-        bool is_samples = !sweep->has_tokens && (columns[c].flags & IS_RATE);
-        snprintf(titles[n], sizeof titles[n], ">%s",
-                 is_samples ? "samples/s" : columns[c].heading);
-        n++;
+        snprintf(at[n], sizeof at[n], "at_%s", sweep->keys[k].name);
+        all[n] = (fr_column){titles[n], at[n]};
     }
-    for (int i = 0; i < n; i++)
-        headings[i] = titles[i];
-    if (!sweep->is_fixed)
-        headings[n++] = "plan";
-    headings[n++] = "";
-    headings[n] = NULL;
-    fr_table table;
-    fr_table_init(&table, headings);
-    table.n_keys = sweep->n_keys;
+    for (int c = 0; c < N_COLUMNS; c++, n++) {
+        const bool is_samples =
+            !sweep->has_tokens && (columns[c].flags & IS_RATE);
+        if (columns[c].heading != NULL)
+            snprintf(titles[n], sizeof titles[n], ">%s",
+                     is_samples ? "samples/s" : columns[c].heading);
+        all[n] = (fr_column){is_used(sweep, &columns[c]) ? titles[n] : NULL,
+                             columns[c].key != NULL ? columns[c].key : ""};
+    }
+    memcpy(all + n, last, sizeof last);
+    fr_table *table = fr_document_records(out, NULL, all, n + N_LAST);
+    table->n_keys = sweep->n_keys;
+    table->is_main = true;
     for (size_t i = 0; i < sweep->n_points; i++)
-        add_row(sweep, i, has_column, &table);
-    fr_status status = fr_table_finish(&table, out, err);
-    if (status == FR_OK)
-        print_legend(sweep, out);
-    return status;
+        add_row(sweep, i, table);
 }
 
-/* ---- CSV ---------------------------------------------------------------- */
-
-static void put_line(const fr_sweep *sweep, size_t i, fr_buffer *out)
+void fr_report_sweep(const fr_sweep *sweep, fr_document *out)
 {
-    const fr_sweep_point *point = &sweep->points[i];
-    for (int k = 0; k < sweep->n_keys; k++) {
-        fr_buffer_put_csv(out, fr_sweep_text_of(sweep, i, k));
-        fr_buffer_putc(out, ',');
-    }
-    for (int c = 0; c < N_COLUMNS; c++) {
-        double value = told_value(sweep, &columns[c], point);
-        if (columns[c].key == NULL)
-            continue;
-        if (isfinite(value))
-            fr_buffer_printf(out, columns[c].flags & IS_COUNT ? "%.0f" : "%.9g",
-                             value);
-        fr_buffer_putc(out, ',');
-    }
-    fr_buffer_printf(out, "%d,%d,%d,%d,", point->is_feasible, point->is_knee,
-                     point->is_best, point->is_pareto);
-    fr_buffer_put_csv(out, point->plan);
-    fr_buffer_putc(out, ',');
-    fr_buffer_put_csv(out, point->is_feasible ? point->broken : point->why);
-    fr_buffer_putc(out, '\n');
-}
-
-fr_status fr_report_sweep_csv(const fr_sweep *sweep, fr_buffer *out,
-                              fr_err *err)
-{
-    for (int k = 0; k < sweep->n_keys; k++)
-        fr_buffer_printf(out, "at_%s,", sweep->keys[k].name);
-    for (int c = 0; c < N_COLUMNS; c++)
-        if (columns[c].key != NULL)
-            fr_buffer_printf(out, "%s,", columns[c].key);
-    fr_buffer_puts(out, "is_feasible,is_knee,is_best,is_pareto,plan,why\n");
-    for (size_t i = 0; i < sweep->n_points; i++)
-        put_line(sweep, i, out);
-    return fr_buffer_check(out, err);
+    put_data(sweep, &out->data);
+    put_table(sweep, out);
+    print_legend(sweep, out);
 }

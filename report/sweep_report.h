@@ -1,28 +1,19 @@
 /*
- * sweep_report.h: a sweep as a table, as CSV, as the JSON of
- * "forerun.sweep/1" (docs/cli.md), and its scaling curves as a picture.
+ * sweep_report.h: the answer of sweep, whose data are the members of
+ * "forerun.sweep/1" (docs/cli.md), and its scaling curves.
  */
 #ifndef FR_REPORT_SWEEP_REPORT_H
 #define FR_REPORT_SWEEP_REPORT_H
 
-#include "core/document/json.h"
+#include "report/document/document.h"
 #include "spec/result/sweep.h"
 
-/* Members of an object that is already open. */
-void fr_report_sweep_json(const fr_sweep *sweep, fr_json_writer *json);
+/* A row per point, a legend below, and the members. */
+void fr_report_sweep(const fr_sweep *sweep, fr_document *out);
 
-/* A row per point; columns that would be empty are left out. */
-FR_CHECKED fr_status fr_report_sweep_text(const fr_sweep *sweep, fr_buffer *out,
-                                          fr_err *err);
-
-/* The same in SI units, with a heading line; what is not known is empty. */
-FR_CHECKED fr_status fr_report_sweep_csv(const fr_sweep *sweep, fr_buffer *out,
-                                         fr_err *err);
-
-/* Throughput over devices, one picture per curve; the line of points is what
- * the base's devices would do without loss. */
+/* Throughput over devices, one plot per curve; its guide is what the base's
+ * devices would do without loss. */
 FR_CHECKED fr_status fr_report_sweep_plot(const fr_sweep *sweep,
-                                          bool is_unicode, fr_buffer *out,
-                                          fr_err *err);
+                                          fr_document *out, fr_err *err);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "core/base/units.h"
 #include "plan/target/target.h"
-#include "report/document/table.h"
 #include "report/prediction_report.h"
 #include "report/run_length_report.h"
 
@@ -21,14 +20,16 @@ double fr_tuning_shown_value(const fr_tuning_goal *goal, double value)
 typedef struct goal_unit {
     const char *unit, *heading;
     char *(*format)(char *out, size_t n, double value);
+    fr_cell_kind kind;
 } goal_unit;
 
 /* How amounts of the goal are headed and written; NULL: by the unit alone. */
 static const goal_unit *goal_unit_of(const fr_tuning *t)
 {
-    static const goal_unit units[] = {{"s", "run", fr_format_s},
-                                      {"USD", "cost", fr_format_usd},
-                                      {"kWh", "energy", fr_format_kwh}};
+    static const goal_unit units[] = {
+        {"s", "run", fr_format_s, FR_CELL_S},
+        {"USD", "cost", fr_format_usd, FR_CELL_USD},
+        {"kWh", "energy", fr_format_kwh, FR_CELL_KWH}};
     for (size_t i = 0; i < FR_LENGTH(units); i++)
         if (strcmp(t->goal.unit, units[i].unit) == 0)
             return &units[i];
@@ -50,22 +51,23 @@ static char *format_goal(const fr_tuning *t, double value, char *out, size_t n)
 static void value_cell(const fr_tuning *t, double value, fr_table *table)
 {
     char text[FR_FORMAT_MAX];
-    fr_table_text(table, isfinite(value)
-                             ? format_goal(t, value, text, sizeof text)
-                             : "-");
+    const goal_unit *unit = goal_unit_of(t);
+    fr_table_number(
+        table, unit != NULL ? unit->kind : FR_CELL_NUMBER, value, "%s",
+        isfinite(value) ? format_goal(t, value, text, sizeof text) : "-");
 }
 
 /* Of the value against the best: "+3.1 %". */
 static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
                       fr_table *table)
 {
-    double best = fr_tuning_shown_value(&t->goal, t->best.value);
+    const double best = fr_tuning_shown_value(&t->goal, t->best.value);
+    const double more =
+        fr_tuning_shown_value(&t->goal, tuned->value) / best - 1;
     if (tuned == &t->best || !(best > 0) || !isfinite(tuned->value))
         fr_table_blank(table, 1);
     else
-        fr_table_cell(
-            table, "%+.1f %%",
-            100 * (fr_tuning_shown_value(&t->goal, tuned->value) / best - 1));
+        fr_table_number(table, FR_CELL_SHARE, more, "%+.1f %%", 100 * more);
 }
 
 /* The plan, and where the question does not say who can execute it, the first
@@ -99,7 +101,7 @@ static void add_row(const fr_tuning *t, const char *label,
     fr_table_text(table, label);
     plan_cell(t, tuned, table);
     if (t->goal.lr_rule[0] != '\0')
-        fr_table_cell(table, "%lld", (long long)tuned->global_batch);
+        fr_table_count(table, tuned->global_batch);
     if (!t->goal.is_step)
         value_cell(t, tuned->value, table);
     else
@@ -125,30 +127,30 @@ static void empty_row(const fr_tuning *t, const char *label, const char *why,
 
 /* "", plan, batch where it is chosen, the value, against the best, the step
  * where it is not the value, memory, why. */
-static void begin_table(const fr_tuning *t, const char *what, char *value,
-                        size_t n_value, fr_table *table)
+static fr_table *begin_table(const fr_tuning *t, const char *what,
+                             fr_document *out)
 {
-    const char *headings[10];
-    int n = 0;
+    char value[24];
+    fr_column columns[9];
+    size_t n = 0;
     const goal_unit *unit = goal_unit_of(t);
-    snprintf(value, n_value, ">%s",
+    snprintf(value, sizeof value, ">%s",
              unit != NULL ? unit->heading : t->goal.unit);
-    headings[n++] = "";
-    headings[n++] = what;
+    columns[n++] = (fr_column){"", "which"};
+    columns[n++] = (fr_column){what, "plan"};
     if (t->goal.lr_rule[0] != '\0')
-        headings[n++] = ">batch";
+        columns[n++] = (fr_column){">batch", "global_batch"};
     if (!t->goal.is_step)
-        headings[n++] = value;
+        columns[n++] = (fr_column){value, NULL};
     else
-        headings[n++] = ">step";
-    headings[n++] = "";
+        columns[n++] = (fr_column){">step", "step_s"};
+    columns[n++] = (fr_column){"", "more"};
     if (!t->goal.is_step)
-        headings[n++] = ">step";
-    headings[n++] = ">memory";
-    headings[n++] = ">fits";
-    headings[n++] = "why it loses";
-    headings[n] = NULL;
-    fr_table_init(table, headings);
+        columns[n++] = (fr_column){">step", "step_s"};
+    columns[n++] = (fr_column){">memory", "peak_bytes"};
+    columns[n++] = (fr_column){">fits", "p_fits"};
+    columns[n++] = (fr_column){"why it loses", "why"};
+    return fr_document_records(out, NULL, columns, n);
 }
 
 static void add_baselines(const fr_tuning *t, fr_table *table)
@@ -164,19 +166,18 @@ static void add_baselines(const fr_tuning *t, fr_table *table)
     }
 }
 
-static fr_status print_losers(const fr_tuning *t, fr_buffer *out, fr_err *err)
+static void print_losers(const fr_tuning *t, fr_document *out)
 {
-    fr_table table;
-    char label[24], value[24];
-    begin_table(t, "plan", value, sizeof value, &table);
-    add_row(t, "best", &t->best, "", &table);
+    char label[24];
+    fr_table *table = begin_table(t, "plan", out);
+    table->is_main = true;
+    add_row(t, "best", &t->best, "", table);
     for (size_t i = 0; i < t->alternatives.n; i++) {
         const fr_tuned *other = &t->alternatives.at[i];
         snprintf(label, sizeof label, "%zu", i + 2);
-        add_row(t, label, other, other->why, &table);
+        add_row(t, label, other, other->why, table);
     }
-    add_baselines(t, &table);
-    return fr_table_finish(&table, out, err);
+    add_baselines(t, table);
 }
 
 static fr_run_length run_of(const fr_tuning *t, const fr_tuned *tuned)
@@ -195,42 +196,38 @@ static void run_row(const fr_tuning *t, const char *label,
 }
 
 /* What a whole run takes, in the order of the first table. */
-static fr_status print_runs(const fr_tuning *t, fr_buffer *out, fr_err *err)
+static void print_runs(const fr_tuning *t, fr_document *out)
 {
-    fr_table table;
     char label[24];
     if (!(t->best.run.seconds > 0))
-        return FR_OK;
-    fr_run_length_begin(&t->counts, &table);
-    run_row(t, "best", &t->best, &table);
+        return;
+    fr_document_puts(out, "\n");
+    fr_table *table = fr_run_length_begin(&t->counts, out);
+    run_row(t, "best", &t->best, table);
     for (size_t i = 0; i < t->alternatives.n; i++) {
         snprintf(label, sizeof label, "%zu", i + 2);
-        run_row(t, label, &t->alternatives.at[i], &table);
+        run_row(t, label, &t->alternatives.at[i], table);
     }
     for (int i = 0; i < FR_BASELINE_N; i++)
         if (t->baselines[i].tuned.plan != NULL)
             run_row(t, fr_baseline_name((fr_baseline)i), &t->baselines[i].tuned,
-                    &table);
-    fr_buffer_putc(out, '\n');
-    FR_TRY(fr_table_finish(&table, out, err));
+                    table);
     const fr_run_length best = run_of(t, &t->best);
     fr_run_way_text("best", &best, out);
     fr_run_length_legend(&t->counts, out);
-    return FR_OK;
 }
 
-static fr_status print_layouts(const fr_tuning *t, fr_buffer *out, fr_err *err)
+static void print_layouts(const fr_tuning *t, fr_document *out)
 {
-    fr_table table;
-    char value[24];
-    begin_table(t, "best of each layout", value, sizeof value, &table);
+    if (t->layouts.n <= 1)
+        return;
+    fr_document_puts(out, "\n");
+    fr_table *table = begin_table(t, "best of each layout", out);
     for (size_t i = 1; i < t->layouts.n; i++)
-        add_row(t, "", &t->layouts.at[i], t->layouts.at[i].why, &table);
-    fr_buffer_putc(out, '\n');
-    return fr_table_finish(&table, out, err);
+        add_row(t, "", &t->layouts.at[i], t->layouts.at[i].why, table);
 }
 
-static void print_certificate(const fr_tuning *t, fr_buffer *out)
+static void print_certificate(const fr_tuning *t, fr_document *out)
 {
     char text[FR_FORMAT_MAX];
     const char *better = t->goal.is_step ? "faster" : "better";
@@ -238,20 +235,21 @@ static void print_certificate(const fr_tuning *t, fr_buffer *out)
     if (t->best.plan == NULL)
         return;
     if (t->certificate.optimal_in_space) {
-        fr_buffer_printf(
+        fr_document_printf(
             out, "Proven: none of the %s plans is predicted to be %s.\n",
             fr_format_u64(text, sizeof text, t->space.plans), better);
         return;
     }
     if (bound == 0) {
-        fr_buffer_printf(out,
-                         "Not proven: a plan that was not simulated may be %s "
-                         "(--exact continues).\n",
-                         better);
+        fr_document_printf(
+            out,
+            "Not proven: a plan that was not simulated may be %s "
+            "(--exact continues).\n",
+            better);
         return;
     }
     format_goal(t, bound, text, sizeof text);
-    fr_buffer_printf(
+    fr_document_printf(
         out,
         "Proven: no plan is predicted to be %s than %s; the best is "
         "within %.1f %% of that (--exact continues).\n",
@@ -272,51 +270,51 @@ static void measured_row(const fr_tuning_measured *m, fr_table *table)
     fr_table_s(table, m->median_s);
     fr_table_cell(table, "%s to %s", fr_format_s(text, sizeof text, m->p5_s),
                   fr_format_s(other, sizeof other, m->p95_s));
-    fr_table_cell(table, "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
+    fr_table_number(table, FR_CELL_SHARE, m->predicted_s / m->median_s - 1,
+                    "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
     fr_table_blank(table, 1);
 }
 
-static fr_status print_measured(const fr_tuning *t, fr_buffer *out, fr_err *err)
+static void print_measured(const fr_tuning *t, fr_document *out)
 {
     static const char *const headings[] = {
         "",           "measured", ">predicted", ">median",
         ">5 to 95 %", ">error",   "",           NULL};
-    fr_table table;
     if (t->n_measured == 0)
-        return FR_OK;
-    fr_table_init(&table, headings);
+        return;
+    fr_document_puts(out, "\n");
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < t->n_measured; i++)
-        measured_row(&t->measured[i], &table);
-    fr_buffer_putc(out, '\n');
-    return fr_table_finish(&table, out, err);
+        measured_row(&t->measured[i], table);
 }
 
 /* The answer in a few lines under its tables. */
-static void print_conclusions(const fr_tuning *t, fr_buffer *out)
+static void print_conclusions(const fr_tuning *t, fr_document *out)
 {
     if (!t->goal.is_step)
-        fr_buffer_printf(out, "goal: %s (%s)\n", t->goal.name, t->goal.summary);
+        fr_document_printf(out, "goal: %s (%s)\n", t->goal.name,
+                           t->goal.summary);
     if (t->goal.lr_rule[0] != '\0')
-        fr_buffer_printf(out, "learning rate: %s\n", t->goal.lr_rule);
+        fr_document_printf(out, "learning rate: %s\n", t->goal.lr_rule);
     if (t->advice[0] != '\0')
-        fr_buffer_printf(out, "%s\n", t->advice);
+        fr_document_printf(out, "%s\n", t->advice);
     if (t->robust.plan != NULL)
-        fr_buffer_printf(out, "more robust, a tie (%+.1f %%; %s): %s\n",
-                         100 * (t->robust.value / t->best.value - 1),
-                         t->robust.why, t->robust.name);
+        fr_document_printf(out, "more robust, a tie (%+.1f %%; %s): %s\n",
+                           100 * (t->robust.value / t->best.value - 1),
+                           t->robust.why, t->robust.name);
     if (t->correction.n > 0)
-        fr_buffer_printf(out,
-                         "steps of this model measured here: %zu, %.2f times "
-                         "the predicted (%.2f to %.2f)\n",
-                         t->correction.n, t->correction.median,
-                         t->correction.least, t->correction.most);
+        fr_document_printf(out,
+                           "steps of this model measured here: %zu, %.2f times "
+                           "the predicted (%.2f to %.2f)\n",
+                           t->correction.n, t->correction.median,
+                           t->correction.least, t->correction.most);
 }
 
-static void print_space(const fr_tuning *t, fr_buffer *out)
+static void print_space(const fr_tuning *t, fr_document *out)
 {
     char time[FR_FORMAT_MAX];
     char plans[FR_FORMAT_MAX], large[FR_FORMAT_MAX], rest[FR_FORMAT_MAX];
-    fr_buffer_printf(
+    fr_document_printf(
         out, "%s plans: %llu simulated, %s do not fit in memory, %s %s; %s\n",
         fr_format_u64(plans, sizeof plans, t->space.plans),
         (unsigned long long)t->space.simulated,
@@ -326,9 +324,9 @@ static void print_space(const fr_tuning *t, fr_buffer *out)
         fr_format_s(time, sizeof time, t->wall_s));
     print_certificate(t, out);
     for (size_t i = 0; i < t->n_reasons; i++)
-        fr_buffer_printf(out, "left out %s plan%s: %s\n",
-                         fr_format_u64(time, sizeof time, t->reasons[i].n),
-                         t->reasons[i].n == 1 ? "" : "s", t->reasons[i].text);
+        fr_document_printf(out, "left out %s plan%s: %s\n",
+                           fr_format_u64(time, sizeof time, t->reasons[i].n),
+                           t->reasons[i].n == 1 ? "" : "s", t->reasons[i].text);
 }
 
 /* " with 90 %", or nothing; returns buf. */
@@ -340,40 +338,39 @@ static char *with_confidence(const fr_tuning *t, char *buf, size_t n_buf)
     return buf;
 }
 
-static void print_nothing(const fr_tuning *t, fr_buffer *out)
+static void print_nothing(const fr_tuning *t, fr_document *out)
 {
     char bytes[FR_FORMAT_MAX], confidence[24];
     const char *which =
         isinf(t->certificate.bound) ? "" : " that was looked at";
     if (t->broken[0] != '\0')
-        fr_buffer_printf(out, "no plan%s keeps the limits; nearest: %s: %s\n",
-                         which, t->nearest.name, t->broken);
+        fr_document_printf(out, "no plan%s keeps the limits; nearest: %s: %s\n",
+                           which, t->nearest.name, t->broken);
     else if (t->nearest.plan != NULL)
-        fr_buffer_printf(
+        fr_document_printf(
             out, "nothing%s fits%s; nearest: %s, %s too large\n", which,
             with_confidence(t, confidence, sizeof confidence), t->nearest.name,
             fr_format_bytes(bytes, sizeof bytes, (double)t->short_by_bytes));
 }
 
-fr_status fr_report_tuning_text(const fr_tuning *t, fr_buffer *out, fr_err *err)
+void fr_report_tuning(const fr_tuning *t, fr_document *out)
 {
+    fr_report_tuning_json(t, &out->data);
     if (t->best.plan == NULL) {
         print_nothing(t, out);
         print_space(t, out);
-        return fr_buffer_check(out, err);
+        return;
     }
-    FR_TRY(print_losers(t, out, err));
-    FR_TRY(print_runs(t, out, err));
-    if (t->layouts.n > 1)
-        FR_TRY(print_layouts(t, out, err));
-    FR_TRY(print_measured(t, out, err));
-    fr_buffer_puts(
+    print_losers(t, out);
+    print_runs(t, out);
+    print_layouts(t, out);
+    print_measured(t, out);
+    fr_document_puts(
         out, "\ntie: worse by less than the model's error and 5 % of a step; "
              "the more robust first\n");
     if (t->is_for_any)
-        fr_buffer_puts(out, "[...]: these can execute the plan (--for NAME "
-                            "restricts the search to one)\n");
+        fr_document_puts(out, "[...]: these can execute the plan (--for NAME "
+                              "restricts the search to one)\n");
     print_conclusions(t, out);
     print_space(t, out);
-    return fr_buffer_check(out, err);
 }

@@ -1,11 +1,11 @@
 /*
- * tuning_report.h: the answer of tune as text and as the members of
+ * tuning_report.h: the answer of tune; its data are the members of
  * "forerun.tuning/1".
  */
 #ifndef FR_REPORT_TUNING_REPORT_H
 #define FR_REPORT_TUNING_REPORT_H
 
-#include "core/document/json.h"
+#include "report/document/document.h"
 #include "spec/result/tuning.h"
 
 /* Members of an object that is already open, `schema` not among them. */
@@ -14,7 +14,6 @@ void fr_report_tuning_json(const fr_tuning *tuning, fr_json_writer *json);
 /* What a goal that counts things shows of a value: the count alone. */
 double fr_tuning_shown_value(const fr_tuning_goal *goal, double value);
 
-FR_CHECKED fr_status fr_report_tuning_text(const fr_tuning *tuning,
-                                           fr_buffer *out, fr_err *err);
+void fr_report_tuning(const fr_tuning *tuning, fr_document *out);
 
 #endif

@@ -56,23 +56,11 @@ static bool find_run(const fr_request *request, const fr_report_setup *setup,
     return true;
 }
 
-fr_status fr_request_run_length_text(const fr_request *request,
-                                     const fr_report_setup *setup,
-                                     const fr_prediction *prediction,
-                                     fr_buffer *out, fr_err *err)
-{
-    fr_run_length run;
-    return find_run(request, setup, prediction, &run)
-               ? fr_report_run_length_text(&run, out, err)
-               : FR_OK;
-}
-
-void fr_request_run_length_json(const fr_request *request,
-                                const fr_report_setup *setup,
-                                const fr_prediction *prediction,
-                                fr_json_writer *json)
+void fr_request_run_length(const fr_request *request,
+                           const fr_report_setup *setup,
+                           const fr_prediction *prediction, fr_document *out)
 {
     fr_run_length run;
     if (find_run(request, setup, prediction, &run))
-        fr_report_run_length_json(&run, json);
+        fr_report_run_length(&run, out);
 }

@@ -19,15 +19,10 @@ FR_CHECKED fr_status fr_request_check_run_length(const fr_request *request,
  * a trial. */
 bool fr_request_has_length(const fr_request *request, const fr_job *job);
 
-/* Nothing where it is not. */
-FR_CHECKED fr_status fr_request_run_length_text(const fr_request *request,
-                                                const fr_report_setup *setup,
-                                                const fr_prediction *prediction,
-                                                fr_buffer *out, fr_err *err);
-void fr_request_run_length_json(const fr_request *request,
-                                const fr_report_setup *setup,
-                                const fr_prediction *prediction,
-                                fr_json_writer *json);
+/* Adds the run to an answer where its length is asked for. */
+void fr_request_run_length(const fr_request *request,
+                           const fr_report_setup *setup,
+                           const fr_prediction *prediction, fr_document *out);
 
 /* What the runs of a goal count on a cluster; energy is told of up to so many
  * nodes (0: of none). */

@@ -15,8 +15,7 @@ const fr_command *fr_command_find(const fr_command *commands, const char *name)
 
 bool fr_command_takes(const fr_command *command, fr_option option)
 {
-    if (option == FR_OPT_HELP || option == FR_OPT_JSON ||
-        option == FR_OPT_QUIET)
+    if (fr_option_get(option).group == FR_GROUP_COMMON)
         return true;
     for (const fr_option *o = command->options; *o != FR_OPT_N; o++)
         if (*o == option)

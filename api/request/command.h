@@ -46,7 +46,7 @@ FR_CHECKED fr_status fr_command_get(const fr_command *commands,
                                     const char *word, const fr_command **out,
                                     fr_err *err);
 
-/* Does the command take this option?  All take HELP, JSON and QUIET. */
+/* Does the command take this option?  All take those of group COMMON. */
 bool fr_command_takes(const fr_command *command, fr_option option);
 
 #endif

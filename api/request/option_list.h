@@ -13,6 +13,13 @@
       "print this help; --help=all: with all options")                         \
     X(JSON, "json", 0, FLAG, 0, COMMON, 0, 0, 0,                               \
       "print one JSON object and nothing else on stdout")                      \
+    X(CSV, "csv", 0, FLAG, 0, COMMON, 0, 0, 0,                                 \
+      "print CSV: the table of the answer, or each of its values")             \
+    X(FORMAT, "format", 0, CHOICE, "FORMAT", COMMON, &fr_renderer_names, 0, 0, \
+      "format of the answer on stdout")                                        \
+    X(REPORT, "report", 0, PATH, "FILE", COMMON, 0, 0, 0,                      \
+      "write the answer to FILE too, in the format of its ending: .txt, "      \
+      ".json, .csv, .md")                                                      \
     X(QUIET, "quiet", 'q', FLAG, 0, COMMON, 0, 0, 0,                           \
       "print errors only on stderr")                                           \
     X(PROFILE, "profile", 'p', PATH, "FILE", INPUT, 0, 0, 0,                   \
@@ -155,7 +162,6 @@
       "compare N independent trials: at the same time on parts of the "        \
       "cluster, or one after the other on the whole cluster")                  \
     FR_GOAL_OPTIONS(X)                                                         \
-    X(CSV, "csv", 0, FLAG, 0, OUTPUT, 0, 0, 0, "print a CSV table")            \
     X(PLOT, "plot", 0, FLAG, 0, OUTPUT, 0, 0, 0, "draw the scaling curves")    \
     X(SOURCE, "source", 0, TEXT, "NAME", INPUT, 0, 0, 0,                       \
       "restrict to rows whose source contains NAME")                           \

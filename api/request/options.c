@@ -5,6 +5,7 @@
 #include "cost_models/storage/checkpoint_cost.h"
 #include "interop/export/export.h"
 #include "program/lower/framework/framework_plan.h"
+#include "report/document/renderer.h"
 #include "tuner/answer/tune.h"
 #include "tuner/goal/goal.h"
 

@@ -14,6 +14,7 @@
 #include "report/plan_report.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
+#include "report/timeline/gantt.h"
 #include "tuner/study/explain_plan.h"
 
 #include <stdlib.h>
@@ -42,76 +43,60 @@ static fr_report_setup setup_of(const subject *s)
                              &s->inputs.cluster, s->file.framework};
 }
 
-static fr_status print_text(const fr_cli *cli, const subject *s, fr_err *err)
+static void add_prediction(const fr_cli *cli, const subject *s,
+                           const fr_prediction *prediction, fr_document *out)
 {
-    int n_changes = fr_cli_has(cli, FR_OPT_TOP)
-                        ? (int)cli->request.option[FR_OPT_TOP].count
-                        : 10;
-    const fr_prediction *prediction = prediction_of(s);
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    if (prediction != NULL)
-        fr_report_verdict_text(prediction, &text);
-    fr_status status = fr_report_plan_text(&s->file.model, &s->file.job,
-                                           &s->file.plan, &text, err);
-    fr_report_setup setup = setup_of(s);
-    fr_buffer_putc(&text, '\n');
-    if (status == FR_OK && s->inputs.has_cluster)
-        fr_report_setup_text(&setup, &text);
-    if (status == FR_OK && prediction != NULL)
-        status = fr_report_prediction_text(prediction, &text, err);
-    else if (status == FR_OK)
-        fr_buffer_puts(&text, "no prediction in the plan; give a cluster\n");
-    if (status == FR_OK && s->has_forecast)
-        status = fr_request_run_length_text(&cli->request, &setup, prediction,
-                                            &text, err);
-    if (status == FR_OK && s->has_fit)
-        status = fr_report_fit_text(&s->fit, &text, err);
-    if (status == FR_OK && s->explanation != NULL) {
-        fr_buffer_putc(&text, '\n');
-        status =
-            fr_report_explanation_text(s->explanation, n_changes, &text, err);
-        if (fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
-            fr_report_measurement_text(&s->explanation->next_measurement,
-                                       &text);
-    }
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
-        fr_buffer_putc(&text, '\n');
-        status = fr_forecast_gantt(&s->forecast, &text, err);
-    }
-    return fr_answer_text(status, &text, cli, err);
+    const fr_report_setup setup = setup_of(s);
+    fr_json_open_object(&out->data, "prediction");
+    fr_report_prediction(prediction, out);
+    fr_json_end_object(&out->data);
+    if (s->has_forecast)
+        fr_request_run_length(&cli->request, &setup, prediction, out);
+    if (s->has_fit)
+        fr_report_fit(&s->fit, out);
 }
 
-static fr_status print_json(const fr_cli *cli, const subject *s, fr_err *err)
+static void add_explanation(const fr_cli *cli, const fr_explanation *e,
+                            fr_document *out)
+{
+    const int n_changes = fr_cli_has(cli, FR_OPT_TOP)
+                              ? (int)cli->request.option[FR_OPT_TOP].count
+                              : 10;
+    fr_document_puts(out, "\n");
+    fr_report_explanation(e, n_changes, out);
+    if (fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
+        fr_report_measurement(&e->next_measurement, out);
+}
+
+static fr_status build(const fr_cli *cli, const subject *s, fr_document *out,
+                       fr_err *err)
 {
     char name[256];
-    fr_answer answer;
     const fr_prediction *prediction = prediction_of(s);
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.explanation/1");
-    fr_json_put_string(json, "name",
+    const fr_report_setup setup = setup_of(s);
+    if (prediction != NULL)
+        fr_report_verdict(prediction, out);
+    fr_json_put_string(&out->data, "name",
                        fr_plan_describe(&s->file.plan, name, sizeof name));
-    fr_json_put_string(json, "model", s->file.model.name);
-    fr_plan_json_put(&s->file.plan, json);
-    fr_report_setup setup = setup_of(s);
+    fr_json_put_string(&out->data, "model", s->file.model.name);
+    fr_plan_json_put(&s->file.plan, &out->data);
+    fr_report_plan(&s->file.model, &s->file.job, &s->file.plan, out);
+    fr_document_puts(out, "\n");
     if (s->inputs.has_cluster)
-        fr_report_setup_json(&setup, json);
-    fr_json_key(json, "prediction");
+        fr_report_put_setup(&setup, out);
     if (prediction == NULL) {
-        fr_json_null(json);
-        return fr_answer_print(&answer, cli, err);
+        fr_json_put_null(&out->data, "prediction");
+        fr_document_puts(out, "no prediction in the plan; give a cluster\n");
+        return FR_OK;
     }
-    fr_json_begin_object(json);
-    fr_report_prediction_json(prediction, json);
-    fr_json_end_object(json);
-    if (s->has_forecast)
-        fr_request_run_length_json(&cli->request, &setup, prediction, json);
-    if (s->has_fit)
-        fr_report_fit_json(&s->fit, json);
+    add_prediction(cli, s, prediction, out);
     if (s->explanation != NULL)
-        fr_report_explanation_json(s->explanation, json);
-    if (s->explanation != NULL && fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
-        fr_report_measurement_json(&s->explanation->next_measurement, json);
-    return fr_answer_print(&answer, cli, err);
+        add_explanation(cli, s->explanation, out);
+    if (!fr_cli_on(cli, FR_OPT_GANTT))
+        return FR_OK;
+    fr_document_puts(out, "\n");
+    return fr_report_gantt(s->forecast.program, &s->forecast.timeline, 0, out,
+                           err);
 }
 
 /* Without a cluster the plan is shown as it is. */
@@ -121,8 +106,8 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
     for (int i = 0;
          i < FR_OPT_N && fr_plan_subject_cluster(&cli->request) == NULL; i++) {
         if (cli->request.option[i].source != FR_SOURCE_FLAG ||
-            i == FR_OPT_JSON || i == FR_OPT_QUIET || i == FR_OPT_HELP ||
-            i == FR_OPT_COLUMNS)
+            i == FR_OPT_COLUMNS ||
+            fr_option_get((fr_option)i).group == FR_GROUP_COMMON)
             continue;
         return fr_fail(err, FR_USAGE,
                        "--%s needs a CLUSTER: forerun explain PLAN CLUSTER",
@@ -179,6 +164,7 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
 FR_COMMAND_FUNCTION(explain)
 {
     subject s = {0};
+    fr_document answer;
     fr_status status;
     FR_TRY(check_options(cli, err));
     FR_TRY(fr_request_check_run_length(&cli->request, err));
@@ -192,9 +178,10 @@ FR_COMMAND_FUNCTION(explain)
     status = fr_plan_subject_load(&cli->request, &s.inputs, &s.file, err);
     if (status == FR_OK && has_cluster)
         status = analyse(cli, &s, err);
+    fr_document_init(&answer, "forerun.explanation/1");
     if (status == FR_OK)
-        status = fr_cli_on(cli, FR_OPT_JSON) ? print_json(cli, &s, err)
-                                             : print_text(cli, &s, err);
+        status = build(cli, &s, &answer, err);
+    status = fr_answer_deliver(status, &answer, cli, err);
 out_subject:
     free(s.explanation);
     fr_forecast_release(&s.forecast);

@@ -117,38 +117,37 @@ static fr_status refuse(const fit_check *fit, fr_err *err)
                : fr_fail(err, fit->status, "%s", fit->refusal.text);
 }
 
-static void put_fit_json(const fit_check *fit, fr_json_writer *json)
+static void put_fit(const fit_check *fit, fr_document *out)
 {
-    if (fit->advice.verdict[0] != '\0')
-        fr_report_fit_json(&fit->advice, json);
+    if (fit->advice.verdict[0] == '\0')
+        return;
+    out->audience = FR_FOR_DATA;
+    fr_report_fit(&fit->advice, out);
+    out->audience = FR_FOR_ALL;
 }
 
 /* ---- the table of NCCL's tuner plugin ------------------------------------ */
 
-static fr_status print_rows_json(const fr_cli *cli, const fr_nccl_rows *rows,
-                                 const fit_check *fit, fr_err *err)
+static void put_rows(const fr_nccl_rows *rows, fr_document *out)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
-    fr_json_put_string(json, "format", "nccl-csv");
-    put_fit_json(fit, json);
-    fr_json_open_array(json, "rows");
+    static const fr_column columns[] = {
+        {NULL, "op"},        {NULL, "min_bytes"}, {NULL, "max_bytes"},
+        {NULL, "algorithm"}, {NULL, "protocol"},  {NULL, "channels"},
+        {NULL, "nodes"},     {NULL, "ranks"}};
+    fr_table *table =
+        fr_document_records(out, "rows", columns, FR_LENGTH(columns));
+    table->is_main = true;
     for (size_t i = 0; i < rows->rows.n; i++) {
         const fr_nccl_rule *row = &rows->rows.items[i];
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "op", fr_op_name(row->op));
-        fr_json_put_u64(json, "min_bytes", row->min_bytes);
-        fr_json_put_u64(json, "max_bytes", row->max_bytes);
-        fr_json_put_string(json, "algorithm", row->algorithm);
-        fr_json_put_string(json, "protocol",
-                           fr_name_of(&fr_protocol_names, row->protocol));
-        fr_json_put_i64(json, "channels", row->n_channels);
-        fr_json_put_i64(json, "nodes", row->n_nodes);
-        fr_json_put_i64(json, "ranks", row->n_ranks);
-        fr_json_end_object(json);
+        fr_table_text(table, fr_op_name(row->op));
+        fr_table_bytes(table, (double)row->min_bytes);
+        fr_table_bytes(table, (double)row->max_bytes);
+        fr_table_text(table, row->algorithm);
+        fr_table_text(table, fr_name_of(&fr_protocol_names, row->protocol));
+        fr_table_count(table, row->n_channels);
+        fr_table_count(table, row->n_nodes);
+        fr_table_count(table, row->n_ranks);
     }
-    fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
 }
 
 /* The file is the answer, or goes where -o says. */
@@ -169,12 +168,15 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
         status = fr_file_write(output, text.data, text.n, err);
     if (status == FR_OK)
         fr_request_note_lines(&cli->request, NULL, fr_buffer_text(&rows->also));
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_rows_json(cli, rows, fit, err);
-    else if (status == FR_OK && output == NULL)
-        return fr_answer_text(FR_OK, &text, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.export/1");
+    fr_json_put_string(&answer.data, "format", "nccl-csv");
+    put_fit(fit, &answer);
+    put_rows(rows, &answer);
+    if (output == NULL)
+        fr_document_verbatim(&answer, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
@@ -232,19 +234,17 @@ static fr_status save_all(const fr_cli *cli, const fr_export_files *files,
     return FR_OK;
 }
 
-static fr_status print_files_json(const fr_cli *cli,
-                                  const fr_exporter *exporter,
-                                  const fr_export_request *request,
-                                  const fr_export_files *files,
-                                  const fit_check *fit, fr_err *err)
+static void put_files(const fr_exporter *exporter,
+                      const fr_export_request *request,
+                      const fr_export_files *files, const fit_check *fit,
+                      fr_document *out)
 {
-    fr_answer answer;
     fr_buffer notes;
     const fr_target *target =
         (exporter->target != NULL ? exporter : request->program)->target;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.export/1");
+    fr_json_writer *json = &out->data;
     fr_json_put_string(json, "format", exporter->name);
-    put_fit_json(fit, json);
+    put_fit(fit, out);
     if (request->program != NULL)
         fr_json_put_string(json, "program", request->program->name);
     if (target->versions != NULL)
@@ -262,7 +262,6 @@ static fr_status print_files_json(const fr_cli *cli,
     fr_target_put_notes(target, &request->file->plan, "", &notes);
     fr_answer_put_lines(json, "not_written", fr_buffer_text(&notes));
     fr_buffer_release(&notes);
-    return fr_answer_print(&answer, cli, err);
 }
 
 /* One file is the answer where -o does not say where it goes. */
@@ -272,18 +271,18 @@ static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
                              fr_err *err)
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
-    bool is_json = fr_cli_on(cli, FR_OPT_JSON);
-    if (output == NULL && !is_json && files->n > 1)
+    fr_document answer;
+    if (output == NULL && !fr_cli_on(cli, FR_OPT_JSON) && files->n > 1)
         return fr_fail(err, FR_USAGE,
                        "%s is %zu files; give a folder: -o %s-files",
                        exporter->name, files->n, exporter->name);
     if (output != NULL)
         FR_TRY(save_all(cli, files, err));
-    if (is_json)
-        return print_files_json(cli, exporter, request, files, fit, err);
-    if (output == NULL)
-        fwrite(files->items[0].text.data, 1, files->items[0].text.n, cli->out);
-    return FR_OK;
+    fr_document_init(&answer, "forerun.export/1");
+    put_files(exporter, request, files, fit, &answer);
+    if (output == NULL && files->n == 1)
+        fr_document_verbatim(&answer, fr_buffer_text(&files->items[0].text));
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,

@@ -26,50 +26,41 @@ typedef struct told {
     fr_fit_advice fit;
 } told;
 
-/* A run that was asked for with --force. */
-static void put_fit_json(const fr_fit_advice *fit, fr_json_writer *json)
+/* A run that was asked for with --force: readers have seen the verdict. */
+static void add_fit(const fr_fit_advice *fit, fr_document *out)
 {
-    if (fit->verdict[0] != '\0')
-        fr_report_fit_json(fit, json);
+    if (fit->verdict[0] == '\0')
+        return;
+    out->audience = FR_FOR_DATA;
+    fr_report_fit(fit, out);
+    out->audience = FR_FOR_ALL;
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_file *file, const told *run,
-                            fr_err *err)
+static void add_head(const fr_cli *cli, const fr_plan_file *file,
+                     const fr_prediction *prediction, const fr_fit_advice *fit,
+                     fr_document *out)
 {
     char name[256];
-    fr_buffer text;
-    const fr_report_setup at = setup_of(inputs, file);
-    fr_answer_open(cli, &text);
-    fr_report_verdict_text(run->prediction, &text);
-    fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
-                     fr_plan_subject_cluster(&cli->request),
-                     fr_plan_describe(&file->plan, name, sizeof name));
-    fr_report_setup_text(&at, &text);
-    fr_status status =
-        fr_report_goodput_text(&run->goodput, &run->setup, &text, err);
-    if (status == FR_OK && run->n_changes > 0)
-        status = fr_report_goodput_changes_text(run->changes, run->n_changes,
-                                                &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    fr_plan_describe(&file->plan, name, sizeof name);
+    fr_report_verdict(prediction, out);
+    fr_document_heading(out, "%s on %s: %s", file->model.name,
+                        fr_plan_subject_cluster(&cli->request), name);
+    fr_json_put_string(&out->data, "plan", name);
+    fr_json_put_string(&out->data, "model", file->model.name);
+    add_fit(fit, out);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_file *file, const told *run,
-                            fr_err *err)
+static fr_status print(const fr_cli *cli, const fr_inputs *inputs,
+                       const fr_plan_file *file, const told *run, fr_err *err)
 {
-    char name[256];
-    fr_answer answer;
+    fr_document answer;
     const fr_report_setup at = setup_of(inputs, file);
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.goodput/1");
-    fr_json_put_string(json, "plan",
-                       fr_plan_describe(&file->plan, name, sizeof name));
-    fr_json_put_string(json, "model", file->model.name);
-    put_fit_json(&run->fit, json);
-    fr_report_setup_json(&at, json);
-    fr_report_goodput_json(&run->goodput, &run->setup, json);
-    fr_report_goodput_changes_json(run->changes, run->n_changes, json);
-    return fr_answer_print(&answer, cli, err);
+    fr_document_init(&answer, "forerun.goodput/1");
+    add_head(cli, file, run->prediction, &run->fit, &answer);
+    fr_report_put_setup(&at, &answer);
+    fr_report_goodput(&run->goodput, &run->setup, &answer);
+    fr_report_goodput_changes(run->changes, run->n_changes, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 /* One run with faults on purpose. */
@@ -77,30 +68,17 @@ static fr_status answer_injected(const fr_cli *cli, fr_inputs *inputs,
                                  const fr_plan_file *file,
                                  const fr_prediction *prediction, fr_err *err)
 {
-    char name[256];
+    fr_document answer;
     fr_schedule_told walked;
     fr_fit_advice fit;
     FR_TRY(fr_goodput_inject(&cli->request, inputs, file, prediction->step_s,
                              &walked, err));
     FR_TRY(fr_fit_answer_check(&cli->request, inputs, file, prediction, &fit,
                                err));
-    (void)fr_plan_describe(&file->plan, name, sizeof name);
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.injected/1");
-        fr_json_put_string(json, "plan", name);
-        fr_json_put_string(json, "model", file->model.name);
-        put_fit_json(&fit, json);
-        fr_report_schedule_json(&walked, json);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_report_verdict_text(prediction, &text);
-    fr_buffer_printf(&text, "%s on %s: %s\n", file->model.name,
-                     fr_plan_subject_cluster(&cli->request), name);
-    return fr_answer_text(fr_report_schedule_text(&walked, &text, err), &text,
-                          cli, err);
+    fr_document_init(&answer, "forerun.injected/1");
+    add_head(cli, file, prediction, &fit, &answer);
+    fr_report_schedule(&walked, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
@@ -128,9 +106,7 @@ static fr_status answer(const fr_cli *cli, const fr_inputs *inputs,
                 fr_goodput_changes(&inputs->cluster, &run, all.changes,
                                    &all.n_changes, err),
                 out_case);
-    status = fr_cli_on(cli, FR_OPT_JSON)
-                 ? print_json(cli, inputs, file, &all, err)
-                 : print_text(cli, inputs, file, &all, err);
+    status = print(cli, inputs, file, &all, err);
 out_case:
     fr_goodput_case_release(&run);
     return status;

@@ -10,6 +10,7 @@
 #include "report/fit_report.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
+#include "report/timeline/gantt.h"
 
 static fr_report_setup setup_of(const fr_inputs *inputs,
                                 const fr_plan_choice *choice)
@@ -19,53 +20,28 @@ static fr_report_setup setup_of(const fr_inputs *inputs,
                              choice->file.framework};
 }
 
-/* Everything a prediction is printed from. */
-static fr_status print_text(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_choice *choice,
-                            const fr_forecast *forecast,
-                            const fr_fit_advice *fit, fr_err *err)
+static fr_status build(const fr_cli *cli, const fr_inputs *inputs,
+                       const fr_plan_choice *choice,
+                       const fr_forecast *forecast, const fr_fit_advice *fit,
+                       fr_document *out, fr_err *err)
 {
     char name[256];
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_report_verdict_text(&forecast->prediction, &text);
-    fr_buffer_printf(&text, "%s on %s: %s\n", choice->file.model.name,
-                     inputs->cluster_word,
-                     fr_plan_describe(&choice->file.plan, name, sizeof name));
-    fr_report_setup setup = setup_of(inputs, choice);
-    fr_report_setup_text(&setup, &text);
-    fr_status status =
-        fr_report_prediction_text(&forecast->prediction, &text, err);
-    if (status == FR_OK)
-        status = fr_request_run_length_text(&cli->request, &setup,
-                                            &forecast->prediction, &text, err);
-    if (status == FR_OK && fit != NULL)
-        status = fr_report_fit_text(fit, &text, err);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT)) {
-        fr_buffer_putc(&text, '\n');
-        status = fr_forecast_gantt(forecast, &text, err);
-    }
-    return fr_answer_text(status, &text, cli, err);
-}
-
-static fr_status print_json(const fr_cli *cli, const fr_inputs *inputs,
-                            const fr_plan_choice *choice,
-                            const fr_forecast *forecast,
-                            const fr_fit_advice *fit, fr_err *err)
-{
-    char name[256];
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.prediction/1");
-    fr_json_put_string(json, "plan",
-                       fr_plan_describe(&choice->file.plan, name, sizeof name));
-    fr_report_setup setup = setup_of(inputs, choice);
-    fr_report_setup_json(&setup, json);
-    fr_report_prediction_json(&forecast->prediction, json);
-    fr_request_run_length_json(&cli->request, &setup, &forecast->prediction,
-                               json);
+    const fr_prediction *prediction = &forecast->prediction;
+    const fr_report_setup setup = setup_of(inputs, choice);
+    fr_plan_describe(&choice->file.plan, name, sizeof name);
+    fr_report_verdict(prediction, out);
+    fr_document_heading(out, "%s on %s: %s", choice->file.model.name,
+                        inputs->cluster_word, name);
+    fr_json_put_string(&out->data, "plan", name);
+    fr_report_put_setup(&setup, out);
+    fr_report_prediction(prediction, out);
+    fr_request_run_length(&cli->request, &setup, prediction, out);
     if (fit != NULL)
-        fr_report_fit_json(fit, json);
-    return fr_answer_print(&answer, cli, err);
+        fr_report_fit(fit, out);
+    if (!fr_cli_on(cli, FR_OPT_GANTT))
+        return FR_OK;
+    fr_document_puts(out, "\n");
+    return fr_report_gantt(forecast->program, &forecast->timeline, 0, out, err);
 }
 
 static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
@@ -90,11 +66,11 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
         FR_TRY(fr_fit_answer_find(inputs, &choice->file.model,
                                   &choice->file.job, &choice->file.plan,
                                   &forecast->prediction, &fit, err));
-    return fr_cli_on(cli, FR_OPT_JSON)
-               ? print_json(cli, inputs, choice, forecast,
-                            has_fit ? &fit : NULL, err)
-               : print_text(cli, inputs, choice, forecast,
-                            has_fit ? &fit : NULL, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.prediction/1");
+    const fr_status status = build(cli, inputs, choice, forecast,
+                                   has_fit ? &fit : NULL, &answer, err);
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 FR_COMMAND_FUNCTION(simulate)

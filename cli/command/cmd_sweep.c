@@ -17,58 +17,46 @@
 
 /* "llama-3-8b on dgx-h100:2, framework nemo"; what is varied stands in the
  * table. */
-static void print_header(const fr_cli *cli, const fr_framework *framework,
-                         const fr_sweep *sweep, fr_buffer *out)
+static void add_head(const fr_cli *cli, const fr_framework *framework,
+                     const fr_sweep *sweep, fr_document *out)
 {
     const bool has_models = fr_sweep_find_key(sweep, "model") >= 0;
     const bool has_clusters = fr_sweep_find_key(sweep, "cluster") >= 0;
+    const bool has_framework =
+        framework != NULL && fr_sweep_find_key(sweep, "framework") < 0;
     char count[FR_FIT_VERDICT];
-    if (sweep->n_too_large > 0)
-        fr_buffer_printf(out, "%s\n",
-                         fr_fit_count(sweep->n_too_large, sweep->n_points,
-                                      count, sizeof count));
-    fr_buffer_printf(out, "%s on %s",
-                     has_models ? "several models" : cli->request.positional[0],
-                     has_clusters ? "several clusters"
-                                  : cli->request.positional[1]);
-    if (framework != NULL && fr_sweep_find_key(sweep, "framework") < 0)
-        fr_buffer_printf(out, ", framework %s", framework->name);
-    fr_buffer_puts(out, "\n\n");
+    if (sweep->n_too_large > 0) {
+        fr_fit_count(sweep->n_too_large, sweep->n_points, count, sizeof count);
+        fr_document_printf(out, "%s\n", count);
+        if (fr_cli_on(cli, FR_OPT_CSV))
+            fr_cli_note(cli, "forerun: %s", count);
+    }
+    fr_document_heading(
+        out, "%s on %s%s%s",
+        has_models ? "several models" : cli->request.positional[0],
+        has_clusters ? "several clusters" : cli->request.positional[1],
+        has_framework ? ", framework " : "",
+        has_framework ? framework->name : "");
+    fr_document_puts(out, "\n");
+    fr_json_put_string(&out->data, "model", cli->request.positional[0]);
+    fr_json_put_string(&out->data, "cluster", cli->request.positional[1]);
+    fr_json_put_string(&out->data, "framework",
+                       framework != NULL ? framework->name : NULL);
 }
 
 static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
                               const fr_sweep *sweep, fr_err *err)
 {
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.sweep/1");
-        fr_json_put_string(json, "model", cli->request.positional[0]);
-        fr_json_put_string(json, "cluster", cli->request.positional[1]);
-        fr_json_put_string(json, "framework",
-                           framework != NULL ? framework->name : NULL);
-        fr_report_sweep_json(sweep, json);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    char count[FR_FIT_VERDICT];
+    fr_document answer;
+    fr_status status = FR_OK;
+    fr_document_init(&answer, "forerun.sweep/1");
     if (sweep->n_feasible == 0)
         cli->layout->columns = NULL; /* a table of reasons has no others */
-    if (fr_cli_on(cli, FR_OPT_CSV))
-        fr_buffer_init(&text);
-    else
-        fr_answer_open(cli, &text);
-    if (!fr_cli_on(cli, FR_OPT_CSV))
-        print_header(cli, framework, sweep, &text);
-    else if (sweep->n_too_large > 0)
-        fr_cli_note(cli, "forerun: %s",
-                    fr_fit_count(sweep->n_too_large, sweep->n_points, count,
-                                 sizeof count));
-    fr_status status = fr_cli_on(cli, FR_OPT_CSV)
-                           ? fr_report_sweep_csv(sweep, &text, err)
-                           : fr_report_sweep_text(sweep, &text, err);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_PLOT))
-        status = fr_report_sweep_plot(sweep, fr_is_utf8_terminal(), &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    add_head(cli, framework, sweep, &answer);
+    fr_report_sweep(sweep, &answer);
+    if (fr_cli_on(cli, FR_OPT_PLOT))
+        status = fr_report_sweep_plot(sweep, &answer, err);
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 /* FORERUN_JOBS counts threads of other commands: with --vary it says nothing.
@@ -96,10 +84,8 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
     if (fr_cli_on(cli, FR_OPT_FIXED) && fr_cli_on(cli, FR_OPT_EXACT))
         return fr_fail(err, FR_USAGE,
                        "--fixed keeps the plan: --exact has nothing to prove");
-    if (fr_cli_on(cli, FR_OPT_CSV) &&
-        (fr_cli_on(cli, FR_OPT_JSON) || fr_cli_on(cli, FR_OPT_PLOT)))
-        return fr_fail(err, FR_USAGE, "--csv or %s, not both",
-                       fr_cli_on(cli, FR_OPT_JSON) ? "--json" : "--plot");
+    if (fr_cli_on(cli, FR_OPT_CSV) && fr_cli_on(cli, FR_OPT_PLOT))
+        return fr_fail(err, FR_USAGE, "--csv or --plot, not both");
     return FR_OK;
 }
 

@@ -30,72 +30,68 @@ typedef struct today {
 
 /* The first lines of an answer that shows plans that do not fit. */
 static void put_verdict(const char *which, const fr_prediction *prediction,
-                        fr_buffer *out)
+                        fr_document *out)
 {
     char verdict[FR_FIT_VERDICT];
     if (!prediction->memory.fits && prediction->memory.peak_bytes > 0)
-        fr_buffer_printf(out, "%s %s\n", which,
-                         fr_fit_verdict(prediction, verdict, sizeof verdict));
+        fr_document_printf(out, "%s %s\n", which,
+                           fr_fit_verdict(prediction, verdict, sizeof verdict));
 }
 
-static void put_today_text(const today *now, fr_buffer *out)
+static void put_today(const today *now, fr_document *out)
 {
     char name[512], step[FR_FORMAT_MAX];
-    if (now->is_given)
-        fr_buffer_printf(out, "today %s a step, the memory %s: %s\n",
-                         fr_format_s(step, sizeof step, now->prediction.step_s),
-                         now->prediction.memory.fits ? "fits" : "does not fit",
-                         fr_plan_describe(&now->plan, name, sizeof name));
-}
-
-static void put_today_json(const today *now, fr_json_writer *json)
-{
-    char name[512];
     if (!now->is_given)
         return;
-    fr_json_open_object(json, "today");
-    fr_json_put_string(json, "plan",
-                       fr_plan_describe(&now->plan, name, sizeof name));
-    fr_json_put_double(json, "step_s", now->prediction.step_s);
-    fr_json_put_bool(json, "fits", now->prediction.memory.fits);
-    fr_json_end_object(json);
+    fr_plan_describe(&now->plan, name, sizeof name);
+    fr_document_printf(out, "today %s a step, the memory %s: %s\n",
+                       fr_format_s(step, sizeof step, now->prediction.step_s),
+                       now->prediction.memory.fits ? "fits" : "does not fit",
+                       name);
+    fr_json_open_object(&out->data, "today");
+    fr_json_put_string(&out->data, "plan", name);
+    fr_json_put_double(&out->data, "step_s", now->prediction.step_s);
+    fr_json_put_bool(&out->data, "fits", now->prediction.memory.fits);
+    fr_json_end_object(&out->data);
+}
+
+/* Of the best plan, for readers alone. */
+static void put_setup(const fr_inputs *inputs, const fr_plan_choice *choice,
+                      const fr_tuned *best, fr_document *out)
+{
+    fr_job job = choice->file.job;
+    if (best->plan == NULL)
+        return;
+    job.global_batch = best->global_batch;
+    const fr_report_setup setup = {&choice->file.model, &job, best->plan,
+                                   &inputs->cluster, choice->file.framework};
+    out->audience = FR_FOR_READERS;
+    fr_report_put_setup(&setup, out);
+    out->audience = FR_FOR_ALL;
 }
 
 static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
                               const fr_plan_choice *choice, const today *now,
                               const fr_tuning *tuning, fr_err *err)
 {
-    fr_job job = choice->file.job;
-    const fr_plan *plan = tuning->best.plan;
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.tuning/1");
-        fr_json_put_string(
-            json, "framework",
-            choice->file.framework[0] != '\0' ? choice->file.framework : NULL);
-        fr_report_power_cap_json(&inputs->cluster, json);
-        put_today_json(now, json);
-        fr_report_tuning_json(tuning, json);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    fr_answer_open(cli, &text);
+    const fr_tuned *nearest = &tuning->nearest;
+    fr_document answer;
+    fr_document_init(&answer, "forerun.tuning/1");
     if (now->is_given)
-        put_verdict("today's plan", &now->prediction, &text);
-    if (plan == NULL && tuning->nearest.plan != NULL)
-        put_verdict("the nearest plan", &tuning->nearest.prediction, &text);
-    fr_buffer_printf(&text, "%s on %s\n", choice->file.model.name,
-                     inputs->cluster_word);
-    if (plan != NULL) {
-        job.global_batch = tuning->best.global_batch;
-        fr_report_setup setup = {&choice->file.model, &job, plan,
-                                 &inputs->cluster, choice->file.framework};
-        fr_report_setup_text(&setup, &text);
-    }
-    put_today_text(now, &text);
-    fr_buffer_putc(&text, '\n');
-    fr_status status = fr_report_tuning_text(tuning, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+        put_verdict("today's plan", &now->prediction, &answer);
+    if (tuning->best.plan == NULL && nearest->plan != NULL)
+        put_verdict("the nearest plan", &nearest->prediction, &answer);
+    fr_document_heading(&answer, "%s on %s", choice->file.model.name,
+                        inputs->cluster_word);
+    fr_json_put_string(
+        &answer.data, "framework",
+        choice->file.framework[0] != '\0' ? choice->file.framework : NULL);
+    fr_report_power_cap_json(&inputs->cluster, &answer.data);
+    put_setup(inputs, choice, &tuning->best, &answer);
+    put_today(now, &answer);
+    fr_document_puts(&answer, "\n");
+    fr_report_tuning(tuning, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 /* Do n nodes that are as efficient as a run's own break no limit but that on

@@ -38,9 +38,9 @@ static const fr_option tune_options[] = {
     FR_OPT_LEAST_NODES, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
     OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
-    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,  FR_OPT_FIXED,   FR_OPT_WEAK,
-    FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW, FR_OPT_RANKS,   GOAL_OPTIONS,
-    FR_OPT_CSV,     FR_OPT_PLOT,    FR_OPT_EXACT, OF_PLAN_AND_JOB};
+    FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,    FR_OPT_FIXED, FR_OPT_WEAK,
+    FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW,   FR_OPT_RANKS, GOAL_OPTIONS,
+    FR_OPT_PLOT,    FR_OPT_EXACT,   OF_PLAN_AND_JOB};
 /* --help names these; --help=all has the rest. */
 static const fr_option simulate_usual[] = {FR_OPT_PROFILE,
                                            FR_OPT_DP,
@@ -58,9 +58,8 @@ static const fr_option tune_usual[] = {
     FR_OPT_SEQ,     FR_OPT_GOAL,    FR_OPT_TOKENS, FR_OPT_FOR,
     FR_OPT_BUDGET,  FR_OPT_MEASURE, FR_OPT_N};
 static const fr_option sweep_usual[] = {
-    FR_OPT_PROFILE, FR_OPT_VARY,         FR_OPT_FIXED, FR_OPT_WEAK,
-    FR_OPT_GOAL,    FR_OPT_TOKENS,       FR_OPT_CSV,   FR_OPT_PLOT,
-    FR_OPT_SEQ,     FR_OPT_GLOBAL_BATCH, FR_OPT_N};
+    FR_OPT_PROFILE, FR_OPT_VARY, FR_OPT_FIXED, FR_OPT_WEAK,         FR_OPT_GOAL,
+    FR_OPT_TOKENS,  FR_OPT_PLOT, FR_OPT_SEQ,   FR_OPT_GLOBAL_BATCH, FR_OPT_N};
 static const fr_option explain_usual[] = {
     FR_OPT_PROFILE, FR_OPT_GANTT,     FR_OPT_TOP,  FR_OPT_DP,
     FR_OPT_TP,      FR_OPT_PP,        FR_OPT_ZERO, FR_OPT_GLOBAL_BATCH,

@@ -158,33 +158,23 @@ static double goodput_of(const fr_restart_log *log, double useful_s)
     return all_s > useful_s ? useful_s / all_s : 1;
 }
 
-void fr_restart_log_put_json(const fr_request *request, double useful_s,
-                             fr_json_writer *json)
+void fr_restart_log_put(const fr_request *request, double useful_s,
+                        fr_document *out)
 {
     fr_restart_log log;
 
     if (!load(request, &log))
         return;
-    put_restarts(&log, json);
-    fr_json_put_double(json, "goodput", goodput_of(&log, useful_s));
-    fr_restart_log_release(&log);
-}
-
-void fr_restart_log_put_text(const fr_request *request, double useful_s,
-                             fr_buffer *out)
-{
-    fr_restart_log log;
-
-    if (!load(request, &log))
-        return;
-    fr_buffer_printf(out, "%zu restart%s, goodput %.0f %%\n", log.list.n,
-                     log.list.n == 1 ? "" : "s",
-                     100 * goodput_of(&log, useful_s));
+    put_restarts(&log, &out->data);
+    fr_json_put_double(&out->data, "goodput", goodput_of(&log, useful_s));
+    fr_document_printf(out, "%zu restart%s, goodput %.0f %%\n", log.list.n,
+                       log.list.n == 1 ? "" : "s",
+                       100 * goodput_of(&log, useful_s));
     for (size_t i = 0; i < log.list.n; i++) {
         const fr_restart *r = &log.list.items[i];
-        fr_buffer_printf(out, "  step %lld, %lld to %lld ranks, %.1f s: %s\n",
-                         (long long)r->step, (long long)r->ranks_before,
-                         (long long)r->ranks_after, r->seconds, r->why);
+        fr_document_printf(out, "  step %lld, %lld to %lld ranks, %.1f s: %s\n",
+                           (long long)r->step, (long long)r->ranks_before,
+                           (long long)r->ranks_after, r->seconds, r->why);
     }
     fr_restart_log_release(&log);
 }

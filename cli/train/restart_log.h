@@ -7,7 +7,7 @@
 
 #include "api/request/request.h"
 #include "core/base/vec.h"
-#include "core/document/json.h"
+#include "report/document/document.h"
 
 typedef struct fr_restart {
     int64_t step; /* the furthest that was begun; -1: none */
@@ -42,9 +42,7 @@ void fr_restart_log_resumed(fr_restart_log *log);
  * lines for people.  useful_s: what all steps that count took.  Nothing where
  * the run is not elastic.
  */
-void fr_restart_log_put_json(const fr_request *request, double useful_s,
-                             fr_json_writer *json);
-void fr_restart_log_put_text(const fr_request *request, double useful_s,
-                             fr_buffer *out);
+void fr_restart_log_put(const fr_request *request, double useful_s,
+                        fr_document *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include "program/ir/step_breakdown.h"
 #include "report/fit_report.h"
 #include "report/run/run_report.h"
+#include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"
 
 #include <string.h>
@@ -146,14 +147,14 @@ static fr_status write_trace(const answer_parts *parts, const char *path,
 }
 
 /* The measured step that is nearest to the median. */
-static fr_status add_gantt(const answer_parts *parts, fr_buffer *out,
+static fr_status add_gantt(const answer_parts *parts, fr_document *out,
                            fr_err *err)
 {
     if (parts->measured->n == 0)
         return fr_fail(err, FR_FAILURE, "no step was recorded");
-    fr_buffer_putc(out, '\n');
-    return fr_cli_gantt(parts->program, parts->measured,
-                        fr_step_median(parts->measured), out, err);
+    fr_document_puts(out, "\n");
+    return fr_report_gantt(parts->program, parts->measured,
+                           fr_step_median(parts->measured), out, err);
 }
 
 /* What all steps that count took, also those before the last restart. */
@@ -163,28 +164,29 @@ static double useful_s(const fr_run_report *report)
            report->step_s_median;
 }
 
+static void add_fit(const fr_fit_advice *fit, fr_document *out)
+{
+    if (fit->verdict[0] == '\0')
+        return;
+    fr_document_printf(out, "%s\n", fit->verdict);
+    out->audience = FR_FOR_DATA;
+    fr_report_fit(fit, out);
+    out->audience = FR_FOR_ALL;
+}
+
 static fr_status print_report(const answer_parts *parts,
                               const fr_run_report *report, fr_err *err)
 {
     const fr_cli *cli = parts->cli;
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.run/1");
-        if (parts->fit.verdict[0] != '\0')
-            fr_report_fit_json(&parts->fit, json);
-        fr_report_run_json(report, json);
-        fr_restart_log_put_json(&cli->request, useful_s(report), json);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    if (parts->fit.verdict[0] != '\0')
-        fr_buffer_printf(&text, "%s\n", parts->fit.verdict);
-    fr_status status = fr_report_run_text(report, &text, err);
-    fr_restart_log_put_text(&cli->request, useful_s(report), &text);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_GANTT))
-        status = add_gantt(parts, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    fr_document answer;
+    fr_status status = FR_OK;
+    fr_document_init(&answer, "forerun.run/1");
+    add_fit(&parts->fit, &answer);
+    fr_report_run(report, &answer);
+    fr_restart_log_put(&cli->request, useful_s(report), &answer);
+    if (fr_cli_on(cli, FR_OPT_GANTT))
+        status = add_gantt(parts, &answer, err);
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 const char *fr_run_trace_path(const fr_cli *cli)

@@ -1,9 +1,8 @@
-/* goodput_report.h: a run of weeks as text and JSON. */
+/* goodput_report.h: the answer about a run of weeks. */
 #ifndef FR_REPORT_GOODPUT_GOODPUT_REPORT_H
 #define FR_REPORT_GOODPUT_GOODPUT_REPORT_H
 
-#include "core/base/buffer.h"
-#include "core/document/json.h"
+#include "report/document/document.h"
 #include "spec/result/goodput.h"
 #include "spec/run/run_events.h"
 
@@ -44,23 +43,14 @@ typedef struct fr_goodput_change {
     double usd;                              /* 0: not known */
 } fr_goodput_change;
 
-/* Where the time goes, of so many days or seconds; parts of 0 are left out. */
-FR_CHECKED fr_status fr_report_waterfall(const double shares[FR_RUN_PARTS],
-                                         double amount, const char *unit,
-                                         fr_buffer *out, fr_err *err);
+/* For readers: where the time goes, of so many days or seconds; parts of 0 are
+ * left out. */
+void fr_report_waterfall(const double shares[FR_RUN_PARTS], double amount,
+                         const char *unit, fr_document *out);
 
-FR_CHECKED fr_status fr_report_goodput_text(const fr_goodput *goodput,
-                                            const fr_goodput_setup *setup,
-                                            fr_buffer *out, fr_err *err);
-FR_CHECKED fr_status fr_report_goodput_changes_text(
-    const fr_goodput_change *changes, size_t n, fr_buffer *out, fr_err *err);
-
-/* As members of an object that is open. */
-void fr_report_goodput_json(const fr_goodput *goodput,
-                            const fr_goodput_setup *setup,
-                            fr_json_writer *json);
-/* The member "changes" of it. */
-void fr_report_goodput_changes_json(const fr_goodput_change *changes, size_t n,
-                                    fr_json_writer *json);
+void fr_report_goodput(const fr_goodput *goodput, const fr_goodput_setup *setup,
+                       fr_document *out);
+void fr_report_goodput_changes(const fr_goodput_change *changes, size_t n,
+                               fr_document *out);
 
 #endif

@@ -1,9 +1,8 @@
-/* schedule_report.h: one run with faults on purpose as text and JSON. */
+/* schedule_report.h: the answer about one run with faults on purpose. */
 #ifndef FR_REPORT_GOODPUT_SCHEDULE_REPORT_H
 #define FR_REPORT_GOODPUT_SCHEDULE_REPORT_H
 
-#include "core/base/buffer.h"
-#include "core/document/json.h"
+#include "report/document/document.h"
 #include "spec/result/goodput.h"
 
 typedef struct fr_schedule_told {
@@ -13,10 +12,6 @@ typedef struct fr_schedule_told {
     double blocked_s, restart_s;
 } fr_schedule_told;
 
-FR_CHECKED fr_status fr_report_schedule_text(const fr_schedule_told *told,
-                                             fr_buffer *out, fr_err *err);
-/* As members of an object that is open. */
-void fr_report_schedule_json(const fr_schedule_told *told,
-                             fr_json_writer *json);
+void fr_report_schedule(const fr_schedule_told *told, fr_document *out);
 
 #endif

@@ -75,7 +75,7 @@ static const char *shade(double quotient)
 }
 
 /* Against the fastest of all: stages have different work, which shows too. */
-static void print_map(const fr_run_report *r, fr_buffer *out)
+static void print_map(const fr_run_report *r, fr_document *out)
 {
     enum { MOST_NUMBERS = 12, MOST_SHADES = 80 };
     const int64_t n_dp = r->grid->dp, n_pp = r->grid->pp;
@@ -86,25 +86,25 @@ static void print_map(const fr_run_report *r, fr_buffer *out)
                        longest_s(r, (int32_t)(i % n_dp), (int32_t)(i / n_dp)));
     if (!(fastest > 0) || n_dp > MOST_SHADES)
         return;
-    fr_buffer_puts(out, "\ncompute against the fastest, dp across");
-    fr_buffer_puts(out, n_pp > 1 ? ", pipeline stages down\n" : "\n");
+    fr_document_puts(out, "\ncompute against the fastest, dp across");
+    fr_document_puts(out, n_pp > 1 ? ", pipeline stages down\n" : "\n");
     for (int32_t pp = 0; pp < n_pp; pp++) {
-        fr_buffer_printf(out, "%4d ", pp);
+        fr_document_printf(out, "%4d ", pp);
         for (int32_t dp = 0; dp < n_dp; dp++) {
             const double quotient = longest_s(r, dp, pp) / fastest;
             if (n_dp > MOST_NUMBERS)
-                fr_buffer_puts(out, shade(quotient));
+                fr_document_puts(out, shade(quotient));
             else
-                fr_buffer_printf(out, " %5.2f", quotient);
+                fr_document_printf(out, " %5.2f", quotient);
         }
-        fr_buffer_putc(out, '\n');
+        fr_document_puts(out, "\n");
     }
     if (n_dp > MOST_NUMBERS)
-        fr_buffer_puts(out, "      · to 1.05, ░ to 1.2, ▒ to 1.5, ▓ to 2, █ "
-                            "beyond\n");
+        fr_document_puts(out, "      · to 1.05, ░ to 1.2, ▒ to 1.5, ▓ to 2, █ "
+                              "beyond\n");
 }
 
-void fr_report_rank_times_text(const fr_run_report *r, fr_buffer *out)
+void fr_report_rank_times_text(const fr_run_report *r, fr_document *out)
 {
     enum { SMALL_WORLD = 4 };
     char text[160], lost[FR_FORMAT_MAX], until[48];
@@ -117,7 +117,7 @@ void fr_report_rank_times_text(const fr_run_report *r, fr_buffer *out)
         if (at->last_step >= 0)
             (void)snprintf(until, sizeof until, " to %lld",
                            (long long)at->last_step);
-        fr_buffer_printf(
+        fr_document_printf(
             out, "%s%s, from step %lld%s: %s a step\n", i == 0 ? "\n" : "",
             fr_straggler_text(at, text, sizeof text), (long long)at->first_step,
             until, fr_format_s(lost, sizeof lost, at->lost_s));

@@ -13,6 +13,6 @@ void fr_report_rank_times_json(const fr_run_report *report,
                                fr_json_writer *json);
 /* A line a straggler, and a heat map of the ranks, dp across and pipeline
  * stages down: nothing where there is nothing to say. */
-void fr_report_rank_times_text(const fr_run_report *report, fr_buffer *out);
+void fr_report_rank_times_text(const fr_run_report *report, fr_document *out);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/document/table.h"
 #include "report/prediction_report.h"
 #include "report/run/rank_times_report.h"
 
@@ -128,7 +127,7 @@ static void put_saving(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_null(json, "resumed_from");
 }
 
-void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
+static void put_data(const fr_run_report *r, fr_json_writer *json)
 {
     fr_fields_put(FR_FIELDS(head_fields), r, json);
     put_losses(r, json);
@@ -156,24 +155,26 @@ void fr_report_run_json(const fr_run_report *r, fr_json_writer *json)
     put_saving(r, json);
 }
 
-/* A time or bytes as text, "" for an unknown or empty one. */
-static const char *shown(double value, bool is_bytes, char *buf, size_t n_buf)
+/* A time or bytes; nothing for an unknown or empty one. */
+static void add_amount(fr_table *table, double value, bool is_bytes)
 {
     if (value == 0)
-        return "";
-    return is_bytes ? fr_format_bytes(buf, n_buf, value)
-                    : fr_format_s(buf, n_buf, value);
+        fr_table_blank(table, 1);
+    else if (is_bytes)
+        fr_table_bytes(table, value);
+    else
+        fr_table_s(table, value);
 }
 
 static void add_row(fr_table *table, const char *name, double predicted,
                     double measured, bool is_bytes)
 {
-    char buf[FR_FORMAT_MAX];
+    const double error = predicted / measured - 1;
     fr_table_text(table, name);
-    fr_table_text(table, shown(predicted, is_bytes, buf, sizeof buf));
-    fr_table_text(table, shown(measured, is_bytes, buf, sizeof buf));
+    add_amount(table, predicted, is_bytes);
+    add_amount(table, measured, is_bytes);
     if (predicted > 0 && measured > 0)
-        fr_table_cell(table, "%+.1f %%", 100 * (predicted / measured - 1));
+        fr_table_number(table, FR_CELL_SHARE, error, "%+.1f %%", 100 * error);
     else
         fr_table_blank(table, 1);
 }
@@ -193,31 +194,28 @@ static void add_memory(const fr_run_report *r, fr_table *table)
             (double)r->peak_bytes, true);
 }
 
-static fr_status print_table(const fr_run_report *r, fr_buffer *out,
-                             fr_err *err)
+static void print_table(const fr_run_report *r, fr_document *out)
 {
     static const char *const headings[] = {"", ">predicted", ">measured",
                                            ">error", NULL};
-    fr_table table;
     char title[32];
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < FR_PART_N; i++) {
         double predicted_s =
             r->has_prediction ? r->predicted_breakdown_s[i] : 0;
         double measured_s = r->has_breakdown ? r->breakdown_s[i] : 0;
         if (predicted_s == 0 && measured_s == 0)
             continue;
-        add_row(&table, fr_report_part_title((fr_part)i, title, sizeof title),
+        add_row(table, fr_report_part_title((fr_part)i, title, sizeof title),
                 predicted_s, measured_s, false);
     }
-    add_row(&table, "step", r->has_prediction ? r->predicted_step_s : 0,
+    add_row(table, "step", r->has_prediction ? r->predicted_step_s : 0,
             r->step_s_median, false);
-    add_memory(r, &table);
-    return fr_table_finish(&table, out, err);
+    add_memory(r, table);
 }
 
 /* The loss curve in one line: means of equal stretches, lowest to highest. */
-static void print_curve(const fr_run_report *r, fr_buffer *out)
+static void print_curve(const fr_run_report *r, fr_document *out)
 {
     enum { CELLS = 40 };
     static const char *const heights[] = {"▁", "▂", "▃", "▄",
@@ -234,37 +232,37 @@ static void print_curve(const fr_run_report *r, fr_buffer *out)
     }
     for (int i = 0; i < n; i++) {
         double frac = high > low ? (means[i] - low) / (high - low) : 0;
-        fr_buffer_puts(out,
-                       isfinite(frac) ? heights[(int)(7.999 * frac)] : "?");
+        fr_document_puts(out,
+                         isfinite(frac) ? heights[(int)(7.999 * frac)] : "?");
     }
-    fr_buffer_putc(out, '\n');
+    fr_document_puts(out, "\n");
 }
 
-fr_status fr_report_run_text(const fr_run_report *r, fr_buffer *out,
-                             fr_err *err)
+void fr_report_run(const fr_run_report *r, fr_document *out)
 {
     char low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
-    fr_buffer_printf(out, "%s: %lld step%s on %lld rank%s, ", r->plan,
-                     (long long)r->n_steps, r->n_steps == 1 ? "" : "s",
-                     (long long)r->world_size, r->world_size == 1 ? "" : "s");
+    put_data(r, &out->data);
+    fr_document_printf(out, "%s: %lld step%s on %lld rank%s, ", r->plan,
+                       (long long)r->n_steps, r->n_steps == 1 ? "" : "s",
+                       (long long)r->world_size, r->world_size == 1 ? "" : "s");
     fr_report_rate(r->tokens_per_s, r->samples_per_s, out);
-    fr_buffer_putc(out, '\n');
+    fr_document_puts(out, "\n");
     if (r->n_steps > 0) {
-        fr_buffer_printf(out, "loss %.4f -> %.4f  ", r->loss[0],
-                         r->loss[r->n_steps - 1]);
+        fr_document_printf(out, "loss %.4f -> %.4f  ", r->loss[0],
+                           r->loss[r->n_steps - 1]);
         print_curve(r, out);
     }
     if (r->n_evaluations > 1)
-        fr_buffer_printf(out, "validation loss %.4f -> %.4f\n",
-                         r->evaluations[0].loss,
-                         r->evaluations[r->n_evaluations - 1].loss);
+        fr_document_printf(out, "validation loss %.4f -> %.4f\n",
+                           r->evaluations[0].loss,
+                           r->evaluations[r->n_evaluations - 1].loss);
     else if (r->n_evaluations == 1)
-        fr_buffer_printf(out, "validation loss %.4f\n", r->evaluations[0].loss);
-    fr_buffer_putc(out, '\n');
-    FR_TRY(print_table(r, out, err));
-    fr_buffer_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
-                     fr_format_s(low, sizeof low, r->step_s_p5),
-                     fr_format_s(high, sizeof high, r->step_s_p95));
+        fr_document_printf(out, "validation loss %.4f\n",
+                           r->evaluations[0].loss);
+    fr_document_puts(out, "\n");
+    print_table(r, out);
+    fr_document_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
+                       fr_format_s(low, sizeof low, r->step_s_p5),
+                       fr_format_s(high, sizeof high, r->step_s_p95));
     fr_report_rank_times_text(r, out);
-    return fr_buffer_check(out, err);
 }

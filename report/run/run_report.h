@@ -1,13 +1,13 @@
 /*
- * run_report.h: what a training run measured beside what was predicted, as
- * text and as the members of "forerun.run/1".
+ * run_report.h: what a training run measured next to what was predicted; the
+ * data are the members of "forerun.run/1".
  */
 #ifndef FR_REPORT_RUN_RUN_REPORT_H
 #define FR_REPORT_RUN_RUN_REPORT_H
 
-#include "core/document/json.h"
 #include "plan/collective/collective.h"
 #include "plan/decide/plan.h"
+#include "report/document/document.h"
 #include "spec/result/prediction.h"
 #include "spec/run/saving_cost.h"
 #include "spec/run/step_record.h"
@@ -54,9 +54,6 @@ typedef struct fr_run_report {
 /* predicted / measured - 1; 0 without a prediction. */
 double fr_run_report_rel_err(const fr_run_report *report);
 
-/* Members of an object that is already open, `schema` not among them. */
-void fr_report_run_json(const fr_run_report *report, fr_json_writer *json);
-FR_CHECKED fr_status fr_report_run_text(const fr_run_report *report,
-                                        fr_buffer *out, fr_err *err);
+void fr_report_run(const fr_run_report *report, fr_document *out);
 
 #endif

@@ -1,24 +1,19 @@
 /*
- * gantt.h: a step as a picture for the terminal: one line per rank and lane,
- * each cell what the lane did longest in its slice of time.
+ * gantt.h: a step as a chart of an answer: one row per rank and lane, with what
+ * the lane did and when.
  */
 #ifndef FR_REPORT_TIMELINE_GANTT_H
 #define FR_REPORT_TIMELINE_GANTT_H
 
-#include "core/base/buffer.h"
 #include "program/ir/program.h"
+#include "report/document/document.h"
 #include "spec/result/timeline.h"
 
-typedef struct fr_gantt_options {
-    int n_columns;   /* of the terminal, >= 40 */
-    int n_ranks_max; /* more are cut off with a note */
-    bool is_unicode; /* else plain ASCII */
-    int32_t step;    /* of the timeline */
-} fr_gantt_options;
+enum { FR_GANTT_RANKS = 16 }; /* more are cut off with a note */
 
-FR_CHECKED fr_status fr_gantt_text(const fr_program *program,
-                                   const fr_timeline *timeline,
-                                   const fr_gantt_options *options,
-                                   fr_buffer *out, fr_err *err);
+/* A step of the timeline.  FR_INPUT: it has none. */
+FR_CHECKED fr_status fr_report_gantt(const fr_program *program,
+                                     const fr_timeline *timeline, int32_t step,
+                                     fr_document *out, fr_err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 #include "tests/unit/tuner/explain_fixture.h"
 #include "tuner/search/evaluate.h"
 #include "tuner/study/break_even.h"
@@ -197,7 +198,7 @@ static void test_text(void)
                           .plain_fits = true,
                           .n = 2};
     fr_buffer text;
-    fr_err err;
+    fr_document answer;
     made.of[0] = (fr_compression){.name = "one",
                                   .verdict = FR_VERDICT_PAYS,
                                   .step_s = 1.5,
@@ -207,16 +208,18 @@ static void test_text(void)
     made.of[1] = (fr_compression){.name = "two",
                                   .verdict = FR_VERDICT_ILLEGAL,
                                   .why = "two is not to be had: buy three"};
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_compression_text(&made, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_compression(&made, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     const char *said = fr_buffer_text(&text);
     CHECK_HAS(said, "below 20 Gb/s and above 100 Gb/s\n");
     CHECK_HAS(said, "two is not to be had\n");
     CHECK_HAS(said, "one gradients make the step 25.0 % shorter at 200 Gb/s");
     fr_buffer_release(&text);
     made.of[0].verdict = FR_VERDICT_NOT;
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_compression_text(&made, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_compression(&made, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "do not compress gradients");
     fr_buffer_release(&text);
 }

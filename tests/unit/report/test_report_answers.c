@@ -7,6 +7,7 @@
 #include "report/prediction_report.h"
 #include "report/run/run_report.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 
 #include <stdlib.h>
 
@@ -46,16 +47,14 @@ static void test_prediction_json(void)
                                               "p_fits"};
     fr_prediction p = {.step_s = 0.3171, .source = "fitted"};
     fr_buffer text;
-    fr_json_writer writer;
+    fr_document answer;
     double sum_s = 0;
     p.breakdown_s[FR_PART_COMPUTE] = 0.3;
     p.breakdown_s[FR_PART_BUBBLE] = 0.0171;
     p.memory.peak_bytes = 9007199254740993; /* no double can hold it */
-    fr_buffer_init(&text);
-    fr_json_writer_init(&writer, &text);
-    fr_json_begin_object(&writer);
-    fr_report_prediction_json(&p, &writer);
-    fr_json_end_object(&writer);
+    fr_document_init(&answer, NULL);
+    fr_report_prediction(&p, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *root = fr_json_root(json);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -80,14 +79,15 @@ static void test_prediction_json(void)
 static void test_prediction_text(void)
 {
     fr_prediction p = {.step_s = 0.25, .tokens_per_s = 4096, .mfu = 0.385};
+    fr_document answer;
     fr_buffer text;
-    fr_err err;
     p.breakdown_s[FR_PART_EXPOSED_DP] = 0.0625;
     p.breakdown_s[FR_PART_COMPUTE] = 0.1875;
     p.memory.fits = true;
     p.memory.peak_bytes = 3 << 20;
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_prediction(&p, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text),
               "step 250 ms, 4096 tokens/s\nMFU 38.5 %\n");
     CHECK_HAS(fr_buffer_text(&text), "exposed dp");
@@ -95,12 +95,16 @@ static void test_prediction_text(void)
     CHECK(strstr(fr_buffer_text(&text), "bubble") == NULL);
     fr_buffer_release(&text);
     /* The verdict is the first line, or none. */
-    fr_buffer_init(&text);
-    fr_report_verdict_text(&p, &text);
+    fr_document_init(&answer, NULL);
+    fr_report_verdict(&p, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_INT(text.n, 0);
+    fr_buffer_release(&text);
     p.memory.fits = false;
     p.memory.capacity_bytes = 2 << 20;
-    fr_report_verdict_text(&p, &text);
+    fr_document_init(&answer, NULL);
+    fr_report_verdict(&p, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_STR(fr_buffer_text(&text),
               "DOES NOT FIT: needs 3 of 2 MiB (>99 % sure)\n");
     fr_buffer_release(&text);
@@ -111,8 +115,7 @@ static void test_prediction_stages(void)
 {
     fr_prediction p = {.step_s = 0.25};
     fr_buffer text;
-    fr_json_writer writer;
-    fr_err err;
+    fr_document answer;
     p.memory.fits = true;
     p.memory.p_fits = 0.875;
     p.memory.n_stages = 2;
@@ -122,16 +125,15 @@ static void test_prediction_stages(void)
                                            .device_bytes = 19 << 20};
     p.memory.stages[1] =
         (fr_stage_memory){.optimizer_bytes = 5 << 20, .device_bytes = 13 << 20};
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_prediction_text(&p, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_prediction(&p, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "fits with probability 0.88\n");
     CHECK_HAS(fr_buffer_text(&text), "11 MiB  19 MiB\n");
     fr_buffer_release(&text);
-    fr_buffer_init(&text);
-    fr_json_writer_init(&writer, &text);
-    fr_json_begin_object(&writer);
-    fr_report_prediction_json(&p, &writer);
-    fr_json_end_object(&writer);
+    fr_document_init(&answer, NULL);
+    fr_report_prediction(&p, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *memory = fr_json_find(fr_json_root(json), "memory");
     const fr_json_value *stages = fr_json_find(memory, "stages");
@@ -158,18 +160,17 @@ static void test_run(void)
                        .predicted_step_s = 0.076,
                        .predicted_peak_bytes = 37748736};
     fr_buffer text;
-    fr_json_writer writer;
-    fr_err err;
+    fr_document answer;
     CHECK_NEAR(fr_run_report_rel_err(&r), -0.05, 1e-12);
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_run_text(&r, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "loss 5.5418 -> 3.6581");
     CHECK_HAS(fr_buffer_text(&text), "-5.0 %");
     fr_buffer_release(&text);
-    fr_json_writer_init(&writer, &text);
-    fr_json_begin_object(&writer);
-    fr_report_run_json(&r, &writer);
-    fr_json_end_object(&writer);
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *root = fr_json_root(json);
     CHECK_NEAR(number(root, "rel_err"), -0.05, 1e-12);
@@ -201,12 +202,10 @@ static void test_run_nccl(void)
                        .n_collectives = 2,
                        .topology = "out/nccl-topology.xml"};
     fr_buffer text;
-    fr_json_writer writer;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&writer, &text);
-    fr_json_begin_object(&writer);
-    fr_report_run_json(&r, &writer);
-    fr_json_end_object(&writer);
+    fr_document answer;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *nccl = fr_json_find(fr_json_root(json), "nccl");
     const fr_json_value *all = fr_json_find(nccl, "collectives");
@@ -226,7 +225,7 @@ static void test_plan_in_words(void)
     fr_job job;
     fr_plan plan;
     fr_buffer text;
-    fr_err err;
+    fr_document answer;
     fr_model_init(&model);
     snprintf(model.name, sizeof model.name, "small");
     model.n_layers = 7;
@@ -242,8 +241,9 @@ static void test_plan_in_words(void)
     plan.pp = 2;
     plan.micro_batch = 2;
     plan.compressor = FR_COMPRESSOR_INT8;
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_plan_text(&model, &job, &plan, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_plan(&model, &job, &plan, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "4 = dp 2 x tp 1 x pp 2");
     CHECK_HAS(fr_buffer_text(&text), "3 of 2 sequences");
     /* 1 idle slot of 3 + 1 */

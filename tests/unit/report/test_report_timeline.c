@@ -3,15 +3,13 @@
  * hand: two pipeline stages, one micro-batch, times chosen so that each part
  * can be read off with a pencil.
  */
-#include "core/base/layout.h"
-#include "core/base/text.h"
 #include "core/document/json.h"
 #include "core/system/fileio.h"
 #include "program/ir/step_breakdown.h"
-#include "report/document/table.h"
 #include "report/timeline/gantt.h"
 #include "report/timeline/trace_json.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -286,13 +284,16 @@ static void test_overlap_is_refused(void)
 static void test_gantt(void)
 {
     little *l = make_little();
-    fr_gantt_options options = {
-        .n_columns = 14 + 55, .n_ranks_max = 4, .is_unicode = false, .step = 7};
+    fr_layout layout = {.n_wide = 14 + 55, .is_ascii = true};
+    fr_document answer;
     fr_buffer text;
     fr_err err;
-    fr_buffer_init(&text);
-    CHECK_OK(fr_gantt_text(&l->program, &l->timeline, &options, &text, &err),
+    fr_document_init(&answer, NULL);
+    CHECK_FAILS(fr_report_gantt(&l->program, &l->timeline, 3, &answer, &err),
+                FR_INPUT, &err);
+    CHECK_OK(fr_report_gantt(&l->program, &l->timeline, 7, &answer, &err),
              &err);
+    check_rendered(&answer, &fr_render_text, &layout, &text);
     /* one cell is one microsecond */
     CHECK_HAS(fr_buffer_text(&text),
               " ffffffffff........................bbbbbbbbbbbbbbbb.oooo\n");
@@ -305,106 +306,7 @@ static void test_gantt(void)
     free_little(l);
 }
 
-static void test_table(void)
-{
-    static const char *const headings[] = {"name", ">n", "", NULL};
-    fr_table table;
-    fr_buffer text;
-    fr_err err;
-    fr_buffer_init(&text);
-    fr_table_init(&table, headings);
-    const char *cells[] = {"µs", "12", "x", "longer", "3.25", ""};
-    for (int i = 0; i < 6; i++)
-        fr_table_cell(&table, "%s", cells[i]);
-    CHECK_OK(fr_table_finish(&table, &text, &err), &err);
-    CHECK_STR(fr_buffer_text(&text), "name       n\n"
-                                     "µs        12  x\n"
-                                     "longer  3.25\n");
-    fr_buffer_release(&text);
-}
-
-static const char *laid_out(fr_layout *layout, const char *const *headings,
-                            const char *const *cells, int n, fr_buffer *text)
-{
-    fr_table table;
-    fr_err err;
-    fr_buffer_init(text);
-    text->layout = layout;
-    fr_table_init(&table, headings);
-    for (int i = 0; i < n; i++)
-        fr_table_text(&table, cells[i]);
-    CHECK_OK(fr_table_finish(&table, text, &err), &err);
-    return fr_buffer_text(text);
-}
-
-/* Too wide: texts are wrapped, then columns move below. */
-static void test_table_fits(void)
-{
-    static const char *const headings[] = {"", "plan", ">step", "why", NULL};
-    static const char *const cells[] = {
-        "best",   "dp16 tp1 pp1 zero1 bucket 160 MB bf16 flash",
-        "1.41 s", "",
-        "2",      "dp8 tp2 pp1 flash",
-        "1.44 s", "µ 2 % compute, 57.4 GiB less"};
-    fr_layout layout = {.n_wide = 64};
-    fr_buffer text;
-    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
-              "      plan                    step  why\n"
-              "best  dp16 tp1 pp1 zero1    1.41 s\n"
-              "        bucket 160 MB bf16\n"
-              "        flash\n"
-              "2     dp8 tp2 pp1 flash     1.44 s  µ 2 % compute, 57.4 GiB\n"
-              "                                      less\n");
-    fr_buffer_release(&text);
-    layout.n_wide = 50;
-    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
-              "      plan                                step\n"
-              "best  dp16 tp1 pp1 zero1 bucket 160 MB  1.41 s\n"
-              "        bf16 flash\n"
-              "2     dp8 tp2 pp1 flash                 1.44 s\n"
-              "\n"
-              "      why\n"
-              "2     µ 2 % compute, 57.4 GiB less\n");
-    fr_buffer_release(&text);
-}
-
-/* A word that is wider than a line is cut, at a character. */
-static void test_table_cuts(void)
-{
-    static const char *const headings[] = {"file", NULL};
-    char word[301] = "";
-    const char *const cells[] = {word};
-    fr_layout layout = {.n_wide = 41};
-    fr_buffer text;
-    for (int i = 0; i < 150; i++)
-        strcat(word, "µ");
-    const char *at = laid_out(&layout, headings, cells, 1, &text);
-    for (; *at != '\0'; at += strcspn(at, "\n") + 1) {
-        size_t n = strcspn(at, "\n");
-        CHECK(fr_text_width(at, n) <= 41);
-        CHECK(fr_text_utf8_valid(at, n) == n);
-    }
-    fr_buffer_release(&text);
-}
-
-static void test_table_columns(void)
-{
-    static const char *const headings[] = {"nodes", ">step", ">per rank", NULL};
-    static const char *const cells[] = {"1", "2.81 s", "11645"};
-    fr_layout layout = {.columns = "Per-Rank,x"};
-    fr_buffer text;
-    CHECK_STR(laid_out(&layout, headings, cells, 3, &text),
-              "nodes  per rank\n"
-              "1         11645\n");
-    CHECK(layout.found == 1);
-    CHECK_STR(layout.known, "nodes, step, per rank");
-    fr_buffer_release(&text);
-}
-
 CHECK_MAIN({"breakdown", test_breakdown}, {"mean", test_mean_is_scaled},
            {"foreign", test_foreign_timeline}, {"trace", test_trace},
            {"trace_check", test_trace_check_refuses},
-           {"overlap", test_overlap_is_refused}, {"gantt", test_gantt},
-           {"table", test_table}, {"table_fits", test_table_fits},
-           {"table_cuts", test_table_cuts},
-           {"table_columns", test_table_columns})
+           {"overlap", test_overlap_is_refused}, {"gantt", test_gantt})

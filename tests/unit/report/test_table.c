@@ -1,30 +1,35 @@
-/* test_table.c: texts that are alone in their row of a table. */
-#include "core/base/layout.h"
+/* test_table.c: tables that are as wide as the terminal, or wider. */
 #include "core/base/text.h"
-#include "report/document/table.h"
+#include "report/document/text_table.h"
 #include "tests/check.h"
 
 #define REASON                                                                 \
     "global_batch 16 is not a multiple of dp 16 x micro_batch 2; choose "      \
     "micro_batch from 1"
 
+static const char *laid_out(fr_layout *layout, const char *const *headings,
+                            const char *const *cells, size_t n, fr_buffer *text)
+{
+    fr_table table;
+    fr_table_init(&table, headings);
+    for (size_t i = 0; i < n; i++)
+        fr_table_text(&table, cells[i]);
+    fr_buffer_init(text);
+    fr_table_print(&table, layout, text);
+    CHECK(!table.has_failed);
+    fr_table_release(&table);
+    return fr_buffer_text(text);
+}
+
 /* A row that can be, and one that says why it cannot. */
 static void print(int n_wide, const char *note, fr_buffer *out)
 {
     static const char *const headings[] = {">batch",    ">ranks", ">step",
                                            ">tokens/s", "",       NULL};
-    static fr_layout layout;
-    fr_table table;
-    fr_err err;
-    layout = (fr_layout){.n_wide = n_wide};
-    fr_buffer_init(out);
-    out->layout = &layout;
-    fr_table_init(&table, headings);
     const char *const cells[] = {"1", "16", "779.4 ms", "168177", note,
                                  "2", "16", "",         "",       REASON};
-    for (size_t i = 0; i < FR_LENGTH(cells); i++)
-        fr_table_text(&table, cells[i]);
-    CHECK_OK(fr_table_finish(&table, out, &err), &err);
+    fr_layout layout = {.n_wide = n_wide};
+    laid_out(&layout, headings, cells, FR_LENGTH(cells), out);
 }
 
 static void test_alone(void)
@@ -56,4 +61,81 @@ static void test_alone(void)
     fr_buffer_release(&text);
 }
 
-CHECK_MAIN({"alone", test_alone})
+static void test_table(void)
+{
+    static const char *const headings[] = {"name", ">n", "", NULL};
+    static const char *const cells[] = {"µs", "12", "x", "longer", "3.25", ""};
+    fr_buffer text;
+    CHECK_STR(laid_out(NULL, headings, cells, 6, &text), "name       n\n"
+                                                         "µs        12  x\n"
+                                                         "longer  3.25\n");
+    fr_buffer_release(&text);
+}
+
+/* Too wide: texts are wrapped, then columns move below. */
+static void test_table_fits(void)
+{
+    static const char *const headings[] = {"", "plan", ">step", "why", NULL};
+    static const char *const cells[] = {
+        "best",   "dp16 tp1 pp1 zero1 bucket 160 MB bf16 flash",
+        "1.41 s", "",
+        "2",      "dp8 tp2 pp1 flash",
+        "1.44 s", "µ 2 % compute, 57.4 GiB less"};
+    fr_layout layout = {.n_wide = 64};
+    fr_buffer text;
+    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
+              "      plan                    step  why\n"
+              "best  dp16 tp1 pp1 zero1    1.41 s\n"
+              "        bucket 160 MB bf16\n"
+              "        flash\n"
+              "2     dp8 tp2 pp1 flash     1.44 s  µ 2 % compute, 57.4 GiB\n"
+              "                                      less\n");
+    fr_buffer_release(&text);
+    layout.n_wide = 50;
+    CHECK_STR(laid_out(&layout, headings, cells, 8, &text),
+              "      plan                                step\n"
+              "best  dp16 tp1 pp1 zero1 bucket 160 MB  1.41 s\n"
+              "        bf16 flash\n"
+              "2     dp8 tp2 pp1 flash                 1.44 s\n"
+              "\n"
+              "      why\n"
+              "2     µ 2 % compute, 57.4 GiB less\n");
+    fr_buffer_release(&text);
+}
+
+/* A word that is wider than a line is cut, at a character. */
+static void test_table_cuts(void)
+{
+    static const char *const headings[] = {"file", NULL};
+    char word[301] = "";
+    const char *const cells[] = {word};
+    fr_layout layout = {.n_wide = 41};
+    fr_buffer text;
+    for (int i = 0; i < 150; i++)
+        strcat(word, "µ");
+    const char *at = laid_out(&layout, headings, cells, 1, &text);
+    for (; *at != '\0'; at += strcspn(at, "\n") + 1) {
+        size_t n = strcspn(at, "\n");
+        CHECK(fr_text_width(at, n) <= 41);
+        CHECK(fr_text_utf8_valid(at, n) == n);
+    }
+    fr_buffer_release(&text);
+}
+
+static void test_table_columns(void)
+{
+    static const char *const headings[] = {"nodes", ">step", ">per rank", NULL};
+    static const char *const cells[] = {"1", "2.81 s", "11645"};
+    fr_layout layout = {.columns = "Per-Rank,x"};
+    fr_buffer text;
+    CHECK_STR(laid_out(&layout, headings, cells, 3, &text),
+              "nodes  per rank\n"
+              "1         11645\n");
+    CHECK(layout.found == 1);
+    CHECK_STR(layout.known, "nodes, step, per rank");
+    fr_buffer_release(&text);
+}
+
+CHECK_MAIN({"alone", test_alone}, {"table", test_table},
+           {"table_fits", test_table_fits}, {"table_cuts", test_table_cuts},
+           {"table_columns", test_table_columns})

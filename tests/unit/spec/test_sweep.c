@@ -7,6 +7,7 @@
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 #include "tests/unit/small_model.h"
 #include "tuner/study/run_sweep.h"
 
@@ -446,13 +447,11 @@ static void test_tp_does_not_divide(void)
 static char *as_json(fr_sweep *sweep)
 {
     fr_buffer text;
-    fr_json_writer json;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&json, &text);
-    fr_json_begin_object(&json);
+    fr_document answer;
     sweep->wall_s = 0;
-    fr_report_sweep_json(sweep, &json);
-    fr_json_end_object(&json);
+    fr_document_init(&answer, NULL);
+    fr_report_sweep(sweep, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     return text.data;
 }
 

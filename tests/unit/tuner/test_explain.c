@@ -6,6 +6,7 @@
 #include "spec/catalog/catalog.h"
 #include "spec/cluster/cluster_knobs.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 #include "tests/unit/tuner/explain_fixture.h"
 #include "tuner/search/evaluate.h"
 #include "tuner/study/explain_plan.h"
@@ -233,14 +234,12 @@ static char *as_json(explain_fixture *f, int n_threads)
 {
     fr_explanation e;
     fr_buffer text;
-    fr_json_writer json;
+    fr_document answer;
     f->request.n_threads = n_threads;
     explain(f, &e);
-    fr_buffer_init(&text);
-    fr_json_writer_init(&json, &text);
-    fr_json_begin_object(&json);
-    fr_report_explanation_json(&e, &json);
-    fr_json_end_object(&json);
+    fr_document_init(&answer, NULL);
+    fr_report_explanation(&e, 10, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     return text.data;
 }
 
