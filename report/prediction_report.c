@@ -141,7 +141,7 @@ static void print_parts(const fr_prediction *p, fr_document *out)
                       fr_report_part_title((fr_part)i, title, sizeof title));
         fr_table_s(table, part_s);
         fr_table_share(table, frac);
-        fr_table_bar(table, frac);
+        fr_table_bar(table, frac, FR_BAR_CELLS);
     }
 }
 

@@ -8,10 +8,10 @@
 #include "core/base/units.h"
 #include "core/base/vec.h"
 #include "cost_models/link/gpu_comm.h"
-#include "report/document/table.h"
 #include "sim/predict/collective_time.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,48 +254,40 @@ static void put_size(const study *s, size_t i_size, fr_table *table)
     double value = (double)s->sizes[i_size], base = is_binary ? 1024.0 : 1e3;
     for (; value >= base && unit < 3; unit++)
         value /= base;
-    fr_table_cell(table, "%.4g %s", value, units[is_binary][unit]);
-}
-
-static void put_bar(fr_table *table, double share)
-{
-    char bar[3 * BAR_WIDTH + 1] = "";
-    int n = (int)(share * BAR_WIDTH + 0.5);
-
-    for (int i = 0; i < n && i < BAR_WIDTH; i++)
-        memcpy(bar + 3 * i, "\xe2\x96\x88", 4);
-    fr_table_text(table, bar);
+    fr_table_number(table, FR_CELL_BYTES, (double)s->sizes[i_size], "%.4g %s",
+                    value, units[is_binary][unit]);
 }
 
 static void put_rate(fr_table *table, double rate_Bps)
 {
-    fr_table_cell(table, "%.*f", rate_Bps < 1e9 ? 3 : 1, rate_Bps * 1e-9);
+    fr_table_number(table, FR_CELL_NUMBER, rate_Bps, "%.*f",
+                    rate_Bps < 1e9 ? 3 : 1, rate_Bps * 1e-9);
 }
 
 /* The first kind of each size: what the library takes, or what was asked. */
-static fr_status put_choices(const study *s, fr_buffer *out, fr_err *err)
+static void put_choices(const study *s, fr_document *out)
 {
     static const char *const headings[] = {
         ">bytes", "algorithm",     "protocol", ">time",
         ">algbw", ">busbw [GB/s]", "",         NULL};
     double most = 0.0;
-    fr_table table;
 
     for (size_t i = 0; i < s->rows.n; i++)
         if (s->rows.items[i].time.busbw_Bps > most)
             most = s->rows.items[i].time.busbw_Bps;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < s->n_sizes; i++) {
         const fr_collective_time *time = &row_at(s, i, 0)->time;
-        put_size(s, i, &table);
-        fr_table_text(&table, time->algorithm);
-        fr_table_text(&table, time->protocol);
-        fr_table_s(&table, time->seconds);
-        put_rate(&table, time->algbw_Bps);
-        put_rate(&table, time->busbw_Bps);
-        put_bar(&table, time->busbw_Bps / most);
+        put_size(s, i, table);
+        fr_table_text(table, time->algorithm);
+        fr_table_text(table, time->protocol);
+        fr_table_s(table, time->seconds);
+        put_rate(table, time->algbw_Bps);
+        put_rate(table, time->busbw_Bps);
+        fr_table_bar(
+            table, floor(time->busbw_Bps / most * BAR_WIDTH + 0.5) / BAR_WIDTH,
+            BAR_WIDTH);
     }
-    return fr_table_finish(&table, out, err);
 }
 
 /* The library's own choice, where it was asked for, else the least time. */
@@ -309,11 +301,10 @@ static bool is_marked(const study *s, size_t i_size, size_t k, double least_s)
 }
 
 /* All of them beside each other, '*' before one. */
-static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
+static void put_kinds(const study *s, fr_document *out)
 {
     char titles[FR_COLLECTIVE_N][32];
     const char *headings[FR_COLLECTIVE_N + 2] = {">bytes"};
-    fr_table table;
     size_t first = s->kinds[0] == FR_COLLECTIVE_AUTO;
 
     for (size_t k = first; k < s->n_kinds; k++) {
@@ -321,73 +312,67 @@ static fr_status put_kinds(const study *s, fr_buffer *out, fr_err *err)
                        fr_name_of(&fr_collective_names, s->kinds[k]));
         headings[1 + k - first] = titles[k];
     }
-    fr_buffer_printf(out, "\nby algorithm (*: %s)\n",
-                     s->kinds[0] == FR_COLLECTIVE_AUTO ? "what is chosen"
-                                                       : "the fastest");
-    fr_table_init(&table, headings);
+    fr_document_printf(out, "\nby algorithm (*: %s)\n",
+                       s->kinds[0] == FR_COLLECTIVE_AUTO ? "what is chosen"
+                                                         : "the fastest");
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < s->n_sizes; i++) {
         double least_s = row_at(s, i, first)->time.seconds;
-        put_size(s, i, &table);
+        put_size(s, i, table);
         for (size_t k = first; k < s->n_kinds; k++)
             if (row_at(s, i, k)->time.seconds < least_s)
                 least_s = row_at(s, i, k)->time.seconds;
         for (size_t k = first; k < s->n_kinds; k++) {
             char text[32];
             double seconds = row_at(s, i, k)->time.seconds;
-            fr_table_cell(&table, "%s%s",
-                          is_marked(s, i, k, least_s) ? "*" : "",
-                          fr_format_s(text, sizeof text, seconds));
+            fr_table_number(table, FR_CELL_S, seconds, "%s%s",
+                            is_marked(s, i, k, least_s) ? "*" : "",
+                            fr_format_s(text, sizeof text, seconds));
         }
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_text(const study *s, fr_err *err)
+/* All of them, for programs. */
+static void put_rows(const study *s, fr_document *out)
+{
+    static const fr_column columns[] = {
+        {NULL, "bytes"},    {NULL, "asked"},  {NULL, "algorithm"},
+        {NULL, "protocol"}, {NULL, "time_s"}, {NULL, "algbw_Bps"},
+        {NULL, "busbw_Bps"}};
+    fr_table *table =
+        fr_document_records(out, "rows", columns, FR_LENGTH(columns));
+
+    table->is_main = true;
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const row *one = &s->rows.items[i];
+        fr_table_bytes(table, (double)one->time.n_bytes);
+        fr_table_text(table, fr_name_of(&fr_collective_names, one->asked));
+        fr_table_text(table, one->time.algorithm);
+        fr_table_optional(table, one->time.protocol);
+        fr_table_s(table, one->time.seconds);
+        put_rate(table, one->time.algbw_Bps);
+        put_rate(table, one->time.busbw_Bps);
+    }
+}
+
+static void build(const study *s, fr_document *out)
 {
     const fr_collective_time *time = &row_at(s, 0, 0)->time;
-    fr_buffer text;
 
-    fr_answer_open(s->cli, &text);
-    fr_buffer_printf(
-        &text, "%s of %lld ranks on %lld node%s of %s%s\n", fr_op_name(s->op),
+    fr_document_heading(
+        out, "%s of %lld ranks on %lld node%s of %s%s", fr_op_name(s->op),
         (long long)time->n_group, (long long)time->n_nodes,
         time->n_nodes == 1 ? "" : "s", s->cli->request.positional[2],
         s->kinds[0] != FR_COLLECTIVE_AUTO           ? ""
         : fr_cost_gpu_comm(s->inputs.costs) != NULL ? ", as NCCL chooses"
                                                     : ", as forerun chooses");
-    fr_status status = put_choices(s, &text, err);
-    if (status == FR_OK &&
-        s->n_kinds > (s->kinds[0] == FR_COLLECTIVE_AUTO ? 2 : 1))
-        status = put_kinds(s, &text, err);
-    return fr_answer_text(status, &text, s->cli, err);
-}
-
-static fr_status print_json(const study *s, fr_err *err)
-{
-    const fr_collective_time *first = &row_at(s, 0, 0)->time;
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.collective/1");
-
-    fr_json_put_string(json, "op", fr_op_name(s->op));
-    fr_json_put_i64(json, "ranks", first->n_group);
-    fr_json_put_i64(json, "nodes", first->n_nodes);
-    fr_json_open_array(json, "rows");
-    for (size_t i = 0; i < s->rows.n; i++) {
-        const row *one = &s->rows.items[i];
-        fr_json_begin_object(json);
-        fr_json_put_u64(json, "bytes", one->time.n_bytes);
-        fr_json_put_string(json, "asked",
-                           fr_name_of(&fr_collective_names, one->asked));
-        fr_json_put_string(json, "algorithm", one->time.algorithm);
-        if (one->time.protocol[0] != '\0')
-            fr_json_put_string(json, "protocol", one->time.protocol);
-        fr_json_put_double(json, "time_s", one->time.seconds);
-        fr_json_put_double(json, "algbw_Bps", one->time.algbw_Bps);
-        fr_json_put_double(json, "busbw_Bps", one->time.busbw_Bps);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-    return fr_answer_print(&answer, s->cli, err);
+    fr_json_put_string(&out->data, "op", fr_op_name(s->op));
+    fr_json_put_i64(&out->data, "ranks", time->n_group);
+    fr_json_put_i64(&out->data, "nodes", time->n_nodes);
+    put_choices(s, out);
+    if (s->n_kinds > (s->kinds[0] == FR_COLLECTIVE_AUTO ? 2 : 1))
+        put_kinds(s, out);
+    put_rows(s, out);
 }
 
 static fr_status answer_all(study *s, fr_err *err)
@@ -403,8 +388,10 @@ static fr_status answer_all(study *s, fr_err *err)
                         "there is no NCCL between CPUs");
     FR_TRY(read_kinds(s, err));
     FR_TRY(ask_all(s, err));
-    return fr_cli_on(s->cli, FR_OPT_JSON) ? print_json(s, err)
-                                          : print_text(s, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.collective/1");
+    build(s, &answer);
+    return fr_answer_deliver(FR_OK, &answer, s->cli, err);
 }
 
 FR_COMMAND_FUNCTION(collective)

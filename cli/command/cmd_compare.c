@@ -11,10 +11,10 @@
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/framework/framework_plan.h"
-#include "report/document/table.h"
 #include "report/prediction_report.h"
 #include "spec/result/fit_advice.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,8 +232,10 @@ static fr_status read_side(const fr_cli *cli, const char *path, side *out,
     return status;
 }
 
-static void put_side(fr_json_writer *json, const char *key, const side *s)
+static void put_side(const char *key, const char *name, const side *s,
+                     fr_document *out)
 {
+    fr_json_writer *json = &out->data;
     fr_json_open_object(json, key);
     fr_json_put_string(json, "file", s->path);
     fr_json_put_string(json, "plan", s->plan);
@@ -245,64 +247,61 @@ static void put_side(fr_json_writer *json, const char *key, const side *s)
                        s->verdict[0] != '\0' ? s->verdict : NULL);
     fr_report_breakdown_json("breakdown_s", s->breakdown_s, json);
     fr_json_end_object(json);
+    fr_document_printf(out, "%s: %s %s", name, s->path, s->plan);
+    if (s->framework != NULL)
+        fr_document_printf(out, ", framework %s", s->framework);
+    fr_document_puts(out, "\n");
+}
+
+static void add_amount(fr_table *table, double value, bool is_bytes)
+{
+    if (value == 0)
+        fr_table_number(table, FR_CELL_NUMBER, NAN, "-");
+    else if (is_bytes)
+        fr_table_bytes(table, value);
+    else
+        fr_table_s(table, value);
 }
 
 static void add_row(fr_table *table, const char *name, double a, double b,
                     bool is_bytes)
 {
-    char text[FR_FORMAT_MAX];
-    const double values[2] = {a, b};
     fr_table_text(table, name);
-    for (int i = 0; i < 2; i++)
-        fr_table_text(table, values[i] == 0 ? "-"
-                             : is_bytes
-                                 ? fr_format_bytes(text, sizeof text, values[i])
-                                 : fr_format_s(text, sizeof text, values[i]));
+    add_amount(table, a, is_bytes);
+    add_amount(table, b, is_bytes);
     if (a > 0 && b > 0)
-        fr_table_cell(table, "%+.1f %%", 100 * (b / a - 1));
+        fr_table_number(table, FR_CELL_SHARE, b / a - 1, "%+.1f %%",
+                        100 * (b / a - 1));
     else
         fr_table_blank(table, 1);
 }
 
-static void print_side(const char *name, const side *s, fr_buffer *out)
-{
-    fr_buffer_printf(out, "%s: %s %s", name, s->path, s->plan);
-    if (s->framework != NULL)
-        fr_buffer_printf(out, ", framework %s", s->framework);
-    fr_buffer_putc(out, '\n');
-}
-
-static void print_verdict(const char *name, const side *s, fr_buffer *out)
+static void print_verdict(const char *name, const side *s, fr_document *out)
 {
     if (s->verdict[0] != '\0')
-        fr_buffer_printf(out, "%s %s\n", name, s->verdict);
+        fr_document_printf(out, "%s %s\n", name, s->verdict);
 }
 
-static fr_status print_text(const fr_cli *cli, const side *a, const side *b,
-                            fr_err *err)
+static void build(const side *a, const side *b, fr_document *out)
 {
     static const char *const headings[] = {"", ">A", ">B", ">B against A",
                                            NULL};
-    fr_buffer text;
-    fr_table table;
     char title[32];
-    fr_answer_open(cli, &text);
-    print_verdict("A", a, &text);
-    print_verdict("B", b, &text);
-    print_side("A", a, &text);
-    print_side("B", b, &text);
-    fr_buffer_putc(&text, '\n');
-    fr_table_init(&table, headings);
+    print_verdict("A", a, out);
+    print_verdict("B", b, out);
+    put_side("a", "A", a, out);
+    put_side("b", "B", b, out);
+    fr_json_put_double(&out->data, "step_ratio", b->step_s / a->step_s);
+    fr_document_puts(out, "\n");
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < FR_PART_N; i++)
         if (a->breakdown_s[i] != 0 || b->breakdown_s[i] != 0)
-            add_row(&table,
+            add_row(table,
                     fr_report_part_title((fr_part)i, title, sizeof title),
                     a->breakdown_s[i], b->breakdown_s[i], false);
-    add_row(&table, "step", a->step_s, b->step_s, false);
-    add_row(&table, "peak memory", (double)a->peak_bytes, (double)b->peak_bytes,
+    add_row(table, "step", a->step_s, b->step_s, false);
+    add_row(table, "peak memory", (double)a->peak_bytes, (double)b->peak_bytes,
             true);
-    fr_status status = fr_table_finish(&table, &text, err);
-    return fr_answer_text(status, &text, cli, err);
 }
 
 FR_COMMAND_FUNCTION(compare)
@@ -316,12 +315,8 @@ FR_COMMAND_FUNCTION(compare)
                        cli->request.positional[2]);
     FR_TRY(read_side(cli, cli->request.positional[0], &a, err));
     FR_TRY(read_side(cli, cli->request.positional[1], &b, err));
-    if (!fr_cli_on(cli, FR_OPT_JSON))
-        return print_text(cli, &a, &b, err);
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.comparison/1");
-    put_side(json, "a", &a);
-    put_side(json, "b", &b);
-    fr_json_put_double(json, "step_ratio", b.step_s / a.step_s);
-    return fr_answer_print(&answer, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.comparison/1");
+    build(&a, &b, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }

@@ -5,7 +5,6 @@
 #include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
-#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,13 +61,13 @@ static void add_time(fr_table *table, double time_s, bool has_sign)
 {
     char text[FR_FORMAT_MAX];
     if (fabs(time_s) < 1e-9)
-        fr_table_text(table, "-");
+        fr_table_number(table, FR_CELL_S, time_s, "-");
     else
-        fr_table_cell(table, "%s%s",
-                      time_s < 0 ? "-"
-                      : has_sign ? "+"
-                                 : "",
-                      fr_format_s(text, sizeof text, fabs(time_s)));
+        fr_table_number(table, FR_CELL_S, time_s, "%s%s",
+                        time_s < 0 ? "-"
+                        : has_sign ? "+"
+                                   : "",
+                        fr_format_s(text, sizeof text, fabs(time_s)));
 }
 
 static void add_row(fr_table *table, const char *title, double predicted_s,
@@ -77,17 +76,17 @@ static void add_row(fr_table *table, const char *title, double predicted_s,
     fr_table_text(table, title);
     add_time(table, predicted_s, false);
     add_time(table, measured_s, false);
-    add_time(table, measured_s - predicted_s, true);
-    if (lost_s != 0 && fabs(measured_s - predicted_s) > 1e-9)
-        fr_table_cell(table, "%.0f %%",
-                      100 * (measured_s - predicted_s) / lost_s);
+    const double lost_here_s = measured_s - predicted_s;
+    add_time(table, lost_here_s, true);
+    if (lost_s != 0 && fabs(lost_here_s) > 1e-9)
+        fr_table_number(table, FR_CELL_SHARE, lost_here_s / lost_s, "%.0f %%",
+                        100 * lost_here_s / lost_s);
     else
         fr_table_blank(table, 1);
 }
 
-static fr_status put_categories(const fr_losses *predicted,
-                                const fr_losses *measured, fr_buffer *out,
-                                fr_err *err)
+static void put_categories(const fr_losses *predicted,
+                           const fr_losses *measured, fr_document *out)
 {
     static const char *const headings[] = {
         "a step", ">predicted", ">measured", ">lost", ">of all lost", NULL};
@@ -95,37 +94,32 @@ static fr_status put_categories(const fr_losses *predicted,
     /* Shares of next to nothing say nothing. */
     if (fabs(lost_s) < 0.01 * predicted->step_s)
         lost_s = 0;
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < FR_LOSS_N; i++)
         if (predicted->time_s[i] > 0 || measured->time_s[i] > 0)
-            add_row(&table, fr_loss_title((fr_loss)i), predicted->time_s[i],
+            add_row(table, fr_loss_title((fr_loss)i), predicted->time_s[i],
                     measured->time_s[i], lost_s);
-    add_row(&table, "step", predicted->step_s, measured->step_s, 0);
-    return fr_table_finish(&table, out, err);
+    add_row(table, "step", predicted->step_s, measured->step_s, 0);
 }
 
-static fr_status put_ranks(const fr_losses *measured, fr_buffer *out,
-                           fr_err *err)
+static void put_ranks(const fr_losses *measured, fr_document *out)
 {
     static const char *const headings[] = {
         ">rank",         ">step", ">compute", ">optimizer", ">collectives",
         ">send, bubble", ">data", ">idle",    NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < measured->n && i < RANKS_SHOWN; i++) {
         const fr_loss_rank *rank = &measured->ranks[i];
-        fr_table_cell(&table, "%lld", (long long)rank->rank);
-        add_time(&table, rank->step_s, false);
+        fr_table_count(table, rank->rank);
+        add_time(table, rank->step_s, false);
         for (int k = 0; k < FR_LOSS_N; k++)
-            add_time(&table, rank->time_s[k], false);
+            add_time(table, rank->time_s[k], false);
     }
-    return fr_table_finish(&table, out, err);
 }
 
 /* What lost most, and who is slow. */
 static void put_words(const fr_losses *predicted, const fr_losses *measured,
-                      const fr_slow_rank *slow, fr_buffer *out)
+                      const fr_slow_rank *slow, fr_document *out)
 {
     int most = 0;
     char text[FR_FORMAT_MAX];
@@ -135,51 +129,48 @@ static void put_words(const fr_losses *predicted, const fr_losses *measured,
         most = lost_s[i] > lost_s[most] ? i : most;
     }
     if (lost_s[most] > 0)
-        fr_buffer_printf(out, "most is lost in: %s, %s a step\n",
-                         fr_loss_title((fr_loss)most),
-                         fr_format_s(text, sizeof text, lost_s[most]));
+        fr_document_printf(out, "most is lost in: %s, %s a step\n",
+                           fr_loss_title((fr_loss)most),
+                           fr_format_s(text, sizeof text, lost_s[most]));
     if (measured->n > 1 && slow->ratio > slow_ratio)
-        fr_buffer_printf(out,
-                         "rank %lld is slow: its compute takes %.1f %% longer "
-                         "than the %s rank's%s; others wait for it\n",
-                         (long long)slow->rank, 100 * (slow->ratio - 1),
-                         measured->n == 2 ? "other" : "median",
-                         predicted->n > 1 ? ", against what is predicted" : "");
+        fr_document_printf(
+            out,
+            "rank %lld is slow: its compute takes %.1f %% longer "
+            "than the %s rank's%s; others wait for it\n",
+            (long long)slow->rank, 100 * (slow->ratio - 1),
+            measured->n == 2 ? "other" : "median",
+            predicted->n > 1 ? ", against what is predicted" : "");
     else if (measured->n > 1)
-        fr_buffer_puts(out, "no rank is slow: compute differs by less than "
-                            "5 %\n");
+        fr_document_puts(out, "no rank is slow: compute differs by less than "
+                              "5 %\n");
     if (measured->is_cpu)
-        fr_buffer_puts(out, "no kernels in the trace: operators of the CPU "
-                            "stand for them\n");
+        fr_document_puts(out, "no kernels in the trace: operators of the CPU "
+                              "stand for them\n");
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_losses *predicted,
-                            const fr_losses *measured, const fr_slow_rank *slow,
-                            fr_err *err)
+static void print(const fr_cli *cli, const fr_losses *predicted,
+                  const fr_losses *measured, const fr_slow_rank *slow,
+                  fr_document *out)
 {
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_buffer_printf(
-        &text, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s%s\n\n",
+    fr_document_printf(
+        out, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s%s\n\n",
         cli->request.positional[0], cli->request.positional[1], measured->n,
         measured->n == 1 ? "" : "s", (unsigned long long)measured->n_steps,
         measured->n_steps == 1 ? "" : "s",
         measured->steps_by == FR_STEPS_OPTIMIZER
             ? ", from one of the optimizer's to the next"
             : "");
-    fr_status status = put_categories(predicted, measured, &text, err);
-    fr_buffer_putc(&text, '\n');
-    if (status == FR_OK)
-        status = put_ranks(measured, &text, err);
+    put_categories(predicted, measured, out);
+    fr_document_puts(out, "\n");
+    put_ranks(measured, out);
     if (measured->n > RANKS_SHOWN)
-        fr_buffer_printf(&text, "%d of %zu ranks; --json has all\n",
-                         RANKS_SHOWN, measured->n);
-    fr_buffer_putc(&text, '\n');
-    put_words(predicted, measured, slow, &text);
-    return fr_answer_text(status, &text, cli, err);
+        fr_document_printf(out, "%d of %zu ranks; --json has all\n",
+                           RANKS_SHOWN, measured->n);
+    fr_document_puts(out, "\n");
+    put_words(predicted, measured, slow, out);
 }
 
-/* ---- JSON --------------------------------------------------------------- */
+/* ---- data --------------------------------------------------------------- */
 
 static void put_times(fr_json_writer *json, double step_s,
                       const double time_s[FR_LOSS_N])
@@ -210,12 +201,9 @@ static void put_side(fr_json_writer *json, const char *key,
     fr_json_end_object(json);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_losses *predicted,
-                            const fr_losses *measured, const fr_slow_rank *slow,
-                            fr_err *err)
+static void put_data(const fr_losses *predicted, const fr_losses *measured,
+                     const fr_slow_rank *slow, fr_json_writer *json)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.comparison/1");
     put_side(json, "predicted", predicted);
     put_side(json, "measured", measured);
     fr_json_open_object(json, "lost_s");
@@ -231,23 +219,25 @@ static fr_status print_json(const fr_cli *cli, const fr_losses *predicted,
     fr_json_put_bool(json, "is_slow",
                      measured->n > 1 && slow->ratio > slow_ratio);
     fr_json_end_object(json);
-    return fr_answer_print(&answer, cli, err);
 }
 
 fr_status fr_compare_traces(const fr_cli *cli, fr_err *err)
 {
     fr_losses predicted, measured;
     fr_slow_rank slow;
+    fr_document answer;
     FR_TRY(load_predicted(cli->request.positional[0], &predicted, err));
-    fr_status status = fr_losses_load(&cli->request.positional[1],
-                                      (size_t)cli->request.n_positional - 1,
-                                      false, &measured, err);
+    fr_status status =
+        fr_losses_load(&cli->request.positional[1], (size_t)cli->request.n_positional - 1,
+                       false, &measured, err);
     if (status == FR_OK) {
         status = fr_losses_slowest(&predicted, &measured, &slow, err);
-        if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-            status = print_json(cli, &predicted, &measured, &slow, err);
-        else if (status == FR_OK)
-            status = print_text(cli, &predicted, &measured, &slow, err);
+        fr_document_init(&answer, "forerun.comparison/1");
+        if (status == FR_OK) {
+            put_data(&predicted, &measured, &slow, &answer.data);
+            print(cli, &predicted, &measured, &slow, &answer);
+        }
+        status = fr_answer_deliver(status, &answer, cli, err);
         fr_losses_release(&measured);
     }
     fr_losses_release(&predicted);

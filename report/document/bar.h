@@ -4,10 +4,11 @@
 
 #include <stddef.h>
 
+/* Characters of the longest bar, and its bytes. */
 enum { FR_BAR_CELLS = 24, FR_BAR_BYTES = 4 * FR_BAR_CELLS };
 
-/* Of a share in [0, 1]; writes at most n_buf bytes with the NUL; returns buf.
- */
-const char *fr_bar(double frac, char *buf, size_t n_buf);
+/* Of a share in [0, 1], of n_cells characters where it is 1; writes at most
+ * n_buf bytes with the NUL; returns buf. */
+const char *fr_bar(double share, int n_cells, char *buf, size_t n_buf);
 
 #endif

@@ -72,7 +72,8 @@ static void put_made_name(const fr_table *table, int column, fr_buffer *out)
 
 static void put_cell(const fr_cell *cell, fr_buffer *out)
 {
-    if (cell == NULL || cell->kind == FR_CELL_NONE)
+    if (cell == NULL || cell->kind == FR_CELL_NONE ||
+        cell->kind == FR_CELL_ABSENT)
         return;
     if (cell->kind == FR_CELL_TEXT)
         fr_buffer_put_csv(out, cell->text);
@@ -204,10 +205,12 @@ static void put_records(fr_rendering *r, const fr_table *table)
     for (size_t row = 0; row < fr_table_n_rows(table); row++) {
         open_step(state, NULL);
         for (int c = 0; c < table->n_columns; c++) {
-            if (!fr_column_is_member(&table->columns[c]))
+            const fr_cell *cell = fr_table_at(table, row, c);
+            if (!fr_column_is_member(&table->columns[c]) || cell == NULL ||
+                cell->kind == FR_CELL_ABSENT)
                 continue;
             put_path(r, table->columns[c].key);
-            put_cell(fr_table_at(table, row, c), r->out);
+            put_cell(cell, r->out);
             fr_buffer_putc(r->out, '\n');
         }
         close_step(state);

@@ -2,7 +2,6 @@
 #include "report/document/table.h"
 
 #include "core/base/units.h"
-#include "report/document/bar.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -158,14 +157,22 @@ void fr_table_bool(fr_table *table, bool value)
     push(table, FR_CELL_BOOL, value, value ? "yes" : "");
 }
 
-void fr_table_bar(fr_table *table, double share)
+void fr_table_bar(fr_table *table, double share, int n_cells)
 {
     char text[FR_BAR_BYTES];
-    push(table, FR_CELL_BAR, share, fr_bar(share, text, sizeof text));
+    push(table, FR_CELL_BAR, share, fr_bar(share, n_cells, text, sizeof text));
 }
 
 void fr_table_blank(fr_table *table, int n)
 {
     for (int i = 0; i < n; i++)
         push(table, FR_CELL_NONE, 0, "");
+}
+
+void fr_table_optional(fr_table *table, const char *text)
+{
+    if (text != NULL && text[0] != '\0')
+        push(table, FR_CELL_TEXT, 0, text);
+    else
+        push(table, FR_CELL_ABSENT, 0, "");
 }

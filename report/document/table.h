@@ -9,13 +9,15 @@
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
 #include "core/base/vec.h"
+#include "report/document/bar.h"
 
 #define FR_TABLE_COLUMNS 64
 
 typedef enum fr_cell_kind {
     FR_CELL_TEXT,
-    FR_CELL_NONE,  /* nothing stands there: empty, null */
-    FR_CELL_COUNT, /* a whole number, exact up to 2^53 */
+    FR_CELL_NONE,   /* nothing stands there: empty, null */
+    FR_CELL_ABSENT, /* the object of JSON does not have the member */
+    FR_CELL_COUNT,  /* a whole number, exact up to 2^53 */
     FR_CELL_NUMBER,
     FR_CELL_S,
     FR_CELL_BYTES,
@@ -88,9 +90,12 @@ void fr_table_share(fr_table *table, double share);
 void fr_table_likely(fr_table *table, double probability);
 /* "yes" or "". */
 void fr_table_bool(fr_table *table, bool value);
-void fr_table_bar(fr_table *table, double share);
+/* A bar of at most so many characters. */
+void fr_table_bar(fr_table *table, double share, int n_cells);
 /* Nothing, n times over. */
 void fr_table_blank(fr_table *table, int n);
+/* A text, or where it is NULL or "", nothing and no member. */
+void fr_table_optional(fr_table *table, const char *text);
 
 /* Appends the table to `out`, without trailing blanks, and releases it. */
 FR_CHECKED fr_status fr_table_finish(fr_table *table, fr_buffer *out,

@@ -233,7 +233,7 @@ void fr_report_waterfall(const double shares[FR_RUN_PARTS], double amount,
             fr_table_number(table, FR_CELL_NUMBER, of_part, "%.3g", of_part);
         else
             fr_table_number(table, FR_CELL_NUMBER, of_part, "-");
-        fr_table_bar(table, shares[part]);
+        fr_table_bar(table, shares[part], FR_BAR_CELLS);
     }
 }
 

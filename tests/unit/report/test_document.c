@@ -21,7 +21,7 @@ static void add_records(fr_document *document, bool is_main)
     fr_table_s(table, 2.3851);
     fr_table_bytes(table, 3221225472.0);
     fr_table_share(table, 0.37519);
-    fr_table_bar(table, 0.25);
+    fr_table_bar(table, 0.25, FR_BAR_CELLS);
     fr_table_bool(table, false);
     fr_table_usd(table, 1234.5);
     fr_table_count(table, 17);
@@ -29,7 +29,7 @@ static void add_records(fr_document *document, bool is_main)
     fr_table_s(table, NAN);
     fr_table_blank(table, 1);
     fr_table_likely(table, 0.9971);
-    fr_table_bar(table, 1);
+    fr_table_bar(table, 1, FR_BAR_CELLS);
     fr_table_bool(table, true);
     fr_table_usd(table, NAN);
     fr_table_count(table, -3);
