@@ -4,7 +4,6 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
-#include "report/document/renderer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,17 +100,12 @@ static const fr_renderer *renderer_of(const fr_cli *cli)
                : &fr_render_text;
 }
 
-static fr_status write_report(const fr_document *document, const fr_cli *cli,
-                              fr_err *err)
+fr_status fr_answer_save(const fr_document *document,
+                         const fr_renderer *renderer, const char *path,
+                         const fr_cli *cli, fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_REPORT);
-    const fr_renderer *renderer;
-    fr_layout layout;
+    fr_layout layout = *cli->layout;
     fr_buffer text;
-    if (path == NULL)
-        return FR_OK;
-    FR_TRY(fr_renderer_of_file(path, &renderer, err));
-    layout = *cli->layout;
     fr_buffer_init(&text);
     fr_status status =
         fr_document_render(document, renderer, &layout, &text, err);
@@ -119,6 +113,17 @@ static fr_status write_report(const fr_document *document, const fr_cli *cli,
         status = fr_file_write(path, fr_buffer_text(&text), text.n, err);
     fr_buffer_release(&text);
     return status;
+}
+
+static fr_status write_report(const fr_document *document, const fr_cli *cli,
+                              fr_err *err)
+{
+    const char *path = fr_cli_text(cli, FR_OPT_REPORT);
+    const fr_renderer *renderer;
+    if (path == NULL)
+        return FR_OK;
+    FR_TRY(fr_renderer_of_file(path, &renderer, err));
+    return fr_answer_save(document, renderer, path, cli, err);
 }
 
 fr_status fr_answer_deliver(fr_status status, fr_document *document,

@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "core/document/json.h"
-#include "report/document/document.h"
+#include "report/document/renderer.h"
 
 /*
  * Prints the document as --format says and writes that of --report, where
@@ -16,6 +16,12 @@
  */
 FR_CHECKED fr_status fr_answer_deliver(fr_status status, fr_document *document,
                                        const fr_cli *cli, fr_err *err);
+
+/* The same document in a file. */
+FR_CHECKED fr_status fr_answer_save(const fr_document *document,
+                                    const fr_renderer *renderer,
+                                    const char *path, const fr_cli *cli,
+                                    fr_err *err);
 
 typedef struct fr_answer {
     fr_buffer buffer;

@@ -2,7 +2,6 @@
 #include "cli/catalog/catalog_rows.h"
 
 #include "core/document/fields.h"
-#include "report/document/table.h"
 #include "spec/catalog/catalog.h"
 
 #include <stdio.h>
@@ -30,7 +29,7 @@ static const fr_field device_link_fields[] = {
     FR_FIELD(fr_catalog_device, date),
 };
 
-void fr_catalog_put_devices(fr_json_writer *json)
+static void put_devices(fr_json_writer *json)
 {
     fr_json_open_array(json, "devices");
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
@@ -52,35 +51,35 @@ void fr_catalog_put_devices(fr_json_writer *json)
 static void number_cell(fr_table *table, double value, int n_digits)
 {
     if (value > 0.0)
-        fr_table_cell(table, "%.*f", n_digits, value);
+        fr_table_number(table, FR_CELL_NUMBER, value, "%.*f", n_digits, value);
     else
         fr_table_blank(table, 1);
 }
 
-fr_status fr_catalog_print_devices(fr_buffer *out, fr_err *err)
+void fr_catalog_put_devices(fr_document *out)
 {
     static const char *const headings[] = {
         "device",        "generation", ">GiB",    ">GB/s",
         ">fp16 TFLOP/s", ">bf16",      ">fp8",    ">links GB/s",
         ">PCIe GB/s",    ">W",         "sources", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    table->is_main = true;
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
         const fr_catalog_device *device = fr_catalog_device_at(i);
         const fr_device_type *type = &device->type;
-        fr_table_text(&table, type->id);
-        fr_table_text(&table, type->generation);
-        number_cell(&table, (double)type->memory_bytes / GIB, 1);
-        number_cell(&table, type->memory_Bps * 1e-9, 0);
-        number_cell(&table, fr_device_peak_flops(type, "fp16") * 1e-12, 0);
-        number_cell(&table, fr_device_peak_flops(type, "bf16") * 1e-12, 0);
-        number_cell(&table, fr_device_peak_flops(type, "fp8") * 1e-12, 0);
-        number_cell(&table, device->link_Bps * 1e-9, 0);
-        number_cell(&table, device->pcie_Bps * 1e-9, 0);
-        number_cell(&table, type->power_w, 0);
-        fr_table_cell(&table, "%s; %s", device->source, device->date);
+        fr_table_text(table, type->id);
+        fr_table_text(table, type->generation);
+        number_cell(table, (double)type->memory_bytes / GIB, 1);
+        number_cell(table, type->memory_Bps * 1e-9, 0);
+        number_cell(table, fr_device_peak_flops(type, "fp16") * 1e-12, 0);
+        number_cell(table, fr_device_peak_flops(type, "bf16") * 1e-12, 0);
+        number_cell(table, fr_device_peak_flops(type, "fp8") * 1e-12, 0);
+        number_cell(table, device->link_Bps * 1e-9, 0);
+        number_cell(table, device->pcie_Bps * 1e-9, 0);
+        number_cell(table, type->power_w, 0);
+        fr_table_cell(table, "%s; %s", device->source, device->date);
     }
-    return fr_table_finish(&table, out, err);
+    put_devices(&out->data);
 }
 
 /* ---- nodes --------------------------------------------------------------- */
@@ -110,7 +109,7 @@ static const fr_field node_fields[] = {
     FR_FIELD(fr_catalog_node, date),
 };
 
-void fr_catalog_put_nodes(fr_json_writer *json)
+static void put_nodes(fr_json_writer *json)
 {
     fr_json_open_array(json, "nodes");
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
@@ -133,55 +132,45 @@ static void node_row(fr_table *table, const fr_catalog_node *node)
 }
 
 /* Every source of prices once, with the nodes of the last one before it. */
-static void print_prices(fr_buffer *out)
+static void print_prices(fr_document *out)
 {
-    fr_buffer_puts(out, "prices per node and hour, override them with price "
-                        "and spot-price in a cluster file:\n");
+    fr_document_puts(out, "prices per node and hour, override them with price "
+                          "and spot-price in a cluster file:\n");
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++) {
         const char *source = fr_catalog_node_at(i)->price_source;
         bool is_new = source != NULL;
         for (size_t k = 0; k < i && is_new; k++)
             is_new = fr_catalog_node_at(k)->price_source != source;
         if (is_new)
-            fr_buffer_printf(out, "  %s\n", source);
+            fr_document_printf(out, "  %s\n", source);
     }
 }
 
-fr_status fr_catalog_print_nodes(fr_buffer *out, fr_err *err)
+void fr_catalog_put_nodes(fr_document *out)
 {
     static const char *const headings[] = {
         "node",    "devices", "inside", ">GB/s",   ">NICs Gb/s",
         "network", ">USD/h",  ">spot",  "sources", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    table->is_main = true;
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
-        node_row(&table, fr_catalog_node_at(i));
-    fr_status status = fr_table_finish(&table, out, err);
-    if (status == FR_OK)
-        print_prices(out);
-    return status;
+        node_row(table, fr_catalog_node_at(i));
+    print_prices(out);
+    put_nodes(&out->data);
 }
 
 /* ---- sources ------------------------------------------------------------- */
 
-void fr_catalog_put_sources(fr_json_writer *json)
-{
-    fr_json_open_object(json, "sources");
-    for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
-        const fr_catalog_source *source = fr_catalog_source_at(i);
-        fr_json_put_string(json, source->name, source->meaning);
-    }
-    fr_json_end_object(json);
-}
-
-fr_status fr_catalog_print_sources(fr_buffer *out, fr_err *err)
+void fr_catalog_put_sources(fr_document *out)
 {
     static const char *const headings[] = {"source", "what it is", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    fr_json_open_object(&out->data, "sources");
     for (size_t i = 0; i < fr_catalog_n_sources(); i++) {
-        fr_table_text(&table, fr_catalog_source_at(i)->name);
-        fr_table_text(&table, fr_catalog_source_at(i)->meaning);
+        const fr_catalog_source *source = fr_catalog_source_at(i);
+        fr_table_text(table, source->name);
+        fr_table_text(table, source->meaning);
+        fr_json_put_string(&out->data, source->name, source->meaning);
     }
-    return fr_table_finish(&table, out, err);
+    fr_json_end_object(&out->data);
 }

@@ -3,7 +3,6 @@
 
 #include "plan/decide/plan_refusals.h"
 #include "plan/target/target.h"
-#include "report/document/table.h"
 
 #include <string.h>
 
@@ -13,7 +12,7 @@ static const char *const fates[FR_FATE_N] = {[FR_FATE_UNSAID] = "unsaid",
                                              [FR_FATE_PREDICTED] = "predicted",
                                              [FR_FATE_REFUSED] = "refused"};
 
-/* ---- JSON ---------------------------------------------------------------- */
+/* ---- data ---------------------------------------------------------------- */
 
 static void put_fields(const fr_target *target, fr_json_writer *json)
 {
@@ -77,7 +76,7 @@ static void put_refusals(fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-void fr_catalog_put_targets(fr_json_writer *json)
+static void put_targets(fr_json_writer *json)
 {
     const fr_target *target;
     fr_json_open_array(json, "targets");
@@ -98,95 +97,91 @@ void fr_catalog_put_targets(fr_json_writer *json)
     put_refusals(json);
 }
 
-/* ---- text ---------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
 
-fr_status fr_catalog_print_targets(fr_buffer *out, fr_err *err)
+void fr_catalog_put_targets(fr_document *out)
 {
     static const char *const headings[] = {"target", "versions", "what", NULL};
     const fr_target *target;
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    table->is_main = true;
     for (int t = 0; (target = fr_target_at(t)) != NULL; t++) {
         int newest = fr_target_newest(target);
-        fr_table_text(&table, target->name);
+        fr_table_text(table, target->name);
         if (target->versions == NULL)
-            fr_table_text(&table, "");
+            fr_table_text(table, "");
         else if (newest == 0)
-            fr_table_text(&table, target->versions[0]);
+            fr_table_text(table, target->versions[0]);
         else
-            fr_table_cell(&table, "%s to %s", target->versions[0],
+            fr_table_cell(table, "%s to %s", target->versions[0],
                           target->versions[newest]);
-        fr_table_text(&table, target->summary);
+        fr_table_text(table, target->summary);
     }
-    return fr_table_finish(&table, out, err);
+    put_targets(&out->data);
 }
 
-static fr_status print_fields(const fr_target *target, fr_buffer *out,
-                              fr_err *err)
+static void print_fields(const fr_target *target, fr_document *out)
 {
     static const char *const headings[] = {"field", "is", "how", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    table->is_main = true;
     for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_target_field row = fr_target_item(target, item);
-        fr_table_text(&table, fr_plan_item_row(item)->field.key);
-        fr_table_text(&table, fates[row.fate]);
-        fr_table_cell(&table, "%s%s%s%s", row.how, row.why != NULL ? " (" : "",
+        fr_table_text(table, fr_plan_item_row(item)->field.key);
+        fr_table_text(table, fates[row.fate]);
+        fr_table_cell(table, "%s%s%s%s", row.how, row.why != NULL ? " (" : "",
                       row.why != NULL ? row.why : "",
                       row.why != NULL ? ")" : "");
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_rules_of(const fr_target *target, fr_buffer *out,
-                                fr_err *err)
+static void print_rules_of(const fr_target *target, fr_document *out)
 {
     static const char *const headings[] = {"asks for", "source", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (const fr_target *of = target; of != NULL; of = of->base)
         for (const fr_target_rule *r = of->rules; r->text != NULL; r++) {
-            fr_table_text(&table, r->text);
-            fr_table_text(&table, r->source);
+            fr_table_text(table, r->text);
+            fr_table_text(table, r->source);
         }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_rules(const fr_target *target, fr_buffer *out,
-                             fr_err *err)
+static void print_rules(const fr_target *target, fr_document *out)
 {
-    if (target->backends == NULL)
-        return print_rules_of(target, out, err);
-    for (int i = 0; target->backends[i] != NULL; i++) {
-        fr_buffer_printf(out, "%s%s: %s\n", i > 0 ? "\n" : "",
-                         target->backends[i]->name,
-                         target->backends[i]->summary);
-        FR_TRY(print_rules_of(target->backends[i], out, err));
+    if (target->backends == NULL) {
+        print_rules_of(target, out);
+        return;
     }
-    return FR_OK;
+    for (int i = 0; target->backends[i] != NULL; i++) {
+        fr_document_printf(out, "%s%s: %s\n", i > 0 ? "\n" : "",
+                           target->backends[i]->name,
+                           target->backends[i]->summary);
+        print_rules_of(target->backends[i], out);
+    }
 }
 
-static fr_status print_refusals(fr_buffer *out, fr_err *err)
+static void print_refusals(fr_document *out)
 {
     static const char *const headings[] = {"the runtime refuses", "on",
                                            "the mend", NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (int i = 0; i < fr_n_plan_refusals; i++) {
         const fr_plan_refusal *row = &fr_plan_refusals[i];
-        fr_table_text(&table, row->what);
-        fr_table_text(&table, refused_on(row));
-        fr_table_text(&table, row->mend);
+        fr_table_text(table, row->what);
+        fr_table_text(table, refused_on(row));
+        fr_table_text(table, row->mend);
     }
-    return fr_table_finish(&table, out, err);
 }
 
-fr_status fr_catalog_print_target(const char *name, fr_buffer *out, fr_err *err)
+fr_status fr_catalog_put_target(const char *name, fr_document *out, fr_err *err)
 {
     const fr_target *target = NULL;
-    if (strcmp(name, fr_target_runtime(false)->name) == 0)
-        return print_refusals(out, err);
+    put_targets(&out->data);
+    if (strcmp(name, fr_target_runtime(false)->name) == 0) {
+        print_refusals(out);
+        return FR_OK;
+    }
     for (int t = 0; fr_target_at(t) != NULL; t++)
         if (strcmp(fr_target_at(t)->name, name) == 0)
             target = fr_target_at(t);
@@ -195,10 +190,11 @@ fr_status fr_catalog_print_target(const char *name, fr_buffer *out, fr_err *err)
                        "there is no target '%.80s'; forerun catalog targets "
                        "lists them",
                        name);
-    FR_TRY(print_fields(target, out, err));
+    print_fields(target, out);
     if (target->rules->text == NULL && target->base == NULL &&
         target->backends == NULL)
         return FR_OK;
-    fr_buffer_putc(out, '\n');
-    return print_rules(target, out, err);
+    fr_document_puts(out, "\n");
+    print_rules(target, out);
+    return FR_OK;
 }

@@ -6,7 +6,6 @@
 #include "cli/cli.h"
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/document/table.h"
 #include "sim/predict/collective_time.h"
 
 #include <stdlib.h>
@@ -91,90 +90,62 @@ static fr_status compare_links(const fr_inputs *described,
 
 /* ---- the answer ---------------------------------------------------------- */
 
-static void put_json(const visit *v, fr_json_writer *json)
+static void put_findings(const visit *v, fr_document *out)
 {
-    fr_json_open_array(json, "checks");
+    static const fr_column columns[] = {{NULL, "check"},   {"", "state"},
+                                        {"check", ""},     {"found", "found"},
+                                        {NULL, "mend"},    {NULL, "needed_for"},
+                                        {"what to do", ""}};
+    fr_table *table =
+        fr_document_records(out, "checks", columns, FR_LENGTH(columns));
+    table->is_main = true;
     for (size_t i = 0; i < v->findings.n; i++) {
         const fr_finding *at = &v->findings.items[i];
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "check", at->check);
-        fr_json_put_string(json, "state", states[at->state]);
-        fr_json_put_string(json, "found", at->found);
-        if (at->mend[0] != '\0')
-            fr_json_put_string(json, "mend", at->mend);
-        if (at->needed_for != NULL)
-            fr_json_put_string(json, "needed_for", at->needed_for);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-    fr_json_open_array(json, "links");
-    for (size_t i = 0; i < v->links.n; i++) {
-        const link_row *at = &v->links.items[i];
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "op", at->point->op);
-        fr_json_put_i64(json, "ranks", at->point->n_group);
-        fr_json_put_u64(json, "bytes", at->point->n_bytes);
-        fr_json_put_double(json, "measured_s", at->point->sample.median_s);
-        fr_json_put_double(json, "predicted_s", at->predicted_s);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-}
-
-static fr_status print_findings(const visit *v, fr_buffer *out, fr_err *err)
-{
-    static const char *const headings[] = {"", "check", "found", "what to do",
-                                           NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
-    for (size_t i = 0; i < v->findings.n; i++) {
-        const fr_finding *at = &v->findings.items[i];
-        bool has_mend = at->mend[0] != '\0';
-        fr_table_text(&table, states[at->state]);
-        fr_table_text(&table, at->check);
-        fr_table_text(&table, at->found);
-        fr_table_cell(&table, "%s%s%s", has_mend ? at->mend : "",
+        const bool has_mend = at->mend[0] != '\0';
+        fr_table_text(table, at->check);
+        fr_table_text(table, states[at->state]);
+        fr_table_text(table, at->check);
+        fr_table_text(table, at->found);
+        fr_table_optional(table, at->mend);
+        fr_table_optional(table, at->needed_for);
+        fr_table_cell(table, "%s%s%s", has_mend ? at->mend : "",
                       has_mend && at->needed_for != NULL ? "; for: " : "",
                       has_mend && at->needed_for != NULL ? at->needed_for : "");
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_links(const visit *v, fr_buffer *out, fr_err *err)
+static void put_links(const visit *v, fr_document *out)
 {
-    static const char *const headings[] = {"collective", ">ranks",     ">size",
-                                           ">measured",  ">predicted", ">ratio",
-                                           NULL};
-    fr_table table;
-    fr_buffer_puts(out, "\nMeasured collectives, and the predictions from the "
-                        "description of the cluster:\n");
-    fr_table_init(&table, headings);
+    static const fr_column columns[] = {{"collective", "op"},
+                                        {">ranks", "ranks"},
+                                        {">size", "bytes"},
+                                        {">measured", "measured_s"},
+                                        {">predicted", "predicted_s"},
+                                        {">ratio", ""}};
+    if (v->links.n > 0)
+        fr_document_puts(out, "\nMeasured collectives, and the predictions "
+                              "from the description of the cluster:\n");
+    fr_table *table =
+        fr_document_records(out, "links", columns, FR_LENGTH(columns));
     for (size_t i = 0; i < v->links.n; i++) {
         const link_row *at = &v->links.items[i];
-        fr_table_text(&table, at->point->op);
-        fr_table_cell(&table, "%d", at->point->n_group);
-        fr_table_bytes(&table, (double)at->point->n_bytes);
-        fr_table_s(&table, at->point->sample.median_s);
-        fr_table_s(&table, at->predicted_s);
-        fr_table_cell(&table, "%.2f",
-                      at->point->sample.median_s / at->predicted_s);
+        const double measured_s = at->point->sample.median_s;
+        fr_table_text(table, at->point->op);
+        fr_table_count(table, at->point->n_group);
+        fr_table_bytes(table, (double)at->point->n_bytes);
+        fr_table_s(table, measured_s);
+        fr_table_s(table, at->predicted_s);
+        fr_table_cell(table, "%.2f", measured_s / at->predicted_s);
     }
-    return fr_table_finish(&table, out, err);
 }
 
 static fr_status print(const fr_cli *cli, const visit *v, fr_err *err)
 {
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        put_json(v, fr_answer_begin(&answer, "forerun.doctor/1"));
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_status status = print_findings(v, &text, err);
-    if (status == FR_OK && v->links.n > 0)
-        status = print_links(v, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.doctor/1");
+    put_findings(v, &answer);
+    put_links(v, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status check_missing(const visit *v, fr_err *err)

@@ -8,7 +8,6 @@
 #include "cli/measured/validate_shots.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
-#include "core/system/fileio.h"
 #include "cost_models/stack/stack_features.h"
 #include "interop/case/case.h"
 #include "program/lower/framework/framework_plan.h"
@@ -230,46 +229,19 @@ static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
     return FR_OK;
 }
 
-static void begin_json(const fr_validation *v, const fr_shots *shots,
-                       fr_answer *answer)
+static void build(const fr_cli *cli, const fr_validation *v,
+                  const fr_shots *shots, fr_document *out)
 {
-    fr_json_writer *json = fr_answer_begin(answer, "forerun.validation/1");
-    fr_report_shots_json(shots, json);
-    fr_report_validation_json(v, json);
-}
-
-static fr_status save_json(const fr_validation *v, const fr_shots *shots,
-                           const char *path, fr_err *err)
-{
-    fr_answer answer;
-    begin_json(v, shots, &answer);
-    fr_json_end_object(&answer.json);
-    fr_buffer_putc(&answer.buffer, '\n');
-    fr_status status = fr_buffer_check(&answer.buffer, err);
-    if (status == FR_OK)
-        status = fr_file_write(path, answer.buffer.data, answer.buffer.n, err);
-    fr_buffer_release(&answer.buffer);
-    return status;
-}
-
-static fr_status print_answer(const fr_cli *cli, const fr_validation *v,
-                              const fr_shots *shots, fr_err *err)
-{
-    size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
-                         ? (size_t)cli->request.option[FR_OPT_TOP].count
-                         : 10;
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        begin_json(v, shots, &answer);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_status status = fr_report_validation_text(
-        v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), &text, err);
-    if (status == FR_OK)
-        status = fr_report_shots_text(shots, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    const size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
+                               ? (size_t)cli->request.option[FR_OPT_TOP].count
+                               : 10;
+    out->audience = FR_FOR_DATA; /* which stand in front */
+    fr_report_shots(shots, out);
+    out->audience = FR_FOR_ALL;
+    fr_report_validation(v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), out);
+    out->audience = FR_FOR_READERS;
+    fr_report_shots(shots, out);
+    out->audience = FR_FOR_ALL;
 }
 
 static fr_status deliver(const fr_cli *cli, const fr_validation *v,
@@ -277,10 +249,14 @@ static fr_status deliver(const fr_cli *cli, const fr_validation *v,
 {
     const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
     const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
+    fr_document answer;
+    fr_status status = FR_OK;
     FR_TRY(fr_cli_shots_make(v, shots, err));
+    fr_document_init(&answer, "forerun.validation/1");
+    build(cli, v, shots, &answer);
     if (output != NULL)
-        FR_TRY(save_json(v, shots, output, err));
-    FR_TRY(print_answer(cli, v, shots, err));
+        status = fr_answer_save(&answer, &fr_render_json, output, cli, err);
+    FR_TRY(fr_answer_deliver(status, &answer, cli, err));
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }
 

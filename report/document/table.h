@@ -53,7 +53,7 @@ typedef struct fr_table {
     fr_arena arena;  /* of the texts of the columns and cells */
     const char *key; /* of the array in JSON; NULL: JSON does not have it */
     int n_columns;
-    int n_keys;     /* the first columns, which say what a row is; 1 */
+    int n_keys;     /* the first that readers see, which say what a row is; 1 */
     bool is_hidden; /* from readers */
     bool is_main;   /* what CSV prints; without a main table: all values */
     bool is_right[FR_TABLE_COLUMNS];

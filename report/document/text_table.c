@@ -99,8 +99,8 @@ static int choose_columns(const fr_table *table, fr_layout *layout, int *out)
     int n_keys = table->n_keys, n_chosen = n_keys;
     int chosen[FR_TABLE_COLUMNS];
     bool is_asked = false, is_in[FR_TABLE_COLUMNS] = {false};
-    for (int c = 0; c < n_keys; c++)
-        chosen[c] = c, is_in[c] = true;
+    for (int i = 0; i < n_keys; i++)
+        chosen[i] = out[i], is_in[out[i]] = true;
     const char *at = layout->columns;
     for (int i = 0; i < FR_LAYOUT_NAMES; i++) {
         size_t n_name = strcspn(at, ",");
@@ -344,16 +344,19 @@ static void print_block(const fr_table *table, const shown *list, int from,
     }
 }
 
-/* As many of the columns as stand beside the keys; returns how many. */
+/* As many of the columns from place `from` on as stand beside the keys; returns
+ * how many. */
 static int fill_block(const fr_table *table, const extent *extents,
-                      const int *columns, int n, size_t n_wide, block *b)
+                      const shown *list, int from, size_t n_wide, block *b)
 {
+    const int *columns = list->at + from;
+    const int n = list->n > from ? list->n - from : 0;
     size_t sum = 0;
     int n_taken = 0;
     b->n = 0;
-    for (int c = 0; c < table->n_keys && c < table->n_columns; c++) {
-        b->at[b->n++] = c;
-        sum += extents[c].least + GAP;
+    for (int i = 0; i < table->n_keys && i < list->n; i++) {
+        b->at[b->n++] = list->at[i];
+        sum += extents[list->at[i]].least + GAP;
     }
     while (n_taken < n && b->n < FR_TABLE_COLUMNS) {
         const extent *e = &extents[columns[n_taken]];
@@ -398,8 +401,7 @@ void fr_table_print(const fr_table *table, fr_layout *layout, fr_buffer *out)
     int at = table->n_keys;
     do {
         block b;
-        int n_taken = fill_block(table, extents, list.at + at,
-                                 list.n > at ? list.n - at : 0, n_wide, &b);
+        int n_taken = fill_block(table, extents, &list, at, n_wide, &b);
         if (at > table->n_keys && extents[list.at[at]].natural == 0)
             break; /* nothing but texts that stand elsewhere */
         if (at > table->n_keys)

@@ -3,7 +3,6 @@
 
 #include "core/base/units.h"
 #include "core/document/fields.h"
-#include "report/document/table.h"
 #include "report/prediction_report.h"
 
 #include <math.h>
@@ -171,7 +170,7 @@ static void put_rows(const fr_validation *v, bool is_scored,
     fr_json_end_array(json);
 }
 
-void fr_report_validation_json(const fr_validation *v, fr_json_writer *json)
+static void put_data(const fr_validation *v, fr_json_writer *json)
 {
     fr_fields_put(FR_FIELDS(all_fields), v, json);
     fr_json_open_object(json, "by_source");
@@ -198,27 +197,34 @@ static const char *percent(double frac, char buf[16])
     return buf;
 }
 
+/* "-" for NaN. */
+static void add_percent(fr_table *table, double frac)
+{
+    char text[16];
+    fr_table_number(table, FR_CELL_SHARE, frac, "%s", percent(frac, text));
+}
+
 static void add_score(fr_table *table, const char *name, size_t n_rows,
                       const fr_validation_score *s)
 {
-    char a[16];
     fr_table_cell(table, "%.44s", name);
-    fr_table_cell(table, "%zu", n_rows);
-    fr_table_cell(table, "%zu", s->n);
-    fr_table_text(table, percent(s->mape, a));
-    fr_table_text(table, percent(s->median_ape, a));
-    fr_table_text(table, percent(s->worst_ape, a));
-    fr_table_text(table, percent(s->bias, a));
+    fr_table_count(table, (int64_t)n_rows);
+    fr_table_count(table, (int64_t)s->n);
+    add_percent(table, s->mape);
+    add_percent(table, s->median_ape);
+    add_percent(table, s->worst_ape);
+    add_percent(table, s->bias);
     if (isnan(s->kendall_tau))
-        fr_table_text(table, "-");
+        fr_table_number(table, FR_CELL_NUMBER, s->kendall_tau, "-");
     else
-        fr_table_cell(table, "%.2f", s->kendall_tau);
-    fr_table_text(table, percent(s->concordance, a));
-    fr_table_text(table, percent(s->coverage_90, a));
+        fr_table_number(table, FR_CELL_NUMBER, s->kendall_tau, "%.2f",
+                        s->kendall_tau);
+    add_percent(table, s->concordance);
+    add_percent(table, s->coverage_90);
 }
 
-static fr_status print_sources(const fr_validation *v, bool is_time,
-                               fr_buffer *out, fr_err *err)
+static void print_sources(const fr_validation *v, bool is_time,
+                          fr_document *out)
 {
     const char *const headings[] = {is_time ? "step time" : "peak memory",
                                     ">rows",
@@ -231,65 +237,63 @@ static fr_status print_sources(const fr_validation *v, bool is_time,
                                     ">pairs right",
                                     ">in interval",
                                     NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
     for (size_t i = 0; i < v->n_sources; i++) {
         const fr_validation_source *s = &v->sources[i];
         const fr_validation_score *score = is_time ? &s->step : &s->memory;
         if (score->n > 0)
-            add_score(&table, s->name[0] != '\0' ? s->name : "(no source)",
+            add_score(table, s->name[0] != '\0' ? s->name : "(no source)",
                       s->n_rows, score);
     }
-    add_score(&table, "all", v->n_rows, is_time ? &v->step : &v->memory);
-    return fr_table_finish(&table, out, err);
+    add_score(table, "all", v->n_rows, is_time ? &v->step : &v->memory);
 }
 
-static void print_summary(const fr_validation *v, fr_buffer *out)
+static void print_summary(const fr_validation *v, fr_document *out)
 {
     char a[16], b[16], c[16];
     size_t right = v->fits_right[0] + v->fits_right[1];
     size_t wrong = v->fits_wrong[0] + v->fits_wrong[1];
-    fr_buffer_printf(out, "mean over sources: step time %s, memory %s\n",
-                     percent(v->macro_mape, a),
-                     percent(v->memory_macro_mape, b));
-    fr_buffer_printf(out,
-                     "  baselines, the same mean: 40 %% of the peak %s, what "
-                     "the other sources reach of it %s\n",
-                     percent(v->flat_mfu.macro_mape, a),
-                     percent(v->others_mfu.macro_mape, b));
+    fr_document_printf(out, "mean over sources: step time %s, memory %s\n",
+                       percent(v->macro_mape, a),
+                       percent(v->memory_macro_mape, b));
+    fr_document_printf(out,
+                       "  baselines, the same mean: 40 %% of the peak %s, what "
+                       "the other sources reach of it %s\n",
+                       percent(v->flat_mfu.macro_mape, a),
+                       percent(v->others_mfu.macro_mape, b));
     if (v->experts.n + v->large.n > 0)
-        fr_buffer_printf(out,
-                         "  mixtures of experts (%zu rows): %s; 512 GPUs and "
-                         "more (%zu): %s\n",
-                         v->experts.n, percent(v->experts.mape, a), v->large.n,
-                         percent(v->large.mape, b));
-    fr_buffer_printf(out,
-                     "intervals of 90 %%, means over sources: %s inside, "
-                     "half-width %s\n",
-                     percent(v->macro_coverage_90, a),
-                     percent(v->macro_half_width, b));
-    fr_buffer_printf(out,
-                     "intervals of 90 %%: %s of the rows inside, median "
-                     "half-width %s\n",
-                     percent(v->step.coverage_90, a),
-                     percent(v->step.half_width_median, b));
+        fr_document_printf(out,
+                           "  mixtures of experts (%zu rows): %s; 512 GPUs and "
+                           "more (%zu): %s\n",
+                           v->experts.n, percent(v->experts.mape, a),
+                           v->large.n, percent(v->large.mape, b));
+    fr_document_printf(out,
+                       "intervals of 90 %%, means over sources: %s inside, "
+                       "half-width %s\n",
+                       percent(v->macro_coverage_90, a),
+                       percent(v->macro_half_width, b));
+    fr_document_printf(out,
+                       "intervals of 90 %%: %s of the rows inside, median "
+                       "half-width %s\n",
+                       percent(v->step.coverage_90, a),
+                       percent(v->step.half_width_median, b));
     if (!isnan(v->coverage_90_scaled))
-        fr_buffer_printf(out,
-                         "  scaled by what the other sources need (%.2f from "
-                         "all): %s inside, half-width %s\n",
-                         v->interval_scale, percent(v->coverage_90_scaled, a),
-                         percent(v->half_width_median_scaled, b));
+        fr_document_printf(out,
+                           "  scaled by what the other sources need (%.2f from "
+                           "all): %s inside, half-width %s\n",
+                           v->interval_scale, percent(v->coverage_90_scaled, a),
+                           percent(v->half_width_median_scaled, b));
     if (right + wrong > 0)
-        fr_buffer_printf(
+        fr_document_printf(
             out, "fits or not: %zu right, %zu wrong; mean of both kinds: %s\n",
             right, wrong, percent(v->fits_balanced, c));
     if (v->n_confident > 0)
-        fr_buffer_printf(out,
-                         "said to fit with a probability of 90 %%: %zu, of "
-                         "which ran out: %zu\n",
-                         v->n_confident, v->n_confident_ran_out);
-    fr_buffer_printf(out, "%zu rows, %zu run, %zu not\n", v->n_rows,
-                     v->n_rows - v->n_skipped, v->n_skipped);
+        fr_document_printf(out,
+                           "said to fit with a probability of 90 %%: %zu, of "
+                           "which ran out: %zu\n",
+                           v->n_confident, v->n_confident_ran_out);
+    fr_document_printf(out, "%zu rows, %zu run, %zu not\n", v->n_rows,
+                       v->n_rows - v->n_skipped, v->n_skipped);
 }
 
 static const fr_validation_row **list_rows(const fr_validation *v,
@@ -326,54 +330,64 @@ static int by_error(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* An error with '*' where it does not count. */
+static void add_error(fr_table *table, double error, bool is_known,
+                      bool is_scored)
+{
+    char text[16];
+    fr_table_number(table, FR_CELL_SHARE, is_known ? error : NAN, "%s%s",
+                    is_known ? percent(error, text) : "-",
+                    is_known && !is_scored ? "*" : "");
+}
+
 static void add_row(fr_table *table, const fr_validation_row *row)
 {
-    char a[FR_FORMAT_MAX], b[16];
-    bool has_time = row->measured_s > 0, has_memory = row->measured_bytes > 0;
+    const bool has_time = row->measured_s > 0,
+               has_memory = row->measured_bytes > 0;
     fr_table_cell(table, "%.56s", row->name);
     fr_table_text(table, row->framework != NULL ? row->framework : "");
     fr_table_cell(table, "%.40s", row->plan);
-    fr_table_text(table,
-                  has_time ? fr_format_s(a, sizeof a, row->measured_s) : "-");
+    fr_table_s(table, has_time ? row->measured_s : NAN);
     fr_table_s(table, row->predicted_s);
-    fr_table_cell(table, "%s%s",
-                  has_time ? percent(fr_validation_step_err(row), b) : "-",
-                  has_time && !row->is_step_scored ? "*" : "");
-    fr_table_text(table, has_memory
-                             ? fr_format_bytes(a, sizeof a, row->measured_bytes)
-                             : "-");
-    fr_table_cell(table, "%s%s",
-                  has_memory ? percent(fr_validation_memory_err(row), b) : "-",
-                  has_memory && !row->is_memory_scored ? "*" : "");
+    add_error(table, fr_validation_step_err(row), has_time,
+              row->is_step_scored);
+    fr_table_bytes(table, has_memory ? row->measured_bytes : NAN);
+    add_error(table, fr_validation_memory_err(row), has_memory,
+              row->is_memory_scored);
 }
 
-static fr_status print_rows(const fr_validation *v, size_t n_worst,
-                            bool is_every_row, fr_buffer *out, fr_err *err)
+static void print_rows(const fr_validation *v, size_t n_worst,
+                       bool is_every_row, fr_document *out)
 {
-    static const char *const headings[] = {"row",       "framework",  "plan",
-                                           ">measured", ">predicted", ">error",
-                                           ">memory",   ">error",     NULL};
+    static const fr_column columns[] = {{"row", "id"},
+                                        {"framework", "framework"},
+                                        {"plan", "plan"},
+                                        {">measured", "measured_s"},
+                                        {">predicted", "predicted_s"},
+                                        {">error", "rel_err"},
+                                        {">memory", "measured_bytes"},
+                                        {">error", "memory_rel_err"}};
     size_t n;
     const fr_validation_row **rows = list_rows(v, !is_every_row, &n);
-    if (rows == NULL)
-        return fr_fail_no_memory(err);
+    if (rows == NULL) {
+        out->has_failed = true;
+        return;
+    }
     if (!is_every_row) {
         qsort(rows, n, sizeof *rows, by_error);
         n = n < n_worst ? n : n_worst;
     }
-    fr_table table;
-    fr_table_init(&table, headings);
-    for (size_t i = 0; i < n; i++)
-        add_row(&table, rows[i]);
-    free(rows);
-    if (n == 0) {
-        fr_table_release(&table);
-        return FR_OK;
+    if (n > 0) {
+        fr_document_printf(out, "\n%s\n",
+                           is_every_row ? "all rows that ran (*: not scored)"
+                                        : "furthest off");
+        fr_table *table =
+            fr_document_records(out, NULL, columns, FR_LENGTH(columns));
+        table->is_main = is_every_row;
+        for (size_t i = 0; i < n; i++)
+            add_row(table, rows[i]);
     }
-    fr_buffer_printf(out, "\n%s\n",
-                     is_every_row ? "all rows that ran (*: not scored)"
-                                  : "furthest off");
-    return fr_table_finish(&table, out, err);
+    free(rows);
 }
 
 /* The reason without what stands before it in a message and without numbers:
@@ -393,10 +407,10 @@ static bool is_same_reason(const char *a, const char *b)
     return n == strcspn(b, "0123456789'") && memcmp(a, b, n) == 0;
 }
 
-static void print_skipped(const fr_validation *v, fr_buffer *out)
+static void print_skipped(const fr_validation *v, fr_document *out)
 {
     if (v->n_skipped > 0)
-        fr_buffer_puts(out, "\nnot run\n");
+        fr_document_puts(out, "\nnot run\n");
     for (size_t i = 0; i < v->n_rows; i++) {
         size_t n = 0;
         bool is_first = !v->rows[i].has_run;
@@ -408,23 +422,22 @@ static void print_skipped(const fr_validation *v, fr_buffer *out)
             n++;
         }
         if (is_first)
-            fr_buffer_printf(out, "%5zu  %s (%s)\n", n, reason_of(&v->rows[i]),
-                             v->rows[i].name);
+            fr_document_printf(out, "%5zu  %s (%s)\n", n,
+                               reason_of(&v->rows[i]), v->rows[i].name);
     }
 }
 
-fr_status fr_report_validation_text(const fr_validation *v, size_t n_worst,
-                                    bool is_every_row, fr_buffer *out,
-                                    fr_err *err)
+void fr_report_validation(const fr_validation *v, size_t n_worst,
+                          bool is_every_row, fr_document *out)
 {
-    FR_TRY(print_sources(v, true, out, err));
+    put_data(v, &out->data);
+    print_sources(v, true, out);
     if (v->memory.n > 0) {
-        fr_buffer_putc(out, '\n');
-        FR_TRY(print_sources(v, false, out, err));
+        fr_document_puts(out, "\n");
+        print_sources(v, false, out);
     }
-    fr_buffer_putc(out, '\n');
+    fr_document_puts(out, "\n");
     print_summary(v, out);
-    FR_TRY(print_rows(v, n_worst, is_every_row, out, err));
+    print_rows(v, n_worst, is_every_row, out);
     print_skipped(v, out);
-    return FR_OK;
 }

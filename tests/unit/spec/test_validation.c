@@ -2,6 +2,7 @@
 #include "report/validation/validation_report.h"
 #include "spec/result/validation.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,14 +161,12 @@ static void test_json(void)
     rows[0].predicted_bytes = 5e9;
     make(rows, 4, &v);
     fr_buffer text;
-    fr_json_writer w;
+    fr_document answer;
     fr_json *json = NULL;
     fr_err err;
-    fr_buffer_init(&text);
-    fr_json_writer_init(&w, &text);
-    fr_json_begin_object(&w);
-    fr_report_validation_json(&v, &w);
-    fr_json_end_object(&w);
+    fr_document_init(&answer, NULL);
+    fr_report_validation(&v, 1, false, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
     CHECK_OK(fr_json_parse("v", text.data, text.n, &json, &err), &err);
     const fr_json_value *root = fr_json_root(json);
     CHECK_NEAR(number(root, "cases"), 4, 0);
@@ -183,8 +182,9 @@ static void test_json(void)
     CHECK_NEAR(number(fr_json_find(root, "memory"), "mape"), 0.25, 1e-12);
     fr_json_destroy(json);
     fr_buffer_release(&text);
-    fr_buffer_init(&text);
-    CHECK_OK(fr_report_validation_text(&v, 1, false, &text, &err), &err);
+    fr_document_init(&answer, NULL);
+    fr_report_validation(&v, 1, false, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "4 rows, 3 run, 1 not");
     CHECK_HAS(fr_buffer_text(&text), "no \"gpu\" (r4)");
     fr_buffer_release(&text);
