@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 # Pages that are clean; a page is added once it is.
-clean=(README.md docs/{cli,goals,goodput,limits,monitoring,tuner}.md)
+clean=(README.md docs/{cli,goals,goodput,limits,monitoring,simulator,tuner}.md)
 forerun=${BUILD:-build}/forerun
 
 banned=$(
