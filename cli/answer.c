@@ -130,13 +130,15 @@ fr_status fr_answer_deliver(fr_status status, fr_document *document,
                             const fr_cli *cli, fr_err *err)
 {
     const fr_renderer *renderer = renderer_of(cli);
+    fr_layout layout = *cli->layout;
     fr_buffer text;
+    if (document->ignores_columns)
+        layout.columns = NULL;
     fr_buffer_init(&text);
     if (status == FR_OK)
-        status =
-            fr_document_render(document, renderer, cli->layout, &text, err);
+        status = fr_document_render(document, renderer, &layout, &text, err);
     if (status == FR_OK && renderer == &fr_render_text)
-        status = check_columns(cli->layout, err);
+        status = check_columns(&layout, err);
     if (status == FR_OK)
         fwrite(fr_buffer_text(&text), 1, text.n, cli->out);
     if (status == FR_OK)

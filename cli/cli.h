@@ -76,18 +76,9 @@ const char *fr_import_word(int i);
     fr_status fr_cmd_##name(const fr_cli *cli, fr_err *err)
 
 FR_COMMAND_FUNCTION(calibrate);
-FR_COMMAND_FUNCTION(simulate);
-FR_COMMAND_FUNCTION(tune);
 FR_COMMAND_FUNCTION(run);
 FR_COMMAND_FUNCTION(checkpoint);
-FR_COMMAND_FUNCTION(sweep);
-FR_COMMAND_FUNCTION(explain);
-FR_COMMAND_FUNCTION(goodput);
-FR_COMMAND_FUNCTION(compare);
-FR_COMMAND_FUNCTION(collective);
-FR_COMMAND_FUNCTION(flows);
 FR_COMMAND_FUNCTION(validate);
-FR_COMMAND_FUNCTION(catalog);
 FR_COMMAND_FUNCTION(doctor);
 FR_COMMAND_FUNCTION(import);
 FR_COMMAND_FUNCTION(export);

@@ -2,10 +2,9 @@
  * cmd_catalog.c: what has a name: models and clusters under configs/, nodes,
  * devices and targets that are built in.
  */
-#include "cli/answer.h"
-#include "cli/catalog/catalog_rows.h"
-#include "cli/catalog/catalog_targets.h"
-#include "cli/cli.h"
+#include "api/answer/answers.h"
+#include "api/catalog/catalog_rows.h"
+#include "api/catalog/catalog_targets.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
@@ -186,30 +185,29 @@ static fr_status load_template(const char *name, char **text, size_t *n,
     return fr_file_read(path, MOST_BYTES, text, n, err);
 }
 
-static fr_status print_template(const fr_cli *cli, const char *name,
-                                fr_err *err)
+static fr_status put_template(const char *name, fr_document *out, fr_err *err)
 {
-    fr_document answer;
     char *text;
     size_t n;
     FR_TRY(load_template(name, &text, &n, err));
-    fr_document_init(&answer, "forerun.template/1");
-    fr_json_put_string(&answer.data, "name", name);
-    fr_json_put_string(&answer.data, "xml", text);
-    fr_document_verbatim(&answer, text);
+    fr_document_init(out, "forerun.template/1");
+    fr_json_put_string(&out->data, "name", name);
+    fr_json_put_string(&out->data, "xml", text);
+    fr_document_verbatim(out, text);
     free(text);
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+    return FR_OK;
 }
 
 /* One target with all that it says. */
-static fr_status put_one(const fr_cli *cli, fr_document *out, fr_err *err)
+static fr_status put_one(const fr_request *request, fr_document *out,
+                         fr_err *err)
 {
-    if (strcmp(cli->request.positional[0], "targets") != 0)
+    if (strcmp(request->positional[0], "targets") != 0)
         return fr_fail(err, FR_USAGE,
                        "'%.80s' is one word too many; catalog targets NAME "
                        "takes two",
-                       cli->request.positional[1]);
-    return fr_catalog_put_target(cli->request.positional[1], out, err);
+                       request->positional[1]);
+    return fr_catalog_put_target(request->positional[1], out, err);
 }
 
 /* The part that the word names, or all of them, with blank lines between. */
@@ -228,15 +226,15 @@ static fr_status put_parts(const char *word, fr_document *out, fr_err *err)
     return FR_OK;
 }
 
-FR_COMMAND_FUNCTION(catalog)
+fr_status fr_api_catalog(const fr_request *request, fr_document *out,
+                         fr_err *err)
 {
     const char *word =
-        cli->request.n_positional > 0 ? cli->request.positional[0] : NULL;
-    const char *template = fr_cli_text(cli, FR_OPT_TEMPLATE);
+        request->n_positional > 0 ? request->positional[0] : NULL;
+    const char *template = fr_request_text(request, FR_OPT_TEMPLATE);
     bool is_known = word == NULL;
-    fr_document answer;
     if (template != NULL)
-        return print_template(cli, template, err);
+        return put_template(template, out, err);
     for (size_t i = 0; i < N_PARTS; i++)
         is_known = is_known || strcmp(parts[i].word, word) == 0;
     if (!is_known)
@@ -244,9 +242,7 @@ FR_COMMAND_FUNCTION(catalog)
                        "catalog of '%.80s'? give models, clusters, nodes, "
                        "devices, targets or sources",
                        word);
-    fr_document_init(&answer, "forerun.catalog/1");
-    const fr_status status = cli->request.n_positional > 1
-                                 ? put_one(cli, &answer, err)
-                                 : put_parts(word, &answer, err);
-    return fr_answer_deliver(status, &answer, cli, err);
+    fr_document_init(out, "forerun.catalog/1");
+    return request->n_positional > 1 ? put_one(request, out, err)
+                                     : put_parts(word, out, err);
 }

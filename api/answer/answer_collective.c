@@ -1,9 +1,8 @@
-/* cmd_collective.c: what a collective takes on a cluster, by size and
+/* answer_collective.c: what a collective takes on a cluster, by size and
  * algorithm, in the terms of nccl-tests. */
+#include "api/answer/answers.h"
 #include "api/inputs.h"
 #include "api/resolve/no_effect.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/base/vec.h"
@@ -27,7 +26,7 @@ typedef struct row {
 } row;
 
 typedef struct study {
-    const fr_cli *cli;
+    const fr_request *request;
     fr_inputs inputs;
     fr_placement placement;
     int32_t *node_of_rank;
@@ -60,7 +59,7 @@ static fr_status read_op(study *s, fr_err *err)
 {
     char word[32];
 
-    fr_text_copy_cut(word, sizeof word, s->cli->request.positional[0]);
+    fr_text_copy_cut(word, sizeof word, s->request->positional[0]);
     /* As nccl-tests and PyTorch call it. */
     if (is_spelt(word, "sendrecv"))
         fr_text_copy_cut(word, sizeof word, fr_op_name(FR_OP_SEND));
@@ -72,14 +71,14 @@ static fr_status read_op(study *s, fr_err *err)
     return fr_fail(err, FR_USAGE,
                    "collective '%.40s': choose all_reduce, reduce_scatter, "
                    "all_gather, all_to_all, broadcast or send",
-                   s->cli->request.positional[0]);
+                   s->request->positional[0]);
 }
 
 static fr_status add_size(study *s, uint64_t n_bytes, fr_err *err)
 {
     if (s->n_sizes == MAX_SIZES || n_bytes == 0)
         return fr_fail(err, FR_USAGE, "'%.40s': give 1 to %d sizes above 0",
-                       s->cli->request.positional[1], MAX_SIZES);
+                       s->request->positional[1], MAX_SIZES);
     s->sizes[s->n_sizes++] = n_bytes;
     return FR_OK;
 }
@@ -116,7 +115,7 @@ static fr_status read_sizes(study *s, fr_err *err)
 {
     char text[256], *at = text;
 
-    if (!fr_text_copy(text, sizeof text, s->cli->request.positional[1]))
+    if (!fr_text_copy(text, sizeof text, s->request->positional[1]))
         return fr_fail(err, FR_USAGE, "the list of sizes is too long");
     while (at != NULL) {
         char *comma = strchr(at, ',');
@@ -167,7 +166,7 @@ static fr_status fail_kind(const char *word, fr_err *err)
 
 static fr_status read_kinds(study *s, fr_err *err)
 {
-    const char *text = fr_cli_text(s->cli, FR_OPT_ALGORITHM);
+    const char *text = fr_request_text(s->request, FR_OPT_ALGORITHM);
     const fr_gpu_comm_model *comm = fr_cost_gpu_comm(s->inputs.costs);
 
     if (text == NULL) {
@@ -195,8 +194,8 @@ static fr_status read_kinds(study *s, fr_err *err)
 static fr_status place(study *s, fr_err *err)
 {
     const fr_cluster *cluster = &s->inputs.cluster;
-    int64_t n = fr_cli_has(s->cli, FR_OPT_RANKS)
-                    ? s->cli->request.option[FR_OPT_RANKS].count
+    int64_t n = fr_request_has(s->request, FR_OPT_RANKS)
+                    ? s->request->option[FR_OPT_RANKS].count
                     : fr_cluster_slots(cluster);
 
     if (n < 2)
@@ -224,7 +223,7 @@ static fr_status ask_all(study *s, fr_err *err)
                 .n_bytes = s->sizes[i],
                 .algorithm = s->kinds[k],
                 .protocol =
-                    (fr_protocol)s->cli->request.option[FR_OPT_NCCL_PROTOCOL]
+                    (fr_protocol)s->request->option[FR_OPT_NCCL_PROTOCOL]
                         .count};
             FR_TRY(fr_collective_time_of(s->inputs.costs, &s->inputs.cluster,
                                          &s->placement, &ask, &one.time, err));
@@ -362,7 +361,7 @@ static void build(const study *s, fr_document *out)
     fr_document_heading(
         out, "%s of %lld ranks on %lld node%s of %s%s", fr_op_name(s->op),
         (long long)time->n_group, (long long)time->n_nodes,
-        time->n_nodes == 1 ? "" : "s", s->cli->request.positional[2],
+        time->n_nodes == 1 ? "" : "s", s->request->positional[2],
         s->kinds[0] != FR_COLLECTIVE_AUTO           ? ""
         : fr_cost_gpu_comm(s->inputs.costs) != NULL ? ", as NCCL chooses"
                                                     : ", as forerun chooses");
@@ -375,29 +374,29 @@ static void build(const study *s, fr_document *out)
     put_rows(s, out);
 }
 
-static fr_status answer_all(study *s, fr_err *err)
+static fr_status answer_all(study *s, fr_document *out, fr_err *err)
 {
     FR_TRY(read_op(s, err));
     FR_TRY(read_sizes(s, err));
-    FR_TRY(fr_inputs_load(&s->cli->request, s->cli->request.positional[2],
-                          &s->inputs, err));
+    FR_TRY(
+        fr_inputs_load(s->request, s->request->positional[2], &s->inputs, err));
     FR_TRY(place(s, err));
-    if (fr_cli_has(s->cli, FR_OPT_NCCL_PROTOCOL) &&
+    if (fr_request_has(s->request, FR_OPT_NCCL_PROTOCOL) &&
         fr_cost_gpu_comm(s->inputs.costs) == NULL)
-        fr_note_ignored(&s->cli->request, "--nccl-protocol",
+        fr_note_ignored(s->request, "--nccl-protocol",
                         "there is no NCCL between CPUs");
     FR_TRY(read_kinds(s, err));
     FR_TRY(ask_all(s, err));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.collective/1");
-    build(s, &answer);
-    return fr_answer_deliver(FR_OK, &answer, s->cli, err);
+    fr_document_init(out, "forerun.collective/1");
+    build(s, out);
+    return FR_OK;
 }
 
-FR_COMMAND_FUNCTION(collective)
+fr_status fr_api_collective(const fr_request *request, fr_document *out,
+                            fr_err *err)
 {
-    study s = {.cli = cli};
-    fr_status status = answer_all(&s, err);
+    study s = {.request = request};
+    fr_status status = answer_all(&s, out, err);
 
     fr_vec_release(&s.rows);
     free(s.node_of_rank);

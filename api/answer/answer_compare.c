@@ -2,10 +2,9 @@
  * cmd_compare.c: two plans, predictions, tunings or runs beside each other:
  * whatever holds a step time and its parts.
  */
+#include "api/answer/answers.h"
+#include "api/answer/compare_traces.h"
 #include "api/fit_answer.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
-#include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "interop/trace/trace_losses.h"
@@ -155,8 +154,8 @@ static void take_prediction(const fr_prediction *p, side *out)
 
 /* A file that was changed by hand carries the prediction of another plan: the
  * numbers are then those of the plan that it has now. */
-static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
-                       fr_err *err)
+static fr_status renew(const fr_request *request, const fr_plan_file *file,
+                       side *out, fr_err *err)
 {
     const fr_fit_place place = {.cluster = file->cluster};
     fr_inputs inputs = {0};
@@ -171,29 +170,28 @@ static fr_status renew(const fr_cli *cli, const fr_plan_file *file, side *out,
     if (!is_home)
         return FR_OK;
     fr_status status =
-        fr_fit_answer_predict(&cli->request, file, &place, &inputs, &p, err);
+        fr_fit_answer_predict(request, file, &place, &inputs, &p, err);
     if (status != FR_OK)
         fr_err_prefix(err, "%s", out->path);
     if (status == FR_OK && !fr_fit_answer_is_carried(file, &inputs, &p)) {
-        fr_cli_note(
-            cli,
-            "forerun: %s: the prediction in the file belongs to another "
-            "plan; the plan was predicted anew on %s",
-            out->path, file->cluster);
+        fr_request_note(request,
+                        "%s: the prediction in the file belongs to another "
+                        "plan; the plan was predicted anew on %s",
+                        out->path, file->cluster);
         take_prediction(&p, out);
     }
     fr_inputs_release(&inputs);
     return status;
 }
 
-static fr_status check_plan(const fr_cli *cli, const char *text, size_t n_text,
-                            side *out, fr_err *err)
+static fr_status check_plan(const fr_request *request, const char *text,
+                            size_t n_text, side *out, fr_err *err)
 {
     fr_plan_file file;
     FR_TRY(fr_plan_file_parse(out->path, text, n_text, &file, err));
     fr_status status = FR_OK;
     if (file.has_prediction)
-        status = renew(cli, &file, out, err);
+        status = renew(request, &file, out, err);
     fr_plan_file_release(&file);
     return status;
 }
@@ -209,8 +207,8 @@ static bool is_plan_file(const fr_json_value *root)
             strcmp(text, FR_PLAN_SCHEMA_1) == 0);
 }
 
-static fr_status read_side(const fr_cli *cli, const char *path, side *out,
-                           fr_err *err)
+static fr_status read_side(const fr_request *request, const char *path,
+                           side *out, fr_err *err)
 {
     fr_json *json;
     char *text; /* read once: a pipe ends */
@@ -224,7 +222,7 @@ static fr_status read_side(const fr_cli *cli, const char *path, side *out,
         status = read_numbers(fr_json_root(json), &result, err);
         fr_json_destroy(json);
         if (status == FR_OK && is_plan)
-            status = check_plan(cli, text, n_text, &result, err);
+            status = check_plan(request, text, n_text, &result, err);
     }
     free(text);
     if (status == FR_OK)
@@ -304,19 +302,19 @@ static void build(const side *a, const side *b, fr_document *out)
             true);
 }
 
-FR_COMMAND_FUNCTION(compare)
+fr_status fr_api_compare(const fr_request *request, fr_document *out,
+                         fr_err *err)
 {
     side a, b;
-    if (fr_trace_is_file(cli->request.positional[1]))
-        return fr_compare_traces(cli, err);
-    if (cli->request.n_positional > 2)
+    if (fr_trace_is_file(request->positional[1]))
+        return fr_compare_traces(request, out, err);
+    if (request->n_positional > 2)
         return fr_fail(err, FR_USAGE,
                        "'%.200s': only traces may be more than two",
-                       cli->request.positional[2]);
-    FR_TRY(read_side(cli, cli->request.positional[0], &a, err));
-    FR_TRY(read_side(cli, cli->request.positional[1], &b, err));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.comparison/1");
-    build(&a, &b, &answer);
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+                       request->positional[2]);
+    FR_TRY(read_side(request, request->positional[0], &a, err));
+    FR_TRY(read_side(request, request->positional[1], &b, err));
+    fr_document_init(out, "forerun.comparison/1");
+    build(&a, &b, out);
+    return FR_OK;
 }

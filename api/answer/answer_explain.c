@@ -1,13 +1,12 @@
-/* cmd_explain.c: a plan in words, where its time and memory go, what binds it
- * and what would change that. */
+/* answer_explain.c: a plan in words, where its time and memory go, what binds
+ * it and what would change that. */
+#include "api/answer/answers.h"
 #include "api/fit_answer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/resolve/goal_options.h"
 #include "api/resolve/no_effect.h"
 #include "api/subject/plan_subject.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
 #include "plan/decide/plan_json.h"
 #include "report/explanation_report.h"
 #include "report/fit_report.h"
@@ -43,7 +42,7 @@ static fr_report_setup setup_of(const subject *s)
                              &s->inputs.cluster, s->file.framework};
 }
 
-static void add_prediction(const fr_cli *cli, const subject *s,
+static void add_prediction(const fr_request *request, const subject *s,
                            const fr_prediction *prediction, fr_document *out)
 {
     const fr_report_setup setup = setup_of(s);
@@ -51,25 +50,25 @@ static void add_prediction(const fr_cli *cli, const subject *s,
     fr_report_prediction(prediction, out);
     fr_json_end_object(&out->data);
     if (s->has_forecast)
-        fr_request_run_length(&cli->request, &setup, prediction, out);
+        fr_request_run_length(request, &setup, prediction, out);
     if (s->has_fit)
         fr_report_fit(&s->fit, out);
 }
 
-static void add_explanation(const fr_cli *cli, const fr_explanation *e,
+static void add_explanation(const fr_request *request, const fr_explanation *e,
                             fr_document *out)
 {
-    const int n_changes = fr_cli_has(cli, FR_OPT_TOP)
-                              ? (int)cli->request.option[FR_OPT_TOP].count
+    const int n_changes = fr_request_has(request, FR_OPT_TOP)
+                              ? (int)request->option[FR_OPT_TOP].count
                               : 10;
     fr_document_puts(out, "\n");
     fr_report_explanation(e, n_changes, out);
-    if (fr_cli_on(cli, FR_OPT_NEXT_MEASUREMENT))
+    if (fr_request_on(request, FR_OPT_NEXT_MEASUREMENT))
         fr_report_measurement(&e->next_measurement, out);
 }
 
-static fr_status build(const fr_cli *cli, const subject *s, fr_document *out,
-                       fr_err *err)
+static fr_status build(const fr_request *request, const subject *s,
+                       fr_document *out, fr_err *err)
 {
     char name[256];
     const fr_prediction *prediction = prediction_of(s);
@@ -89,10 +88,10 @@ static fr_status build(const fr_cli *cli, const subject *s, fr_document *out,
         fr_document_puts(out, "no prediction in the plan; give a cluster\n");
         return FR_OK;
     }
-    add_prediction(cli, s, prediction, out);
+    add_prediction(request, s, prediction, out);
     if (s->explanation != NULL)
-        add_explanation(cli, s->explanation, out);
-    if (!fr_cli_on(cli, FR_OPT_GANTT))
+        add_explanation(request, s->explanation, out);
+    if (!fr_request_on(request, FR_OPT_GANTT))
         return FR_OK;
     fr_document_puts(out, "\n");
     return fr_report_gantt(s->forecast.program, &s->forecast.timeline, 0, out,
@@ -100,12 +99,12 @@ static fr_status build(const fr_cli *cli, const subject *s, fr_document *out,
 }
 
 /* Without a cluster the plan is shown as it is. */
-static fr_status check_options(const fr_cli *cli, fr_err *err)
+static fr_status check_options(const fr_request *request, fr_err *err)
 {
-    FR_TRY(fr_plan_subject_check(&cli->request, err));
-    for (int i = 0;
-         i < FR_OPT_N && fr_plan_subject_cluster(&cli->request) == NULL; i++) {
-        if (cli->request.option[i].source != FR_SOURCE_FLAG ||
+    FR_TRY(fr_plan_subject_check(request, err));
+    for (int i = 0; i < FR_OPT_N && fr_plan_subject_cluster(request) == NULL;
+         i++) {
+        if (request->option[i].source != FR_SOURCE_FLAG ||
             i == FR_OPT_COLUMNS ||
             fr_option_get((fr_option)i).group == FR_GROUP_COMMON)
             continue;
@@ -116,22 +115,20 @@ static fr_status check_options(const fr_cli *cli, fr_err *err)
     return FR_OK;
 }
 
-static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
+static fr_status analyse(const fr_request *request, subject *s, fr_err *err)
 {
-    fr_log log;
-    const char *trace = fr_cli_text(cli, FR_OPT_TRACE);
-    bool has_timeline = trace != NULL || fr_cli_on(cli, FR_OPT_GANTT);
-    fr_log_init_stream(&log, cli->chatter);
+    const char *trace = fr_request_text(request, FR_OPT_TRACE);
+    bool has_timeline = trace != NULL || fr_request_on(request, FR_OPT_GANTT);
     FR_TRY(fr_forecast_make_file(&s->inputs, &s->file, has_timeline,
                                  &s->forecast, err));
     s->has_forecast = true;
-    fr_inputs_note_wrong_cluster(&cli->request, &s->inputs, s->file.cluster,
+    fr_inputs_note_wrong_cluster(request, &s->inputs, s->file.cluster,
                                  s->file.cluster_hash);
-    fr_note_idle_options(&cli->request, &s->inputs, &s->file.model,
-                         &s->file.job, &s->file.plan, &s->forecast.prediction);
+    fr_note_idle_options(request, &s->inputs, &s->file.model, &s->file.job,
+                         &s->file.plan, &s->forecast.prediction);
     if (trace != NULL)
         FR_TRY(fr_forecast_write_trace(&s->forecast, trace, err));
-    fr_explain_request request = {
+    const fr_explain_request question = {
         .model = &s->file.model,
         .job = &s->file.job,
         .cluster = &s->inputs.cluster,
@@ -139,10 +136,10 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
         .costs = s->inputs.costs,
         .plan = &s->file.plan,
         .prediction = &s->forecast.prediction,
-        .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
-        .fit_confidence = fr_request_fit_confidence(&cli->request),
-        .n_threads = (int)cli->request.option[FR_OPT_JOBS].count,
-        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+        .allow_lossy = fr_request_has(request, FR_OPT_ALLOW),
+        .fit_confidence = fr_request_fit_confidence(request),
+        .n_threads = (int)request->option[FR_OPT_JOBS].count,
+        .log = fr_request_log(request),
     };
     if (!s->forecast.prediction.memory.fits) {
         FR_TRY(fr_fit_answer_find(&s->inputs, &s->file.model, &s->file.job,
@@ -153,7 +150,7 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
     s->explanation = malloc(sizeof *s->explanation);
     if (s->explanation == NULL)
         return fr_fail_no_memory(err);
-    fr_status status = fr_explain_plan(&request, s->explanation, err);
+    fr_status status = fr_explain_plan(&question, s->explanation, err);
     if (status == FR_OK)
         return FR_OK;
     free(s->explanation);
@@ -161,27 +158,26 @@ static fr_status analyse(const fr_cli *cli, subject *s, fr_err *err)
     return status;
 }
 
-FR_COMMAND_FUNCTION(explain)
+fr_status fr_api_explain(const fr_request *request, fr_document *out,
+                         fr_err *err)
 {
     subject s = {0};
-    fr_document answer;
     fr_status status;
-    FR_TRY(check_options(cli, err));
-    FR_TRY(fr_request_check_run_length(&cli->request, err));
-    const char *cluster = fr_plan_subject_cluster(&cli->request);
+    FR_TRY(check_options(request, err));
+    FR_TRY(fr_request_check_run_length(request, err));
+    const char *cluster = fr_plan_subject_cluster(request);
     const bool has_cluster = cluster != NULL;
     fr_plan_file_init(&s.file);
     if (has_cluster)
-        FR_TRY_GOTO(status,
-                    fr_inputs_load(&cli->request, cluster, &s.inputs, err),
+        FR_TRY_GOTO(status, fr_inputs_load(request, cluster, &s.inputs, err),
                     out_subject);
-    status = fr_plan_subject_load(&cli->request, &s.inputs, &s.file, err);
+    status = fr_plan_subject_load(request, &s.inputs, &s.file, err);
     if (status == FR_OK && has_cluster)
-        status = analyse(cli, &s, err);
-    fr_document_init(&answer, "forerun.explanation/1");
-    if (status == FR_OK)
-        status = build(cli, &s, &answer, err);
-    status = fr_answer_deliver(status, &answer, cli, err);
+        status = analyse(request, &s, err);
+    if (status == FR_OK) {
+        fr_document_init(out, "forerun.explanation/1");
+        status = build(request, &s, out, err);
+    }
 out_subject:
     free(s.explanation);
     fr_forecast_release(&s.forecast);

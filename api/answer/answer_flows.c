@@ -1,8 +1,6 @@
-/* cmd_flows.c: when does each flow end? */
+/* answer_flows.c: when does each flow end? */
+#include "api/answer/answers.h"
 #include "api/inputs.h"
-#include "cli/answer.h"
-#include "api/inputs.h"
-#include "cli/cli.h"
 #include "simgrid/flows.h"
 
 /* Seconds with all digits that matter: the answer may be compared. */
@@ -23,15 +21,14 @@ static void build(const fr_flows_result *result, fr_document *out)
     fr_document_printf(out, "makespan %.9f s\n", result->makespan_s);
 }
 
-FR_COMMAND_FUNCTION(flows)
+fr_status fr_api_flows(const fr_request *request, fr_document *out, fr_err *err)
 {
     fr_flows_result result;
-    FR_TRY(fr_as_input(
-        fr_flows_run(cli->request.positional[0], cli->request.positional[1], &result, err),
-        err));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.flows/1");
-    build(&result, &answer);
+    FR_TRY(fr_as_input(fr_flows_run(request->positional[0],
+                                    request->positional[1], &result, err),
+                       err));
+    fr_document_init(out, "forerun.flows/1");
+    build(&result, out);
     fr_flows_result_release(&result);
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+    return FR_OK;
 }

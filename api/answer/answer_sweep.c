@@ -1,4 +1,5 @@
-/* cmd_sweep.c: what-if: many points, one table. */
+/* answer_sweep.c: what-if: many points, one table. */
+#include "api/answer/answers.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/resolve/framework_options.h"
@@ -6,8 +7,6 @@
 #include "api/resolve/no_effect.h"
 #include "api/sweep/sweep_points.h"
 #include "api/sweep/sweep_trials.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
 #include "core/base/text.h"
 #include "report/sweep_report.h"
 #include "spec/result/fit_advice.h"
@@ -17,7 +16,7 @@
 
 /* "llama-3-8b on dgx-h100:2, framework nemo"; what is varied stands in the
  * table. */
-static void add_head(const fr_cli *cli, const fr_framework *framework,
+static void add_head(const fr_request *request, const fr_framework *framework,
                      const fr_sweep *sweep, fr_document *out)
 {
     const bool has_models = fr_sweep_find_key(sweep, "model") >= 0;
@@ -28,71 +27,73 @@ static void add_head(const fr_cli *cli, const fr_framework *framework,
     if (sweep->n_too_large > 0) {
         fr_fit_count(sweep->n_too_large, sweep->n_points, count, sizeof count);
         fr_document_printf(out, "%s\n", count);
-        if (fr_cli_on(cli, FR_OPT_CSV))
-            fr_cli_note(cli, "forerun: %s", count);
+        if (fr_request_on(request, FR_OPT_CSV))
+            fr_request_note(request, "%s", count);
     }
-    fr_document_heading(
-        out, "%s on %s%s%s",
-        has_models ? "several models" : cli->request.positional[0],
-        has_clusters ? "several clusters" : cli->request.positional[1],
-        has_framework ? ", framework " : "",
-        has_framework ? framework->name : "");
+    fr_document_heading(out, "%s on %s%s%s",
+                        has_models ? "several models" : request->positional[0],
+                        has_clusters ? "several clusters"
+                                     : request->positional[1],
+                        has_framework ? ", framework " : "",
+                        has_framework ? framework->name : "");
     fr_document_puts(out, "\n");
-    fr_json_put_string(&out->data, "model", cli->request.positional[0]);
-    fr_json_put_string(&out->data, "cluster", cli->request.positional[1]);
+    fr_json_put_string(&out->data, "model", request->positional[0]);
+    fr_json_put_string(&out->data, "cluster", request->positional[1]);
     fr_json_put_string(&out->data, "framework",
                        framework != NULL ? framework->name : NULL);
 }
 
-static fr_status print_answer(const fr_cli *cli, const fr_framework *framework,
-                              const fr_sweep *sweep, fr_err *err)
+static fr_status build(const fr_request *request, const fr_framework *framework,
+                       const fr_sweep *sweep, fr_document *out, fr_err *err)
 {
-    fr_document answer;
     fr_status status = FR_OK;
-    fr_document_init(&answer, "forerun.sweep/1");
-    if (sweep->n_feasible == 0)
-        cli->layout->columns = NULL; /* a table of reasons has no others */
-    add_head(cli, framework, sweep, &answer);
-    fr_report_sweep(sweep, &answer);
-    if (fr_cli_on(cli, FR_OPT_PLOT))
-        status = fr_report_sweep_plot(sweep, &answer, err);
-    return fr_answer_deliver(status, &answer, cli, err);
+    fr_document_init(out, "forerun.sweep/1");
+    out->ignores_columns = sweep->n_feasible == 0;
+    add_head(request, framework, sweep, out);
+    fr_report_sweep(sweep, out);
+    if (fr_request_on(request, FR_OPT_PLOT))
+        status = fr_report_sweep_plot(sweep, out, err);
+    out->has_answer = status == FR_OK;
+    return status;
 }
 
 /* FORERUN_JOBS counts threads of other commands: with --vary it says nothing.
  */
-static bool has_trials(const fr_cli *cli)
+static bool has_trials(const fr_request *request)
 {
-    fr_option_source source = cli->request.option[FR_OPT_TRIALS].source;
+    fr_option_source source = request->option[FR_OPT_TRIALS].source;
     return source == FR_SOURCE_FLAG ||
-           (source == FR_SOURCE_ENV && cli->request.n_repeats == 0);
+           (source == FR_SOURCE_ENV && request->n_repeats == 0);
 }
 
-static fr_status check_options(const fr_cli *cli, fr_err *err)
+static fr_status check_options(const fr_request *request, fr_err *err)
 {
-    if (has_trials(cli) &&
-        (cli->request.n_repeats > 0 || fr_cli_on(cli, FR_OPT_WEAK) ||
-         fr_cli_has(cli, FR_OPT_RANKS)))
+    if (has_trials(request) &&
+        (request->n_repeats > 0 || fr_request_on(request, FR_OPT_WEAK) ||
+         fr_request_has(request, FR_OPT_RANKS)))
         return fr_fail(err, FR_USAGE,
                        "--jobs divides the cluster itself: without --vary, "
                        "--weak, --ranks");
-    if (cli->request.n_repeats == 0 && !has_trials(cli))
+    if (request->n_repeats == 0 && !has_trials(request))
         return fr_fail(err, FR_USAGE,
                        "what is to vary?  Such as --vary nodes=8..64*2; keys: "
                        "nodes, gpu, nic, nvlink, price, and all options of "
                        "the plan and the job");
-    if (fr_cli_on(cli, FR_OPT_FIXED) && fr_cli_on(cli, FR_OPT_EXACT))
+    if (fr_request_on(request, FR_OPT_FIXED) &&
+        fr_request_on(request, FR_OPT_EXACT))
         return fr_fail(err, FR_USAGE,
                        "--fixed keeps the plan: --exact has nothing to prove");
-    if (fr_cli_on(cli, FR_OPT_CSV) && fr_cli_on(cli, FR_OPT_PLOT))
+    if (fr_request_on(request, FR_OPT_CSV) &&
+        fr_request_on(request, FR_OPT_PLOT))
         return fr_fail(err, FR_USAGE, "--csv or --plot, not both");
     return FR_OK;
 }
 
-static void name_goal(const fr_cli *cli, const fr_goal *goal, fr_sweep *sweep)
+static void name_goal(const fr_request *request, const fr_goal *goal,
+                      fr_sweep *sweep)
 {
     const fr_goal_row *row = fr_goal_row_of(goal->kind);
-    if (!fr_cli_has(cli, FR_OPT_GOAL))
+    if (!fr_request_has(request, FR_OPT_GOAL))
         return;
     fr_text_copy_cut(sweep->goal, sizeof sweep->goal, row->name);
     fr_text_copy_cut(sweep->goal_unit, sizeof sweep->goal_unit, row->unit);
@@ -117,59 +118,54 @@ static fr_run_counts counts_of(const fr_sweep_points *points)
     return all;
 }
 
-static fr_status run_points(const fr_cli *cli, const fr_goal *goal,
+static fr_status run_points(const fr_request *request, const fr_goal *goal,
                             fr_sweep_points *points, fr_err *err)
 {
-    fr_log log;
-    fr_log_init_stream(&log, cli->chatter);
     fr_sweep_options options = {
-        .is_fixed = fr_cli_on(cli, FR_OPT_FIXED),
-        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
-        .is_weak = fr_cli_on(cli, FR_OPT_WEAK),
+        .is_fixed = fr_request_on(request, FR_OPT_FIXED),
+        .is_exact = fr_request_on(request, FR_OPT_EXACT),
+        .is_weak = fr_request_on(request, FR_OPT_WEAK),
         .has_goal = true,
-        .log = fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log,
+        .log = fr_request_log(request),
     };
-    name_goal(cli, goal, &points->sweep);
+    name_goal(request, goal, &points->sweep);
     if (goal->critical_batch > 0)
         fr_goal_lr_rule(&points->cases[0].job, points->sweep.lr_rule,
                         sizeof points->sweep.lr_rule);
-    if (fr_cli_has(cli, FR_OPT_KNEE))
-        points->sweep.knee_frac = cli->request.option[FR_OPT_KNEE].real;
+    if (fr_request_has(request, FR_OPT_KNEE))
+        points->sweep.knee_frac = request->option[FR_OPT_KNEE].real;
     return fr_sweep_run(points->cases, &options, &points->sweep, err);
 }
 
-FR_COMMAND_FUNCTION(sweep)
+fr_status fr_api_sweep(const fr_request *request, fr_document *out, fr_err *err)
 {
     fr_inputs inputs = {0};
     fr_sweep_points points = {0};
     fr_goal goal;
     fr_status status;
-    FR_TRY(check_options(cli, err));
-    FR_TRY(fr_request_make_goal(&cli->request, &goal, err));
-    FR_TRY_GOTO(
-        status,
-        fr_inputs_load(&cli->request, cli->request.positional[1], &inputs, err),
-        out_inputs);
-    bool is_trials = has_trials(cli);
-    status = is_trials
-                 ? fr_sweep_trials_make(&cli->request, &inputs, &points, err)
-                 : fr_sweep_points_make(&cli->request, &inputs, &points, err);
+    FR_TRY(check_options(request, err));
+    FR_TRY(fr_request_make_goal(request, &goal, err));
+    FR_TRY_GOTO(status,
+                fr_inputs_load(request, request->positional[1], &inputs, err),
+                out_inputs);
+    bool is_trials = has_trials(request);
+    status = is_trials ? fr_sweep_trials_make(request, &inputs, &points, err)
+                       : fr_sweep_points_make(request, &inputs, &points, err);
     if (status != FR_OK)
         goto out_inputs;
-    fr_note_no_effect(&cli->request, &points.cases[0].job, &points.models[0],
+    fr_note_no_effect(request, &points.cases[0].job, &points.models[0],
                       &inputs.cluster);
-    FR_TRY_GOTO(status, run_points(cli, &goal, &points, err), out_inputs);
+    FR_TRY_GOTO(status, run_points(request, &goal, &points, err), out_inputs);
     if (points.sweep.is_fixed)
-        fr_note_idle_in_sweep(&cli->request, &inputs, points.cases,
+        fr_note_idle_in_sweep(request, &inputs, points.cases,
                               points.sweep.n_points);
     points.sweep.counts = counts_of(&points);
     if (is_trials)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
-    FR_TRY_GOTO(
-        status,
-        print_answer(cli, fr_request_framework(&cli->request, &inputs.cluster),
-                     &points.sweep, err),
-        out_inputs);
+    FR_TRY_GOTO(status,
+                build(request, fr_request_framework(request, &inputs.cluster),
+                      &points.sweep, out, err),
+                out_inputs);
     if (points.sweep.n_feasible == 0)
         status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",
                          points.sweep.points[0].why);

@@ -1,17 +1,17 @@
-/* cmd_tune.c: the best plan of the space. */
+/* answer_tune.c: the best plan of the space. */
+#include "api/answer/answers.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/power_cap.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/goal_options.h"
+#include "api/resolve/measurer.h"
 #include "api/resolve/no_effect.h"
 #include "api/resolve/plan_options.h"
 #include "api/resolve/plan_resolve.h"
 #include "api/subject/plan_words.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
-#include "cli/measured/measure_plans.h"
 #include "core/base/units.h"
+#include "core/numbers/stats.h"
 #include "report/prediction_report.h"
 #include "report/setup_report.h"
 #include "report/tuning_report.h"
@@ -20,6 +20,8 @@
 #include "tuner/study/elastic_speeds.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* What runs today (PLAN, --from), beside which the best plan stands. */
 typedef struct today {
@@ -70,28 +72,26 @@ static void put_setup(const fr_inputs *inputs, const fr_plan_choice *choice,
     out->audience = FR_FOR_ALL;
 }
 
-static fr_status print_answer(const fr_cli *cli, const fr_inputs *inputs,
-                              const fr_plan_choice *choice, const today *now,
-                              const fr_tuning *tuning, fr_err *err)
+static void build(const fr_inputs *inputs, const fr_plan_choice *choice,
+                  const today *now, const fr_tuning *tuning, fr_document *out)
 {
     const fr_tuned *nearest = &tuning->nearest;
-    fr_document answer;
-    fr_document_init(&answer, "forerun.tuning/1");
+    fr_document_init(out, "forerun.tuning/1");
     if (now->is_given)
-        put_verdict("today's plan", &now->prediction, &answer);
+        put_verdict("today's plan", &now->prediction, out);
     if (tuning->best.plan == NULL && nearest->plan != NULL)
-        put_verdict("the nearest plan", &nearest->prediction, &answer);
-    fr_document_heading(&answer, "%s on %s", choice->file.model.name,
+        put_verdict("the nearest plan", &nearest->prediction, out);
+    fr_document_heading(out, "%s on %s", choice->file.model.name,
                         inputs->cluster_word);
     fr_json_put_string(
-        &answer.data, "framework",
+        &out->data, "framework",
         choice->file.framework[0] != '\0' ? choice->file.framework : NULL);
-    fr_report_power_cap_json(&inputs->cluster, &answer.data);
-    put_setup(inputs, choice, &tuning->best, &answer);
-    put_today(now, &answer);
-    fr_document_puts(&answer, "\n");
-    fr_report_tuning(tuning, &answer);
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+    fr_report_power_cap_json(&inputs->cluster, &out->data);
+    put_setup(inputs, choice, &tuning->best, out);
+    put_today(now, out);
+    fr_document_puts(out, "\n");
+    fr_report_tuning(tuning, out);
+    out->has_answer = true;
 }
 
 /* Do n nodes that are as efficient as a run's own break no limit but that on
@@ -150,16 +150,15 @@ static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
     prediction->cost.kwh *= times;
 }
 
-static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
-                         fr_plan_choice *choice, const today *now,
-                         const fr_goal *goal, const fr_tuning *tuning,
-                         fr_err *err)
+/* The best plan's file, and notes on it; or why there is none. */
+static fr_status finish(const fr_request *request, const fr_inputs *inputs,
+                        fr_plan_choice *choice, const fr_goal *goal,
+                        const fr_tuning *tuning, fr_err *err)
 {
     char more[96];
     char lack[FR_FORMAT_MAX];
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     const bool is_sure = isinf(tuning->certificate.bound);
-    FR_TRY(print_answer(cli, inputs, choice, now, tuning, err));
     if (tuning->best.plan == NULL && tuning->broken[0] != '\0')
         return fr_fail(
             err, FR_INFEASIBLE,
@@ -177,15 +176,14 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
             "a rank; more ranks that share a model's state, a smaller "
             "--global-batch or --seq need less",
             is_sure ? "fits" : "was found that fits",
-            100 * fr_request_fit_confidence(&cli->request),
-            tuning->nearest.name,
+            100 * fr_request_fit_confidence(request), tuning->nearest.name,
             fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
-    fr_note_untaken_options(&cli->request, &inputs->cluster, &choice->file.plan,
+    fr_note_untaken_options(request, &inputs->cluster, &choice->file.plan,
                             tuning->best.plan);
     choice->file.plan = *tuning->best.plan;
     choice->file.job.global_batch = tuning->best.global_batch;
     fr_job_count_steps(&choice->file.job, &choice->file.model);
-    fr_note_idle_options(&cli->request, inputs, &choice->file.model,
+    fr_note_idle_options(request, inputs, &choice->file.model,
                          &choice->file.job, &choice->file.plan,
                          &tuning->best.prediction);
     if (output == NULL)
@@ -193,13 +191,14 @@ static fr_status deliver(const fr_cli *cli, const fr_inputs *inputs,
     fr_prediction prediction = tuning->best.prediction;
     train_on_more(inputs, goal, choice, &prediction);
     FR_TRY(fr_plan_choice_save(choice, inputs, &prediction, output, err));
-    fr_cli_note(cli, "forerun: wrote %s", output);
+    fr_request_note(request, "wrote %s", output);
     return FR_OK;
 }
 
-static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
+static fr_status apply_budget(const fr_request *request, double *out_s,
+                              fr_err *err)
 {
-    const char *text = fr_cli_text(cli, FR_OPT_BUDGET);
+    const char *text = fr_request_text(request, FR_OPT_BUDGET);
     fr_err why;
     *out_s = 0;
     if (text != NULL && (fr_parse_s(text, out_s, &why) != FR_OK || *out_s <= 0))
@@ -209,22 +208,24 @@ static fr_status apply_budget(const fr_cli *cli, double *out_s, fr_err *err)
 }
 
 /* As many as are shown, and as are measured. */
-static int n_alternatives(const fr_cli *cli)
+static int n_alternatives(const fr_request *request)
 {
-    const fr_option_value *v = cli->request.option;
-    int n = fr_cli_has(cli, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
+    const fr_option_value *v = request->option;
+    int n = fr_request_has(request, FR_OPT_TOP) ? (int)v[FR_OPT_TOP].count : 10;
     int n_measured = (int)v[FR_OPT_MEASURE].count;
     return n_measured - 1 > n ? n_measured - 1 : n;
 }
 
 /* Which version of the target: --version, else the newest. */
-static fr_status choose_version(const fr_cli *cli, const fr_cluster *cluster,
-                                int *out, fr_err *err)
+static fr_status choose_version(const fr_request *request,
+                                const fr_cluster *cluster, int *out,
+                                fr_err *err)
 {
-    const fr_target *target = fr_request_executor(&cli->request, cluster);
-    const char *version = fr_cli_text(cli, FR_OPT_VERSION);
+    const fr_target *target = fr_request_executor(request, cluster);
+    const char *version = fr_request_text(request, FR_OPT_VERSION);
     *out = 0;
-    if (version != NULL && (target == NULL || !fr_cli_has(cli, FR_OPT_FOR)))
+    if (version != NULL &&
+        (target == NULL || !fr_request_has(request, FR_OPT_FOR)))
         return fr_fail(err, FR_USAGE,
                        "--version %.40s of what? give --for torchtitan, "
                        "megatron ...",
@@ -235,14 +236,14 @@ static fr_status choose_version(const fr_cli *cli, const fr_cluster *cluster,
     return fr_target_version(target, version, out, err);
 }
 
-static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
+static fr_tune_options make_options(const fr_request *request,
+                                    const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
                                     const fr_axis_range *ranges,
                                     const fr_goal *goal, const fr_log *log)
 {
-    const fr_option_value *v = cli->request.option;
-    const fr_target *target =
-        fr_request_executor(&cli->request, &inputs->cluster);
+    const fr_option_value *v = request->option;
+    const fr_target *target = fr_request_executor(request, &inputs->cluster);
     fr_tune_options options = {
         .space = {.model = &choice->file.model,
                   .job = &choice->file.job,
@@ -252,16 +253,16 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
                   .world = v[FR_OPT_RANKS].count,
                   .ranges = ranges,
                   .target = target,
-                  .allow_lossy = fr_cli_has(cli, FR_OPT_ALLOW),
-                  .fit_confidence = fr_request_fit_confidence(&cli->request)},
+                  .allow_lossy = fr_request_has(request, FR_OPT_ALLOW),
+                  .fit_confidence = fr_request_fit_confidence(request)},
         .goal = goal,
         .is_batch_free = fr_goal_rows[goal->kind]->chooses_batch &&
-                         !fr_cli_has(cli, FR_OPT_GLOBAL_BATCH),
-        .search = fr_cli_has(cli, FR_OPT_SEARCH)
+                         !fr_request_has(request, FR_OPT_GLOBAL_BATCH),
+        .search = fr_request_has(request, FR_OPT_SEARCH)
                       ? fr_search_name((int)v[FR_OPT_SEARCH].count)
                       : NULL,
-        .is_exact = fr_cli_on(cli, FR_OPT_EXACT),
-        .n_alternatives = n_alternatives(cli),
+        .is_exact = fr_request_on(request, FR_OPT_EXACT),
+        .n_alternatives = n_alternatives(request),
         .n_threads = (int)v[FR_OPT_JOBS].count,
         .log = log,
     };
@@ -270,15 +271,16 @@ static fr_tune_options make_options(const fr_cli *cli, const fr_inputs *inputs,
 
 /* What contradicts itself; what no law says: how many more steps a lossy
  * compressor takes. */
-static fr_status check_options(const fr_cli *cli, const fr_goal *goal,
+static fr_status check_options(const fr_request *request, const fr_goal *goal,
                                fr_err *err)
 {
-    if (fr_cli_has(cli, FR_OPT_BUDGET) && fr_cli_on(cli, FR_OPT_EXACT))
+    if (fr_request_has(request, FR_OPT_BUDGET) &&
+        fr_request_on(request, FR_OPT_EXACT))
         return fr_fail(err, FR_USAGE,
                        "--exact continues until the proof is done; leave "
                        "it or --budget out");
     if (fr_goal_rows[goal->kind]->chooses_batch &&
-        fr_cli_has(cli, FR_OPT_ALLOW))
+        fr_request_has(request, FR_OPT_ALLOW))
         return fr_fail(err, FR_USAGE,
                        "--allow lossy and --goal loss: nobody knows how many "
                        "more steps compression takes; leave one out, or pin "
@@ -309,7 +311,47 @@ static fr_status fail_for(const fr_target *target, fr_err *err)
                    why.text, target->name);
 }
 
-FR_COMMAND_FUNCTION(tune)
+/* What the steps of this model in the profile took, against predictions. */
+static fr_status put_correction(const fr_inputs *inputs, const fr_model *model,
+                                fr_tuning *tuning, fr_err *err)
+{
+    const fr_profile *profile = &inputs->profile;
+    size_t n = 0;
+    if (!inputs->has_profile || profile->n_step == 0)
+        return FR_OK;
+    double *ratios = malloc(profile->n_step * sizeof *ratios);
+    if (ratios == NULL)
+        return fr_fail_no_memory(err);
+    for (size_t i = 0; i < profile->n_step; i++) {
+        const fr_step_point *p = &profile->step[i];
+        if (strcmp(p->model, model->name) == 0)
+            ratios[n++] = p->sample.median_s / p->predicted_s;
+    }
+    if (n > 0) {
+        tuning->correction.n = n;
+        tuning->correction.median = fr_stats_quantile(ratios, n, 0.5);
+        tuning->correction.least = fr_stats_quantile(ratios, n, 0);
+        tuning->correction.most = fr_stats_quantile(ratios, n, 1);
+    }
+    free(ratios);
+    return FR_OK;
+}
+
+static fr_status check_measurer(const fr_request *request,
+                                const fr_inputs *inputs, fr_err *err)
+{
+    const fr_measurer *measurer =
+        request->session != NULL ? request->session->measurer : NULL;
+    if (measurer != NULL)
+        return measurer->check(request, inputs, err);
+    return fr_request_has(request, FR_OPT_MEASURE)
+               ? fr_fail(err, FR_USAGE,
+                         "--measure starts processes, which this caller of "
+                         "forerun cannot; leave it out")
+               : FR_OK;
+}
+
+fr_status fr_api_tune(const fr_request *request, fr_document *out, fr_err *err)
 {
     fr_goal goal;
     double budget_s;
@@ -320,41 +362,35 @@ FR_COMMAND_FUNCTION(tune)
     fr_tuning tuning;
     today now;
     fr_plan_words words;
-    fr_log log;
     fr_status status;
-    fr_log_init_stream(&log, cli->chatter);
     fr_tuning_init(&tuning);
-    FR_TRY(fr_request_make_goal(&cli->request, &goal, err));
-    FR_TRY(check_options(cli, &goal, err));
-    FR_TRY(apply_budget(cli, &budget_s, err));
-    FR_TRY(fr_plan_words_of(&cli->request, &words, err));
-    FR_TRY_GOTO(status,
-                fr_inputs_load(&cli->request, words.cluster, &inputs, err),
+    FR_TRY(fr_request_make_goal(request, &goal, err));
+    FR_TRY(check_options(request, &goal, err));
+    FR_TRY(apply_budget(request, &budget_s, err));
+    FR_TRY(fr_plan_words_of(request, &words, err));
+    FR_TRY_GOTO(status, fr_inputs_load(request, words.cluster, &inputs, err),
                 out_inputs);
-    FR_TRY_GOTO(status, choose_version(cli, &inputs.cluster, &version, err),
+    FR_TRY_GOTO(status, choose_version(request, &inputs.cluster, &version, err),
                 out_inputs);
-    FR_TRY_GOTO(status, fr_measure_check(&cli->request, &inputs, err),
-                out_inputs);
+    FR_TRY_GOTO(status, check_measurer(request, &inputs, err), out_inputs);
     const fr_plan_question question = {
         .purpose = FR_PLAN_TO_SEARCH,
         .model_word = words.model,
         .plan_path = words.plan,
         .cluster = &inputs.cluster,
-        .n_ranks_max = fr_cli_has(cli, FR_OPT_RANKS)
-                           ? cli->request.option[FR_OPT_RANKS].count
+        .n_ranks_max = fr_request_has(request, FR_OPT_RANKS)
+                           ? request->option[FR_OPT_RANKS].count
                            : fr_cluster_slots(&inputs.cluster)};
-    FR_TRY_GOTO(status, fr_plan_resolve(&cli->request, &question, &choice, err),
+    FR_TRY_GOTO(status, fr_plan_resolve(request, &question, &choice, err),
                 out_inputs);
     fr_axis_range ranges[FR_SPACE_AXIS_N];
-    FR_TRY_GOTO(status, fr_request_apply_ranges(&cli->request, ranges, err),
+    FR_TRY_GOTO(status, fr_request_apply_ranges(request, ranges, err),
                 out_inputs);
-    fr_tune_options options =
-        make_options(cli, &inputs, &choice, ranges, &goal,
-                     fr_cli_on(cli, FR_OPT_QUIET) ? NULL : &log);
+    fr_tune_options options = make_options(request, &inputs, &choice, ranges,
+                                           &goal, fr_request_log(request));
     options.budget_s = budget_s;
     options.space.target_version = version;
-    FR_TRY_GOTO(status,
-                fr_power_cap_choose(&cli->request, &options, &inputs, err),
+    FR_TRY_GOTO(status, fr_power_cap_choose(request, &options, &inputs, err),
                 out_inputs);
     FR_TRY_GOTO(status, ask_today(&inputs, &choice, &now, err), out_inputs);
     if (goal.choices.n_least_nodes > 0)
@@ -363,22 +399,23 @@ FR_COMMAND_FUNCTION(tune)
                                           &elastic, &goal, err),
                     out_inputs);
     status = fr_tune(&options, inputs.costs, &tuning, err);
-    if (status == FR_INPUT && !fr_cli_has(cli, FR_OPT_FOR) &&
+    if (status == FR_INPUT && !fr_request_has(request, FR_OPT_FOR) &&
         options.space.target != NULL)
         status = fail_for(options.space.target, err);
     FR_TRY_GOTO(status, status, out_inputs);
-    FR_TRY_GOTO(
-        status,
-        fr_measure_plans(&cli->request, &inputs, &choice, &goal, &tuning, err),
-        out_inputs);
-    FR_TRY_GOTO(
-        status,
-        fr_measure_correction(&inputs, &choice.file.model, &tuning, err),
-        out_inputs);
+    if (fr_request_has(request, FR_OPT_MEASURE))
+        FR_TRY_GOTO(status,
+                    request->session->measurer->measure(
+                        request, &inputs, &choice, &goal, &tuning, err),
+                    out_inputs);
+    FR_TRY_GOTO(status,
+                put_correction(&inputs, &choice.file.model, &tuning, err),
+                out_inputs);
     tuning.counts = fr_run_counts_of(
         &goal, &inputs.cluster,
         tuning.best.run.kwh > 0 ? fr_cluster_n_nodes(&inputs.cluster) : 0);
-    status = deliver(cli, &inputs, &choice, &now, &goal, &tuning, err);
+    build(&inputs, &choice, &now, &tuning, out);
+    status = finish(request, &inputs, &choice, &goal, &tuning, err);
 out_inputs:
     fr_tuning_release(&tuning);
     fr_elastic_table_release(&elastic);

@@ -1,8 +1,9 @@
 /* compare_traces.c: where a run lost time against its plan, by category and
  * rank. */
+#include "api/answer/compare_traces.h"
+
+#include "api/answer/answers.h"
 #include "api/inputs.h"
-#include "cli/answer.h"
-#include "cli/measured/measured.h"
 #include "core/base/units.h"
 #include "interop/trace/trace_losses.h"
 
@@ -148,13 +149,13 @@ static void put_words(const fr_losses *predicted, const fr_losses *measured,
                               "stand for them\n");
 }
 
-static void print(const fr_cli *cli, const fr_losses *predicted,
+static void print(const fr_request *request, const fr_losses *predicted,
                   const fr_losses *measured, const fr_slow_rank *slow,
                   fr_document *out)
 {
     fr_document_printf(
         out, "predicted: %s\nmeasured: %s, %zu rank%s, %llu step%s%s\n\n",
-        cli->request.positional[0], cli->request.positional[1], measured->n,
+        request->positional[0], request->positional[1], measured->n,
         measured->n == 1 ? "" : "s", (unsigned long long)measured->n_steps,
         measured->n_steps == 1 ? "" : "s",
         measured->steps_by == FR_STEPS_OPTIMIZER
@@ -221,23 +222,22 @@ static void put_data(const fr_losses *predicted, const fr_losses *measured,
     fr_json_end_object(json);
 }
 
-fr_status fr_compare_traces(const fr_cli *cli, fr_err *err)
+fr_status fr_compare_traces(const fr_request *request, fr_document *out,
+                            fr_err *err)
 {
     fr_losses predicted, measured;
     fr_slow_rank slow;
-    fr_document answer;
-    FR_TRY(load_predicted(cli->request.positional[0], &predicted, err));
-    fr_status status =
-        fr_losses_load(&cli->request.positional[1], (size_t)cli->request.n_positional - 1,
-                       false, &measured, err);
+    FR_TRY(load_predicted(request->positional[0], &predicted, err));
+    fr_status status = fr_losses_load(&request->positional[1],
+                                      (size_t)request->n_positional - 1, false,
+                                      &measured, err);
     if (status == FR_OK) {
         status = fr_losses_slowest(&predicted, &measured, &slow, err);
-        fr_document_init(&answer, "forerun.comparison/1");
         if (status == FR_OK) {
-            put_data(&predicted, &measured, &slow, &answer.data);
-            print(cli, &predicted, &measured, &slow, &answer);
+            fr_document_init(out, "forerun.comparison/1");
+            put_data(&predicted, &measured, &slow, &out->data);
+            print(request, &predicted, &measured, &slow, out);
         }
-        status = fr_answer_deliver(status, &answer, cli, err);
         fr_losses_release(&measured);
     }
     fr_losses_release(&predicted);

@@ -1,5 +1,5 @@
 /* catalog_rows.c: devices, nodes and where their numbers come from. */
-#include "cli/catalog/catalog_rows.h"
+#include "api/catalog/catalog_rows.h"
 
 #include "core/document/fields.h"
 #include "spec/catalog/catalog.h"

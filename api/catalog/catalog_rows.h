@@ -2,8 +2,8 @@
  * catalog_rows.h: the built-in devices and node types with their sources, as
  * 'forerun catalog' prints them.
  */
-#ifndef FR_CLI_CATALOG_CATALOG_ROWS_H
-#define FR_CLI_CATALOG_CATALOG_ROWS_H
+#ifndef FR_API_CATALOG_CATALOG_ROWS_H
+#define FR_API_CATALOG_CATALOG_ROWS_H
 
 #include "report/document/document.h"
 

@@ -1,5 +1,5 @@
 /* catalog_targets.c: see catalog_targets.h. */
-#include "cli/catalog/catalog_targets.h"
+#include "api/catalog/catalog_targets.h"
 
 #include "plan/decide/plan_refusals.h"
 #include "plan/target/target.h"

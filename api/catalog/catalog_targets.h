@@ -2,8 +2,8 @@
  * catalog_targets.h: the programs that a plan can be taken to, and what becomes
  * of each field of it there, as 'forerun catalog targets' prints them.
  */
-#ifndef FR_CLI_CATALOG_CATALOG_TARGETS_H
-#define FR_CLI_CATALOG_CATALOG_TARGETS_H
+#ifndef FR_API_CATALOG_CATALOG_TARGETS_H
+#define FR_API_CATALOG_CATALOG_TARGETS_H
 
 #include "report/document/document.h"
 

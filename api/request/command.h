@@ -21,10 +21,15 @@ typedef enum fr_positional_kind {
 } fr_positional_kind;
 
 struct fr_cli;
+struct fr_request;
+struct fr_document;
 
 typedef struct fr_command {
     const char *name;
-    /* Answers on the command line; defined in cli/. */
+    /* Answers the request (answers.h); NULL: the command starts processes, or
+     * is about the command line itself, and `run` of cli/ does all. */
+    fr_status (*answer)(const struct fr_request *request,
+                        struct fr_document *out, fr_err *err);
     fr_status (*run)(const struct fr_cli *cli, fr_err *err);
     const char *summary;  /* one line, lower case, no full stop */
     const char *synopsis; /* positional part of the usage line */

@@ -240,6 +240,13 @@ bool fr_request_counts_interruptions(const fr_request *request,
            FR_GOAL_OF_RUN;
 }
 
+const fr_log *fr_request_log(const fr_request *request)
+{
+    return request->session == NULL || fr_request_on(request, FR_OPT_QUIET)
+               ? NULL
+               : request->session->log;
+}
+
 void fr_request_note(const fr_request *request, const char *format, ...)
 {
     const fr_session *session = request->session;

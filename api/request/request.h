@@ -76,6 +76,9 @@ FR_CHECKED fr_status fr_request_set(fr_request *request, fr_option option,
 bool fr_request_counts_interruptions(const fr_request *request,
                                      const fr_job *job);
 
+/* The caller's log, NULL where it has none or QUIET is on. */
+const fr_log *fr_request_log(const fr_request *request);
+
 /* Passes a note to the caller, unless QUIET is on. */
 void fr_request_note(const fr_request *request, const char *format, ...)
     FR_PRINTF(2, 3);

@@ -11,6 +11,8 @@
 #include "core/base/log.h"
 #include "spec/profile/profile.h"
 
+struct fr_measurer;
+
 typedef struct fr_session {
     /* Receives a note about an answer, one line without its end: an assumption,
      * an option that has no effect.  NULL: notes are dropped. */
@@ -18,6 +20,8 @@ typedef struct fr_session {
     void *context; /* first argument of `note` */
     /* Receives the progress of long searches; NULL: nothing does. */
     const fr_log *log;
+    /* Runs plans on this machine (tune --measure); NULL: no plan can be run. */
+    const struct fr_measurer *measurer;
     /* Describes the machine that the process runs on, against which a profile
      * is checked; NULL: profiles are not checked. */
     void (*describe_machine)(fr_fingerprint *out);

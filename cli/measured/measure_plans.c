@@ -62,8 +62,8 @@ static bool has_such_gpus(const fr_cluster *cluster)
            fabs(here_bytes / bytes - 1) < 0.1;
 }
 
-fr_status fr_measure_check(const fr_request *request, const fr_inputs *inputs,
-                           fr_err *err)
+static fr_status check(const fr_request *request, const fr_inputs *inputs,
+                       fr_err *err)
 {
     fr_launch launch;
     if (fr_request_on(request, FR_OPT_UPDATE_PROFILE) &&
@@ -292,9 +292,10 @@ static fr_status measure_all(const fr_request *request, const fr_inputs *inputs,
     return FR_OK;
 }
 
-fr_status fr_measure_plans(const fr_request *request, fr_inputs *inputs,
-                           const fr_plan_choice *choice, const fr_goal *goal,
-                           fr_tuning *tuning, fr_err *err)
+static fr_status measure_plans(const fr_request *request, fr_inputs *inputs,
+                               const fr_plan_choice *choice,
+                               const fr_goal *goal, fr_tuning *tuning,
+                               fr_err *err)
 {
     scratch s;
     if (!fr_request_has(request, FR_OPT_MEASURE) || tuning->best.plan == NULL)
@@ -310,27 +311,5 @@ fr_status fr_measure_plans(const fr_request *request, fr_inputs *inputs,
     return status;
 }
 
-fr_status fr_measure_correction(const fr_inputs *inputs, const fr_model *model,
-                                fr_tuning *tuning, fr_err *err)
-{
-    const fr_profile *profile = &inputs->profile;
-    size_t n = 0;
-    if (!inputs->has_profile || profile->n_step == 0)
-        return FR_OK;
-    double *ratios = malloc(profile->n_step * sizeof *ratios);
-    if (ratios == NULL)
-        return fr_fail_no_memory(err);
-    for (size_t i = 0; i < profile->n_step; i++) {
-        const fr_step_point *p = &profile->step[i];
-        if (strcmp(p->model, model->name) == 0)
-            ratios[n++] = p->sample.median_s / p->predicted_s;
-    }
-    if (n > 0) {
-        tuning->correction.n = n;
-        tuning->correction.median = fr_stats_quantile(ratios, n, 0.5);
-        tuning->correction.least = fr_stats_quantile(ratios, n, 0);
-        tuning->correction.most = fr_stats_quantile(ratios, n, 1);
-    }
-    free(ratios);
-    return FR_OK;
-}
+const fr_measurer fr_local_measurer = {.check = check,
+                                       .measure = measure_plans};

@@ -27,9 +27,6 @@ FR_CHECKED fr_status fr_import_nsys(const fr_cli *cli, fr_err *err);
 FR_CHECKED fr_status fr_import_chakra(const fr_cli *cli, fr_err *err);
 /* positional[1]: a snapshot of PyTorch's allocator as JSON. */
 FR_CHECKED fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err);
-/* positional[0]: a trace, a plan or what simulate printed; the others: traces
- * of ranks, or folders of them.  Where the time went, side by side. */
-FR_CHECKED fr_status fr_compare_traces(const fr_cli *cli, fr_err *err);
 
 /* A configuration of a framework: the plan file, or with --json what it holds.
  */

@@ -100,6 +100,12 @@ typedef struct fr_document {
     const char *key; /* of the value that is due */
     fr_table lost;   /* takes the cells of tables that had no room */
     bool has_failed;
+    /* An answer that is shown although the request fails, such as the nearest
+     * plan where none fits. */
+    bool has_answer;
+    /* Its tables have none of the columns that one may ask for, which is then
+     * no error. */
+    bool ignores_columns;
 } fr_document;
 
 /* Opens the object of the answer with its schema; NULL: without one.  The

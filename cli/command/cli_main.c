@@ -1,7 +1,9 @@
-/* cli.c: from the words of the command line to an exit code. */
+/* cli_main.c: from the words of the command line to an exit code. */
 #include "cli/cli.h"
 
 #include "calibrate/fingerprint.h"
+#include "cli/answer.h"
+#include "cli/measured/measure_plans.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "report/document/renderer.h"
@@ -108,6 +110,20 @@ static fr_status apply_columns(const fr_cli *cli, fr_err *err)
     return FR_OK;
 }
 
+/* The answer of a command of api/, which may be shown although it fails. */
+static fr_status deliver_answer(const fr_cli *cli, fr_err *err)
+{
+    fr_document answer = {0};
+    const fr_status status =
+        cli->request.command->answer(&cli->request, &answer, err);
+    if (status == FR_OK || !answer.has_answer)
+        return fr_answer_deliver(status, &answer, cli, err);
+    const fr_err why = *err;
+    FR_TRY(fr_answer_deliver(FR_OK, &answer, cli, err));
+    *err = why;
+    return status;
+}
+
 static fr_status run_command(fr_cli *cli, fr_err *err)
 {
     if (cli->argc < 2)
@@ -123,7 +139,9 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
                                .is_ascii = !is_utf8_terminal()};
     FR_TRY(apply_format(cli, err));
     FR_TRY(apply_columns(cli, err));
-    return cli->request.command->run(cli, err);
+    if (cli->request.command->run != NULL)
+        return cli->request.command->run(cli, err);
+    return deliver_answer(cli, err);
 }
 
 /* A note of api/. */
@@ -153,8 +171,12 @@ int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
                   .out = out,
                   .chatter = chatter};
     fr_err err = {FR_OK, ""};
+    fr_log log;
+    fr_log_init_stream(&log, chatter);
     const fr_session session = {.note = print_note,
                                 .context = &cli,
+                                .log = &log,
+                                .measurer = &fr_local_measurer,
                                 .describe_machine = fr_fingerprint_detect};
     cli.request.session = &session;
     fr_status status = run_command(&cli, &err);
