@@ -124,7 +124,7 @@ done <<'LINES'
 | all | {memory.scored} | {memory.mape %} | {+memory.bias %} |
 | step time: MAPE over rows | {mape %} | 10 % |
 | mean over {shots.0.sources} sources | {macro_mape %} | 12 % |
-| the same at 40 % of the peak; at the share of it that the other sources reach | {flat_mfu_macro_mape %}; {others_mfu_macro_mape %} | |
+| the same if every step ran at 40 % of the peak; at the share of the peak that the other sources reach | {flat_mfu_macro_mape %}; {others_mfu_macro_mape %} | |
 | rows of 512 GPUs and more ({large_scored}); of mixtures of experts ({experts_scored}) | {large_mape %}; {experts_mape %} | |
 | median row | {median_ape %} | 6 % |
 | bias: over rows, over sources | {+bias %}, {+macro_bias %} | within 5 % |
@@ -133,7 +133,7 @@ done <<'LINES'
 | 90 % interval covers | {coverage_90 %} | 85 to 97 % |
 | the same, mean over sources; mean half-width | {macro_coverage_90 %}; {macro_half_width %} | 85 to 95 % |
 | median half-width | {half_width_median %} | 15 % |
-| the same, each source by the scale of the others | {coverage_90_scaled %} inside, {half_width_median_scaled %} wide | |
+| the same, each source scaled by the factor of the others | {coverage_90_scaled %} inside, {half_width_median_scaled %} wide | |
 | memory: MAPE over rows, over sources | {memory.mape %}, {memory.macro_mape %} | 8 %, 10 % |
 LINES
 
@@ -148,7 +148,7 @@ readme=$(tr -s '\n ' '  ' <README.md)
 readme_has() {
     [[ $readme == *"$1"* ]] || complain "README.md: no sentence says: $1"
 }
-sources='| 11 sources, no step of theirs measured'
+sources='| 11 sources, none of their steps measured'
 after='| the same after one measured step of the source; after three'
 users=$(cell '| reports of ordinary users' 4)
 slower=${users#*; } slower=${slower%% predicted*}
