@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 # Pages that are clean; a page is added once it is.
 clean=(README.md docs/{calibration,cli,exports,formats,goals,goodput,limits,monitoring}.md
-    docs/{gpu,kernels-cuda,simulator,tuner,validation}.md)
+    docs/{gpu,kernels-cuda,program,runtime,runtime-gpu,simulator,tuner,validation}.md)
 forerun=${BUILD:-build}/forerun
 
 banned=$(
