@@ -1,14 +1,12 @@
 #!/bin/bash
-# check_words.sh: the pages of `clean` and the help of all commands and terms say
+# check_words.sh: the pages and the help of all commands and terms say
 # things in the field's words.  Each row of `banned` is a pattern (a regular
 # expression of Perl's for whole words) and the word to write instead; each row
 # of `allowed` is a phrase to which a pattern does not apply, with the reason.
 # Code, examples and the targets of links are skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-# Pages that are clean; a page is added once it is.
-clean=(README.md docs/{calibration,cli,exports,formats,goals,goodput,limits,monitoring}.md
-    docs/{gpu,kernels-cuda,program,runtime,runtime-gpu,simulator,tuner,validation}.md)
+pages=(README.md CONTRIBUTING.md docs/*.md)
 forerun=${BUILD:-build}/forerun
 
 banned=$(
@@ -120,7 +118,7 @@ term() { # TERM
 }
 
 bad=0
-for page in "${clean[@]}"; do
+for page in "${pages[@]}"; do
     paragraphs "$page" | check || bad=1
 done
 [ -x "$forerun" ] || {
