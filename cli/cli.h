@@ -9,7 +9,7 @@
 #define FR_CLI_CLI_H
 
 #include "api/request/request.h"
-#include "core/base/err.h"
+#include "core/base/buffer.h"
 #include "core/base/layout.h"
 
 #include <stdbool.h>
@@ -53,7 +53,7 @@ FR_CHECKED fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words,
 
 /* Help of one command, or of the program (command NULL).  --help=all names
  * all options of a command, --help those that matter most. */
-void fr_help_print(const fr_cli *cli, const fr_command *command);
+void fr_help_text(const fr_cli *cli, const fr_command *command, fr_buffer *out);
 
 /* One chatter line on stderr unless --quiet. */
 void fr_cli_note(const fr_cli *cli, const char *format, ...) FR_PRINTF(2, 3);

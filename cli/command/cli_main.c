@@ -1,8 +1,7 @@
 /* cli_main.c: from the words of the command line to an exit code. */
-#include "cli/cli.h"
-
 #include "calibrate/fingerprint.h"
 #include "cli/answer.h"
+#include "cli/cli.h"
 #include "cli/measured/measure_plans.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -132,8 +131,13 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
                           err));
     FR_TRY(fr_cli_parse(cli, cli->argc - 2, cli->argv + 2, err));
     if (fr_cli_on(cli, FR_OPT_HELP)) {
-        fr_help_print(cli, cli->request.command);
-        return FR_OK;
+        fr_buffer text;
+        fr_buffer_init(&text);
+        fr_help_text(cli, cli->request.command, &text);
+        fputs(fr_buffer_text(&text), cli->out);
+        const fr_status status = fr_buffer_check(&text, err);
+        fr_buffer_release(&text);
+        return status;
     }
     *cli->layout = (fr_layout){.n_wide = terminal_columns(cli->out),
                                .is_ascii = !is_utf8_terminal()};

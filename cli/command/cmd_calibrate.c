@@ -16,9 +16,7 @@
 #include "core/base/minmax.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/document/fields.h"
 #include "core/system/fileio.h"
-#include "report/document/table.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/run/run.h"
@@ -73,28 +71,15 @@ static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
 }
 
 /* ---- the answer of rank 0 ------------------------------------------------ */
-static const fr_field rate_fields[] = {
-    {"name", FR_MEMBER(fr_rate_point, name)},
-    {"threads", FR_MEMBER(fr_rate_point, n_threads)},
-    {"busy_ranks", FR_MEMBER(fr_rate_point, n_busy)},
-    {"rate", FR_MEMBER(fr_rate_point, rate)},
-};
-
-static const fr_field held_out_fields[] = {
-    FR_FIELD(fr_held_out, what),
-    FR_FIELD(fr_held_out, n),
-    FR_FIELD(fr_held_out, mean_ape),
-    FR_FIELD(fr_held_out, worst_ape),
-};
-
-static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
-                            const char *path, fr_err *err)
+static void put_head(const fr_profile *profile, const char *path,
+                     fr_document *out)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.calibration/1");
+    const bool is_gpu = fr_profile_is_gpu(profile);
+    char time[FR_FORMAT_MAX];
+    fr_json_writer *json = &out->data;
     fr_json_put_string(json, "profile", path);
     fr_json_put_string(json, "cpu", profile->fingerprint.cpu);
-    if (fr_profile_is_gpu(profile)) {
+    if (is_gpu) {
         fr_json_put_string(json, "gpu", profile->fingerprint.gpu.name);
         fr_json_put_string(json, "nccl_topology", fr_nccl_topology());
     }
@@ -104,76 +89,68 @@ static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
     fr_json_put_u64(json, "compute_points", profile->n_compute);
     fr_json_put_u64(json, "comm_points", profile->n_comm);
     fr_json_put_double(json, "jitter_frac", profile->jitter_frac);
-    fr_fields_put_array("rates", rate_fields, profile->rate, profile->n_rate,
-                        json);
-    fr_fields_put_array("held_out", held_out_fields, profile->held_out,
-                        profile->n_held_out, json);
-    return fr_answer_print(&answer, cli, err);
+    fr_document_printf(out, "%s: %s, ", path,
+                       is_gpu ? profile->fingerprint.gpu.name
+                              : profile->fingerprint.cpu);
+    if (!is_gpu)
+        fr_document_printf(out, "%d cores, ", profile->fingerprint.n_cores);
+    fr_document_printf(out, "%zu kernel shapes, %zu transfers, %s\n\n",
+                       profile->n_compute, profile->n_comm,
+                       fr_format_s(time, sizeof time, profile->wall_s));
 }
 
-static fr_status print_rates(const fr_profile *profile, fr_buffer *out,
-                             fr_err *err)
+static void put_rates(const fr_profile *profile, fr_document *out)
 {
-    static const char *const headings[] = {"rate", ">threads", ">busy ranks",
-                                           ">measured", NULL};
+    static const fr_column columns[] = {{"rate", "name"},
+                                        {">threads", "threads"},
+                                        {">busy ranks", "busy_ranks"},
+                                        {">measured", "rate"}};
     char text[FR_FORMAT_MAX];
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_table *table =
+        fr_document_records(out, "rates", columns, FR_LENGTH(columns));
+    table->is_main = true;
     for (size_t i = 0; i < profile->n_rate; i++) {
         const fr_rate_point *rate = &profile->rate[i];
-        bool is_flops = strstr(rate->name, "gemm") != NULL;
-        fr_table_text(&table, rate->name);
-        fr_table_cell(&table, "%d", rate->n_threads);
-        fr_table_cell(&table, "%d", rate->n_busy);
-        fr_table_text(&table,
-                      is_flops ? fr_format_flops(text, sizeof text, rate->rate)
-                               : fr_format_Bps(text, sizeof text, rate->rate));
+        const bool is_flops = strstr(rate->name, "gemm") != NULL;
+        fr_table_text(table, rate->name);
+        fr_table_count(table, rate->n_threads);
+        fr_table_count(table, rate->n_busy);
+        fr_table_number(table, FR_CELL_NUMBER, rate->rate, "%s",
+                        is_flops
+                            ? fr_format_flops(text, sizeof text, rate->rate)
+                            : fr_format_Bps(text, sizeof text, rate->rate));
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_held_out(const fr_profile *profile, fr_buffer *out,
-                                fr_err *err)
+static void put_held_out(const fr_profile *profile, fr_document *out)
 {
-    static const char *const headings[] = {"fit against sizes it never saw",
-                                           ">n", ">mean error", ">worst error",
-                                           NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    static const fr_column columns[] = {
+        {"fit against sizes it never saw", "what"},
+        {">n", "n"},
+        {">mean error", "mean_ape"},
+        {">worst error", "worst_ape"}};
+    if (profile->n_held_out > 0)
+        fr_document_puts(out, "\n");
+    fr_table *table =
+        fr_document_records(out, "held_out", columns, FR_LENGTH(columns));
     for (size_t i = 0; i < profile->n_held_out; i++) {
         const fr_held_out *check = &profile->held_out[i];
-        fr_table_text(&table, check->what);
-        fr_table_cell(&table, "%d", check->n);
-        fr_table_cell(&table, "%.1f %%", 100 * check->mean_ape);
-        fr_table_cell(&table, "%.1f %%", 100 * check->worst_ape);
+        fr_table_text(table, check->what);
+        fr_table_count(table, check->n);
+        fr_table_share(table, check->mean_ape);
+        fr_table_share(table, check->worst_ape);
     }
-    fr_status status = FR_OK;
-    if (profile->n_held_out > 0) {
-        fr_buffer_putc(out, '\n');
-        status = fr_table_finish(&table, out, err);
-    }
-    fr_table_release(&table);
-    return status;
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
-                            const char *path, fr_err *err)
+static fr_status print(const fr_cli *cli, const fr_profile *profile,
+                       const char *path, fr_err *err)
 {
-    char time[FR_FORMAT_MAX];
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_buffer_printf(&text, "%s: %s, ", path,
-                     fr_profile_is_gpu(profile) ? profile->fingerprint.gpu.name
-                                                : profile->fingerprint.cpu);
-    if (!fr_profile_is_gpu(profile))
-        fr_buffer_printf(&text, "%d cores, ", profile->fingerprint.n_cores);
-    fr_buffer_printf(&text, "%zu kernel shapes, %zu transfers, %s\n\n",
-                     profile->n_compute, profile->n_comm,
-                     fr_format_s(time, sizeof time, profile->wall_s));
-    fr_status status = print_rates(profile, &text, err);
-    if (status == FR_OK)
-        status = print_held_out(profile, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.calibration/1");
+    put_head(profile, path, &answer);
+    put_rates(profile, &answer);
+    put_held_out(profile, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 /* ---- ranks --------------------------------------------------------------- */
@@ -260,9 +237,7 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
     if (is_first)
         status = fr_profile_save(&profile, path, err);
     if (is_first && status == FR_OK)
-        status = fr_cli_on(cli, FR_OPT_JSON)
-                     ? print_json(cli, &profile, path, err)
-                     : print_text(cli, &profile, path, err);
+        status = print(cli, &profile, path, err);
     if (is_first)
         fr_profile_release(&profile);
     if (status == FR_OK)

@@ -8,7 +8,6 @@
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/step/lower.h"
-#include "report/document/table.h"
 #include "runtime/checkpoint/checkpoint_convert.h"
 #include "runtime/checkpoint/checkpoint_dir.h"
 
@@ -82,10 +81,9 @@ static uint64_t all_bytes(const fr_manifest *manifest)
 
 /* ---- inspect ------------------------------------------------------------ */
 
-static void put_manifest(const fr_shard_reader *reader, const place *at,
+static void put_manifest(const fr_manifest *m, const place *at,
                          fr_json_writer *json)
 {
-    const fr_manifest *m = fr_shard_reader_manifest(reader);
     char name[512];
 
     fr_json_put_string(json, "directory", at->dir);
@@ -100,75 +98,61 @@ static void put_manifest(const fr_shard_reader *reader, const place *at,
     fr_json_put_string(json, "data", m->job.data);
     fr_json_put_bool(json, "has_losses", m->n_losses > 0);
     fr_json_put_u64(json, "n_bytes", all_bytes(m));
-    fr_json_open_array(json, "files");
-    for (int64_t i = 0; i < m->n_files; i++) {
-        const fr_shard_index *index = fr_shard_reader_index(reader, i);
-        fr_json_begin_object(json);
-        fr_json_put_i64(json, "rank", i);
-        fr_json_put_u64(json, "n_bytes", m->files[i].n_bytes);
-        fr_json_put_u64(json, "slices", index->slices.n);
-        fr_json_put_u64(json, "own_bytes", index->own_bytes);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
 }
 
-static fr_status put_files(const fr_shard_reader *reader, fr_buffer *out,
-                           fr_err *err)
+static void put_files(const fr_shard_reader *reader, fr_document *out)
 {
-    static const char *const headings[] = {"file", ">size", ">slices",
-                                           ">of the layout alone", NULL};
+    static const fr_column columns[] = {{"file", ""},
+                                        {NULL, "rank"},
+                                        {">size", "n_bytes"},
+                                        {">slices", "slices"},
+                                        {">of the layout alone", "own_bytes"}};
     const fr_manifest *m = fr_shard_reader_manifest(reader);
-    fr_table table;
+    fr_table *table =
+        fr_document_records(out, "files", columns, FR_LENGTH(columns));
 
-    fr_table_init(&table, headings);
+    table->is_main = true;
     for (int64_t i = 0; i < m->n_files; i++) {
         const fr_shard_index *index = fr_shard_reader_index(reader, i);
-        fr_table_cell(&table, "rank-%lld", (long long)i);
-        fr_table_bytes(&table, (double)m->files[i].n_bytes);
-        fr_table_cell(&table, "%zu", index->slices.n);
-        fr_table_bytes(&table, (double)index->own_bytes);
+        fr_table_cell(table, "rank-%lld", (long long)i);
+        fr_table_count(table, i);
+        fr_table_bytes(table, (double)m->files[i].n_bytes);
+        fr_table_count(table, (int64_t)index->slices.n);
+        fr_table_bytes(table, (double)index->own_bytes);
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status put_text(const fr_shard_reader *reader, const place *at,
-                          fr_buffer *out, fr_err *err)
+static void print_head(const fr_manifest *m, const place *at, fr_document *out)
 {
-    const fr_manifest *m = fr_shard_reader_manifest(reader);
     char name[512], size[FR_FORMAT_MAX];
 
-    fr_buffer_printf(out, "%s/step-%lld: %s after %lld steps, %s\n", at->dir,
-                     (long long)m->n_steps_done, m->model.name,
-                     (long long)m->n_steps_done,
-                     fr_format_bytes(size, sizeof size, (double)all_bytes(m)));
-    fr_buffer_printf(out, "written by %lld rank%s: %s\n", (long long)m->n_files,
-                     m->n_files == 1 ? "" : "s",
-                     fr_plan_describe(&m->plan, name, sizeof name));
-    fr_buffer_printf(out,
-                     "data %s, seed %llu, batches of %lld x %lld: the next is "
-                     "that of step %lld\n\n",
-                     m->job.data[0] != '\0' ? m->job.data : "made up",
-                     (unsigned long long)m->job.seed,
-                     (long long)m->job.global_batch, (long long)m->job.seq,
-                     (long long)m->n_steps_done);
-    return put_files(reader, out, err);
+    fr_document_printf(
+        out, "%s/step-%lld: %s after %lld steps, %s\n", at->dir,
+        (long long)m->n_steps_done, m->model.name, (long long)m->n_steps_done,
+        fr_format_bytes(size, sizeof size, (double)all_bytes(m)));
+    fr_document_printf(out, "written by %lld rank%s: %s\n",
+                       (long long)m->n_files, m->n_files == 1 ? "" : "s",
+                       fr_plan_describe(&m->plan, name, sizeof name));
+    fr_document_printf(out,
+                       "data %s, seed %llu, batches of %lld x %lld: the next "
+                       "is that of step %lld\n\n",
+                       m->job.data[0] != '\0' ? m->job.data : "made up",
+                       (unsigned long long)m->job.seed,
+                       (long long)m->job.global_batch, (long long)m->job.seq,
+                       (long long)m->n_steps_done);
 }
 
 static fr_status print_reader(const fr_cli *cli, const fr_shard_reader *reader,
                               const place *at, fr_err *err)
 {
-    fr_buffer text;
+    const fr_manifest *m = fr_shard_reader_manifest(reader);
+    fr_document answer;
 
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json =
-            fr_answer_begin(&answer, "forerun.checkpoint-content/1");
-        put_manifest(reader, at, json);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_answer_open(cli, &text);
-    return fr_answer_text(put_text(reader, at, &text, err), &text, cli, err);
+    fr_document_init(&answer, "forerun.checkpoint-content/1");
+    put_manifest(m, at, &answer.data);
+    print_head(m, at, &answer);
+    put_files(reader, &answer);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status inspect(const fr_cli *cli, fr_err *err)
@@ -204,8 +188,7 @@ static fr_status verify_step(const char *dir, int64_t step, uint64_t *n_bytes,
 }
 
 typedef struct verdicts {
-    fr_table table;
-    fr_json_writer *json; /* NULL: the table is wanted */
+    fr_table *table;
     int n_damaged;
     char first[256]; /* the first that is damaged */
 } verdicts;
@@ -217,18 +200,15 @@ static void add_verdict(verdicts *v, int64_t step, uint64_t n_bytes,
 
     if (!is_whole && v->n_damaged++ == 0)
         fr_text_copy_cut(v->first, sizeof v->first, why->text);
-    if (v->json == NULL) {
-        fr_table_cell(&v->table, "step-%lld", (long long)step);
-        fr_table_bytes(&v->table, (double)n_bytes);
-        fr_table_text(&v->table, is_whole ? "whole" : why->text);
-        return;
-    }
-    fr_json_begin_object(v->json);
-    fr_json_put_i64(v->json, "step", step);
-    fr_json_put_u64(v->json, "n_bytes", n_bytes);
-    fr_json_put_bool(v->json, "is_whole", is_whole);
-    fr_json_put_string(v->json, "why", is_whole ? NULL : why->text);
-    fr_json_end_object(v->json);
+    fr_table_cell(v->table, "step-%lld", (long long)step);
+    fr_table_count(v->table, step);
+    fr_table_bytes(v->table, (double)n_bytes);
+    fr_table_bool(v->table, is_whole);
+    if (is_whole)
+        fr_table_blank(v->table, 1);
+    else
+        fr_table_text(v->table, why->text);
+    fr_table_text(v->table, is_whole ? "whole" : why->text);
 }
 
 /* What a run was killed in the middle of, or is at, is not damaged: resuming
@@ -254,31 +234,24 @@ static void verify_all(const fr_cli *cli, const place *at, verdicts *v)
 
 static fr_status verify(const fr_cli *cli, fr_err *err)
 {
-    static const char *const headings[] = {"checkpoint", ">size", "is", NULL};
-    verdicts v = {0};
-    fr_answer answer;
-    fr_buffer text;
-    fr_status status;
+    static const fr_column columns[] = {
+        {"checkpoint", ""}, {NULL, "step"}, {">size", "n_bytes"},
+        {NULL, "is_whole"}, {NULL, "why"},  {"is", ""}};
+    verdicts v = {.n_damaged = 0};
+    fr_document answer;
     place at;
 
     FR_TRY(find_place(cli->request.positional[1], &at, err));
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        v.json = fr_answer_begin(&answer, "forerun.checkpoint-verify/1");
-        fr_json_put_string(v.json, "directory", at.dir);
-        fr_json_open_array(v.json, "checkpoints");
-        verify_all(cli, &at, &v);
-        fr_json_end_array(v.json);
-        status = fr_answer_print(&answer, cli, err);
-    } else {
-        fr_table_init(&v.table, headings);
-        verify_all(cli, &at, &v);
-        fr_answer_open(cli, &text);
-        status = fr_answer_text(fr_table_finish(&v.table, &text, err), &text,
-                                cli, err);
-    }
-    if (status == FR_OK && v.n_damaged > 0)
+    fr_document_init(&answer, "forerun.checkpoint-verify/1");
+    fr_json_put_string(&answer.data, "directory", at.dir);
+    v.table = fr_document_records(&answer, "checkpoints", columns,
+                                  FR_LENGTH(columns));
+    v.table->is_main = true;
+    verify_all(cli, &at, &v);
+    FR_TRY(fr_answer_deliver(FR_OK, &answer, cli, err));
+    if (v.n_damaged > 0)
         return fr_fail(err, FR_CHECK, "%d damaged: %s", v.n_damaged, v.first);
-    return status;
+    return FR_OK;
 }
 
 /* ---- convert ------------------------------------------------------------ */

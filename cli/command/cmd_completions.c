@@ -134,13 +134,12 @@ FR_COMMAND_FUNCTION(completions)
         return fr_fail(err, FR_USAGE, "shell '%.80s': give bash, zsh or fish",
                        shell);
     }
-    if (!fr_cli_on(cli, FR_OPT_JSON))
-        return fr_answer_text(FR_OK, &script, cli, err);
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.completions/1");
-    fr_json_put_string(json, "shell", shell);
-    fr_json_put_string(json, "script", fr_buffer_text(&script));
-    answer.buffer.has_failed |= script.has_failed;
+    const fr_status status = fr_buffer_check(&script, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.completions/1");
+    fr_json_put_string(&answer.data, "shell", shell);
+    fr_json_put_string(&answer.data, "script", fr_buffer_text(&script));
+    fr_document_verbatim(&answer, fr_buffer_text(&script));
     fr_buffer_release(&script);
-    return fr_answer_print(&answer, cli, err);
+    return fr_answer_deliver(status, &answer, cli, err);
 }

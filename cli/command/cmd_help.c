@@ -27,44 +27,45 @@ static void put_command(fr_json_writer *json, const fr_command *command)
     fr_json_end_object(json);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_command *only,
-                            fr_err *err)
+static fr_status print_commands(const fr_cli *cli, const fr_command *only,
+                                fr_err *err)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.help/1");
-    fr_json_open_array(json, "commands");
+    fr_document answer;
+    fr_buffer text;
+    fr_document_init(&answer, "forerun.help/1");
+    fr_json_open_array(&answer.data, "commands");
     for (const fr_command *c = cli->commands; c->name != NULL; c++)
         if (only == NULL || only == c)
-            put_command(json, c);
-    fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
+            put_command(&answer.data, c);
+    fr_json_end_array(&answer.data);
+    fr_buffer_init(&text);
+    fr_help_text(cli, only, &text);
+    const fr_status status = fr_buffer_check(&text, err);
+    fr_document_verbatim(&answer, fr_buffer_text(&text));
+    fr_buffer_release(&text);
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 static fr_status print_term(const fr_cli *cli, const fr_term *term, fr_err *err)
 {
-    fr_buffer text;
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.term/1");
-        fr_json_put_string(json, "name", term->name);
-        fr_json_put_string(json, "also", term->also);
-        fr_json_put_string(json, "text", term->text);
-        fr_json_put_string(json, "see", term->see);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fr_answer_open(cli, &text);
-    fr_buffer_puts(&text, term->name);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.term/1");
+    fr_json_put_string(&answer.data, "name", term->name);
+    fr_json_put_string(&answer.data, "also", term->also);
+    fr_json_put_string(&answer.data, "text", term->text);
+    fr_json_put_string(&answer.data, "see", term->see);
+    fr_document_puts(&answer, term->name);
     for (const char *at = term->also; at != NULL && *at != '\0';) {
         int n = (int)strcspn(at, ",");
-        fr_buffer_printf(&text, "%s%.*s", at == term->also ? " (" : ", ", n,
-                         at);
+        fr_document_printf(&answer, "%s%.*s", at == term->also ? " (" : ", ", n,
+                           at);
         at += n + (at[n] == ',');
     }
-    fr_buffer_printf(&text, "%s\n\n%s\n", term->also != NULL ? ")" : "",
-                     term->text);
+    fr_document_printf(&answer, "%s\n\n%s\n", term->also != NULL ? ")" : "",
+                       term->text);
     if (term->see != NULL)
-        fr_buffer_printf(&text, "\nSee %s\n", term->see);
-    return fr_answer_text(FR_OK, &text, cli, err);
+        fr_document_printf(&answer, "\nSee %s\n", term->see);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status refuse(const fr_cli *cli, const char *word, fr_err *err)
@@ -86,19 +87,22 @@ static fr_status refuse(const fr_cli *cli, const char *word, fr_err *err)
 static fr_status print_terms(const fr_cli *cli, fr_err *err)
 {
     int column = 0;
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_buffer_puts(&text, "'forerun help TERM' explains one of these:\n");
+    fr_document answer;
+    fr_document_init(&answer, "forerun.terms/1");
+    fr_document_puts(&answer, "'forerun help TERM' explains one of these:\n");
+    fr_json_open_array(&answer.data, "terms");
     for (const fr_term *t = fr_glossary; t->name != NULL; t++) {
         int n = (int)strlen(t->name) + 2;
         bool is_new_line = column == 0 || column + n > 78;
-        fr_buffer_puts(&text, column == 0 ? "" : ",");
-        fr_buffer_puts(&text, is_new_line ? "\n  " : " ");
-        fr_buffer_puts(&text, t->name);
+        fr_json_string(&answer.data, t->name);
+        fr_document_puts(&answer, column == 0 ? "" : ",");
+        fr_document_puts(&answer, is_new_line ? "\n  " : " ");
+        fr_document_puts(&answer, t->name);
         column = is_new_line ? n + 2 : column + n;
     }
-    fr_buffer_putc(&text, '\n');
-    return fr_answer_text(FR_OK, &text, cli, err);
+    fr_json_end_array(&answer.data);
+    fr_document_puts(&answer, "\n");
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 FR_COMMAND_FUNCTION(help)
@@ -106,7 +110,7 @@ FR_COMMAND_FUNCTION(help)
     const fr_command *command = NULL;
     const char *word =
         cli->request.n_positional > 0 ? cli->request.positional[0] : "";
-    if (strcmp(word, "terms") == 0 && !fr_cli_on(cli, FR_OPT_JSON))
+    if (strcmp(word, "terms") == 0)
         return print_terms(cli, err);
     /* A word may be both: a profile, a checkpoint.  Commands come first. */
     if (cli->request.n_positional > 0 &&
@@ -119,8 +123,5 @@ FR_COMMAND_FUNCTION(help)
     if (cli->request.n_positional > 0)
         FR_TRY(fr_command_get(cli->commands, cli->request.positional[0],
                               &command, err));
-    if (fr_cli_on(cli, FR_OPT_JSON))
-        return print_json(cli, command, err);
-    fr_help_print(cli, command);
-    return FR_OK;
+    return print_commands(cli, command, err);
 }

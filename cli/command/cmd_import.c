@@ -195,14 +195,12 @@ static fr_status format(const source sources[2], size_t n, fr_buffer *out,
     return status;
 }
 
-static fr_status print_json(const fr_cli *cli, const source sources[2],
-                            size_t n, fr_err *err)
+static void put_data(const fr_cli *cli, const source sources[2], size_t n,
+                     fr_json_writer *json)
 {
     char hash[17];
-    fr_answer answer;
     const fr_import *import = &sources[0].import;
     const fr_cluster *cluster = &import->cluster;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
     fr_json_put_string(json, "kind", fr_import_kind_name(sources[0].kind));
     if (n > 1)
         fr_json_put_string(json, "node_kind",
@@ -227,7 +225,6 @@ static fr_status print_json(const fr_cli *cli, const source sources[2],
     for (size_t i = n; i-- > 0;)
         fr_answer_strings(json, fr_buffer_text(&sources[i].import.notes));
     fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
 }
 
 /* Assumptions are chatter; the file is the answer, or goes where -o says. */
@@ -244,12 +241,14 @@ static fr_status print(const fr_cli *cli, const source sources[2], size_t n,
         fr_request_note_lines(&cli->request,
                               fr_import_kind_name(sources[i].kind),
                               fr_buffer_text(&sources[i].import.notes));
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, sources, n, err);
-    else if (status == FR_OK && output == NULL)
-        return fr_answer_text(FR_OK, &text, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.import/1");
+    if (status == FR_OK)
+        put_data(cli, sources, n, &answer.data);
+    if (output == NULL)
+        fr_document_verbatim(&answer, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 /* What the two kinds of files need said beside them differs. */

@@ -26,7 +26,7 @@ static fr_status write_trace(const fr_cli *cli, const fr_forecast *forecast,
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = fr_trace_json(forecast->program, &part, 1, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    return fr_answer_file(status, &text, cli, err);
 }
 
 static fr_status report_trace(const fr_cli *cli, fr_err *err)
@@ -64,16 +64,13 @@ static fr_status report_check_trace(const fr_cli *cli, fr_err *err)
                        cli->request.positional[2]);
     FR_TRY(fr_as_input(
         fr_trace_check(cli->request.positional[1], &n_events, err), err));
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json =
-            fr_answer_begin(&answer, "forerun.trace-check/1");
-        fr_json_put_u64(json, "events", n_events);
-        fr_json_put_bool(json, "is_nested", true);
-        return fr_answer_print(&answer, cli, err);
-    }
-    fprintf(cli->out, "%zu events, every track is nested\n", n_events);
-    return FR_OK;
+    fr_document answer;
+    fr_document_init(&answer, "forerun.trace-check/1");
+    fr_json_put_u64(&answer.data, "events", n_events);
+    fr_json_put_bool(&answer.data, "is_nested", true);
+    fr_document_printf(&answer, "%zu events, every track is nested\n",
+                       n_events);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 FR_COMMAND_FUNCTION(report)

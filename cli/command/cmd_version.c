@@ -28,18 +28,14 @@ static const struct {
 
 FR_COMMAND_FUNCTION(version)
 {
-    size_t n = FR_LENGTH(features);
-    if (fr_cli_on(cli, FR_OPT_JSON)) {
-        fr_answer answer;
-        fr_json_writer *json = fr_answer_begin(&answer, "forerun.version/1");
-        fr_json_put_string(json, "version", FORERUN_VERSION);
-        for (size_t i = 0; i < n; i++)
-            fr_json_put_bool(json, features[i].name, features[i].is_in);
-        return fr_answer_print(&answer, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.version/1");
+    fr_json_put_string(&answer.data, "version", FORERUN_VERSION);
+    fr_document_printf(&answer, "forerun %s\n", FORERUN_VERSION);
+    for (size_t i = 0; i < FR_LENGTH(features); i++) {
+        fr_json_put_bool(&answer.data, features[i].name, features[i].is_in);
+        fr_document_printf(&answer, "%-7s %s\n", features[i].name,
+                           features[i].is_in ? "yes" : "no");
     }
-    fprintf(cli->out, "forerun %s\n", FORERUN_VERSION);
-    for (size_t i = 0; i < n; i++)
-        fprintf(cli->out, "%-7s %s\n", features[i].name,
-                features[i].is_in ? "yes" : "no");
-    return FR_OK;
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }

@@ -4,7 +4,6 @@
 #include "cli/answer.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "report/document/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,54 +80,47 @@ static void read_training(const fr_case_setup *s, reading out[N_READINGS])
              s->why_unscored_step);
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_case *row,
-                            const reading *readings, fr_err *err)
+/* The cells of a reading that are filled; one without any shows its last. */
+static void put_reading(const fr_case *row, const reading *at, fr_table *table,
+                        fr_json_writer *json)
 {
-    static const char *const headings[] = {"column", "cell", "read as", NULL};
-    fr_buffer text;
-    fr_table table;
-    fr_answer_open(cli, &text);
-    fr_table_init(&table, headings);
-    for (int i = 0; i < N_READINGS; i++) {
-        bool is_first = true;
-        for (int k = 0; k < readings[i].n; k++) {
-            fr_case_column column = readings[i].columns[k];
-            bool is_last = k + 1 == readings[i].n;
-            if (row->field[column][0] == '\0' && !(is_last && is_first))
-                continue;
-            fr_table_text(&table, fr_case_column_name(column));
-            fr_table_cell(&table, "%.120s", row->field[column]);
-            fr_table_text(&table, is_first ? readings[i].text : "");
-            is_first = false;
-        }
+    bool is_first = true;
+    fr_json_begin_object(json);
+    fr_json_open_object(json, "cells");
+    for (int k = 0; k < at->n; k++) {
+        const fr_case_column column = at->columns[k];
+        const char *cell = row->field[column];
+        const char *name = fr_case_column_name(column);
+        if (cell[0] != '\0')
+            fr_json_put_string(json, name, cell);
+        if (cell[0] == '\0' && !(k + 1 == at->n && is_first))
+            continue;
+        fr_table_text(table, name);
+        fr_table_cell(table, "%.120s", cell);
+        fr_table_text(table, is_first ? at->text : "");
+        is_first = false;
     }
-    fr_status status = fr_table_finish(&table, &text, err);
-    return fr_answer_text(status, &text, cli, err);
+    fr_json_end_object(json);
+    fr_json_put_string(json, "read_as", at->text);
+    fr_json_end_object(json);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_case *row,
-                            const reading *readings, fr_err *err)
+static fr_status print(const fr_cli *cli, const fr_case *row,
+                       const reading *readings, fr_err *err)
 {
+    static const char *const headings[] = {"column", "cell", "read as", NULL};
     char name[160];
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.row/1");
-    fr_json_put_string(json, "id", fr_case_name(row, name, sizeof name));
-    fr_json_open_array(json, "readings");
-    for (int i = 0; i < N_READINGS; i++) {
-        fr_json_begin_object(json);
-        fr_json_open_object(json, "cells");
-        for (int k = 0; k < readings[i].n; k++) {
-            fr_case_column column = readings[i].columns[k];
-            if (row->field[column][0] != '\0')
-                fr_json_put_string(json, fr_case_column_name(column),
-                                   row->field[column]);
-        }
-        fr_json_end_object(json);
-        fr_json_put_string(json, "read_as", readings[i].text);
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.row/1");
+    fr_table *table = fr_document_table(&answer, headings);
+    table->is_main = true;
+    fr_json_put_string(&answer.data, "id",
+                       fr_case_name(row, name, sizeof name));
+    fr_json_open_array(&answer.data, "readings");
+    for (int i = 0; i < N_READINGS; i++)
+        put_reading(row, &readings[i], table, &answer.data);
+    fr_json_end_array(&answer.data);
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 fr_status fr_cli_explain_row(const fr_cli *cli, const fr_case *rows, size_t n,
@@ -151,6 +143,5 @@ fr_status fr_cli_explain_row(const fr_cli *cli, const fr_case *rows, size_t n,
     read_hardware(&setup, readings);
     read_training(&setup, readings);
     fr_case_setup_release(&setup);
-    return fr_cli_on(cli, FR_OPT_JSON) ? print_json(cli, row, readings, err)
-                                       : print_text(cli, row, readings, err);
+    return print(cli, row, readings, err);
 }

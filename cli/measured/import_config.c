@@ -4,12 +4,10 @@
 #include "cli/answer.h"
 #include "cli/measured/measured.h"
 
-static fr_status print_json(const fr_cli *cli, const fr_config_source *source,
-                            const fr_config *config, fr_err *err)
+static void put_data(const fr_cli *cli, const fr_config_source *source,
+                     const fr_config *config, fr_json_writer *json)
 {
     char name[512];
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
     fr_json_put_string(json, "kind", source->format->name);
     fr_json_put_string(json, "model", config->file.model.name);
     fr_json_put_i64(json, "ranks", fr_plan_world(&config->file.plan));
@@ -21,11 +19,10 @@ static fr_status print_json(const fr_cli *cli, const fr_config_source *source,
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
     fr_answer_put_lines(json, "assumed", fr_buffer_text(&config->notes));
-    return fr_answer_print(&answer, cli, err);
 }
 
-static fr_status print_file(const fr_cli *cli, const fr_config *config,
-                            fr_err *err)
+static fr_status put_file(const fr_config *config, fr_document *out,
+                          fr_err *err)
 {
     fr_json_writer json;
     fr_buffer text;
@@ -35,7 +32,7 @@ static fr_status print_file(const fr_cli *cli, const fr_config *config,
     fr_buffer_putc(&text, '\n');
     fr_status status = fr_buffer_check(&text, err);
     if (status == FR_OK)
-        fwrite(text.data, 1, text.n, cli->out);
+        fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);
     return status;
 }
@@ -52,10 +49,11 @@ fr_status fr_import_config(const fr_cli *cli, const fr_config_source *source,
     if (status == FR_OK)
         fr_request_note_lines(&cli->request, source->format->name,
                               fr_buffer_text(&config.notes));
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, source, &config, err);
-    else if (status == FR_OK && output == NULL)
-        status = print_file(cli, &config, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.import/1");
+    put_data(cli, source, &config, &answer.data);
+    if (status == FR_OK && output == NULL)
+        status = put_file(&config, &answer, err);
     fr_config_release(&config);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }

@@ -7,7 +7,6 @@
 #include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "interop/trace/trace_kernels.h"
-#include "report/document/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,40 +21,34 @@ static double sum_of(const fr_kernel_row *rows, size_t n)
     return sum_s;
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_kernel_table *table,
-                            fr_err *err)
+static void print_rows(const fr_cli *cli, const fr_kernel_table *kernels,
+                       fr_document *out)
 {
     static const char *const headings[] = {
         ">count", ">total", ">share", ">median", "kernel", "shape", NULL};
     size_t n;
-    const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
-    double sum_s = sum_of(rows, n);
+    const fr_kernel_row *rows = fr_kernel_table_rows(kernels, &n);
+    const double sum_s = sum_of(rows, n);
     size_t n_shown = fr_cli_has(cli, FR_OPT_TOP)
                          ? (size_t)cli->request.option[FR_OPT_TOP].count
                          : N_SHOWN;
-    fr_buffer text;
-    fr_table out;
-    char buf[FR_FORMAT_MAX], name[36], shape[28];
+    char name[36], shape[28];
+    fr_table *table = fr_document_table(out, headings);
     n_shown = n_shown < n ? n_shown : n;
-    fr_answer_open(cli, &text);
-    fr_table_init(&out, headings);
     for (size_t i = 0; i < n_shown; i++) {
         const fr_kernel_row *row = &rows[i];
         fr_text_copy_cut(name, sizeof name, row->name);
         fr_text_copy_cut(shape, sizeof shape, row->shapes);
-        fr_table_cell(&out, "%llu", (unsigned long long)row->n);
-        fr_table_text(&out, fr_format_s(buf, sizeof buf, row->total_s));
-        fr_table_cell(&out, "%.1f %%", 100 * row->total_s / sum_s);
-        fr_table_text(&out, fr_format_s(buf, sizeof buf,
-                                        fr_kernel_row_quantile_s(row, 0.5)));
-        fr_table_text(&out, name);
-        fr_table_text(&out, shape);
+        fr_table_count(table, (int64_t)row->n);
+        fr_table_s(table, row->total_s);
+        fr_table_share(table, row->total_s / sum_s);
+        fr_table_s(table, fr_kernel_row_quantile_s(row, 0.5));
+        fr_table_text(table, name);
+        fr_table_text(table, shape);
     }
-    fr_status status = fr_table_finish(&out, &text, err);
     if (n_shown < n)
-        fr_buffer_printf(&text, "%zu of %zu; -o FILE.csv has them all\n",
-                         n_shown, n);
-    return fr_answer_text(status, &text, cli, err);
+        fr_document_printf(out, "%zu of %zu; -o FILE.csv has them all\n",
+                           n_shown, n);
 }
 
 static void put_quoted(fr_buffer *out, const char *text)
@@ -94,34 +87,34 @@ static void write_csv(const fr_kernel_table *table, fr_buffer *out)
     }
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_kernel_table *table,
-                            const fr_buffer *notes, fr_err *err)
+static void put_data(const fr_cli *cli, const fr_kernel_table *kernels,
+                     const fr_buffer *notes, fr_document *out)
 {
-    fr_answer answer;
+    static const fr_column columns[] = {
+        {NULL, "name"},    {NULL, "op"},        {NULL, "shapes"},
+        {NULL, "types"},   {NULL, "is_kernel"}, {NULL, "count"},
+        {NULL, "total_s"}, {NULL, "median_s"}};
     size_t n;
-    const fr_kernel_row *rows = fr_kernel_table_rows(table, &n);
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
+    const fr_kernel_row *rows = fr_kernel_table_rows(kernels, &n);
+    fr_json_writer *json = &out->data;
     fr_json_put_string(json, "kind", cli->request.positional[0]);
-    fr_json_put_string(json, "device", fr_kernel_table_about(table)->gpu);
+    fr_json_put_string(json, "device", fr_kernel_table_about(kernels)->gpu);
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
-    fr_json_open_array(json, "kernels");
+    fr_table *table =
+        fr_document_records(out, "kernels", columns, FR_LENGTH(columns));
+    table->is_main = true;
     for (size_t i = 0; i < n; i++) {
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "name", rows[i].name);
-        fr_json_put_string(json, "op", rows[i].op);
-        fr_json_put_string(json, "shapes", rows[i].shapes);
-        fr_json_put_string(json, "types", rows[i].types);
-        fr_json_put_bool(json, "is_kernel", rows[i].is_kernel);
-        fr_json_put_u64(json, "count", rows[i].n);
-        fr_json_put_double(json, "total_s", rows[i].total_s);
-        fr_json_put_double(json, "median_s",
-                           fr_kernel_row_quantile_s(&rows[i], 0.5));
-        fr_json_end_object(json);
+        fr_table_text(table, rows[i].name);
+        fr_table_text(table, rows[i].op);
+        fr_table_text(table, rows[i].shapes);
+        fr_table_text(table, rows[i].types);
+        fr_table_bool(table, rows[i].is_kernel);
+        fr_table_count(table, (int64_t)rows[i].n);
+        fr_table_s(table, rows[i].total_s);
+        fr_table_s(table, fr_kernel_row_quantile_s(&rows[i], 0.5));
     }
-    fr_json_end_array(json);
     fr_answer_put_lines(json, "notes", fr_buffer_text(notes));
-    return fr_answer_print(&answer, cli, err);
 }
 
 /* .csv: the whole table; anything else: a profile. */
@@ -173,13 +166,14 @@ static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
     if (status == FR_OK)
         fr_request_note_lines(&cli->request, cli->request.positional[0],
                               fr_buffer_text(&notes));
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, table, &notes, err);
-    else if (status == FR_OK && fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)
-        status = print_text(cli, table, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.import/1");
+    put_data(cli, table, &notes, &answer);
+    if (fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)
+        print_rows(cli, table, &answer);
     fr_buffer_release(&notes);
     fr_kernel_table_destroy(table);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)

@@ -84,11 +84,9 @@ static void note(const fr_cli *cli, const char *path, const fr_runlog *log)
                           fr_buffer_text(&log->notes));
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_runlog *logs, size_t n,
-                            fr_err *err)
+static void put_data(const fr_cli *cli, const fr_runlog *logs, size_t n,
+                     fr_json_writer *json)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
     fr_json_put_string(json, "kind", "log");
     if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
@@ -115,7 +113,6 @@ static fr_status print_json(const fr_cli *cli, const fr_runlog *logs, size_t n,
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
 }
 
 static fr_status print(const fr_cli *cli, const fr_runlog *logs, size_t n,
@@ -130,12 +127,13 @@ static fr_status print(const fr_cli *cli, const fr_runlog *logs, size_t n,
         status = fr_file_write(output, text.data, text.n, err);
     for (size_t i = 0; status == FR_OK && i < n; i++)
         note(cli, cli->request.positional[i + 1], &logs[i]);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, logs, n, err);
-    else if (status == FR_OK && output == NULL)
-        return fr_answer_text(FR_OK, &text, cli, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.import/1");
+    put_data(cli, logs, n, &answer.data);
+    if (output == NULL)
+        fr_document_verbatim(&answer, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }
 
 fr_status fr_import_runlog(const fr_cli *cli, fr_err *err)

@@ -2,72 +2,64 @@
 #include "api/inputs.h"
 #include "cli/answer.h"
 #include "cli/measured/measured.h"
-#include "core/base/units.h"
+#include "core/document/fields.h"
 #include "interop/trace/snapshot.h"
-#include "report/document/table.h"
 
 #include <stdlib.h>
 
 static void add_bytes(fr_table *table, double n_bytes)
 {
-    char text[FR_FORMAT_MAX];
-    fr_table_text(
-        table, n_bytes > 0 ? fr_format_bytes(text, sizeof text, n_bytes) : "-");
+    if (n_bytes > 0)
+        fr_table_bytes(table, n_bytes);
+    else
+        fr_table_number(table, FR_CELL_BYTES, n_bytes, "-");
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_snapshot *snapshot,
-                            fr_err *err)
+static void print_devices(const fr_snapshot *snapshot, fr_document *out)
 {
     static const char *const headings[] = {
         ">device",       ">allocated",      ">reserved",      ">free in it",
         ">in one piece", ">peak allocated", ">peak reserved", NULL};
-    fr_buffer text;
-    fr_table table;
-    fr_answer_open(cli, &text);
-    fr_table_init(&table, headings);
+    fr_table *table = fr_document_table(out, headings);
+    table->is_main = true;
     for (int i = 0; i < snapshot->n_devices; i++) {
         const fr_snapshot_device *device = &snapshot->device[i];
         if (device->n_segments + device->n_events == 0)
             continue;
-        fr_table_cell(&table, "%d", i);
-        add_bytes(&table, device->allocated_bytes);
-        add_bytes(&table, device->reserved_bytes);
-        add_bytes(&table, device->free_bytes);
-        add_bytes(&table, device->largest_free_bytes);
-        add_bytes(&table, device->n_events > 0 ? device->peak_bytes : 0);
-        add_bytes(&table,
+        fr_table_count(table, i);
+        add_bytes(table, device->allocated_bytes);
+        add_bytes(table, device->reserved_bytes);
+        add_bytes(table, device->free_bytes);
+        add_bytes(table, device->largest_free_bytes);
+        add_bytes(table, device->n_events > 0 ? device->peak_bytes : 0);
+        add_bytes(table,
                   device->n_events > 0 ? device->peak_reserved_bytes : 0);
     }
-    fr_status status = fr_table_finish(&table, &text, err);
-    return fr_answer_text(status, &text, cli, err);
 }
 
-static fr_status print_json(const fr_cli *cli, const fr_snapshot *snapshot,
-                            fr_err *err)
+static const fr_field device_fields[] = {
+    {"segments", FR_MEMBER(fr_snapshot_device, n_segments)},
+    {"blocks", FR_MEMBER(fr_snapshot_device, n_blocks)},
+    {"events", FR_MEMBER(fr_snapshot_device, n_events)},
+    FR_FIELD(fr_snapshot_device, allocated_bytes),
+    FR_FIELD(fr_snapshot_device, reserved_bytes),
+    FR_FIELD(fr_snapshot_device, free_bytes),
+    FR_FIELD(fr_snapshot_device, largest_free_bytes),
+    {"peak_allocated_bytes", FR_MEMBER(fr_snapshot_device, peak_bytes)},
+    FR_FIELD(fr_snapshot_device, peak_reserved_bytes),
+};
+
+static void put_data(const fr_snapshot *snapshot, fr_json_writer *json)
 {
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.import/1");
     fr_json_put_string(json, "kind", "memory-snapshot");
     fr_json_open_array(json, "devices");
     for (int i = 0; i < snapshot->n_devices; i++) {
-        const fr_snapshot_device *device = &snapshot->device[i];
         fr_json_begin_object(json);
         fr_json_put_i64(json, "device", i);
-        fr_json_put_u64(json, "segments", device->n_segments);
-        fr_json_put_u64(json, "blocks", device->n_blocks);
-        fr_json_put_u64(json, "events", device->n_events);
-        fr_json_put_double(json, "allocated_bytes", device->allocated_bytes);
-        fr_json_put_double(json, "reserved_bytes", device->reserved_bytes);
-        fr_json_put_double(json, "free_bytes", device->free_bytes);
-        fr_json_put_double(json, "largest_free_bytes",
-                           device->largest_free_bytes);
-        fr_json_put_double(json, "peak_allocated_bytes", device->peak_bytes);
-        fr_json_put_double(json, "peak_reserved_bytes",
-                           device->peak_reserved_bytes);
+        fr_fields_put(FR_FIELDS(device_fields), &snapshot->device[i], json);
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
 }
 
 fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err)
@@ -85,10 +77,12 @@ fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err)
     fr_status status = snapshot != NULL ? fr_snapshot_read(file, snapshot, err)
                                         : fr_fail_no_memory(err);
     fr_infile_close(file);
-    if (status == FR_OK && fr_cli_on(cli, FR_OPT_JSON))
-        status = print_json(cli, snapshot, err);
-    else if (status == FR_OK)
-        status = print_text(cli, snapshot, err);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.import/1");
+    if (status == FR_OK) {
+        put_data(snapshot, &answer.data);
+        print_devices(snapshot, &answer);
+    }
     free(snapshot);
-    return status;
+    return fr_answer_deliver(status, &answer, cli, err);
 }

@@ -6,7 +6,6 @@
 #include "cli/answer.h"
 #include "cost_models/stack/stack.h"
 #include "cost_models/stack/stack_features.h"
-#include "report/document/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,72 +99,54 @@ static double error_of(const fr_run_point *run, double factor)
     return run->predicted_s * factor / run->measured_s - 1;
 }
 
-static fr_status print_runs(const fr_profile *profile, const fr_stack *stack,
-                            fr_buffer *out, fr_err *err)
+static void put_runs(const fr_profile *profile, const fr_stack *stack,
+                     fr_document *out)
 {
-    static const char *const headings[] = {
-        "run",    "plan",           ">measured", ">predicted",
-        ">error", ">by the others", "",          NULL};
-    fr_table table;
-    fr_table_init(&table, headings);
+    static const fr_column columns[] = {{"run", "name"},
+                                        {"plan", "plan"},
+                                        {">measured", "measured_s"},
+                                        {">predicted", "predicted_s"},
+                                        {">error", ""},
+                                        {NULL, "by_the_others_s"},
+                                        {">by the others", ""},
+                                        {NULL, "is_outlier"},
+                                        {"", ""}};
+    fr_table *table =
+        fr_document_records(out, "runs", columns, FR_LENGTH(columns));
+    table->is_main = true;
     for (size_t i = 0; i < profile->n_run; i++) {
         const fr_run_point *run = &profile->run[i];
-        fr_student others = fr_stack_without(stack, i);
-        fr_table_cell(&table, "%.56s", run->name);
-        fr_table_cell(&table, "%.40s", run->plan);
-        fr_table_s(&table, run->measured_s);
-        fr_table_s(&table, run->predicted_s);
-        fr_table_cell(&table, "%+.1f %%", 100 * error_of(run, 1));
-        fr_table_cell(&table, "%+.1f %%",
-                      100 * error_of(run, exp(others.mean)));
-        fr_table_text(&table, fr_stack_is_outlier(stack, i)
-                                  ? "outlier: not learned from"
-                                  : "");
+        const bool is_outlier = fr_stack_is_outlier(stack, i);
+        const double factor = exp(fr_stack_without(stack, i).mean);
+        fr_table_number(table, FR_CELL_TEXT, 0, "%.56s", run->name);
+        fr_table_number(table, FR_CELL_TEXT, 0, "%.40s", run->plan);
+        fr_table_s(table, run->measured_s);
+        fr_table_s(table, run->predicted_s);
+        fr_table_cell(table, "%+.1f %%", 100 * error_of(run, 1));
+        fr_table_s(table, run->predicted_s * factor);
+        fr_table_cell(table, "%+.1f %%", 100 * error_of(run, factor));
+        fr_table_bool(table, is_outlier);
+        fr_table_text(table, is_outlier ? "outlier: not learned from" : "");
     }
-    return fr_table_finish(&table, out, err);
 }
 
-static fr_status print_text(const fr_cli *cli, const fr_profile *profile,
-                            const fr_stack *stack, const char *path,
-                            fr_err *err)
+static fr_status print(const fr_cli *cli, const fr_profile *profile,
+                       const fr_stack *stack, const char *path, fr_err *err)
 {
-    fr_buffer text;
-    fr_answer_open(cli, &text);
-    fr_status status = print_runs(profile, stack, &text, err);
-    size_t n = fr_stack_n(stack), n_used = fr_stack_n_used(stack);
-    fr_buffer_printf(&text, "%s: learned from %zu measured step%s", path,
-                     n_used, n_used == 1 ? "" : "s");
+    const size_t n = fr_stack_n(stack), n_used = fr_stack_n_used(stack);
+    fr_document answer;
+    fr_document_init(&answer, "forerun.calibration/1");
+    fr_json_put_string(&answer.data, "profile", path);
+    fr_json_put_u64(&answer.data, "learned_from", n_used);
+    put_runs(profile, stack, &answer);
+    fr_document_printf(&answer, "%s: learned from %zu measured step%s", path,
+                       n_used, n_used == 1 ? "" : "s");
     if (n > n_used)
-        fr_buffer_printf(&text, "; %zu that the others contradict %s left out",
-                         n - n_used, n - n_used == 1 ? "is" : "are");
-    fr_buffer_putc(&text, '\n');
-    return fr_answer_text(status, &text, cli, err);
-}
-
-static fr_status print_json(const fr_cli *cli, const fr_profile *profile,
-                            const fr_stack *stack, const char *path,
-                            fr_err *err)
-{
-    fr_answer answer;
-    fr_json_writer *json = fr_answer_begin(&answer, "forerun.calibration/1");
-    fr_json_put_string(json, "profile", path);
-    fr_json_put_u64(json, "learned_from", fr_stack_n_used(stack));
-    fr_json_open_array(json, "runs");
-    for (size_t i = 0; i < profile->n_run; i++) {
-        const fr_run_point *run = &profile->run[i];
-        fr_student others = fr_stack_without(stack, i);
-        fr_json_begin_object(json);
-        fr_json_put_string(json, "name", run->name);
-        fr_json_put_string(json, "plan", run->plan);
-        fr_json_put_double(json, "measured_s", run->measured_s);
-        fr_json_put_double(json, "predicted_s", run->predicted_s);
-        fr_json_put_double(json, "by_the_others_s",
-                           run->predicted_s * exp(others.mean));
-        fr_json_put_bool(json, "is_outlier", fr_stack_is_outlier(stack, i));
-        fr_json_end_object(json);
-    }
-    fr_json_end_array(json);
-    return fr_answer_print(&answer, cli, err);
+        fr_document_printf(&answer,
+                           "; %zu that the others contradict %s left out",
+                           n - n_used, n - n_used == 1 ? "is" : "are");
+    fr_document_puts(&answer, "\n");
+    return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
 static fr_status learn(const fr_cli *cli, fr_profile *profile, fr_err *err)
@@ -179,9 +160,7 @@ static fr_status learn(const fr_cli *cli, fr_profile *profile, fr_err *err)
                            profile->n_run, &stack, err));
     fr_status status = fr_profile_save(profile, path, err);
     if (status == FR_OK)
-        status = fr_cli_on(cli, FR_OPT_JSON)
-                     ? print_json(cli, profile, stack, path, err)
-                     : print_text(cli, profile, stack, path, err);
+        status = print(cli, profile, stack, path, err);
     fr_stack_destroy(stack);
     return status;
 }

@@ -7,24 +7,24 @@
 #define HELP_WIDTH 80
 
 /* Prints text from column `column` on, broken between words. */
-static void print_wrapped(FILE *out, const char *text, int column)
+static void print_wrapped(fr_buffer *out, const char *text, int column)
 {
     int at = column;
     while (*text != '\0') {
         int n_word = (int)strcspn(text, " ");
         if (at > column && at + 1 + n_word > HELP_WIDTH) {
-            fprintf(out, "\n%*s", column, "");
+            fr_buffer_printf(out, "\n%*s", column, "");
             at = column;
         } else if (at > column) {
-            fputc(' ', out);
+            fr_buffer_putc(out, ' ');
             at++;
         }
-        fprintf(out, "%.*s", n_word, text);
+        fr_buffer_printf(out, "%.*s", n_word, text);
         at += n_word;
         text += n_word;
         text += strspn(text, " ");
     }
-    fputc('\n', out);
+    fr_buffer_putc(out, '\n');
 }
 
 static void describe_choice(const fr_option_row *row, char *buf, size_t n_buf)
@@ -41,7 +41,7 @@ static void describe_choice(const fr_option_row *row, char *buf, size_t n_buf)
     }
 }
 
-static void print_option(FILE *out, const fr_option_row *row)
+static void print_option(fr_buffer *out, const fr_option_row *row)
 {
     char left[64], right[512];
     const char *dash =
@@ -55,11 +55,11 @@ static void print_option(FILE *out, const fr_option_row *row)
         n = snprintf(left, sizeof left, "      --%s%s", dash, row->name);
     if (row->metavar != NULL)
         n += snprintf(left + n, sizeof left - (size_t)n, " %s", row->metavar);
-    fputs(left, out);
+    fr_buffer_puts(out, left);
     if (n + 2 > HELP_COLUMN)
-        fprintf(out, "\n%*s", HELP_COLUMN, "");
+        fr_buffer_printf(out, "\n%*s", HELP_COLUMN, "");
     else
-        fprintf(out, "%*s", HELP_COLUMN - n, "");
+        fr_buffer_printf(out, "%*s", HELP_COLUMN - n, "");
     describe_choice(row, right, sizeof right);
     print_wrapped(out, right, HELP_COLUMN);
 }
@@ -77,7 +77,7 @@ static bool is_usual(const fr_command *command, fr_option option)
 }
 
 /* Returns how many were left out. */
-static int print_group(FILE *out, const fr_command *command,
+static int print_group(fr_buffer *out, const fr_command *command,
                        fr_option_group group, bool is_whole)
 {
     int n_left_out = 0;
@@ -91,53 +91,54 @@ static int print_group(FILE *out, const fr_command *command,
             continue;
         }
         if (!has_title)
-            fprintf(out, "\n%s:\n", fr_option_group_title(group));
+            fr_buffer_printf(out, "\n%s:\n", fr_option_group_title(group));
         has_title = true;
         print_option(out, &row);
     }
     return n_left_out;
 }
 
-static void print_command(FILE *out, const fr_command *command, bool is_whole)
+static void print_command(fr_buffer *out, const fr_command *command,
+                          bool is_whole)
 {
     int n_left_out = 0;
     bool has_options = command->options[0] != FR_OPT_N;
-    fprintf(out, "forerun %s: %s\n\nUsage: forerun %s%s%s%s\n", command->name,
-            command->summary, command->name,
-            command->synopsis[0] != '\0' ? " " : "", command->synopsis,
-            has_options ? " [options]" : "");
+    fr_buffer_printf(out, "forerun %s: %s\n\nUsage: forerun %s%s%s%s\n",
+                     command->name, command->summary, command->name,
+                     command->synopsis[0] != '\0' ? " " : "", command->synopsis,
+                     has_options ? " [options]" : "");
     if (command->description != NULL)
-        fprintf(out, "\n%s\n", command->description);
+        fr_buffer_printf(out, "\n%s\n", command->description);
     for (int group = 0; group < FR_GROUP_N; group++)
         n_left_out +=
             print_group(out, command, (fr_option_group)group, is_whole);
     if (n_left_out > 0)
-        fprintf(out, "\n'forerun %s --help=all' has %d more.\n", command->name,
-                n_left_out);
-    fprintf(out, "\nExamples:\n%s\n", command->examples);
+        fr_buffer_printf(out, "\n'forerun %s --help=all' has %d more.\n",
+                         command->name, n_left_out);
+    fr_buffer_printf(out, "\nExamples:\n%s\n", command->examples);
 }
 
-static void print_program(FILE *out, const fr_command *commands)
+static void print_program(fr_buffer *out, const fr_command *commands)
 {
-    fputs("forerun: know your training run before you launch it\n\n"
-          "Usage: forerun COMMAND [arguments] [options]\n\nCommands:\n",
-          out);
+    fr_buffer_puts(
+        out, "forerun: know your training run before you launch it\n\n"
+             "Usage: forerun COMMAND [arguments] [options]\n\nCommands:\n");
     for (const fr_command *c = commands; c->name != NULL; c++)
-        fprintf(out, "  %-12s %s\n", c->name, c->summary);
-    fputs("\n'forerun COMMAND --help' explains a command.  Every option can "
-          "be given as an\nenvironment variable: --micro-batch 2 is "
-          "FORERUN_MICRO_BATCH=2; flags win.\n\nExamples:\n"
-          "  forerun calibrate gpt2-demo -o machine.json\n"
-          "  forerun tune gpt2-demo this-machine -p machine.json "
-          "-o plan.json\n"
-          "  forerun run plan.json --steps 50 --trace trace.json\n",
-          out);
+        fr_buffer_printf(out, "  %-12s %s\n", c->name, c->summary);
+    fr_buffer_puts(
+        out, "\n'forerun COMMAND --help' explains a command.  Every option can "
+             "be given as an\nenvironment variable: --micro-batch 2 is "
+             "FORERUN_MICRO_BATCH=2; flags win.\n\nExamples:\n"
+             "  forerun calibrate gpt2-demo -o machine.json\n"
+             "  forerun tune gpt2-demo this-machine -p machine.json "
+             "-o plan.json\n"
+             "  forerun run plan.json --steps 50 --trace trace.json\n");
 }
 
-void fr_help_print(const fr_cli *cli, const fr_command *command)
+void fr_help_text(const fr_cli *cli, const fr_command *command, fr_buffer *out)
 {
     if (command != NULL)
-        print_command(cli->out, command, cli->is_help_whole);
+        print_command(out, command, cli->is_help_whole);
     else
-        print_program(cli->out, cli->commands);
+        print_program(out, cli->commands);
 }
