@@ -1,9 +1,9 @@
 /* answer.c: answers are complete before their first byte is printed. */
 #include "cli/answer.h"
 
-#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
+#include "report/document/layout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include "api/request/request.h"
 #include "core/base/buffer.h"
-#include "core/base/layout.h"
+#include "report/document/layout.h"
 
 #include <stdbool.h>
 #include <stdio.h>

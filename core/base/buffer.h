@@ -9,15 +9,11 @@
 
 #include <stdarg.h>
 
-struct fr_layout;
-
 typedef struct fr_buffer {
     char *data; /* NUL-terminated once something was appended; may be NULL */
     size_t n;
     size_t capacity;
     bool has_failed; /* out of memory */
-    /* How tables in it are laid out; borrowed; NULL: 100 wide, all columns. */
-    struct fr_layout *layout;
 } fr_buffer;
 
 void fr_buffer_init(fr_buffer *buffer);

@@ -2,7 +2,6 @@
 #include "report/document/charts.h"
 
 #include "core/base/units.h"
-#include "report/document/text_table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef FR_REPORT_DOCUMENT_CHARTS_H
 #define FR_REPORT_DOCUMENT_CHARTS_H
 
-#include "core/base/layout.h"
 #include "report/document/document.h"
+#include "report/document/layout.h"
 
 void fr_plot_draw(const fr_plot *plot, const fr_layout *layout, fr_buffer *out);
 /* As wide as the layout. */

@@ -90,7 +90,7 @@ void fr_document_init(fr_document *document, const char *schema)
     document->audience = FR_FOR_ALL;
     fr_arena_init(&document->arena);
     fr_buffer_init(&document->line);
-    fr_table_init_columns(&document->lost, NULL, 0);
+    fr_table_init(&document->lost, NULL, 0);
     fr_json_writer_init_sink(&document->data, &data_sink, document);
     fr_json_begin_object(&document->data);
     if (schema != NULL)
@@ -191,7 +191,7 @@ fr_table *fr_document_records(fr_document *document, const char *key,
         document->has_failed = true;
         return &document->lost;
     }
-    fr_table_init_columns(table, columns, n);
+    fr_table_init(table, columns, n);
     table->is_hidden = !is_for(document, FR_FOR_READERS);
     if (key != NULL && is_for(document, FR_FOR_DATA))
         table->key = keep(document, key);

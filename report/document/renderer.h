@@ -6,9 +6,9 @@
 #ifndef FR_REPORT_DOCUMENT_RENDERER_H
 #define FR_REPORT_DOCUMENT_RENDERER_H
 
-#include "core/base/layout.h"
 #include "core/document/names.h"
 #include "report/document/document.h"
+#include "report/document/layout.h"
 
 typedef struct fr_rendering {
     const fr_document *document;

@@ -25,7 +25,7 @@ static const char *copy(fr_table *table, const char *text)
     return own;
 }
 
-void fr_table_init_columns(fr_table *table, const fr_column *columns, size_t n)
+void fr_table_init(fr_table *table, const fr_column *columns, size_t n)
 {
     memset(table, 0, sizeof *table);
     fr_arena_init(&table->arena);
@@ -38,15 +38,6 @@ void fr_table_init_columns(fr_table *table, const fr_column *columns, size_t n)
             copy(table, columns[i].key)};
         table->n_columns++;
     }
-}
-
-void fr_table_init(fr_table *table, const char *const *headings)
-{
-    fr_column columns[FR_TABLE_COLUMNS];
-    size_t n = 0;
-    for (; headings[n] != NULL && n < FR_TABLE_COLUMNS; n++)
-        columns[n] = (fr_column){headings[n], NULL};
-    fr_table_init_columns(table, columns, n);
 }
 
 void fr_table_release(fr_table *table)

@@ -7,7 +7,6 @@
 #define FR_REPORT_DOCUMENT_TABLE_H
 
 #include "core/base/arena.h"
-#include "core/base/buffer.h"
 #include "core/base/vec.h"
 #include "report/document/bar.h"
 
@@ -62,9 +61,8 @@ typedef struct fr_table {
     bool has_failed;
 } fr_table;
 
-/* Headings up to NULL, as those of columns.  All empty: no heading line. */
-void fr_table_init(fr_table *table, const char *const *headings);
-void fr_table_init_columns(fr_table *table, const fr_column *columns, size_t n);
+/* All headings empty: no heading line. */
+void fr_table_init(fr_table *table, const fr_column *columns, size_t n);
 void fr_table_release(fr_table *table);
 
 size_t fr_table_n_rows(const fr_table *table);
@@ -96,9 +94,5 @@ void fr_table_bar(fr_table *table, double share, int n_cells);
 void fr_table_blank(fr_table *table, int n);
 /* A text, or where it is NULL or "", nothing and no member. */
 void fr_table_optional(fr_table *table, const char *text);
-
-/* Appends the table to `out`, without trailing blanks, and releases it. */
-FR_CHECKED fr_status fr_table_finish(fr_table *table, fr_buffer *out,
-                                     fr_err *err);
 
 #endif

@@ -414,12 +414,3 @@ void fr_table_print(const fr_table *table, fr_layout *layout, fr_buffer *out)
         at += n_taken;
     } while (at < list.n);
 }
-
-fr_status fr_table_finish(fr_table *table, fr_buffer *out, fr_err *err)
-{
-    bool has_failed = table->has_failed;
-    if (!has_failed)
-        fr_table_print(table, out->layout, out);
-    fr_table_release(table);
-    return has_failed ? fr_fail_no_memory(err) : fr_buffer_check(out, err);
-}

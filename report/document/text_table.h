@@ -5,15 +5,9 @@
 #ifndef FR_REPORT_DOCUMENT_TEXT_TABLE_H
 #define FR_REPORT_DOCUMENT_TEXT_TABLE_H
 
-#include "core/base/layout.h"
+#include "core/base/buffer.h"
+#include "report/document/layout.h"
 #include "report/document/table.h"
-
-/* Characters of a line of the layout, which may be NULL. */
-static inline size_t fr_layout_wide(const fr_layout *layout)
-{
-    return layout != NULL && layout->n_wide > 0 ? (size_t)layout->n_wide
-                                                : FR_LAYOUT_WIDE;
-}
 
 /* Appends the table to `out`, without trailing blanks.  The layout, which may
  * be NULL, notes which of its columns were found. */

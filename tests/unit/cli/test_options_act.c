@@ -4,8 +4,8 @@
  * table is wider than a piped text may be.
  */
 #include "cli/cli.h"
-#include "core/base/layout.h"
 #include "core/base/text.h"
+#include "report/document/layout.h"
 #include "tests/check.h"
 #include "tests/unit/cli/run_line.h"
 

@@ -1,7 +1,7 @@
 /* test_table.c: tables that are as wide as the terminal, or wider. */
 #include "core/base/text.h"
-#include "report/document/text_table.h"
 #include "tests/check.h"
+#include "tests/rendered.h"
 
 #define REASON                                                                 \
     "global_batch 16 is not a multiple of dp 16 x micro_batch 2; choose "      \
@@ -10,15 +10,12 @@
 static const char *laid_out(fr_layout *layout, const char *const *headings,
                             const char *const *cells, size_t n, fr_buffer *text)
 {
-    fr_table table;
-    fr_table_init(&table, headings);
+    fr_document document;
+    fr_document_init(&document, NULL);
+    fr_table *table = fr_document_table(&document, headings);
     for (size_t i = 0; i < n; i++)
-        fr_table_text(&table, cells[i]);
-    fr_buffer_init(text);
-    fr_table_print(&table, layout, text);
-    CHECK(!table.has_failed);
-    fr_table_release(&table);
-    return fr_buffer_text(text);
+        fr_table_text(table, cells[i]);
+    return check_rendered(&document, &fr_render_text, layout, text);
 }
 
 /* A row that can be, and one that says why it cannot. */
