@@ -115,7 +115,6 @@ acts sweep --vary "${points[@]}" -- --vary micro-batch=1,2
 acts sweep --fixed gpt2-124m dgx-a100:1 --vary nodes=1 --seq 512 -- --fixed
 acts sweep --weak "${points[@]}" -- --weak
 acts sweep --knee "${points[@]}" -- --knee
-acts sweep --csv "${points[@]}" -- --csv
 acts sweep --plot "${points[@]}" -- --plot
 acts sweep --jobs "${points[@]}" -- --jobs 0
 acts sweep --exact gpt2-124m dgx-a100:1 --vary nodes=1 --seq 512 -- --exact
@@ -276,7 +275,7 @@ leaves checkpoint --output other convert kept plan.json -o other
 # ---- has every option a row? -------------------------------------------------
 options() {
     forerun "$1" --help=all | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' |
-        grep -oE -- '--[a-z0-9-]+' | grep -vxE -- '--(help|json|quiet)' | sort -u
+        grep -oE -- '--[a-z0-9-]+' | grep -vxE -- '--(help|json|csv|format|report|quiet)' | sort -u
 }
 options simulate >predicting
 commands=$(forerun help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | sort -u)
