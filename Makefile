@@ -431,7 +431,7 @@ tidy:
 
 FUZZ_S ?= 20
 # Where files are read; of these floors the archive gives what is called.
-FUZZED_FLOORS := core spec plan program cost_models sim reliability simgrid \
+FUZZED_FLOORS := core spec plan frameworks program cost_models sim reliability simgrid \
     runtime/weights interop
 fuzz:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-fuzz \

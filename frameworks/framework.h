@@ -1,39 +1,23 @@
 /*
- * framework.h: the training frameworks that forerun knows, and how each does
- * what nobody has told it: facts about their defaults, with sources in
- * framework.c.  Lowering, the tuner's rules and the readers of cases use it.
+ * framework.h: the training frameworks that forerun knows, by one list of names
+ * (framework_list.h): --framework, --for, `export --to` and `import` find a
+ * framework in it and complete from it.
+ *
+ * A row says how the framework executes a plan (facts) and what it can be told
+ * of one (target).  Writers, readers of configurations and formats of logs
+ * stand on a higher floor and name their row.
  */
-#ifndef FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_H
-#define FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_H
+#ifndef FR_FRAMEWORKS_FRAMEWORK_H
+#define FR_FRAMEWORKS_FRAMEWORK_H
 
+#include "frameworks/target.h"
 #include "plan/decide/plan.h"
 
-/* A name that is part of another comes after it: the first that a text has
- * counts. */
-typedef enum fr_framework_kind {
-    FR_FRAMEWORK_TORCHTITAN,
-    FR_FRAMEWORK_MEGATRON_BRIDGE,
-    FR_FRAMEWORK_NEMO,
-    FR_FRAMEWORK_MEGATRON_CORE,
-    FR_FRAMEWORK_BIGSCIENCE, /* Megatron-DeepSpeed of 2021 */
-    FR_FRAMEWORK_DEEPSPEED,
-    FR_FRAMEWORK_MEGATRON, /* Megatron-LM */
-    FR_FRAMEWORK_FOUNDRY,  /* MosaicML's LLM Foundry of 2023 */
-    FR_FRAMEWORK_COMPOSER,
-    FR_FRAMEWORK_NANOTRON,
-    FR_FRAMEWORK_FORERUN, /* our own runtime */
-    FR_FRAMEWORK_GRACE,   /* compressors over Horovod, 2021 */
-    FR_FRAMEWORK_PYTORCH, /* DDP, FSDP, and what is built on them */
-    FR_FRAMEWORK_N
-} fr_framework_kind;
-
-typedef struct fr_framework {
-    const char *name;   /* in lower case, as it is written in cases */
-    const char *target; /* whose checks its plans pass (plan/target/target.h):
-                           its own, or those of what it trains with; NULL: none
-                           are known */
-    bool is_overlap;    /* gradients reduced beside backward */
-    bool is_gather_overlap;    /* parameters gathered beside forward */
+/* What a framework does unless it is told otherwise.  Sources stand where the
+ * rows are. */
+typedef struct fr_framework_facts {
+    bool is_overlap;           /* gradient reduction overlaps backward */
+    bool is_gather_overlap;    /* gathers of parameters overlap forward */
     bool is_tp_overlap;        /* TP collectives in pieces */
     bool is_vocab_padded;      /* to a multiple of 128 x tp */
     bool has_megatron_buckets; /* else PyTorch's: 25 MB */
@@ -63,8 +47,41 @@ typedef struct fr_framework {
     bool is_grad_listed;      /* ZeRO 1 */
     double gpt_dropout;       /* of GPT's and BERT's recipe; Llama's has
                                  none */
+} fr_framework_facts;
+
+typedef struct fr_framework {
+    const char *name;    /* everywhere: of options, plan files and answers */
+    const char *summary; /* for lists */
+    /* Other names that are accepted, NULL at the end. */
+    const char *aliases[3];
+    const fr_framework_facts *facts; /* NULL: no --framework */
+    /* Why there are no facts, and which frameworks to choose instead; NULL: the
+     * name is no more known to --framework than any other word. */
+    const char *choices;
+    const fr_target *target; /* of --to and --for; NULL: nothing is written */
+    /* Whose checks its plans pass: its own, or those of what it trains with;
+     * NULL: none are known. */
+    const fr_target *checks;
+    /* Of a name for several rows: the one that a plan decides.  NULL: it is a
+     * row of its own. */
+    const struct fr_framework *(*choose)(const fr_plan *plan);
 } fr_framework;
 
-extern const fr_framework fr_frameworks[FR_FRAMEWORK_N];
+/* All rows (framework_table.c). */
+extern const fr_framework *const fr_frameworks[];
+extern const int fr_n_frameworks;
+
+/* By a name or an alias, NULL: none has it. */
+const fr_framework *fr_framework_named(const char *name);
+/* The same of rows with facts alone. */
+const fr_framework *fr_framework_find(const char *name);
+
+/* The row itself, or the one that a name for several means with this plan. */
+const fr_framework *fr_framework_chosen(const fr_framework *framework,
+                                        const fr_plan *plan);
+
+/* The names of the rows with facts, and row i of them (NULL past the last). */
+extern const fr_names fr_framework_names;
+const fr_framework *fr_framework_at(int i);
 
 #endif

@@ -1,23 +1,11 @@
-/* framework_plan.c: see framework_plan.h; the facts stand in framework.c. */
-#include "program/lower/framework/framework_plan.h"
+/* framework_plan.c: see framework_plan.h; the facts stand with the rows. */
+#include "frameworks/framework_plan.h"
 
 #include <string.h>
 
-static const char *name_at(int i)
-{
-    return i >= 0 && i < FR_FRAMEWORK_N ? fr_frameworks[i].name : NULL;
-}
-const fr_names fr_framework_names = {.at = name_at};
-
-const fr_framework *fr_framework_find(const char *name)
-{
-    int i = fr_name_find(&fr_framework_names, name);
-    return i >= 0 ? &fr_frameworks[i] : NULL;
-}
-
 /* Megatron: max(40 M, 1 M x dp) gradients, and one bucket where nothing
  * overlaps.  Others: PyTorch's DDP, which the field begins with. */
-static uint64_t bucket_of(const fr_framework *how, const fr_plan *plan)
+static uint64_t bucket_of(const fr_framework_facts *how, const fr_plan *plan)
 {
     double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
     uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
@@ -27,7 +15,8 @@ static uint64_t bucket_of(const fr_framework *how, const fr_plan *plan)
 }
 
 /* In float32, but where all frameworks add up in f16, or this one in bf16. */
-static fr_dtype grad_dtype_of(const fr_framework *how, const fr_plan *plan)
+static fr_dtype grad_dtype_of(const fr_framework_facts *how,
+                              const fr_plan *plan)
 {
     if (plan->precision == FR_DTYPE_F16)
         return FR_DTYPE_F16;
@@ -38,7 +27,7 @@ static fr_dtype grad_dtype_of(const fr_framework *how, const fr_plan *plan)
 
 /* All that the framework executes in a way of its own.  Graphs and the
  * imbalance of experts are no framework's: they stay. */
-static void set_execution(const fr_framework *how, fr_plan *plan)
+static void set_execution(const fr_framework_facts *how, fr_plan *plan)
 {
     fr_execution *execution = &plan->execution;
     execution->kernels = how->kernels;
@@ -65,9 +54,10 @@ static void take_back(const fr_field *field, const fr_plan *asked,
            field->n_bytes);
 }
 
-void fr_framework_set_plan(const fr_framework *how, uint64_t given,
+void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
                            fr_execution_bits facts, fr_plan *plan)
 {
+    const fr_framework_facts *how = framework->facts;
     const fr_plan asked = *plan;
     const bool is_gathered = plan->zero_stage == 3; /* overlaps always */
     plan->grad_dtype = grad_dtype_of(how, plan);
@@ -95,18 +85,19 @@ void fr_framework_set_plan(const fr_framework *how, uint64_t given,
         plan->bucket_bytes = bucket_of(how, plan);
 }
 
-int64_t fr_framework_vocab(const fr_framework *how, const fr_plan *plan,
+int64_t fr_framework_vocab(const fr_framework *framework, const fr_plan *plan,
                            const fr_model *model)
 {
     const int64_t unit = 128 * (int64_t)plan->tp;
-    if (!how->is_vocab_padded || model->kind == FR_MODEL_LAYERS)
+    if (!framework->facts->is_vocab_padded || model->kind == FR_MODEL_LAYERS)
         return model->vocab;
     return (model->vocab + unit - 1) / unit * unit;
 }
 
-double fr_framework_dropout(const fr_framework *how, const char *model_name)
+double fr_framework_dropout(const fr_framework *framework,
+                            const char *model_name)
 {
     const bool has_dropout = strcasestr(model_name, "gpt") != NULL ||
                              strcasestr(model_name, "bert") != NULL;
-    return has_dropout ? how->gpt_dropout : 0;
+    return has_dropout ? framework->facts->gpt_dropout : 0;
 }

@@ -3,22 +3,18 @@
  * otherwise, as fields of that plan.  A row of measurements and --framework
  * go through the same functions, so that both predict the same.
  */
-#ifndef FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
-#define FR_PROGRAM_LOWER_FRAMEWORK_FRAMEWORK_PLAN_H
+#ifndef FR_FRAMEWORKS_FRAMEWORK_PLAN_H
+#define FR_FRAMEWORKS_FRAMEWORK_PLAN_H
 
+#include "frameworks/framework.h"
 #include "plan/decide/plan_fields.h"
-#include "program/lower/framework/framework.h"
 
 /* A field that was given, of the set `given`. */
 #define FR_GIVEN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
 
-/* Names of all frameworks, in the order of the table. */
-extern const fr_names fr_framework_names;
-
-/* By its whole name; NULL: unknown. */
-const fr_framework *fr_framework_find(const char *name);
-
 /*
+ * Of a framework with facts.
+ *
  * Sets what the framework decides by itself and `given` does not have: dtype
  * and reduction of gradients, overlap, what goes with ZeRO; and how it executes
  * all that, but for the `facts` that were given.  Degrees, precision and ZeRO

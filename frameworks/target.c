@@ -1,21 +1,21 @@
 /* target.c: what a target says of a plan. */
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 
+#include "frameworks/framework_list.h"
 #include "plan/decide/plan_refusals.h"
-#include "plan/target/target_list.h"
 #include "spec/catalog/catalog.h"
 
 #include <string.h>
 
-static const fr_target *const targets[] = {
-#define FR_TARGET_ROW(entry) &fr_target_##entry,
-    FR_TARGETS(FR_TARGET_ROW)
-#undef FR_TARGET_ROW
-};
-
+/* Names for several, and plan files themselves, are not among them. */
 const fr_target *fr_target_at(int i)
 {
-    return i >= 0 && i < (int)FR_LENGTH(targets) ? targets[i] : NULL;
+    for (int k = 0; k < fr_n_frameworks; k++) {
+        const fr_framework *at = fr_frameworks[k];
+        if (at->target != NULL && at->target->fields != NULL && i-- == 0)
+            return at->target;
+    }
+    return NULL;
 }
 
 const char *fr_target_name(int i)
@@ -213,8 +213,8 @@ const char *fr_target_executor_name(int bit)
 fr_status fr_target_check_device(const fr_target *target,
                                  const fr_device_type *device, fr_err *err)
 {
-    if (target->fields == NULL || target->has_tpus ||
-        fr_catalog_vendor(device) != FR_VENDOR_GOOGLE)
+    if ((target->fields == NULL && target->backends == NULL) ||
+        target->has_tpus || fr_catalog_vendor(device) != FR_VENDOR_GOOGLE)
         return FR_OK;
     return fr_fail(err, FR_INFEASIBLE,
                    "%s does not run on TPUs ('%s'); choose %s", target->name,

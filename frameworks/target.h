@@ -7,8 +7,8 @@
  * over several fields: the checks of its own source, each with where it
  * stands.
  */
-#ifndef FR_PLAN_TARGET_TARGET_H
-#define FR_PLAN_TARGET_TARGET_H
+#ifndef FR_FRAMEWORKS_TARGET_H
+#define FR_FRAMEWORKS_TARGET_H
 
 #include "core/base/buffer.h"
 #include "plan/decide/plan_fields.h"
@@ -96,9 +96,10 @@ uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
 /* Of a bit; NULL past the last. */
 const char *fr_target_executor_name(int bit);
 
-/* Name of target i, NULL past the last. */
-const char *fr_target_name(int i);
+/* Target i of the frameworks that have fields, in their order, and its name;
+ * NULL past the last. */
 const fr_target *fr_target_at(int i);
+const char *fr_target_name(int i);
 
 /* Place of the newest version in the list. */
 int fr_target_newest(const fr_target *target);

@@ -5,7 +5,7 @@
  * them has to change.  A search by deepening, so that the first plan found has
  * the fewest changes; where more than four are needed, one after the other.
  */
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 
 enum { MOST_CHANGES = 4, MOST_VALUES = 24 };
 

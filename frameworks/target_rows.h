@@ -2,10 +2,10 @@
  * target_rows.h: how the rows of a target are written, and rules that several
  * targets have.  Private to the tables target_*.c.
  */
-#ifndef FR_PLAN_TARGET_TARGET_ROWS_H
-#define FR_PLAN_TARGET_TARGET_ROWS_H
+#ifndef FR_FRAMEWORKS_TARGET_ROWS_H
+#define FR_FRAMEWORKS_TARGET_ROWS_H
 
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 
 #define FR_WRITTEN(text)                                                       \
     {                                                                          \

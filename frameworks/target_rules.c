@@ -1,5 +1,5 @@
 /* target_rules.c: rules that several targets have. */
-#include "plan/target/target_rows.h"
+#include "frameworks/target_rows.h"
 
 FR_TARGET_RULE(fr_has_even_stages)
 {

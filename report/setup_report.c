@@ -3,7 +3,6 @@
 
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
-#include "program/lower/framework/framework_plan.h"
 
 #include <stdio.h>
 
@@ -76,7 +75,7 @@ static void list_habits(const fr_report_setup *at, habits *out)
     snprintf(text, sizeof text, "%.3g", 100 * at->job->dropout);
     add(at->job->dropout > 0, out, "dropout %s %%", text);
     snprintf(text, sizeof text, "%lld", (long long)at->model->vocab);
-    add(framework != NULL && framework->is_vocab_padded, out,
+    add(framework != NULL && framework->facts->is_vocab_padded, out,
         "vocabulary padded to %s", text);
     list_wire(at, out);
 }

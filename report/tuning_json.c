@@ -1,7 +1,7 @@
 /* tuning_json.c: the answer of tune as JSON. */
 #include "core/document/fields.h"
+#include "frameworks/target.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target.h"
 #include "report/prediction_report.h"
 #include "report/run_length_report.h"
 #include "report/tuning_report.h"

@@ -2,7 +2,7 @@
 #include "report/tuning_report.h"
 
 #include "core/base/units.h"
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 #include "report/prediction_report.h"
 #include "report/run_length_report.h"
 

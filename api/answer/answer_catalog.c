@@ -3,6 +3,7 @@
  * devices and targets that are built in.
  */
 #include "api/answer/answers.h"
+#include "api/catalog/catalog_frameworks.h"
 #include "api/catalog/catalog_rows.h"
 #include "api/catalog/catalog_targets.h"
 #include "core/base/text.h"
@@ -145,6 +146,7 @@ static const part parts[] = {
     {"nodes", fr_catalog_put_nodes, NULL},
     {"devices", fr_catalog_put_devices, NULL},
     {"targets", fr_catalog_put_targets, NULL},
+    {"frameworks", fr_catalog_put_frameworks, NULL},
     {"sources", fr_catalog_put_sources, NULL},
 };
 enum { N_PARTS = FR_LENGTH(parts) };
@@ -240,7 +242,7 @@ fr_status fr_api_catalog(const fr_request *request, fr_document *out,
     if (!is_known)
         return fr_fail(err, FR_USAGE,
                        "catalog of '%.80s'? give models, clusters, nodes, "
-                       "devices, targets or sources",
+                       "devices, targets, frameworks or sources",
                        word);
     fr_document_init(out, "forerun.catalog/1");
     return request->n_positional > 1 ? put_one(request, out, err)

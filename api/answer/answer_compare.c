@@ -7,9 +7,9 @@
 #include "api/fit_answer.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
+#include "frameworks/framework_plan.h"
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
-#include "program/lower/framework/framework_plan.h"
 #include "report/prediction_report.h"
 #include "spec/result/fit_advice.h"
 
@@ -75,7 +75,13 @@ static fr_status read_name(const fr_json_value *root, side *out, fr_err *err)
     return FR_OK;
 }
 
-/* Of a plan file, a tuning or the setup of a prediction. */
+static const char *framework_name(const char *text)
+{
+    const fr_framework *found = fr_framework_find(text);
+    return found != NULL ? found->name : NULL;
+}
+
+/* Of a tuning or the setup of a prediction. */
 static fr_status read_framework(const fr_json_value *root, side *out,
                                 fr_err *err)
 {
@@ -86,8 +92,7 @@ static fr_status read_framework(const fr_json_value *root, side *out,
     if (name == NULL || fr_json_kind_of(name) == FR_JSON_NULL)
         return FR_OK;
     FR_TRY(fr_json_as_string(name, &text, err));
-    const fr_framework *found = fr_framework_find(text);
-    out->framework = found != NULL ? found->name : NULL;
+    out->framework = framework_name(text);
     return FR_OK;
 }
 
@@ -190,6 +195,7 @@ static fr_status check_plan(const fr_request *request, const char *text,
     fr_plan_file file;
     FR_TRY(fr_plan_file_parse(out->path, text, n_text, &file, err));
     fr_status status = FR_OK;
+    out->framework = framework_name(file.framework);
     if (file.has_prediction)
         status = renew(request, &file, out, err);
     fr_plan_file_release(&file);
@@ -204,6 +210,7 @@ static bool is_plan_file(const fr_json_value *root)
     return schema != NULL &&
            fr_json_as_string(schema, &text, &unused) == FR_OK &&
            (strcmp(text, FR_PLAN_SCHEMA) == 0 ||
+            strcmp(text, FR_PLAN_SCHEMA_2) == 0 ||
             strcmp(text, FR_PLAN_SCHEMA_1) == 0);
 }
 

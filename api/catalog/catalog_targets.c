@@ -1,10 +1,8 @@
 /* catalog_targets.c: see catalog_targets.h. */
 #include "api/catalog/catalog_targets.h"
 
+#include "frameworks/framework.h"
 #include "plan/decide/plan_refusals.h"
-#include "plan/target/target.h"
-
-#include <string.h>
 
 static const char *const fates[FR_FATE_N] = {[FR_FATE_UNSAID] = "unsaid",
                                              [FR_FATE_WRITTEN] = "written",
@@ -176,25 +174,25 @@ static void print_refusals(fr_document *out)
 
 fr_status fr_catalog_put_target(const char *name, fr_document *out, fr_err *err)
 {
-    const fr_target *target = NULL;
+    const fr_framework *framework = fr_framework_named(name);
+    const fr_target *target = framework != NULL ? framework->target : NULL;
     put_targets(&out->data);
-    if (strcmp(name, fr_target_runtime(false)->name) == 0) {
-        print_refusals(out);
-        return FR_OK;
-    }
-    for (int t = 0; fr_target_at(t) != NULL; t++)
-        if (strcmp(fr_target_at(t)->name, name) == 0)
-            target = fr_target_at(t);
     if (target == NULL)
         return fr_fail(err, FR_USAGE,
                        "there is no target '%.80s'; forerun catalog targets "
                        "lists them",
                        name);
-    print_fields(target, out);
+    if (target->fields == NULL && target->backends == NULL) {
+        print_refusals(out); /* of forerun's own runtime */
+        return FR_OK;
+    }
+    if (target->fields != NULL)
+        print_fields(target, out);
     if (target->rules->text == NULL && target->base == NULL &&
         target->backends == NULL)
         return FR_OK;
-    fr_document_puts(out, "\n");
+    if (target->fields != NULL)
+        fr_document_puts(out, "\n");
     print_rules(target, out);
     return FR_OK;
 }

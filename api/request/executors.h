@@ -5,13 +5,12 @@
 #ifndef FR_API_REQUEST_EXECUTORS_H
 #define FR_API_REQUEST_EXECUTORS_H
 
-#include "plan/target/target.h"
+#include "frameworks/framework.h"
 
-/* Name i, NULL past the last. */
-const char *fr_executor_name(int i);
+extern const fr_names fr_executor_names;
 
-/* The target of that name; forerun's is its runtime for GPUs or for CPUs.  NULL
- * of "any": plans are not restricted. */
+/* The target of value i of --for; forerun's is its runtime for GPUs or for CPUs.
+ * NULL of "any": plans are not restricted. */
 const fr_target *fr_executor_at(int i, bool is_gpu);
 
 #endif

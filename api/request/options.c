@@ -3,8 +3,8 @@
 
 #include "api/request/executors.h"
 #include "cost_models/storage/checkpoint_cost.h"
-#include "interop/export/export.h"
-#include "program/lower/framework/framework_plan.h"
+#include "frameworks/framework_plan.h"
+#include "interop/export/export_list.h"
 #include "report/document/renderer.h"
 #include "tuner/answer/tune.h"
 #include "tuner/goal/goal.h"
@@ -18,10 +18,7 @@ static const fr_names allow_names = FR_NAMES(allowed);
 static const char *const backends[] = {"cpu", "cuda"};
 const fr_names fr_backend_names = FR_NAMES(backends);
 
-static const fr_names export_names = {.at = fr_exporter_name};
-
 static const fr_names search_names = {.at = fr_search_name};
-static const fr_names executor_names = {.at = fr_executor_name};
 
 static const char *goal_at(int i)
 {

@@ -33,11 +33,17 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
     for (size_t i = 0; fr_text_find(text, names, n) < 0 && i < n; i++)
         if (strcasecmp(text, names[i]) == 0) /* "BF16", "AdamW" */
             text = names[i];
-    int found = fr_text_find(text, names, n);
+    const int found =
+        fr_text_find(text, names, n) >= 0 || row->names->of_alias != NULL
+            ? fr_name_find(row->names, text)
+            : -1;
     if (found >= 0) {
-        value->count = fr_name_find(row->names, text);
+        value->count = found;
         return FR_OK;
     }
+    if (row->names->choices != NULL && row->names->choices(text) != NULL)
+        return fr_fail(err, FR_USAGE, "%s '%.80s' says too little: %s", shown,
+                       text, row->names->choices(text));
     for (size_t i = 0; i < n; i++) {
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "",

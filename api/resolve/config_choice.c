@@ -78,7 +78,7 @@ fr_status fr_config_choice_from(const fr_request *request,
                            : fail_format(source.path, err);
     free(text);
     if (status == FR_OK)
-        fr_request_note_lines(request, source.format->name,
+        fr_request_note_lines(request, source.format->framework->name,
                               fr_buffer_text(&out->notes));
     return status;
 }

@@ -4,28 +4,15 @@
 #include "api/request/executors.h"
 #include "api/resolve/plan_options.h"
 #include "core/base/text.h"
-#include "program/lower/framework/framework_plan.h"
-
-#include <string.h>
+#include "frameworks/framework_plan.h"
 
 const fr_framework *fr_request_framework(const fr_request *request,
                                          const fr_cluster *cluster)
 {
     const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
     return is_gpu && fr_request_has(request, FR_OPT_FRAMEWORK)
-               ? &fr_frameworks[request->option[FR_OPT_FRAMEWORK].count]
+               ? fr_framework_at((int)request->option[FR_OPT_FRAMEWORK].count)
                : NULL;
-}
-
-const fr_target *fr_framework_target(const fr_framework *framework)
-{
-    const char *name;
-    if (framework == NULL || framework->target == NULL)
-        return NULL;
-    for (int i = 0; (name = fr_target_name(i)) != NULL; i++)
-        if (strcmp(name, framework->target) == 0)
-            return fr_target_at(i);
-    return NULL;
 }
 
 const fr_target *fr_request_executor(const fr_request *request,
@@ -36,7 +23,7 @@ const fr_target *fr_request_executor(const fr_request *request,
     if (fr_request_has(request, FR_OPT_FOR))
         return fr_executor_at((int)request->option[FR_OPT_FOR].count, is_gpu);
     if (framework != NULL)
-        return fr_framework_target(framework);
+        return framework->checks;
     return cluster->is_this_machine ? fr_target_runtime(is_gpu) : NULL;
 }
 

@@ -7,8 +7,7 @@
 
 #include "api/request/request.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target.h"
-#include "program/lower/framework/framework.h"
+#include "frameworks/framework.h"
 #include "spec/cluster/cluster.h"
 
 /* NULL: not given, or of CPUs, on which forerun itself trains. */
@@ -19,9 +18,6 @@ const fr_framework *fr_request_framework(const fr_request *request,
  * else on this machine forerun's. */
 const fr_target *fr_request_executor(const fr_request *request,
                                      const fr_cluster *cluster);
-/* What its plans are checked by, in its newest version; NULL: by nothing, or
- * the framework is. */
-const fr_target *fr_framework_target(const fr_framework *framework);
 
 /* Fields of the plan that options say: bits FR_PLAN_X; *facts gets those of its
  * execution. */

@@ -419,7 +419,7 @@ void fr_sweep_fill_case(const fr_request *request, const fr_plan_choice *choice,
     out->fit_confidence = fr_request_fit_confidence(request);
     out->framework = fr_request_framework(request, out->cluster);
     out->given = fr_request_given_fields(request, &out->facts);
-    out->target = fr_framework_target(out->framework);
+    out->target = out->framework != NULL ? out->framework->checks : NULL;
 }
 
 fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err)

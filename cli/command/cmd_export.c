@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "interop/export/export_job.h"
+#include "interop/export/export_list.h"
 #include "report/fit_report.h"
 #include "tuner/goal/goal.h"
 
@@ -240,13 +241,14 @@ static void put_files(const fr_exporter *exporter,
                       fr_document *out)
 {
     fr_buffer notes;
-    const fr_target *target =
-        (exporter->target != NULL ? exporter : request->program)->target;
+    const fr_target *target = fr_exporter_target(
+        fr_exporter_target(exporter) != NULL ? exporter : request->program);
     fr_json_writer *json = &out->data;
-    fr_json_put_string(json, "format", exporter->name);
+    fr_json_put_string(json, "format", fr_exporter_name_of(exporter));
     put_fit(fit, out);
     if (request->program != NULL)
-        fr_json_put_string(json, "program", request->program->name);
+        fr_json_put_string(json, "program",
+                           fr_exporter_name_of(request->program));
     if (target->versions != NULL)
         fr_json_put_string(json, "version", target->versions[request->version]);
     fr_json_open_array(json, "files");
@@ -275,7 +277,8 @@ static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
     if (output == NULL && !fr_cli_on(cli, FR_OPT_JSON) && files->n > 1)
         return fr_fail(err, FR_USAGE,
                        "%s is %zu files; give a folder: -o %s-files",
-                       exporter->name, files->n, exporter->name);
+                       fr_exporter_name_of(exporter), files->n,
+                       fr_exporter_name_of(exporter));
     if (output != NULL)
         FR_TRY(save_all(cli, files, err));
     fr_document_init(&answer, "forerun.export/1");
@@ -289,12 +292,13 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                               fr_export_request *request, fr_err *err)
 {
     const char *name = fr_cli_text(cli, FR_OPT_PROGRAM);
-    bool is_fixed = exporter->target != NULL || exporter->program != NULL;
+    bool is_fixed =
+        fr_exporter_target(exporter) != NULL || exporter->program != NULL;
     if (is_fixed && name != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program is for launchers; --to %s is "
                        "a program itself",
-                       exporter->name);
+                       fr_exporter_name_of(exporter));
     request->program = exporter->program;
     if (is_fixed)
         return FR_OK;
@@ -302,14 +306,16 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
         return fr_fail(err, FR_USAGE,
                        "what shall %s start? give --program megatron, "
                        "deepspeed, ddp, forerun ...",
-                       exporter->name);
-    request->program = fr_exporter_find_program(name);
-    const fr_exporter *other = fr_exporter_find(name);
-    if (request->program == NULL && other != NULL && other->target != NULL)
+                       fr_exporter_name_of(exporter));
+    const fr_exporter *other = fr_exporter_find(name, &request->file->plan);
+    if (other != NULL && other->put_command != NULL)
+        request->program = other;
+    if (request->program == NULL && other != NULL &&
+        fr_exporter_target(other) != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %s: its script starts itself on the cluster; "
                        "give export --to %s",
-                       other->name, other->name);
+                       fr_exporter_name_of(other), fr_exporter_name_of(other));
     if (request->program == NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %.40s cannot be started; give one of the "
@@ -392,7 +398,8 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
     bool has_cluster = cluster_name[0] != '\0';
     FR_TRY(find_program(cli, exporter, &request, err));
     FR_TRY(fr_target_version(
-        (request.program != NULL ? request.program : exporter)->target,
+        fr_exporter_target(request.program != NULL ? request.program
+                                                   : exporter),
         fr_cli_text(cli, FR_OPT_VERSION), &request.version, err));
     if (has_cluster)
         FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
@@ -421,18 +428,19 @@ static fr_status check_job_options(const fr_cli *cli,
 {
     static const fr_option of_jobs[] = {FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY};
-    if (exporter->target != NULL &&
+    if (fr_exporter_target(exporter) != NULL &&
         cli->request.option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
         return fr_fail(err, FR_USAGE,
                        "--time-limit is for launchers: --to slurm --program "
                        "%s",
-                       exporter->name);
+                       fr_exporter_name_of(exporter));
     for (size_t i = 0; exporter->write == NULL && i < FR_LENGTH(of_jobs); i++)
         if (cli->request.option[of_jobs[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE,
                            "--%s is for jobs; --to %s starts "
                            "none",
-                           fr_option_get(of_jobs[i]).name, exporter->name);
+                           fr_option_get(of_jobs[i]).name,
+                           fr_exporter_name_of(exporter));
     return FR_OK;
 }
 
@@ -453,7 +461,8 @@ FR_COMMAND_FUNCTION(export)
     const char *cluster =
         cli->request.n_positional > 1 ? cli->request.positional[1] : home;
     const fr_exporter *exporter =
-        fr_exporter_at((int)cli->request.option[FR_OPT_TO].count);
+        fr_exporter_chosen((int)cli->request.option[FR_OPT_TO].count,
+                           &file.plan);
     fr_status status = check_job_options(cli, exporter, err);
     if (status == FR_OK)
         status = fr_request_apply_plan(&cli->request, &file.plan, NULL, err);

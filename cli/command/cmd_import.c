@@ -101,7 +101,7 @@ static fr_status order_sources(source sources[2], fr_err *err)
             return fr_fail(err, FR_USAGE,
                            "%.200s is a configuration of %s: it is read by "
                            "itself",
-                           sources[i].path, sources[i].config->name);
+                           sources[i].path, sources[i].config->framework->name);
     fr_import_subject first = fr_import_kind_subject(sources[0].kind);
     fr_import_subject second = fr_import_kind_subject(sources[1].kind);
     if (first == FR_IMPORT_OF_NODE && second == FR_IMPORT_OF_TOPOLOGY) {

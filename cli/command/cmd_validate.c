@@ -9,8 +9,8 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "cost_models/stack/stack_features.h"
+#include "frameworks/framework_plan.h"
 #include "interop/case/case.h"
-#include "program/lower/framework/framework_plan.h"
 #include "report/validation/shots_report.h"
 #include "report/validation/validation_report.h"
 #include "spec/result/cases.h"
@@ -195,9 +195,8 @@ static fr_case take_row(const fr_cli *cli, const fr_case *row, size_t *n_taken)
     fr_case taken = *row;
     if (fr_cli_has(cli, FR_OPT_FRAMEWORK) &&
         row->field[FR_CASE_FRAMEWORK][0] == '\0') {
-        taken.field[FR_CASE_FRAMEWORK] =
-            fr_name_at(&fr_framework_names,
-                       (int)cli->request.option[FR_OPT_FRAMEWORK].count);
+        taken.field[FR_CASE_FRAMEWORK] = fr_case_framework_word(
+            fr_framework_at((int)cli->request.option[FR_OPT_FRAMEWORK].count));
         (*n_taken)++;
     }
     return taken;

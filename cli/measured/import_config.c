@@ -8,7 +8,7 @@ static void put_data(const fr_cli *cli, const fr_config_source *source,
                      const fr_config *config, fr_json_writer *json)
 {
     char name[512];
-    fr_json_put_string(json, "kind", source->format->name);
+    fr_json_put_string(json, "kind", source->format->framework->name);
     fr_json_put_string(json, "model", config->file.model.name);
     fr_json_put_i64(json, "ranks", fr_plan_world(&config->file.plan));
     fr_json_put_string(json, "name",
@@ -47,7 +47,7 @@ fr_status fr_import_config(const fr_cli *cli, const fr_config_source *source,
     if (output != NULL)
         status = fr_plan_file_save(&config.file, output, err);
     if (status == FR_OK)
-        fr_request_note_lines(&cli->request, source->format->name,
+        fr_request_note_lines(&cli->request, source->format->framework->name,
                               fr_buffer_text(&config.notes));
     fr_document answer;
     fr_document_init(&answer, "forerun.import/1");

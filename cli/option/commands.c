@@ -149,7 +149,7 @@ static const fr_option validate_options[] = {
         return i < (int)FR_LENGTH(at) ? at[i] : NULL;                          \
     }
 WORDS(catalog_words, "models", "clusters", "nodes", "devices", "targets",
-      "sources")
+      "frameworks", "sources")
 WORDS(report_words, "trace", "check-trace")
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
@@ -368,18 +368,21 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json"},
     {"catalog", fr_api_catalog, NULL,
-     "list models, clusters, nodes, devices and export targets",
+     "list models, clusters, nodes, devices, export targets and frameworks",
      "[WHAT [NAME]]", 0, 2,
      {IS(WORD), IS(WORD)},
      catalog_words, catalog_options, NULL,
-     "WHAT: models, clusters, nodes, devices, targets or sources.\nA node "
+     "WHAT: models, clusters, nodes, devices, targets, frameworks or "
+     "sources.\nA node "
      "times a count is a cluster: dgx-h100:16. Bandwidths are per "
      "direction,\npeaks are dense. --template prints a commented cluster "
      "file to start from:\nsingle-node, two-tier, rail, torus. targets NAME "
      "lists each field of a plan as\nthe framework takes it, and its rules "
-     "with sources.",
+     "with sources. frameworks says which\nnames --framework (run), export "
+     "--to and --for (write), import (read) and\nimport log (log) accept.",
      "  forerun catalog\n  forerun catalog devices\n"
      "  forerun catalog targets megatron\n"
+     "  forerun catalog frameworks\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"doctor", NULL, fr_cmd_doctor,

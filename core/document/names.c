@@ -25,5 +25,5 @@ int fr_name_find(const fr_names *names, const char *name)
     for (int i = 0; (other = fr_name_at(names, i)) != NULL; i++)
         if (strcmp(other, name) == 0)
             return i;
-    return -1;
+    return names->of_alias != NULL ? names->of_alias(name) : -1;
 }

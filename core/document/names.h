@@ -10,6 +10,12 @@ typedef struct fr_names {
     int n;
     const char *(*at)(int i); /* NULL past the last */
     const int *n_rows;        /* of `at`: how many it has; NULL: ask it */
+    /* The index of another name of the same thing, -1: it is none.  NULL: they
+     * have no other names. */
+    int (*of_alias)(const char *name);
+    /* Of a name that says too little, which ones to choose from; NULL: it is
+     * any other word.  May be NULL itself. */
+    const char *(*choices)(const char *name);
 } fr_names;
 
 /* Names that stand in an array. */
@@ -23,7 +29,7 @@ const char *fr_name_at(const fr_names *names, int i);
 /* The same of an enum, for messages: "unknown" where there is none. */
 #define fr_name_of(names, i) fr_name_or_unknown((names), (int)(i))
 const char *fr_name_or_unknown(const fr_names *names, int i);
-/* The index of a name, -1 when it is none of them. */
+/* The index of a name or an alias, -1 when it is none of them. */
 int fr_name_find(const fr_names *names, const char *name);
 
 #endif

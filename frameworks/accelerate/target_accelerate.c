@@ -5,11 +5,11 @@
  * TrainingArguments.  A plan is run by DDP, FSDP, DeepSpeed or Megatron-LM, and
  * each has a table of its own.
  */
-#include "plan/target/target_accelerate.h"
+#include "frameworks/accelerate/target_accelerate.h"
 
-#include "plan/target/target_list.h"
-#include "plan/target/target_rows.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
+#include "frameworks/target_rows.h"
 
 #define BIT(symbol) FR_PLAN_BIT(symbol)
 #define FACT(symbol) FR_EXECUTION_BIT(symbol)

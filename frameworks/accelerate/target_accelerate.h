@@ -3,10 +3,10 @@
  * backends runs a plan: what its table and those who write and read its
  * configurations both ask.
  */
-#ifndef FR_PLAN_TARGET_TARGET_ACCELERATE_H
-#define FR_PLAN_TARGET_TARGET_ACCELERATE_H
+#ifndef FR_FRAMEWORKS_ACCELERATE_TARGET_ACCELERATE_H
+#define FR_FRAMEWORKS_ACCELERATE_TARGET_ACCELERATE_H
 
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 
 /* Places in the list of versions: those that brought FSDP 2, its
  * parallelism_config, Ulysses, and more keys for Megatron-LM. */

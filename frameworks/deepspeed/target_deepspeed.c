@@ -3,9 +3,9 @@
  * (runtime/pipe/schedule.py, TrainSchedule); sequence parallelism is Ulysses
  * (sequence/layer.py); experts are those of AutoEP (module_inject).
  */
+#include "frameworks/framework_list.h"
+#include "frameworks/target_rows.h"
 #include "plan/schedule/schedule.h"
-#include "plan/target/target_list.h"
-#include "plan/target/target_rows.h"
 
 static FR_TARGET_RULE(has_grads_of_zero)
 {

@@ -2,9 +2,9 @@
  * target_forerun.c: forerun's own runtime.  Its plan files hold every field;
  * what it can run is the table of plan_refusals.h.
  */
+#include "frameworks/framework_list.h"
+#include "frameworks/target_rows.h"
 #include "plan/decide/plan_refusals.h"
-#include "plan/target/target_list.h"
-#include "plan/target/target_rows.h"
 
 static FR_TARGET_RULE(is_executable)
 {

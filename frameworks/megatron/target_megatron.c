@@ -3,10 +3,10 @@
  * field of a plan.  Its rules stand in target_megatron_rules.c.  Sharding of
  * gradients and parameters is Megatron FSDP.
  */
+#include "frameworks/framework_list.h"
+#include "frameworks/megatron/target_megatron_rules.h"
+#include "frameworks/target_rows.h"
 #include "plan/schedule/schedule.h"
-#include "plan/target/target_list.h"
-#include "plan/target/target_megatron_rules.h"
-#include "plan/target/target_rows.h"
 
 const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_NCCL,

@@ -2,8 +2,8 @@
  * target_megatron.h: versions of Megatron-LM, and what its table and those who
  * write and read its arguments both ask of a plan.
  */
-#ifndef FR_PLAN_TARGET_TARGET_MEGATRON_H
-#define FR_PLAN_TARGET_TARGET_MEGATRON_H
+#ifndef FR_FRAMEWORKS_MEGATRON_TARGET_MEGATRON_H
+#define FR_FRAMEWORKS_MEGATRON_TARGET_MEGATRON_H
 
 #include "plan/decide/plan.h"
 

@@ -3,9 +3,9 @@
  * Megatron Core: what it can be told is what Megatron-LM's arguments say, under
  * the same names, and the rules are those of its core.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_megatron_rules.h"
-#include "plan/target/target_rows.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/megatron/target_megatron_rules.h"
+#include "frameworks/target_rows.h"
 
 /* v0.6.0 (2026-08) is built on core_v0.19.0. */
 static const char *const versions[] = {"0.6", NULL};

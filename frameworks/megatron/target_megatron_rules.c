@@ -5,9 +5,9 @@
  * holds for; files are in megatron/training (arguments.py, initialize.py) and
  * megatron/core.
  */
-#include "plan/target/target_megatron_rules.h"
+#include "frameworks/megatron/target_megatron_rules.h"
 
-#include "plan/target/target_rows.h"
+#include "frameworks/target_rows.h"
 
 /* A rule that is one expression over plan, model and job. */
 #define RULE(name, expression)                                                 \

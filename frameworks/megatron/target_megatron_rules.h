@@ -1,12 +1,12 @@
 /*
  * target_megatron_rules.h: the rows of Megatron-LM, which Megatron-Bridge has
- * too. Private to plan/target/target_megatron*.c.
+ * too. Private to frameworks/megatron/target_megatron*.c.
  */
-#ifndef FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
-#define FR_PLAN_TARGET_TARGET_MEGATRON_RULES_H
+#ifndef FR_FRAMEWORKS_MEGATRON_TARGET_MEGATRON_RULES_H
+#define FR_FRAMEWORKS_MEGATRON_TARGET_MEGATRON_RULES_H
 
-#include "plan/target/target.h"
-#include "plan/target/target_megatron.h"
+#include "frameworks/megatron/target_megatron.h"
+#include "frameworks/target.h"
 
 extern const fr_target_rule fr_megatron_rules[];
 extern const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N];

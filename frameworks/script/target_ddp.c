@@ -4,8 +4,8 @@
  * distributed.py, torch/distributed/optim/zero_redundancy_optimizer.py,
  * torch/distributed/algorithms/ddp_comm_hooks of PyTorch 1.13 and 2.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 /* A communication hook is called by DDP's reducer, that is beside backward. */
 static FR_TARGET_RULE(has_hook_with_overlap)

@@ -3,8 +3,8 @@
  * interop/export/template/train_fsdp2.py.  Sources: torch/distributed/fsdp/
  * _fully_shard/_fully_shard.py and _fsdp_api.py of PyTorch 2.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 /* A trust ratio needs the norm of a whole tensor, and each rank has a part. */
 static FR_TARGET_RULE(has_elementwise_optimizer)

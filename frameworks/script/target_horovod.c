@@ -3,8 +3,8 @@
  * interop/export/template/train_horovod.py.  Sources: horovod/torch/
  * {optimizer,compression}.py, horovod/runner/common/util/config_parser.py.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 static const fr_target_rule rules[] = {
     FR_SCRIPT_RULES_OF_MODEL("torch_model.py"), {.text = NULL}};

@@ -3,8 +3,8 @@
  * mesh of copies, shards and tensor parallelism, and the sharding of each
  * array; XLA makes the collectives of them.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 /* What a pass over a micro-batch leaves whole is reduced at its end. */
 static FR_TARGET_RULE(reduces_once)

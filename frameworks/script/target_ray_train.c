@@ -3,8 +3,8 @@
  * for DDP and for fully_shard (interop/export/template/ray_main.py).  Source:
  * python/ray/train/torch/torch_trainer.py and v2/api/config.py of Ray 2.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 static const fr_target_rule no_rules[] = {{.text = NULL}};
 

@@ -1,5 +1,5 @@
 /* target_script.c: rules of the training scripts that are exported. */
-#include "plan/target/target_script.h"
+#include "frameworks/script/target_script.h"
 
 FR_TARGET_RULE(fr_script_is_decoder)
 {

@@ -2,11 +2,11 @@
  * target_script.h: what the training scripts that are exported have alike:
  * rows of fields, rules about the model.  Private to the tables target_*.c.
  */
-#ifndef FR_PLAN_TARGET_TARGET_SCRIPT_H
-#define FR_PLAN_TARGET_TARGET_SCRIPT_H
+#ifndef FR_FRAMEWORKS_SCRIPT_TARGET_SCRIPT_H
+#define FR_FRAMEWORKS_SCRIPT_TARGET_SCRIPT_H
 
+#include "frameworks/target_rows.h"
 #include "plan/schedule/schedule.h"
-#include "plan/target/target_rows.h"
 
 /* Data parallelism is their only axis. */
 #define FR_SCRIPT_FIELDS_OF_ONE_AXIS                                           \

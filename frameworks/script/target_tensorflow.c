@@ -4,8 +4,8 @@
  * {mirrored_strategy,collective_all_reduce_strategy,
  * parameter_server_strategy_v2,collective_util}.py.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_script.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/script/target_script.h"
 
 static const fr_target_rule rules[] = {
     FR_SCRIPT_RULES_OF_ARRAYS,

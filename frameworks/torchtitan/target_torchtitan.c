@@ -6,8 +6,8 @@
  * they stay gathered), or DDP; schedules are those of
  * torch.distributed.pipelining.
  */
-#include "plan/target/target_list.h"
-#include "plan/target/target_rows.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/target_rows.h"
 
 enum { V0_2_0, V0_2, MAIN }; /* places in the list of versions */
 

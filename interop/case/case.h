@@ -8,6 +8,7 @@
 #ifndef FR_INTEROP_CASE_CASE_H
 #define FR_INTEROP_CASE_CASE_H
 
+#include "frameworks/framework.h"
 #include "plan/decide/plan.h"
 #include "spec/cluster/cluster.h"
 #include "spec/model/job.h"
@@ -62,6 +63,9 @@ typedef struct fr_case_setup {
 FR_CHECKED fr_status fr_case_read(const fr_case *row, fr_case_setup *out,
                                   fr_err *err);
 void fr_case_setup_release(fr_case_setup *setup);
+
+/* The word by which a cell of column framework names it. */
+const char *fr_case_framework_word(const fr_framework *framework);
 
 /* "source: row", or "file:line"; `id` wins.  Returns buf. */
 char *fr_case_name(const fr_case *row, char *buf, size_t n_buf);

@@ -1,4 +1,5 @@
 /* case_framework.c: which framework a row is of, and what is said of rows. */
+#include "frameworks/framework_list.h"
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
 
@@ -30,18 +31,48 @@ static bool has_name(const char *text, const char *name)
 }
 
 /*
- * What a text names; NULL: nothing.  NeMo AutoModel trains with PyTorch's
- * FSDP2 (NVIDIA-NeMo/Automodel README: "PyTorch native FSDP2, HSDP, TP, CP,
- * SP and PP"; nemo_automodel/components/distributed), not as NeMo does.
+ * The words by which cells name frameworks.  The first that a text has counts:
+ * a word that is part of another comes after it.  "Megatron" and "DeepSpeed"
+ * alone are those of 2021, as most published rows are.  NeMo AutoModel trains
+ * with PyTorch's FSDP2 (NVIDIA-NeMo/Automodel README: "PyTorch native FSDP2,
+ * HSDP, TP, CP, SP and PP"; nemo_automodel/components/distributed), not as NeMo
+ * does.
  */
+static const struct {
+    const char *word;
+    const fr_framework *framework;
+} words[] = {
+    {"automodel", &fr_framework_pytorch},
+    {"torchtitan", &fr_framework_torchtitan},
+    {"megatron-bridge", &fr_framework_megatron_bridge},
+    {"nemo", &fr_framework_nemo},
+    {"megatron-core", &fr_framework_megatron},
+    {"bigscience", &fr_framework_bigscience},
+    {"deepspeed", &fr_framework_megatron_deepspeed_2021},
+    {"megatron", &fr_framework_megatron_2021},
+    {"foundry", &fr_framework_llm_foundry},
+    {"composer", &fr_framework_composer},
+    {"nanotron", &fr_framework_nanotron},
+    {"forerun", &fr_framework_forerun},
+    {"grace-dl", &fr_framework_grace},
+};
+
+/* What a text names; NULL: nothing. */
 static const fr_framework *named_in(const char *text)
 {
-    if (has_name(text, "automodel"))
-        return &fr_frameworks[FR_FRAMEWORK_PYTORCH];
-    for (int i = 0; i < FR_FRAMEWORK_PYTORCH; i++)
-        if (has_name(text, fr_frameworks[i].name))
-            return &fr_frameworks[i];
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
+        if (has_name(text, words[i].word))
+            return words[i].framework;
     return NULL;
+}
+
+const char *fr_case_framework_word(const fr_framework *framework)
+{
+    const char *word = framework->name;
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
+        if (words[i].framework == framework)
+            word = words[i].word;
+    return word;
 }
 
 const fr_framework *fr_case_framework_of(const fr_case *row)
@@ -56,10 +87,9 @@ const fr_framework *fr_case_framework_of(const fr_case *row)
         if (c == 0 && *text != '\0')
             break; /* a framework is named that has no rules of its own */
     }
-    return &fr_frameworks[*row->field[FR_CASE_FRAMEWORK] == '\0' &&
-                                  is_megatron_plan(row)
-                              ? FR_FRAMEWORK_MEGATRON_CORE
-                              : FR_FRAMEWORK_PYTORCH];
+    return *row->field[FR_CASE_FRAMEWORK] == '\0' && is_megatron_plan(row)
+               ? &fr_framework_megatron
+               : &fr_framework_pytorch;
 }
 
 void fr_case_guess(fr_case_setup *setup, fr_case_column column)

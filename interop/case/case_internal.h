@@ -4,8 +4,8 @@
 #ifndef FR_INTEROP_CASE_CASE_INTERNAL_H
 #define FR_INTEROP_CASE_CASE_INTERNAL_H
 
+#include "frameworks/framework.h"
 #include "interop/case/case.h"
-#include "program/lower/framework/framework.h"
 
 /* By the framework column, else by source and source_ref. */
 const fr_framework *fr_case_framework_of(const fr_case *row);

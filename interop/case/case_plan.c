@@ -1,10 +1,10 @@
 /*
  * case_plan.c: the plan and the batch of a row.
  */
+#include "frameworks/framework_plan.h"
 #include "interop/case/case_internal.h"
 #include "interop/case/case_text.h"
 #include "plan/schedule/schedule.h"
-#include "program/lower/framework/framework_plan.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static fr_status read_batch(const fr_case *row, const fr_framework *how,
         mbs = 1;
         fr_case_guess(setup, FR_CASE_MBS);
     }
-    if (how->is_mbs_local && plan->pp > 1 && n_accum <= 1) {
+    if (how->facts->is_mbs_local && plan->pp > 1 && n_accum <= 1) {
         /* As many micro-batches as the pipeline has ranks. */
         mbs = mbs % plan->pp == 0 ? mbs / plan->pp : 1;
         fr_case_guess(setup, FR_CASE_MBS);
@@ -251,7 +251,7 @@ static void read_overlap(const fr_case *row, const fr_framework *how,
     const bool is_async_tp =
         fr_case_has(other, "async tp") || fr_case_has(other, "asynctp");
     /* Megatron's own DDP reduces after backward. */
-    if (how->is_local_ddp && fr_case_has(other, "DDP-impl=torch"))
+    if (how->facts->is_local_ddp && fr_case_has(other, "DDP-impl=torch"))
         read_switch(1, FR_GIVEN(OVERLAP), &plan->is_overlap, given);
     read_switch(fr_case_find_switch(other, "overlap_grad_reduce"),
                 FR_GIVEN(OVERLAP), &plan->is_overlap, given);

@@ -14,15 +14,22 @@ static const fr_config_format *const formats[] = {
 
 const char *fr_config_name(int i)
 {
-    return i >= 0 && i < (int)FR_LENGTH(formats) ? formats[i]->name : NULL;
+    return i >= 0 && i < (int)FR_LENGTH(formats) ? formats[i]->framework->name
+                                                 : NULL;
+}
+
+const fr_config_format *fr_config_of(const fr_framework *framework)
+{
+    for (size_t i = 0; i < FR_LENGTH(formats); i++)
+        if (formats[i]->framework == framework)
+            return formats[i];
+    return NULL;
 }
 
 const fr_config_format *fr_config_find(const char *name)
 {
-    for (size_t i = 0; i < FR_LENGTH(formats); i++)
-        if (strcmp(formats[i]->name, name) == 0)
-            return formats[i];
-    return NULL;
+    const fr_framework *framework = fr_framework_named(name);
+    return framework != NULL ? fr_config_of(framework) : NULL;
 }
 
 const fr_config_format *fr_config_guess(const char *text, size_t n)

@@ -11,8 +11,8 @@
 #define FR_INTEROP_CONFIG_CONFIG_H
 
 #include "core/base/buffer.h"
+#include "frameworks/framework.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target.h"
 
 typedef struct fr_config_request {
     const char *path; /* stands in messages */
@@ -31,9 +31,8 @@ typedef struct fr_config {
 } fr_config;
 
 typedef struct fr_config_format {
-    const char *name; /* of `import NAME FILE` and `explain --from FILE` */
+    const fr_framework *framework; /* whose it is; `import` finds it by that */
     const char *summary;
-    const fr_target *target; /* what wrote it, or reads it */
     /* Does a text look like it?  For files whose kind nobody named. */
     bool (*looks_like)(const char *text, size_t n);
     FR_CHECKED fr_status (*read)(const fr_config_request *request,
@@ -42,7 +41,9 @@ typedef struct fr_config_format {
 
 /* Name of format i, NULL past the last. */
 const char *fr_config_name(int i);
-const fr_config_format *fr_config_find(const char *name); /* NULL: none */
+/* Of a framework, and by one of its names; NULL: it has none. */
+const fr_config_format *fr_config_of(const fr_framework *framework);
+const fr_config_format *fr_config_find(const char *name);
 const fr_config_format *fr_config_guess(const char *text, size_t n);
 
 /*

@@ -6,9 +6,9 @@
  */
 #include "interop/config/config_deepspeed.h"
 
+#include "frameworks/framework_list.h"
 #include "interop/config/config_list.h"
 #include "interop/config/config_parts.h"
-#include "plan/target/target_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -442,7 +442,7 @@ static fr_status read_root(const fr_config_request *request,
                                 &out->notes, err));
     FR_TRY(fr_config_take_model(request, NULL, NULL, out, err));
     fr_config_take_seq(request, out);
-    fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_PYTORCH], out);
+    fr_config_take_kernels(&fr_framework_pytorch, out);
     FR_TRY(read_batch(root, &of, &out->notes, err));
     FR_TRY(read_precision(root, out, err));
     FR_TRY(read_degrees(root, out, err));
@@ -471,9 +471,8 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_deepspeed = {
-    .name = "deepspeed",
+    .framework = &fr_framework_deepspeed,
     .summary = "ds_config.json of DeepSpeed",
-    .target = &fr_target_deepspeed,
     .looks_like = looks_like,
     .read = read_config,
 };

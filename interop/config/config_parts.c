@@ -102,11 +102,11 @@ void fr_config_take_seq(const fr_config_request *request, fr_config *out)
 void fr_config_take_kernels(const fr_framework *framework, fr_config *out)
 {
     fr_plan *plan = &out->file.plan;
-    plan->is_flash = !framework->is_unfused;
-    plan->execution.flash_kind = framework->flash_kind;
-    plan->execution.kernels = framework->kernels;
-    plan->execution.is_loss_fused = framework->is_loss_fused;
-    plan->execution.n_loss_metrics = framework->n_loss_metrics;
+    plan->is_flash = !framework->facts->is_unfused;
+    plan->execution.flash_kind = framework->facts->flash_kind;
+    plan->execution.kernels = framework->facts->kernels;
+    plan->execution.is_loss_fused = framework->facts->is_loss_fused;
+    plan->execution.n_loss_metrics = framework->facts->n_loss_metrics;
     fr_buffer_printf(&out->notes,
                      "kernels %s, fused attention %s: as %s has them; "
                      "--kernels, --flash-attention, --flash-kind say "

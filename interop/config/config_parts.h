@@ -6,8 +6,8 @@
 #define FR_INTEROP_CONFIG_CONFIG_PARTS_H
 
 #include "core/document/json.h"
+#include "frameworks/framework.h"
 #include "interop/config/config.h"
-#include "program/lower/framework/framework.h"
 
 /* A key that a format has. */
 typedef struct fr_config_key {

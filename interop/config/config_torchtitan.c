@@ -3,10 +3,10 @@
  * (torchtitan/config/job_config.py); its main has Python recipes instead.
  */
 #include "core/document/toml.h"
+#include "frameworks/framework_list.h"
 #include "interop/config/config_list.h"
 #include "interop/config/config_parts.h"
 #include "interop/config/torchtitan_parts.h"
-#include "plan/target/target_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -530,7 +530,7 @@ static fr_status read_compile(reader *r)
 {
     const fr_json_value *table;
     bool is_on = false;
-    fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_TORCHTITAN], r->out);
+    fr_config_take_kernels(&fr_framework_torchtitan, r->out);
     FR_TRY(find_table(r, "compile", compile_keys, FR_LENGTH(compile_keys),
                       &table));
     FR_TRY(fr_config_read_bool(table, "enable", &is_on, r->err));
@@ -566,9 +566,8 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_torchtitan = {
-    .name = "torchtitan",
+    .framework = &fr_framework_torchtitan,
     .summary = "a TOML file of torchtitan",
-    .target = &fr_target_torchtitan,
     .looks_like = looks_like,
     .read = read_config,
 };

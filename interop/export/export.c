@@ -19,25 +19,51 @@ const fr_exporter *fr_exporter_at(int i)
 const char *fr_exporter_name(int i)
 {
     const fr_exporter *exporter = fr_exporter_at(i);
-    return exporter != NULL ? exporter->name : NULL;
+    return exporter != NULL ? fr_exporter_name_of(exporter) : NULL;
 }
 
-const fr_exporter *fr_exporter_find(const char *name)
+const fr_exporter *fr_exporter_of(const fr_framework *framework)
 {
     for (size_t i = 0; i < FR_LENGTH(exporters); i++)
-        if (strcmp(exporters[i]->name, name) == 0)
+        if (exporters[i]->framework == framework)
             return exporters[i];
-    return NULL;
+    return framework == fr_exporter_forerun.framework ? &fr_exporter_forerun
+                                                      : NULL;
 }
 
-const fr_exporter *fr_exporter_find_program(const char *name)
+/* ---- names of --to ------------------------------------------------------- */
+
+/* Behind the exporters: those frameworks whose name stands for several. */
+static int index_of(const char *alias)
 {
-    for (size_t i = 0; i < FR_LENGTH(exporters); i++)
-        if (exporters[i]->put_command != NULL &&
-            strcmp(exporters[i]->name, name) == 0)
-            return exporters[i];
-    return strcmp(fr_exporter_forerun.name, name) == 0 ? &fr_exporter_forerun
-                                                       : NULL;
+    const fr_framework *framework = fr_framework_named(alias);
+    for (int i = 0; framework != NULL && i < (int)FR_LENGTH(exporters); i++)
+        if (exporters[i]->framework == framework)
+            return i;
+    for (int i = 0; framework != NULL && i < fr_n_frameworks; i++)
+        if (fr_frameworks[i] == framework && framework->choose != NULL)
+            return (int)FR_LENGTH(exporters) + i;
+    return -1;
+}
+
+const fr_names fr_exporter_names = {.at = fr_exporter_name,
+                                    .of_alias = index_of};
+
+const fr_exporter *fr_exporter_chosen(int i, const fr_plan *plan)
+{
+    const int alias = i - (int)FR_LENGTH(exporters);
+    return alias < 0 ? fr_exporter_at(i)
+                     : fr_exporter_of(
+                           fr_framework_chosen(fr_frameworks[alias], plan));
+}
+
+const fr_exporter *fr_exporter_find(const char *name, const fr_plan *plan)
+{
+    const int i = fr_name_find(&fr_exporter_names, name);
+    const fr_framework *framework = fr_framework_named(name);
+    return i >= 0              ? fr_exporter_chosen(i, plan)
+           : framework != NULL ? fr_exporter_of(framework)
+                               : NULL;
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -70,11 +96,12 @@ fr_status fr_export(const fr_exporter *exporter,
                     fr_err *err)
 {
     fr_export_request of = *request;
-    if (exporter->target != NULL) {
+    const fr_target *target = fr_exporter_target(exporter);
+    if (target != NULL) {
         if (request->cluster != NULL)
             FR_TRY(fr_target_check_device(
-                exporter->target, fr_cluster_device(request->cluster, 0), err));
-        FR_TRY(check_target(exporter->target, request, err));
+                target, fr_cluster_device(request->cluster, 0), err));
+        FR_TRY(check_target(target, request, err));
         of.writer = exporter;
         return exporter->write(&of, out, err);
     }

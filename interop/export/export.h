@@ -3,7 +3,7 @@
  *
  * An exporter is a file export_NAME.c with one const fr_exporter and a row of
  * the list in export_list.h.  What its program can be told of a plan stands in
- * plan/target/, and has been checked when an exporter is called: it only
+ * frameworks/, and has been checked when an exporter is called: it only
  * writes.
  *
  * Two kinds.  An exporter of a framework (`target`) writes what holds the plan:
@@ -16,8 +16,8 @@
 
 #include "core/base/buffer.h"
 #include "core/base/vec.h"
+#include "frameworks/framework.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target.h"
 #include "spec/cluster/cluster.h"
 
 typedef struct fr_export_file {
@@ -91,10 +91,9 @@ typedef struct fr_export_request {
 } fr_export_request;
 
 typedef struct fr_exporter {
-    const char *name;    /* of --to */
+    const fr_framework *framework; /* whose files it writes; NULL: a launcher */
+    const char *name;              /* of a launcher */
     const char *summary; /* for lists: "ds_config.json of DeepSpeed" */
-    /* What its program can be told; NULL: a launcher. */
-    const fr_target *target;
     /* NULL: made from costs that are measured or modelled (nccl-csv). */
     FR_CHECKED fr_status (*write)(const fr_export_request *request,
                                   fr_export_files *out, fr_err *err);
@@ -129,13 +128,10 @@ typedef struct fr_exporter {
                                         fr_buffer *out, fr_err *err);
 } fr_exporter;
 
-/* Name of exporter i, NULL past the last. */
-const char *fr_exporter_name(int i);
-const fr_exporter *fr_exporter_at(int i);
-/* By its name of --to; NULL: none has it. */
-const fr_exporter *fr_exporter_find(const char *name);
-/* Of those that have a command, and forerun's own runtime; NULL: none. */
-const fr_exporter *fr_exporter_find_program(const char *name);
+/* Name of --to, the framework's or its own. */
+const char *fr_exporter_name_of(const fr_exporter *exporter);
+/* What its program can be told; NULL: a launcher. */
+const fr_target *fr_exporter_target(const fr_exporter *exporter);
 
 /*
  * Checks the plan against the target and writes.  FR_INFEASIBLE says what the

@@ -4,11 +4,11 @@
  * commands/launch.py), a ds_config.json where DeepSpeed runs the plan, and a
  * script with `accelerate launch` and what the training script is told.
  */
+#include "frameworks/accelerate/target_accelerate.h"
+#include "frameworks/framework_list.h"
 #include "interop/export/export_deepspeed.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
-#include "plan/target/target_accelerate.h"
-#include "plan/target/target_list.h"
 
 enum { PORT = 29500 };
 
@@ -527,9 +527,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_accelerate = {
-    .name = "accelerate",
+    .framework = &fr_framework_accelerate,
     .summary = "the YAML of Hugging Face's Accelerate, and its launch",
-    .target = &fr_target_accelerate,
     .write = write_files,
     .start = FR_START_NODE,
     .settings = {FR_EXPORT_SETTING_TRAIN},

@@ -5,9 +5,9 @@
  */
 #include "interop/export/export_deepspeed.h"
 
+#include "frameworks/framework_list.h"
 #include "interop/config/config_deepspeed.h"
 #include "interop/export/export_list.h"
-#include "plan/target/target_list.h"
 
 #include <string.h>
 
@@ -380,9 +380,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_deepspeed = {
-    .name = "deepspeed",
+    .framework = &fr_framework_deepspeed,
     .summary = "ds_config.json of DeepSpeed",
-    .target = &fr_target_deepspeed,
     .write = write_config,
     .start = FR_START_TORCHRUN,
     .settings = {FR_EXPORT_SETTING_TRAIN,

@@ -3,9 +3,9 @@
  * the plan file itself, which is all that a run needs.
  */
 #include "core/document/json.h"
+#include "frameworks/framework_list.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
-#include "plan/target/target_list.h"
 
 #define RESUME_OPTIONS "--checkpoint-async --resume"
 
@@ -38,9 +38,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_forerun = {
-    .name = "forerun",
+    .framework = &fr_framework_forerun,
     .summary = "a plan of forerun's own runtime",
-    .target = &fr_target_forerun,
     .write = write_plan,
     .start = FR_START_MPI,
     .resume_options = "--checkpoint checkpoints " RESUME_OPTIONS,

@@ -72,7 +72,8 @@ static fr_status fail_too_short(const fr_export_wish *wish,
                    "or take --program forerun, megatron or torchtitan, which "
                    "continue from checkpoints; --force exports it anyway",
                    format_run(limit, wish->time_limit_s),
-                   format_run(run, fr_export_run_s(request)), program->name,
+                   format_run(run, fr_export_run_s(request)),
+                   fr_exporter_name_of(program),
                    program->left[FR_EXPORT_CHECKPOINTS]);
 }
 

@@ -14,7 +14,7 @@ typedef struct fr_export_wish {
     double time_limit_s;        /* of a submission; 0: not given */
     const char *checkpoint_dir; /* NULL: not given */
     int64_t checkpoint_every;   /* steps; 0: not given */
-    bool is_forced; /* a limit within which the run cannot end is taken */
+    bool is_forced;      /* a limit within which the run cannot end is taken */
     double best_every_s; /* of steps between checkpoints, where failures are as
                             often as the cluster says; 0: not known */
 } fr_export_wish;

@@ -64,7 +64,8 @@ static void begin(const fr_export_request *request,
                   const fr_export_files *program_files, const char *name,
                   fr_buffer *out)
 {
-    fr_export_put_header(request, request->program->target, "# ", out);
+    fr_export_put_header(request, fr_exporter_target(request->program), "# ",
+                         out);
     put_open_ends(request, out);
     put_limit(request, out);
     fr_buffer_printf(out,
@@ -243,7 +244,7 @@ static fr_status write_manifests(const fr_export_request *request,
         return fr_fail(err, FR_INFEASIBLE,
                        "a JobSet starts one process on each node, %s wants one "
                        "for each rank; take slurm or mpirun",
-                       program->name);
+                       fr_exporter_name_of(program));
     FR_TRY(fr_export_check_even(request, "a JobSet", err));
     fr_export_job_name(request, name, sizeof name);
     fr_buffer_init(&jobset.text);

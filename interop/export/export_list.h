@@ -33,4 +33,16 @@ FR_EXPORTERS(FR_EXPORTER_ENTRY)
 /* A program of launchers alone: its files are plan files. */
 extern const fr_exporter fr_exporter_forerun;
 
+/* Exporter i and its name, NULL past the last. */
+const fr_exporter *fr_exporter_at(int i);
+const char *fr_exporter_name(int i);
+extern const fr_names fr_exporter_names; /* with other names of frameworks */
+/* That of a framework, forerun's own runtime among them; NULL: it has none. */
+const fr_exporter *fr_exporter_of(const fr_framework *framework);
+/* By value i of fr_exporter_names: what a name for several frameworks means is
+ * decided by the plan. */
+const fr_exporter *fr_exporter_chosen(int i, const fr_plan *plan);
+/* By any name of --to; NULL: none has it. */
+const fr_exporter *fr_exporter_find(const char *name, const fr_plan *plan);
+
 #endif

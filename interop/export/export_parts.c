@@ -6,6 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *fr_exporter_name_of(const fr_exporter *exporter)
+{
+    return exporter->framework != NULL ? exporter->framework->name
+                                       : exporter->name;
+}
+
+const fr_target *fr_exporter_target(const fr_exporter *exporter)
+{
+    return exporter->framework != NULL ? exporter->framework->target : NULL;
+}
+
 fr_export_file *fr_export_add(fr_export_files *out, const char *name,
                               bool is_executable)
 {
@@ -208,7 +219,8 @@ fr_status fr_export_put_task(const fr_export_request *request,
     char ranks[24];
     of.program = NULL;
     if (request->program->start == FR_START_NODE)
-        FR_TRY(fr_export_check_even(request, request->program->name, err));
+        FR_TRY(fr_export_check_even(
+            request, fr_exporter_name_of(request->program), err));
     if (request->program->start == FR_START_TORCHRUN)
         FR_TRY(fr_export_check_torchrun(request, err));
     if (request->program->start == FR_START_TORCHRUN)

@@ -52,11 +52,10 @@ static void put_environment(const fr_export_request *request, fr_buffer *out)
         fr_buffer_puts(out, "envs:\n");
     /* SkyPilot refuses a null that the command line does not replace. */
     for (int i = 0; settings[i].name != NULL; i++)
-        fr_buffer_printf(out, "  # --env %s=...: %s\n  %s: %s\n",
-                         settings[i].name, settings[i].meaning,
-                         settings[i].name,
-                         settings[i].value != NULL ? settings[i].value
-                                                   : "null");
+        fr_buffer_printf(
+            out, "  # --env %s=...: %s\n  %s: %s\n", settings[i].name,
+            settings[i].meaning, settings[i].name,
+            settings[i].value != NULL ? settings[i].value : "null");
     for (int i = 0; i < n; i++)
         fr_buffer_printf(out, "  %s: \"%s\"\n", variables[i].name,
                          variables[i].value);
@@ -97,7 +96,7 @@ static fr_status write_task(const fr_export_request *request,
         return fr_fail(err, FR_INFEASIBLE,
                        "skypilot starts one process on each node, %s wants one "
                        "for each rank; take slurm or mpirun",
-                       program->name);
+                       fr_exporter_name_of(program));
     if (accelerator == NULL)
         return fr_fail(err, FR_INFEASIBLE,
                        "skypilot has no name for the devices; give a cluster "
@@ -109,7 +108,7 @@ static fr_status write_task(const fr_export_request *request,
                        "fit those of one kind, or another launcher",
                        request->cluster->name);
     fr_buffer *text = &file->text;
-    fr_export_put_header(request, program->target, "# ", text);
+    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
     fr_buffer_puts(text, "# It runs in ~/sky_workdir; sky launch --workdir "
                          "FOLDER brings your own files there.\n");
     fr_buffer_printf(text, "name: %s\nnum_nodes: %lld\n",

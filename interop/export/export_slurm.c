@@ -144,7 +144,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer *text = &file->text;
     fr_buffer_puts(text, "#!/bin/bash\n");
     put_directives(request, text);
-    fr_export_put_header(request, program->target, "# ", text);
+    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
     put_limit(request, text);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     fr_export_put_settings(program, text);

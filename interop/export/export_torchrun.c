@@ -13,12 +13,12 @@ static fr_status write_script(const fr_export_request *request,
     if (program->start != FR_START_TORCHRUN)
         return fr_fail(err, FR_INFEASIBLE,
                        "torchrun starts no %s; take slurm or mpirun",
-                       program->name);
+                       fr_exporter_name_of(program));
     if (file == NULL)
         return fr_fail_no_memory(err);
     fr_buffer *text = &file->text;
     fr_buffer_puts(text, "#!/bin/bash\n");
-    fr_export_put_header(request, program->target, "# ", text);
+    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
     if (request->n_nodes > 1)
         fr_buffer_printf(text,
                          "# Run it on each of %lld nodes: ./launch.sh NODE "

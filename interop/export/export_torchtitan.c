@@ -2,11 +2,11 @@
  * export_torchtitan.c: a TOML file for torchtitan 0.2 (config/job_config.py),
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
+#include "frameworks/framework_list.h"
 #include "interop/config/torchtitan_parts.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "plan/schedule/schedule.h"
-#include "plan/target/target_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -531,9 +531,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_torchtitan = {
-    .name = "torchtitan",
+    .framework = &fr_framework_torchtitan,
     .summary = "TOML of torchtitan 0.2, a recipe for its main",
-    .target = &fr_target_torchtitan,
     .write = write_config,
     .start = FR_START_TORCHRUN,
     .put_command = put_command,

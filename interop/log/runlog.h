@@ -12,6 +12,7 @@
 
 #include "core/base/buffer.h"
 #include "core/stream/infile.h"
+#include "frameworks/framework.h"
 #include "spec/result/cases.h"
 
 enum { FR_RUNLOG_FIELD = 160 };
@@ -28,7 +29,7 @@ typedef struct fr_runlog_steps {
 typedef struct fr_runlog {
     char field[FR_CASE_COLUMN_N][FR_RUNLOG_FIELD]; /* "": the log is silent */
     fr_runlog_steps steps;
-    const char *format; /* "megatron" */
+    const char *format; /* the framework's name: "megatron" */
     fr_buffer notes;    /* what was left out or is to be filled in, by line */
 } fr_runlog;
 
@@ -39,6 +40,9 @@ typedef struct fr_runlog {
 FR_CHECKED fr_status fr_runlog_read(fr_infile *stream, fr_runlog *out,
                                     fr_err *err);
 void fr_runlog_release(fr_runlog *log);
+
+/* Does a format of logs belong to it? */
+bool fr_runlog_has(const fr_framework *framework);
 
 /* Heading and a row for each log, as `forerun validate` reads them. */
 void fr_runlog_write(const fr_runlog *logs, size_t n, fr_buffer *out);

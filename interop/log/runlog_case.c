@@ -413,9 +413,9 @@ fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
     fr_runlog *log;
     FR_TRY_CALLOC(log, 1, err);
     fr_buffer_init(&log->notes);
-    log->format = r->format->name;
+    log->format = r->format->framework->name;
     put(log, FR_CASE_FRAMEWORK, "%s",
-        r->is_both ? "Megatron-DeepSpeed" : r->format->framework);
+        r->is_both ? "Megatron-DeepSpeed" : r->format->cell);
     put_degrees(r, log, &world, &dp);
     put_batch(r, dp, log, &batch);
     put_model(r, log);

@@ -25,9 +25,9 @@ static void read_zero(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_deepspeed = {
-    .name = "deepspeed",
+    .framework = &fr_framework_deepspeed,
     .what = "DeepSpeed",
-    .framework = "DeepSpeed",
+    .cell = "DeepSpeed",
     .step_mark = "SamplesPerSec=",
     .memory_kind = "rank 0",
     .numbers =
@@ -44,9 +44,9 @@ const fr_runlog_format fr_runlog_deepspeed = {
 static const char pipe_mark[] = "iter time (s):";
 
 const fr_runlog_format fr_runlog_deepspeed_pipe = {
-    .name = "deepspeed",
+    .framework = &fr_framework_deepspeed,
     .what = "DeepSpeed's pipeline engine",
-    .framework = "DeepSpeed",
+    .cell = "DeepSpeed",
     .step_mark = pipe_mark,
     .memory_kind = "rank 0",
     .numbers =

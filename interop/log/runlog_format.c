@@ -17,6 +17,14 @@ static const fr_runlog_format *const formats[] = {
 };
 enum { N_FORMATS = FR_LENGTH(formats) };
 
+bool fr_runlog_has(const fr_framework *framework)
+{
+    bool has_log = false;
+    for (int i = 0; i < N_FORMATS; i++)
+        has_log = has_log || formats[i]->framework == framework;
+    return has_log;
+}
+
 /* ---- steps -------------------------------------------------------------- */
 
 static fr_status push(fr_runlog_values *values, double value, fr_err *err)
@@ -150,9 +158,9 @@ static fr_status choose(fr_runlog_reader *reader,
     }
     bool is_both =
         (now == &fr_runlog_megatron || format == &fr_runlog_megatron) &&
-        (strcmp(now->name, fr_runlog_deepspeed.name) == 0 ||
-         strcmp(format->name, fr_runlog_deepspeed.name) == 0);
-    if (strcmp(now->name, format->name) != 0 && !is_both)
+        (now->framework == fr_runlog_deepspeed.framework ||
+         format->framework == fr_runlog_deepspeed.framework);
+    if (now->framework != format->framework && !is_both)
         return fr_fail(err, FR_INPUT,
                        "%s:%llu: a step of %s among steps of %s: two logs in "
                        "one file; give each its own",

@@ -5,6 +5,7 @@
 #define FR_INTEROP_LOG_RUNLOG_FORMAT_H
 
 #include "core/stream/lines.h"
+#include "frameworks/framework_list.h"
 #include "interop/log/runlog.h"
 
 /* What a log may say of its run. */
@@ -14,20 +15,19 @@
     X(TP)                                                                      \
     X(PP)                                                                      \
     X(VPP)                                                                     \
-    X(VSTAGE_LAYERS) X(CP) X(EP) X(ETP) X(SP) X(REPLICATE) X(SHARD)            \
-        X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(FSDP) X(MBS) X(GBS) X(GBS_TOKENS)   \
-            X(ACCUM) X(SEQ) X(MODEL) X(LAYERS) X(HIDDEN) X(HEADS) X(KV_HEADS)  \
-                X(IS_GROUPED) X(FFN) X(EXPANSION) X(GATED) X(VOCAB) X(         \
-                    PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN) X(SHARED_FFN)  \
-                    X(LATENT) X(ROPE) X(UNTIED) X(BIAS) X(QK_NORM) X(NORM)     \
-                        X(RECOMPUTE) X(RECOMPUTE_METHOD) X(RECOMPUTE_LAYERS)   \
-                            X(RECOMPUTE_MODULES) X(BF16) X(FP16) X(FP8)        \
-                                X(FP8_RECIPE) X(PRECISION) X(MIXED)            \
-                                    X(OVERLAP_GRAD) X(OVERLAP_PARAM)           \
-                                        X(TP_OVERLAP) X(CUDA_GRAPHS) X(DEEPEP) \
-                                            X(EP_OVERLAP) X(COMPILED)          \
-                                                X(DROPOUT) X(FLASH) X(OFFLOAD) \
-                                                    X(GPU) X(GPU_MEM_GB)
+    X(VSTAGE_LAYERS)                                                           \
+    X(CP) X(EP) X(ETP) X(SP) X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X( \
+        ZERO) X(FSDP) X(MBS) X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL)     \
+        X(LAYERS) X(HIDDEN) X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN)          \
+            X(EXPANSION) X(GATED) X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK)  \
+                X(MOE_FFN) X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS)   \
+                    X(QK_NORM) X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)        \
+                        X(RECOMPUTE_LAYERS) X(RECOMPUTE_MODULES) X(BF16)       \
+                            X(FP16) X(FP8) X(FP8_RECIPE) X(PRECISION) X(MIXED) \
+                                X(OVERLAP_GRAD) X(OVERLAP_PARAM) X(TP_OVERLAP) \
+                                    X(CUDA_GRAPHS) X(DEEPEP) X(EP_OVERLAP)     \
+                                        X(COMPILED) X(DROPOUT) X(FLASH)        \
+                                            X(OFFLOAD) X(GPU) X(GPU_MEM_GB)
 
 typedef enum fr_runlog_fact {
 #define FR_RUNLOG_FACT_ENUM(symbol) FR_RUNLOG_##symbol,
@@ -61,8 +61,9 @@ typedef struct fr_runlog_number {
 struct fr_runlog_reader;
 
 typedef struct fr_runlog_format {
-    const char *name, *what;
-    const char *framework;   /* in the column of that name */
+    const fr_framework *framework; /* that prints it */
+    const char *what;
+    const char *cell;        /* of column framework */
     const char *step_mark;   /* every line of a step has it */
     const char *other_mark;  /* and no line of an evaluation; NULL: none */
     const char *tflops_kind; /* what its TFLOP/s count */

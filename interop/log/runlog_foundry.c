@@ -9,9 +9,9 @@
 #define GB_IN_GIB (1e9 / (1024.0 * 1024 * 1024))
 
 const fr_runlog_format fr_runlog_foundry = {
-    .name = "llm-foundry",
+    .framework = &fr_framework_llm_foundry,
     .what = "LLM Foundry, Composer",
-    .framework = "llm-foundry",
+    .cell = "llm-foundry",
     .step_mark = "Train throughput/batches_per_sec:",
     .tflops_kind = "model flop (flops_per_batch)",
     .memory_kind = "rank 0",

@@ -34,9 +34,9 @@ static void read_sizes(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_megatron = {
-    .name = "megatron",
+    .framework = &fr_framework_megatron,
     .what = "Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed",
-    .framework = "Megatron-LM",
+    .cell = "Megatron-LM",
     .step_mark = "elapsed time per iteration (ms):",
     .tflops_kind = "model flop (num_floating_point_operations)",
     .memory_kind = "tightest rank that reported",

@@ -30,9 +30,9 @@ static void read_start(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_nanotron = {
-    .name = "nanotron",
+    .framework = &fr_framework_nanotron,
     .what = "nanotron",
-    .framework = "nanotron",
+    .cell = "nanotron",
     .step_mark = "time_per_iteration_ms:",
     .tflops_kind = "model flop (get_flops_per_sec)",
     .memory_kind = "rank 0",

@@ -6,9 +6,9 @@
 #include "interop/log/runlog_format.h"
 
 const fr_runlog_format fr_runlog_nemo = {
-    .name = "nemo",
+    .framework = &fr_framework_nemo,
     .what = "NeMo",
-    .framework = "NeMo",
+    .cell = "NeMo",
     .step_mark = "train_step_timing in s",
     .other_mark = "Validation",
     .tflops_kind = "model flop (NeMo's FLOPsMeasurementCallback)",

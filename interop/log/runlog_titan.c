@@ -100,9 +100,9 @@ static void read_titan(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_titan = {
-    .name = "torchtitan",
+    .framework = &fr_framework_torchtitan,
     .what = "torchtitan",
-    .framework = "torchtitan",
+    .cell = "torchtitan",
     .step_mark = "  tps: ",
     .other_mark = "validate step:",
     .tflops_kind = "model flop (PaLM)",
@@ -118,9 +118,9 @@ const fr_runlog_format fr_runlog_titan = {
 
 /* Up to August 2024 tokens were called words. */
 const fr_runlog_format fr_runlog_titan_words = {
-    .name = "torchtitan",
+    .framework = &fr_framework_torchtitan,
     .what = "torchtitan of 2024",
-    .framework = "torchtitan",
+    .cell = "torchtitan",
     .step_mark = "  wps: ",
     .memory_kind = "first rank that logged",
     .numbers =

@@ -179,6 +179,34 @@ static fr_status read_plan(const fr_json_value *root, bool is_first,
     return FR_OK;
 }
 
+/* Today's name of a framework: before version 3, "megatron" was Megatron-LM of
+ * 2021, and "deepspeed" Megatron-DeepSpeed. */
+static const char *framework_name(const char *schema, const char *name)
+{
+    static const char *const renamed[][2] = {
+        {"megatron", "megatron-2021"},
+        {"megatron-core", "megatron"},
+        {"deepspeed", "megatron-deepspeed-2021"},
+        {"foundry", "llm-foundry"},
+        {"grace-dl", "grace"}};
+    if (strcmp(schema, FR_PLAN_SCHEMA) == 0)
+        return name;
+    for (size_t i = 0; i < FR_LENGTH(renamed); i++)
+        if (strcmp(name, renamed[i][0]) == 0)
+            return renamed[i][1];
+    return name;
+}
+
+static fr_status read_framework(const fr_json_value *root, const char *schema,
+                                fr_plan_file *file, fr_err *err)
+{
+    char name[FR_FRAMEWORK_NAME] = "";
+    FR_TRY(copy_text(root, "framework", name, sizeof name, err));
+    fr_text_copy_cut(file->framework, sizeof file->framework,
+                     framework_name(schema, name));
+    return FR_OK;
+}
+
 static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
                            fr_err *err)
 {
@@ -191,7 +219,8 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(need_object(root, "a plan file", err));
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
     const bool is_first = strcmp(schema, FR_PLAN_SCHEMA_1) == 0;
-    if (!is_first && strcmp(schema, FR_PLAN_SCHEMA) != 0)
+    if (!is_first && strcmp(schema, FR_PLAN_SCHEMA_2) != 0 &&
+        strcmp(schema, FR_PLAN_SCHEMA) != 0)
         return fr_json_fail(fr_json_find(root, "schema"), err,
                             "schema is '%s'; expected '" FR_PLAN_SCHEMA "'",
                             schema);
@@ -201,8 +230,7 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(read_backend(root, file, err));
     FR_TRY(
         copy_text(root, "cluster", file->cluster, sizeof file->cluster, err));
-    FR_TRY(copy_text(root, "framework", file->framework, sizeof file->framework,
-                     err));
+    FR_TRY(read_framework(root, schema, file, err));
     FR_TRY(read_hash(root, "cluster_hash", &file->cluster_hash, err));
     FR_TRY(read_hash(root, "profile_hash", &file->profile_hash, err));
     FR_TRY(read_rank_map(root, file, err));

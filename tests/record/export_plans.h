@@ -7,7 +7,7 @@
 #define FR_TESTS_RECORD_EXPORT_PLANS_H
 
 #include "core/numbers/rng.h"
-#include "plan/target/target.h"
+#include "frameworks/target.h"
 
 /* A job of a sequence that a short and a long model have. */
 void export_plans_job(fr_rng *rng, const fr_model *model, fr_job *out);

@@ -186,7 +186,7 @@ sed '2,$s/,A,/,D,/' few.csv >doubtful.csv # another grade
 acts validate --all doubtful.csv -- --all
 acts validate --check few.csv -- --check 'mape<=0.1%'
 acts validate --columns few.csv --rows -- --columns error
-acts validate --framework few.csv -- --framework deepspeed
+acts validate --framework few.csv -- --framework megatron-deepspeed-2021
 acts validate --jobs few.csv -- --jobs 0
 acts validate --max-ranks few.csv -- --max-ranks 2
 acts validate --rows few.csv -- --rows

@@ -10,8 +10,8 @@
 #define FR_TUNER_SPACE_PLAN_SPACE_H
 
 #include "core/base/vec.h"
+#include "frameworks/target.h"
 #include "plan/decide/plan_fields.h"
-#include "plan/target/target.h"
 #include "spec/cluster/cluster.h"
 #include "tuner/space/decision_levels.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/base/log.h"
 #include "cost_models/base/cost.h"
-#include "program/lower/framework/framework_plan.h"
+#include "frameworks/framework_plan.h"
 #include "spec/result/sweep.h"
 #include "tuner/goal/goal.h"
 #include "tuner/space/plan_space.h"

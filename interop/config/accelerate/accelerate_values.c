@@ -1,4 +1,5 @@
 /* accelerate_values.c: see accelerate_reader.h. */
+#include "frameworks/framework_list.h"
 #include "interop/config/accelerate/accelerate_reader.h"
 #include "interop/config/config_deepspeed.h"
 
@@ -97,7 +98,7 @@ fr_status fr_accelerate_take_script(fr_accelerate_reader *r)
     fr_plan *plan = &r->out->file.plan;
     FR_TRY(fr_config_take_model(r->request, NULL, NULL, r->out, r->err));
     fr_config_take_seq(r->request, r->out);
-    fr_config_take_kernels(&fr_frameworks[FR_FRAMEWORK_PYTORCH], r->out);
+    fr_config_take_kernels(&fr_framework_pytorch, r->out);
     plan->precision = dtypes[r->precision];
     if (r->is_compiled)
         plan->execution.kernels = FR_KERNELS_COMPILED;

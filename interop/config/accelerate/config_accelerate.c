@@ -6,10 +6,10 @@
  * script's.
  */
 #include "core/document/yaml.h"
+#include "frameworks/framework_list.h"
 #include "interop/config/accelerate/accelerate_reader.h"
 #include "interop/config/config_deepspeed.h"
 #include "interop/config/config_list.h"
-#include "plan/target/target_list.h"
 
 #include <string.h>
 #include <strings.h>
@@ -217,9 +217,8 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_accelerate = {
-    .name = "accelerate",
+    .framework = &fr_framework_accelerate,
     .summary = "the YAML of Hugging Face's Accelerate",
-    .target = &fr_target_accelerate,
     .looks_like = looks_like,
     .read = read_config,
 };

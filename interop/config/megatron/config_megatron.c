@@ -3,11 +3,11 @@
  * that starts it, alone in a file, or as "name: value".
  */
 #include "core/base/text.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/megatron/target_megatron.h"
 #include "interop/config/config_list.h"
 #include "interop/config/config_parts.h"
 #include "interop/config/megatron/megatron_flags.h"
-#include "plan/target/target_list.h"
-#include "plan/target/target_megatron.h"
 
 #include <string.h>
 
@@ -73,9 +73,8 @@ static bool looks_like(const char *text, size_t n)
 }
 
 const fr_config_format fr_config_megatron = {
-    .name = "megatron",
+    .framework = &fr_framework_megatron,
     .summary = "arguments of Megatron-LM, as in a shell script",
-    .target = &fr_target_megatron,
     .looks_like = looks_like,
     .read = read_config,
 };

@@ -1,8 +1,8 @@
 /* config_megatron_memory.c: data parallelism, recompute, offload, precision and
  * kernels of arguments of Megatron-LM. */
 #include "core/base/text.h"
+#include "frameworks/megatron/target_megatron.h"
 #include "interop/config/megatron/megatron_flags.h"
-#include "plan/target/target_megatron.h"
 
 #include <string.h>
 #include <strings.h>

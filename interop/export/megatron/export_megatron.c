@@ -2,9 +2,9 @@
  * export_megatron.c: a shell script with the arguments of Megatron-LM's
  * pretrain_gpt.py, which starts it too.
  */
+#include "frameworks/framework_list.h"
 #include "interop/export/export_list.h"
 #include "interop/export/megatron/megatron_arguments.h"
-#include "plan/target/target_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,9 +154,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_megatron = {
-    .name = "megatron",
+    .framework = &fr_framework_megatron,
     .summary = "a shell script with the arguments of Megatron-LM",
-    .target = &fr_target_megatron,
     .write = write_script,
     .start = FR_START_TORCHRUN,
     .settings = {{.name = "MEGATRON",

@@ -3,10 +3,10 @@
  * (src/megatron/bridge/training/config.py, ConfigContainer; the model's fields
  * are those of Megatron Core's TransformerConfig).
  */
+#include "frameworks/framework_list.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "interop/export/megatron/megatron_arguments.h"
-#include "plan/target/target_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -545,9 +545,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_megatron_bridge = {
-    .name = "megatron-bridge",
+    .framework = &fr_framework_megatron_bridge,
     .summary = "a recipe of Megatron-Bridge (NeMo) in Python",
-    .target = &fr_target_megatron_bridge,
     .write = write_recipe,
     .start = FR_START_TORCHRUN,
     .put_command = put_command,

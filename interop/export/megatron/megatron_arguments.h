@@ -6,9 +6,9 @@
 #define FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
 
 #include "core/base/buffer.h"
+#include "frameworks/megatron/target_megatron.h"
 #include "interop/export/export.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target_megatron.h"
 
 /* --ddp-bucket-size of one bucket for all: more parameters than any model. */
 #define FR_MEGATRON_ONE_BUCKET INT64_C(1000000000000)

@@ -1,7 +1,7 @@
 /* export_jax.c: a training script for JAX. */
+#include "frameworks/framework_list.h"
 #include "interop/export/export_list.h"
 #include "interop/export/script/export_script.h"
-#include "plan/target/target_list.h"
 
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
@@ -19,9 +19,8 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_jax = {
-    .name = "jax",
+    .framework = &fr_framework_jax,
     .summary = "a training script for JAX",
-    .target = &fr_target_jax,
     .write = write_script,
     .start = FR_START_NODE,
     .takes_hosts = true,

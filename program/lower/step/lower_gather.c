@@ -16,8 +16,8 @@
  * (FSDP without no_sync); under a pipeline they add up whole and are reduced
  * after the last micro-batch.
  */
+#include "frameworks/framework_list.h"
 #include "plan/decide/grid.h"
-#include "program/lower/framework/framework.h"
 #include "program/lower/step/lower_step.h"
 
 #include <stdio.h>
@@ -170,7 +170,7 @@ fr_status lower_uses_init(lower_rank *rank, fr_err *err)
  */
 enum { MOST_PIECES = 32 };
 static const fr_framework *const deepspeed =
-    &fr_frameworks[FR_FRAMEWORK_DEEPSPEED];
+    &fr_framework_megatron_deepspeed_2021;
 
 static bool is_by_parameter(const lower_context *context)
 {
@@ -212,7 +212,7 @@ static bool is_refetched(const uint64_t *pieces, int n, int i)
     uint64_t distance = 0;
     for (int k = i + 1; k < n; k++)
         distance += 2 * pieces[k];
-    return distance >= deepspeed->max_reuse_distance;
+    return distance >= deepspeed->facts->max_reuse_distance;
 }
 
 static void gather_pieces(lower_rank *rank, const lower_unit *unit,
@@ -222,7 +222,7 @@ static void gather_pieces(lower_rank *rank, const lower_unit *unit,
     const uint64_t weight_bytes = lower_element_bytes(context, FR_SPACE_WEIGHT);
     const uint64_t n_shards = context->sharding.n_shards[unit->is_expert];
     uint64_t pieces[MOST_PIECES];
-    int n = list_pieces(rank, unit, deepspeed->persistent_below, pieces);
+    int n = list_pieces(rank, unit, deepspeed->facts->persistent_below, pieces);
     for (int i = 0; i < n; i++) {
         const fr_move move =
             fr_sharding_gather(&context->sharding, unit->is_expert, pieces[i]);
@@ -345,7 +345,7 @@ void lower_before_use(lower_rank *rank)
     if (rank->sets.items[i_set].weight == FR_BLOCK_NONE)
         copy_out(rank, i_set);
     if (is_by_parameter(rank->context) &&
-        rank->sets.items[i_set].n >= deepspeed->max_live)
+        rank->sets.items[i_set].n >= deepspeed->facts->max_live)
         return;
     provide(rank, fr_weight_uses_reach(plan, &rank->uses, rank->i_use));
 }

@@ -6,8 +6,8 @@
 #define FR_TESTS_TARGET_PLANS_H
 
 #include "core/numbers/rng.h"
+#include "frameworks/target.h"
 #include "plan/decide/plan_json.h"
-#include "plan/target/target.h"
 
 /* A decoder of 24 layers, with experts where asked for, and a job on it. */
 void target_plans_setup(bool has_experts, fr_plan_file *out);

@@ -4,7 +4,7 @@
  * in the text; what it refuses has a reason, and the nearest plan is one that
  * it can have.  Python compiles all that came out.
  */
-#include "interop/export/export.h"
+#include "interop/export/export_list.h"
 #include "tests/check.h"
 #include "tests/record/random_plans.h"
 #include "tests/unit/small_model.h"
@@ -22,7 +22,7 @@ static const char *const scripts[] = {"ddp",       "fsdp2",      "horovod",
 static const fr_exporter *find(const char *name)
 {
     for (int i = 0; fr_exporter_at(i) != NULL; i++)
-        if (strcmp(fr_exporter_at(i)->name, name) == 0)
+        if (strcmp(fr_exporter_name(i), name) == 0)
             return fr_exporter_at(i);
     return NULL;
 }
@@ -79,10 +79,10 @@ static void export_one(const fr_exporter *exporter, fr_plan_file *file,
     const fr_export_request request = {
         .file = file,
         .plan_path = "plan.json",
-        .version = fr_target_newest(exporter->target),
+        .version = fr_target_newest(fr_exporter_target(exporter)),
         .n_nodes = 1,
         .n_ranks_per_node = fr_plan_world(&file->plan)};
-    const fr_target *target = exporter->target;
+    const fr_target *target = fr_exporter_target(exporter);
     fr_export_files files = {0};
     if (target->backend_of != NULL)
         target = target->backend_of(&file->plan);
@@ -97,7 +97,7 @@ static void export_one(const fr_exporter *exporter, fr_plan_file *file,
 static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
                     int *n_nearest, output *out)
 {
-    const fr_target *target = exporter->target;
+    const fr_target *target = fr_exporter_target(exporter);
     fr_plan nearest;
     err.text[0] = '\0';
     fr_status status =
@@ -146,7 +146,7 @@ static void test_script(const fr_exporter *exporter, fr_plan_file *file,
     }
     check_that(20 * (n_allowed + n_nearest) >= 19 * n_legal, __FILE__, __LINE__,
                "%s: %d of %d plans are allowed, %d have a nearest",
-               exporter->name, n_allowed, n_legal, n_nearest);
+               fr_exporter_name_of(exporter), n_allowed, n_legal, n_nearest);
     fr_rng_destroy(rng);
     fclose(out.whole);
     fclose(out.heads);

@@ -5,7 +5,7 @@
  * that its file does not hold.
  */
 #include "interop/config/config.h"
-#include "interop/export/export.h"
+#include "interop/export/export_list.h"
 #include "plan/decide/plan_fields.h"
 #include "spec/model/job_fields.h"
 #include "tests/check.h"
@@ -20,7 +20,7 @@ static const fr_exporter *exporter_of(const fr_target *target)
 {
     const fr_exporter *exporter;
     for (int i = 0; (exporter = fr_exporter_at(i)) != NULL; i++)
-        if (exporter->target == target)
+        if (fr_exporter_target(exporter) == target)
             return exporter;
     return NULL;
 }
@@ -233,7 +233,7 @@ static void draw_job(fr_rng *rng, const fr_target *target, int version,
 static bool draw_plan(fr_rng *rng, const fr_config_format *format,
                       const fr_target *target, int version, fr_plan_file *file)
 {
-    const fr_target *whole = format->target;
+    const fr_target *whole = format->framework->target;
     fr_err unused;
     for (int i = 0; i < 1000; i++) {
         if (!target_plans_next(rng, target, version, file))
@@ -250,7 +250,7 @@ static bool draw_plan(fr_rng *rng, const fr_config_format *format,
 static void check_target(const fr_config_format *format,
                          const fr_target *target, int version, bool has_experts)
 {
-    const fr_exporter *exporter = exporter_of(format->target);
+    const fr_exporter *exporter = exporter_of(format->framework->target);
     fr_rng *rng;
     fr_err err = {0};
     fr_plan_file file;
@@ -260,15 +260,16 @@ static void check_target(const fr_config_format *format,
     const int n_wanted = (int)check_slice_of(N_PLANS);
     int n = 0;
     while (n < n_wanted && draw_plan(rng, format, target, version, &file)) {
-        draw_job(rng, format->target, version, &file);
+        draw_job(rng, format->framework->target, version, &file);
         if (!check_plan(format, target, exporter, version, &file))
             break;
         n++;
     }
     /* Megatron-LM of Accelerate has no experts. */
-    CHECK(n == n_wanted || (n == 0 && has_experts && target != format->target));
+    CHECK(n == n_wanted ||
+          (n == 0 && has_experts && target != format->framework->target));
     printf("# %s %s: %d plans of a model %s experts come back\n", target->name,
-           format->target->versions[version], n,
+           format->framework->target->versions[version], n,
            has_experts ? "with" : "without");
     fr_plan_file_release(&file);
     fr_rng_destroy(rng);
@@ -277,9 +278,9 @@ static void check_target(const fr_config_format *format,
 static void check_format(const fr_config_format *format, int version,
                          bool has_experts)
 {
-    const fr_target *const *backends = format->target->backends;
+    const fr_target *const *backends = format->framework->target->backends;
     if (backends == NULL)
-        check_target(format, format->target, version, has_experts);
+        check_target(format, format->framework->target, version, has_experts);
     for (int i = 0; backends != NULL && backends[i] != NULL; i++)
         check_target(format, backends[i], version, has_experts);
 }
@@ -289,7 +290,7 @@ static void test_every_format(void)
     const char *name;
     for (int i = 0; (name = fr_config_name(i)) != NULL; i++) {
         const fr_config_format *format = fr_config_find(name);
-        const int newest = fr_target_newest(format->target);
+        const int newest = fr_target_newest(format->framework->target);
         for (int version = 0; version <= newest; version++) {
             check_format(format, version, false);
             check_format(format, version, true);

@@ -31,9 +31,9 @@ static const struct {
      "simulate gpt3-175b dgx-h100:16 --framework nemo --dp 4 --tp 4 --pp 8 "
      "--vpp 6 --zero 1 --global-batch 256 --seq 2048 --precision fp8 "
      "--flash-kind flash-2"},
-    {"megatron_lm_sc21_table_1-010", "megatron",
-     "simulate gpt-1t dgx-a100:384 --framework megatron --dp 6 --tp 8 --pp 64 "
-     "--recompute full --precision f16 --global-batch 3072 --seq 2048"},
+    {"megatron_lm_sc21_table_1-010", "megatron-2021",
+     "simulate gpt-1t dgx-a100:384 --framework megatron-2021 --dp 6 --tp 8 "
+     "--pp 64 --recompute full --precision f16 --global-batch 3072 --seq 2048"},
 };
 
 /* The header of the file and the row, as a file of its own. */

@@ -225,10 +225,41 @@ static void test_versions(void)
     CHECK(fr_plan_is_same(&files[0].plan, &files[1].plan));
     CHECK(fr_plan_hash(&files[0].plan) == fr_plan_hash(&files[1].plan));
     CHECK_STR(written[0], written[1]);
-    CHECK_HAS(written[0], "\"schema\": \"forerun.plan/2\"");
+    CHECK_HAS(written[0], "\"schema\": \"forerun.plan/3\"");
     for (int i = 0; i < 2; i++) {
         free(written[i]);
         fr_plan_file_release(&files[i]);
+    }
+}
+
+/* Version 3 renamed frameworks: older files keep their meaning. */
+static void test_old_names(void)
+{
+    static const char *const texts[] = {
+        FILE_WITH("2", "\"dp\": 2", JOB, ", \"framework\": \"megatron\""),
+        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"deepspeed\""),
+        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"megatron-core\""),
+        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"torchtitan\""),
+        FILE_2_WITH("\"dp\": 2", "", "")};
+    static const char *const names[] = {"megatron-2021",
+                                        "megatron-deepspeed-2021", "megatron",
+                                        "torchtitan", ""};
+    for (size_t i = 0; i < FR_LENGTH(texts); i++) {
+        fr_plan_file file, again;
+        fr_err err;
+        char *text;
+        if (!CHECK_OK(fr_plan_file_parse("p", texts[i], strlen(texts[i]), &file,
+                                         &err),
+                      &err))
+            return;
+        CHECK_STR(file.framework, names[i]);
+        text = to_text(&file);
+        CHECK_OK(fr_plan_file_parse("p", text, strlen(text), &again, &err),
+                 &err);
+        CHECK_STR(again.framework, names[i]);
+        free(text);
+        fr_plan_file_release(&file);
+        fr_plan_file_release(&again);
     }
 }
 
@@ -380,7 +411,7 @@ static void test_tokens(void)
     fr_plan_file_release(&file);
 }
 
-CHECK_MAIN({"round_trip", test_round_trip}, {"file", test_file},
-           {"minimal", test_minimal}, {"versions", test_versions},
-           {"bad", test_bad}, {"truncated", test_truncated},
-           {"tokens", test_tokens})
+CHECK_MAIN({"old_names", test_old_names}, {"round_trip", test_round_trip},
+           {"file", test_file}, {"minimal", test_minimal},
+           {"versions", test_versions}, {"bad", test_bad},
+           {"truncated", test_truncated}, {"tokens", test_tokens})

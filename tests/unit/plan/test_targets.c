@@ -1,6 +1,6 @@
 /* test_targets.c: every target says what becomes of every field, every rule
  * has a source, and the nearest plan is one that the target can have. */
-#include "plan/target/target.h"
+#include "frameworks/framework.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 
@@ -24,6 +24,38 @@ static void test_fates(void)
                        __FILE__, __LINE__, "%s: no source of \"%s\"",
                        target->name, r->text);
     }
+}
+
+/* A framework and what is written for it have one name, and no name means two
+ * frameworks. */
+static void test_names(void)
+{
+    for (int i = 0; i < fr_n_frameworks; i++) {
+        const fr_framework *at = fr_frameworks[i];
+        CHECK(fr_framework_named(at->name) == at);
+        for (size_t k = 0; k < FR_LENGTH(at->aliases); k++)
+            CHECK(at->aliases[k] == NULL ||
+                  fr_framework_named(at->aliases[k]) == at);
+        CHECK(at->target == NULL || strcmp(at->target->name, at->name) == 0);
+        CHECK((at->facts != NULL) == (fr_framework_find(at->name) == at));
+        CHECK(at->choices == NULL || at->facts == NULL);
+    }
+}
+
+/* The plan decides what a name for several frameworks means. */
+static void test_chosen(void)
+{
+    const fr_framework *pytorch = fr_framework_named("pytorch");
+    fr_plan plan;
+    fr_plan_init(&plan);
+    if (!CHECK(pytorch != NULL))
+        return;
+    CHECK_STR(fr_framework_chosen(pytorch, &plan)->name, "ddp");
+    plan.zero_stage = 3;
+    CHECK_STR(fr_framework_chosen(pytorch, &plan)->name, "fsdp2");
+    CHECK_STR(pytorch->target->backend_of(&plan)->name, "fsdp2");
+    const fr_framework *ddp = fr_framework_named("ddp");
+    CHECK(fr_framework_chosen(ddp, &plan) == ddp);
 }
 
 /* What the table of a target refuses, none of its backends has; each backend
@@ -121,5 +153,6 @@ static void test_facts(void)
     fr_model_release(&model);
 }
 
-CHECK_MAIN({"fates", test_fates}, {"backends", test_backends},
+CHECK_MAIN({"names", test_names}, {"chosen", test_chosen},
+           {"fates", test_fates}, {"backends", test_backends},
            {"facts", test_facts}, {"nearest", test_nearest})
