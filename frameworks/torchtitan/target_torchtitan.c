@@ -8,8 +8,7 @@
  */
 #include "frameworks/framework_list.h"
 #include "frameworks/target_rows.h"
-
-enum { V0_2_0, V0_2, MAIN }; /* places in the list of versions */
+#include "frameworks/torchtitan/torchtitan_keys.h"
 
 static int64_t n_data(const fr_plan *plan)
 {
@@ -323,18 +322,18 @@ static const fr_target_rule rules[] = {
     {.text = "a head apart from the embedding without norms of q and k",
      .source = "models/llama3/model/args.py (0.2): no enable_weight_tying",
      .holds = has_own_head,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "pp 1 with norms of q and k before main",
      .source = "models/qwen3/__init__.py (0.2), pipelining_fn=None",
      .fields = BIT(PP),
      .holds = stages_no_qwen3,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "expert-dispatch all-to-all with norms of q and k before main",
      .source = "models/qwen3/infra/parallelize.py (0.2), apply_moe_ep_tp: no "
                "use_deepep",
      .fields = BIT(EP) | BIT(EXPERT_DISPATCH),
      .holds = dispatches_qwen3_to_each,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "more than one rank to shard over with zero 3",
      .source = "distributed/parallel_dims.py, fsdp_enabled",
      .fields = BIT(ZERO) | BIT(DP) | BIT(CP) | BIT(ZERO_GROUP),
@@ -348,7 +347,7 @@ static const fr_target_rule rules[] = {
                "supported > 1D parallelism\"; main has FSDP over one rank",
      .fields = BIT(ZERO) | BIT(DP) | BIT(TP) | BIT(PP) | BIT(CP) | BIT(EP),
      .holds = replicates_alone,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "zero 3 with cp, which shards parameters too",
      .source = "distributed/parallel_dims.py: fsdp is dp_shard x cp",
      .fields = BIT(ZERO) | BIT(CP),
@@ -358,7 +357,7 @@ static const fr_target_rule rules[] = {
                "via fully_shard ... or torch.autocast\"",
      .fields = BIT(ZERO) | BIT(PRECISION) | BIT(TP) | BIT(PP),
      .holds = has_mixed_precision,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "zero 3 with offload-optimizer",
      .source = "config/job_config.py, enable_cpu_offload: \"in FSDP\"",
      .fields = BIT(ZERO) | BIT(OFFLOAD_OPTIMIZER),
@@ -367,7 +366,7 @@ static const fr_target_rule rules[] = {
      .source = "models/llama3/infra/parallelize.py, apply_tp (0.2)",
      .fields = BIT(TP) | BIT(SEQUENCE_PARALLEL),
      .holds = has_sequence_parallel,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "vpp 1 with 1f1b and gpipe, more with interleaved and zb-v",
      .source = "distributed/pipeline_parallel.py:97 and 105: \"Single stage "
                "schedule requires exactly 1 stage per rank\"",
@@ -401,23 +400,23 @@ static const fr_target_rule rules[] = {
      .fields = BIT(PRECISION) | BIT(TP) | BIT(TP_OVERLAP),
      .facts = FACT(KERNELS) | FACT(SCALING),
      .holds = splits_no_blocks,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "no cuda-graphs before main",
      .source = "config/job_config.py (0.2): no such key",
      .facts = FACT(CUDA_GRAPHS),
      .holds = captures_nothing,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "pp 1 and ep 1 with cuda-graphs",
      .source = "trainer.py, _validate_cuda_graphs (main)",
      .fields = BIT(PP) | BIT(EP),
      .facts = FACT(CUDA_GRAPHS),
      .holds = captures_whole_steps,
-     .since = MAIN},
+     .since = FR_TORCHTITAN_MAIN},
     {.text = "cp-kind all-gather",
      .source = "distributed/context_parallel (main): no rotate method",
      .fields = BIT(CP) | BIT(CP_KIND),
      .holds = gathers_keys,
-     .since = MAIN},
+     .since = FR_TORCHTITAN_MAIN},
     {.text = "etp 1 or tp",
      .source = "distributed/parallel_dims.py (0.2): \"Currently we only "
                "support ETP=TP or ETP=1\"",
@@ -428,7 +427,7 @@ static const fr_target_rule rules[] = {
                "tp / ep",
      .fields = BIT(EP) | BIT(ETP) | BIT(TP),
      .holds = has_whole_experts,
-     .since = MAIN},
+     .since = FR_TORCHTITAN_MAIN},
     {.text = "ep that cp x tp / etp divides before 0.2.1",
      .source = "distributed/parallel_dims.py:58 (0.2.0), _validate",
      .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(CP),
@@ -444,21 +443,21 @@ static const fr_target_rule rules[] = {
                "Expert Tensor Parallelism (ETP) is not supported yet\"",
      .fields = BIT(EP) | BIT(ETP) | BIT(TP) | BIT(EXPERT_DISPATCH),
      .holds = dispatches_whole_experts,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "zero 3 with ep",
      .source = "models/deepseek_v3/infra/parallelize.py (0.2): experts are "
                "sharded over a mesh that FSDP alone makes",
      .fields = BIT(EP) | BIT(ZERO),
      .holds = shards_with_experts,
-     .since = V0_2,
-     .until = V0_2},
+     .since = FR_TORCHTITAN_0_2,
+     .until = FR_TORCHTITAN_0_2},
     {.text = "cp 1 with latent attention",
      .source = "models/deepseek_v3/model/args.py (0.2), update_from_config: "
                "\"Context Parallel only supports SDPA attention\", its 671B "
                "has FlexAttention",
      .fields = BIT(CP),
      .holds = hands_latents_round,
-     .until = V0_2},
+     .until = FR_TORCHTITAN_0_2},
     {.text = "ep that divides dp_shard x cp x tp / etp",
      .source = "distributed/parallel_dims.py, _validate: "
                "\"expert_parallel_degree must divide dp_shard * cp * tp\"",
@@ -560,8 +559,10 @@ static const fr_target_field facts[FR_EXECUTION_FIELDS_N] = {
     [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("FSDP2 gathers by layer"),
 };
 
-static const char *const versions[] = {
-    [V0_2_0] = "0.2.0", [V0_2] = "0.2", [MAIN] = "main", NULL};
+static const char *const versions[] = {[FR_TORCHTITAN_0_2_0] = "0.2.0",
+                                       [FR_TORCHTITAN_0_2] = "0.2",
+                                       [FR_TORCHTITAN_MAIN] = "main",
+                                       NULL};
 
 const fr_target fr_target_torchtitan = {
     .name = "torchtitan",

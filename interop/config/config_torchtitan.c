@@ -4,6 +4,7 @@
  */
 #include "core/document/toml.h"
 #include "frameworks/framework_list.h"
+#include "frameworks/torchtitan/torchtitan_keys.h"
 #include "interop/config/config_list.h"
 #include "interop/config/config_parts.h"
 #include "interop/config/torchtitan_parts.h"
@@ -58,91 +59,6 @@ static const fr_config_key model_keys[] = {
     {"norm_type", "the model says it"},
 };
 
-static const fr_config_key optimizer_keys[] = {
-    {"name", NULL},
-    {"lr", NULL},
-    {"beta1", NULL},
-    {"beta2", NULL},
-    {"eps", NULL},
-    {"weight_decay", NULL},
-    {"implementation", NO_PLACE},
-    {"fused", NO_PLACE},
-    {"early_step_in_backward", NO_PLACE},
-};
-
-static const fr_config_key curve_keys[] = {{"warmup_steps", NULL},
-                                           {"decay_type", NULL},
-                                           {"decay_ratio", NULL},
-                                           {"min_lr_factor", NULL},
-                                           {"total_steps", NOT_TIMED}};
-
-static const fr_config_key training_keys[] = {
-    {"local_batch_size", NULL},
-    {"batch_size", NULL}, /* before 0.1 */
-    {"global_batch_size", NULL},
-    {"seq_len", NULL},
-    {"max_norm", NULL},
-    {"steps", NULL},
-    {"enable_cpu_offload", NULL},
-    {"mixed_precision_param", NULL},
-    {"mixed_precision_reduce", NULL},
-    {"dataset", NULL},
-    {"seed", NULL},
-    {"dtype", NO_PLACE},
-    {"dataset_path", NOT_TIMED},
-    {"gc_freq", NOT_TIMED},
-    {"gc_debug", NOT_TIMED},
-    {"deterministic", NOT_TIMED},
-    {"compile", NO_PLACE},
-    {"dataloader", NOT_TIMED},
-};
-
-static const fr_config_key parallel_keys[] = {
-    {"data_parallel_replicate_degree", NULL},
-    {"data_parallel_shard_degree", NULL},
-    {"fsdp_reshard_after_forward", NULL},
-    {"tensor_parallel_degree", NULL},
-    {"enable_async_tensor_parallel", NULL},
-    {"pipeline_parallel_degree", NULL},
-    {"pipeline_parallel_schedule", NULL},
-    {"pipeline_parallel_microbatch_size", NULL},
-    {"pipeline_parallel_layers_per_stage", NULL},
-    {"module_fqns_per_model_part", NULL},
-    {"context_parallel_degree", NULL},
-    {"context_parallel_rotate_method", NULL},
-    {"expert_parallel_degree", NULL},
-    {"expert_tensor_parallel_degree", NULL},
-    {"expert_parallel_comm_backend", NULL},
-    {"pipeline_parallel_first_stage_less_layers", NULL},
-    {"pipeline_parallel_last_stage_less_layers", NULL},
-    {"disable_loss_parallel", NO_PLACE},
-    {"pipeline_parallel_schedule_csv", NULL},
-    {"pipeline_parallel_split_points", NO_PLACE},
-    {"pipeline_parallel_expert_parallel_overlap", NO_PLACE},
-    {"context_parallel_load_balancer", NO_PLACE},
-};
-
-static const fr_config_key checkpointing_keys[] = {
-    {"mode", NULL},
-    {"selective_ac_option", NULL},
-    {"per_op_sac_force_recompute_mm_shapes_by_fqns", NO_PLACE},
-    {"early_stop", NOT_TIMED},
-    {"memory_budget", NO_PLACE},
-    {"visualize_memory_budget_pareto", IT_PRINTS},
-    {"preserve_rng_state", NOT_TIMED},
-    {"determinism_check", NOT_TIMED},
-    {"debug", IT_PRINTS},
-};
-
-static const fr_config_key compile_keys[] = {
-    {"enable", NULL}, {"components", NO_PLACE}, {"backend", NO_PLACE}};
-
-static const fr_config_key debug_keys[] = {
-    {"seed", NULL},
-    {"deterministic", NOT_TIMED},
-    {"deterministic_warn_only", NOT_TIMED},
-    {"moe_force_load_balance", NOT_TIMED}};
-
 typedef struct reader {
     const fr_config_request *request;
     const fr_json_value *root;
@@ -152,15 +68,25 @@ typedef struct reader {
 
 /* ---- values -------------------------------------------------------------- */
 
-/* The table `name`, its keys known; NULL in *out: absent. */
-static fr_status find_table(reader *r, const char *name,
-                            const fr_config_key *keys, size_t n,
+/* The table `name`, of which the members that its keys stand for are read;
+ * NULL in *out: absent. */
+static fr_status read_table(reader *r, const char *name,
                             const fr_json_value **out)
 {
+    enum { MANY = 64 };
+    const fr_framework_keys all = fr_torchtitan_keys;
+    fr_config_key keys[MANY];
     char where[64];
+    size_t n = 0;
+    for (size_t i = 0; i < all.n && n < MANY; i++)
+        if (all.rows[i].since <= FR_TORCHTITAN_0_2 &&
+            strcmp(all.rows[i].table, name) == 0)
+            keys[n++] = (fr_config_key){all.rows[i].name, all.rows[i].why};
     *out = fr_json_find(r->root, name);
     snprintf(where, sizeof where, "%s.", name);
-    return fr_config_check_keys(*out, where, keys, n, &r->out->notes, r->err);
+    FR_TRY(fr_config_check_keys(*out, where, keys, n, &r->out->notes, r->err));
+    return fr_framework_keys_read(all, name, FR_TORCHTITAN_0_2, *out,
+                                  &r->out->file, r->err);
 }
 
 static fr_status read_count(reader *r, const fr_json_value *table,
@@ -177,51 +103,12 @@ static fr_status read_count(reader *r, const fr_json_value *table,
     return FR_OK;
 }
 
-static fr_status read_degree(reader *r, const fr_json_value *table,
-                             const char *key, int32_t *out)
-{
-    int64_t n = *out;
-    FR_TRY(read_count(r, table, key, 1, &n));
-    *out = (int32_t)n;
-    return FR_OK;
-}
-
-static fr_status read_real(reader *r, const fr_json_value *table,
-                           const char *key, double *out)
-{
-    const fr_json_value *value = fr_json_find(table, key);
-    return value == NULL ? FR_OK : fr_json_as_double(value, out, r->err);
-}
-
-/* One of `words`; *out stays as it is where the key is absent. */
-static fr_status read_word(reader *r, const fr_json_value *table,
-                           const char *key, const char *const *words, int n,
-                           int *out)
-{
-    const fr_json_value *value = fr_json_find(table, key);
-    const char *text;
-    if (value == NULL)
-        return FR_OK;
-    FR_TRY(fr_json_as_string(value, &text, r->err));
-    for (int i = 0; i < n; i++)
-        if (words[i] != NULL && strcmp(words[i], text) == 0) {
-            *out = i;
-            return FR_OK;
-        }
-    return fr_json_fail(value, r->err,
-                        "%s '%.40s' is not known here; known "
-                        "are %s and its like",
-                        key, text, words[0]);
-}
-
 /* ---- what is parallel ---------------------------------------------------- */
 
 static fr_status read_data_parallel(reader *r, const fr_json_value *table)
 {
-    static const char *const policies[] = {"default", "always", "never"};
     fr_plan *plan = &r->out->file.plan;
     int64_t n_replicas = 1, n_shards = -1, world = 0;
-    int policy = 0;
     FR_TRY(
         read_count(r, table, "data_parallel_replicate_degree", 1, &n_replicas));
     FR_TRY(read_count(r, table, "data_parallel_shard_degree", -1, &n_shards));
@@ -246,10 +133,14 @@ static fr_status read_data_parallel(reader *r, const fr_json_value *table)
     const int64_t group = plan->dp / n_replicas * plan->cp;
     plan->zero_stage = group > 1 ? 3 : 0;
     plan->zero_group = group > 1 && n_replicas > 1 ? (int32_t)group : 0;
-    FR_TRY(read_word(r, table, "fsdp_reshard_after_forward", policies, 3,
-                     &policy));
     /* distributed/fsdp.py: default keeps them with a pipeline. */
-    plan->is_resharded = policy == 1 || (policy == 0 && plan->pp == 1);
+    const fr_json_value *policy =
+        fr_json_find(table, "fsdp_reshard_after_forward");
+    const char *word = "default";
+    if (policy != NULL)
+        FR_TRY(fr_json_as_string(policy, &word, r->err));
+    if (strcmp(word, "default") == 0)
+        plan->is_resharded = plan->pp == 1;
     return FR_OK;
 }
 
@@ -280,20 +171,12 @@ static fr_status read_split(reader *r, const fr_json_value *parts)
 
 static fr_status read_pipeline(reader *r, const fr_json_value *table)
 {
-    static const char *const schedules[FR_SCHEDULE_N] = {
-        [FR_SCHEDULE_1F1B] = "1F1B",
-        [FR_SCHEDULE_GPIPE] = "GPipe",
-        [FR_SCHEDULE_INTERLEAVED] = "Interleaved1F1B",
-        [FR_SCHEDULE_ZB_H1] = "PipelineScheduleSingle",
-        [FR_SCHEDULE_ZB_V] = "ZBVZeroBubble"};
     fr_plan *plan = &r->out->file.plan;
-    int schedule = FR_SCHEDULE_1F1B;
     int64_t per_stage = 0, first_less = 1, last_less = 1;
-    if (plan->pp == 1)
+    if (plan->pp == 1) {
+        plan->schedule = FR_SCHEDULE_1F1B; /* it says nothing */
         return FR_OK;
-    FR_TRY(read_word(r, table, "pipeline_parallel_schedule", schedules,
-                     FR_SCHEDULE_N, &schedule));
-    plan->schedule = (fr_schedule_kind)schedule;
+    }
     if (plan->schedule == FR_SCHEDULE_ZB_H1)
         fr_buffer_puts(&r->out->notes, "pipeline_parallel_schedule_csv is not "
                                        "read: taken for zb-h1\n");
@@ -329,32 +212,16 @@ static fr_status read_pipeline(reader *r, const fr_json_value *table)
 
 static fr_status read_parallel(reader *r)
 {
-    static const char *const rotations[] = {"allgather", "alltoall"};
-    static const char *const backends[] = {"standard", "deepep"};
     fr_plan *plan = &r->out->file.plan;
     const fr_json_value *table;
-    int rotation = 0, backend = 0;
-    FR_TRY(find_table(r, "parallelism", parallel_keys, FR_LENGTH(parallel_keys),
-                      &table));
-    FR_TRY(read_degree(r, table, "tensor_parallel_degree", &plan->tp));
-    FR_TRY(read_degree(r, table, "pipeline_parallel_degree", &plan->pp));
-    FR_TRY(read_degree(r, table, "context_parallel_degree", &plan->cp));
-    FR_TRY(read_degree(r, table, "expert_parallel_degree", &plan->ep));
+    int64_t etp = 1;
+    plan->cp_kind = FR_CP_ALL_GATHER;
+    FR_TRY(read_table(r, "parallelism", &table));
     if (plan->ep > 1) {
-        plan->etp = 1;
-        FR_TRY(
-            read_degree(r, table, "expert_tensor_parallel_degree", &plan->etp));
+        FR_TRY(read_count(r, table, "expert_tensor_parallel_degree", 1, &etp));
+        plan->etp = (int32_t)etp;
     }
     plan->is_sequence_parallel = plan->tp > 1;
-    FR_TRY(fr_config_read_bool(table, "enable_async_tensor_parallel",
-                               &plan->is_tp_overlap, r->err));
-    FR_TRY(read_word(r, table, "context_parallel_rotate_method", rotations, 2,
-                     &rotation));
-    plan->cp_kind = rotation == 1 ? FR_CP_RING : FR_CP_ALL_GATHER;
-    FR_TRY(read_word(r, table, "expert_parallel_comm_backend", backends, 2,
-                     &backend));
-    plan->expert_dispatch =
-        backend == 1 ? FR_DISPATCH_BY_NODE : FR_DISPATCH_ALL_TO_ALL;
     FR_TRY(read_data_parallel(r, table));
     return read_pipeline(r, table);
 }
@@ -364,14 +231,12 @@ static fr_status read_parallel(reader *r)
 static fr_status read_batch(reader *r, const fr_json_value *table)
 {
     fr_plan *plan = &r->out->file.plan;
-    int64_t local = 8, whole = -1, micro = 1;
+    const int64_t micro = plan->micro_batch; /* of a pipeline */
+    int64_t local = 8, whole = r->out->file.job.global_batch;
     FR_TRY(read_count(r, table, "batch_size", 1, &local));
     FR_TRY(read_count(r, table, "local_batch_size", 1, &local));
-    FR_TRY(read_count(r, table, "global_batch_size", -1, &whole));
     if (whole <= 0)
         whole = local * plan->dp;
-    FR_TRY(read_count(r, fr_json_find(r->root, "parallelism"),
-                      "pipeline_parallel_microbatch_size", 1, &micro));
     plan->micro_batch = plan->pp > 1 ? micro : local;
     r->out->file.job.global_batch = whole;
     if (whole % (local * plan->dp) != 0 || local % plan->micro_batch != 0)
@@ -391,64 +256,41 @@ static fr_status read_batch(reader *r, const fr_json_value *table)
 
 static fr_status read_training(reader *r)
 {
-    static const char *const dtypes[] = {"bfloat16", "float32"};
-    static const char *const sums[] = {"float32", "bfloat16"};
-    fr_plan *plan = &r->out->file.plan;
     fr_job *job = &r->out->file.job;
     const fr_json_value *table;
-    int dtype = 0, sum = 0;
-    FR_TRY(find_table(r, "training", training_keys, FR_LENGTH(training_keys),
-                      &table));
-    FR_TRY(read_batch(r, table));
-    FR_TRY(read_word(r, table, "mixed_precision_param", dtypes, 2, &dtype));
-    FR_TRY(read_word(r, table, "mixed_precision_reduce", sums, 2, &sum));
-    if (plan->precision != FR_DTYPE_FP8)
-        plan->precision = dtype == 0 ? FR_DTYPE_BF16 : FR_DTYPE_F32;
-    plan->grad_dtype = sum == 0 ? FR_DTYPE_F32 : FR_DTYPE_BF16;
-    FR_TRY(fr_config_read_bool(table, "enable_cpu_offload",
-                               &plan->is_optimizer_offloaded, r->err));
+    job->global_batch = -1;
     job->seq = 2048;
-    FR_TRY(read_count(r, table, "seq_len", 1, &job->seq));
     job->n_steps = 10000;
-    FR_TRY(read_count(r, table, "steps", 1, &job->n_steps));
-    return read_real(r, table, "max_norm", &job->clip_norm);
+    r->out->file.plan.precision = FR_DTYPE_BF16;
+    r->out->file.plan.grad_dtype = FR_DTYPE_F32;
+    FR_TRY(read_table(r, "training", &table));
+    return read_batch(r, table);
 }
 
 static fr_status read_optimizer(reader *r)
 {
-    static const char *const kinds[] = {"AdamW", "Adam"};
-    static const char *const curves[] = {"linear", "sqrt", "cosine"};
     fr_job *job = &r->out->file.job;
-    const fr_json_value *table;
-    double share = 1;
-    int kind = 0, curve = 0;
-    FR_TRY(find_table(r, "optimizer", optimizer_keys, FR_LENGTH(optimizer_keys),
-                      &table));
-    FR_TRY(read_word(r, table, "name", kinds, 2, &kind));
+    const fr_json_value *table, *share;
+    double ratio = 1;
     job->lr = 8e-4;
-    FR_TRY(read_real(r, table, "lr", &job->lr));
-    FR_TRY(read_real(r, table, "beta1", &job->beta1));
-    FR_TRY(read_real(r, table, "beta2", &job->beta2));
-    FR_TRY(read_real(r, table, "eps", &job->optimizer_eps));
-    FR_TRY(read_real(r, table, "weight_decay", &job->weight_decay));
-    FR_TRY(find_table(r, "lr_scheduler", curve_keys, FR_LENGTH(curve_keys),
-                      &table));
     job->warmup_steps = 200;
-    FR_TRY(read_count(r, table, "warmup_steps", 0, &job->warmup_steps));
-    FR_TRY(read_word(r, table, "decay_type", curves, 3, &curve));
-    FR_TRY(read_real(r, table, "decay_ratio", &share));
-    FR_TRY(read_real(r, table, "min_lr_factor", &job->lr_min_frac));
-    job->lr_schedule = share == 0   ? FR_LR_CONSTANT
-                       : curve == 2 ? FR_LR_COSINE
-                                    : FR_LR_LINEAR;
+    job->lr_schedule = FR_LR_LINEAR;
+    FR_TRY(read_table(r, "optimizer", &table));
+    FR_TRY(read_table(r, "lr_scheduler", &table));
+    share = fr_json_find(table, "decay_ratio");
+    if (share != NULL)
+        FR_TRY(fr_json_as_double(share, &ratio, r->err));
+    if (ratio == 0)
+        job->lr_schedule = FR_LR_CONSTANT;
     return FR_OK;
 }
 
 static fr_status read_recompute(reader *r)
 {
     const fr_json_value *table;
-    FR_TRY(find_table(r, "activation_checkpoint", checkpointing_keys,
-                      FR_LENGTH(checkpointing_keys), &table));
+    /* config/job_config.py, ActivationCheckpoint */
+    r->out->file.plan.recompute = FR_RECOMPUTE_SELECTIVE;
+    FR_TRY(read_table(r, "activation_checkpoint", &table));
     return fr_torchtitan_read_recompute(table, r->out, r->err);
 }
 
@@ -497,20 +339,14 @@ static fr_status read_converters(reader *r, const fr_json_value *converters)
     return FR_OK;
 }
 
-/* Whose seed: a table of its own, [training] of 0.2.0. */
-static fr_status read_seed(reader *r, const fr_json_value *table)
-{
-    const fr_json_value *seed = fr_json_find(table, "seed");
-    return seed == NULL ? FR_OK
-                        : fr_json_as_u64(seed, &r->out->file.job.seed, r->err);
-}
-
 static fr_status read_model(reader *r)
 {
     const fr_json_value *table;
     const char *name = NULL, *flavor = NULL;
     char said[128];
-    FR_TRY(find_table(r, "model", model_keys, FR_LENGTH(model_keys), &table));
+    table = fr_json_find(r->root, "model");
+    FR_TRY(fr_config_check_keys(table, "model.", model_keys,
+                                FR_LENGTH(model_keys), &r->out->notes, r->err));
     if (table != NULL) {
         FR_TRY(fr_json_get_string_or(table, "name", NULL, &name, r->err));
         FR_TRY(fr_json_get_string_or(table, "flavor", NULL, &flavor, r->err));
@@ -520,10 +356,8 @@ static fr_status read_model(reader *r)
     if (flavor == NULL)
         flavor = "debugmodel";
     snprintf(said, sizeof said, "%.60s %.60s", name, flavor);
-    FR_TRY(fr_config_take_model(r->request, said,
-                                fr_torchtitan_model_of(name, flavor), r->out,
-                                r->err));
-    return read_converters(r, fr_json_find(table, "converters"));
+    return fr_config_take_model(
+        r->request, said, fr_torchtitan_model_of(name, flavor), r->out, r->err);
 }
 
 static fr_status read_compile(reader *r)
@@ -531,14 +365,11 @@ static fr_status read_compile(reader *r)
     const fr_json_value *table;
     bool is_on = false;
     fr_config_take_kernels(&fr_framework_torchtitan, r->out);
-    FR_TRY(find_table(r, "compile", compile_keys, FR_LENGTH(compile_keys),
-                      &table));
+    FR_TRY(read_table(r, "compile", &table));
     FR_TRY(fr_config_read_bool(table, "enable", &is_on, r->err));
     if (is_on)
         r->out->file.plan.execution.kernels = FR_KERNELS_COMPILED;
-    FR_TRY(find_table(r, "debug", debug_keys, FR_LENGTH(debug_keys), &table));
-    FR_TRY(read_seed(r, table));
-    return read_seed(r, fr_json_find(r->root, "training"));
+    return read_table(r, "debug", &table);
 }
 
 static fr_status read_root(reader *r)
@@ -548,6 +379,8 @@ static fr_status read_root(reader *r)
     FR_TRY(read_model(r));
     FR_TRY(read_parallel(r));
     FR_TRY(read_training(r));
+    FR_TRY(read_converters(
+        r, fr_json_find(fr_json_find(r->root, "model"), "converters")));
     FR_TRY(read_optimizer(r));
     FR_TRY(read_recompute(r));
     return read_compile(r);

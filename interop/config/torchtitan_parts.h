@@ -38,8 +38,8 @@ void fr_torchtitan_put_sizes(const fr_model *model, const char *prefix,
 void fr_torchtitan_put_differences(const fr_model *model, const char *prefix,
                                    fr_buffer *out);
 
-/* [activation_checkpoint]; NULL: its defaults.  The model, pp and vpp are
- * there. */
+/* selective_ac_option of [activation_checkpoint]; NULL: its default.  The
+ * model, pp, vpp and the mode are there. */
 FR_CHECKED fr_status fr_torchtitan_read_recompute(const fr_json_value *table,
                                                   fr_config *out, fr_err *err);
 

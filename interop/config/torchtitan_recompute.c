@@ -24,25 +24,14 @@ static void take_every(int64_t every, fr_config *out)
 fr_status fr_torchtitan_read_recompute(const fr_json_value *table,
                                        fr_config *out, fr_err *err)
 {
-    static const char *const modes[] = {"none", "selective", "full"};
     fr_plan *plan = &out->file.plan;
-    /* config/job_config.py, ActivationCheckpoint */
-    const char *mode = "selective", *option = "2";
+    const char *option = "2";
     int64_t every;
     fr_err unused;
-    if (table != NULL) {
-        FR_TRY(fr_json_get_string_or(table, "mode", mode, &mode, err));
+    if (table != NULL)
         FR_TRY(fr_json_get_string_or(table, "selective_ac_option", option,
                                      &option, err));
-    }
-    const int which = fr_text_find(mode, modes, FR_LENGTH(modes));
-    if (which < 0)
-        return fr_json_fail(fr_json_find(table, "mode"), err,
-                            "mode '%.80s' is not known here; known are none, "
-                            "selective, full",
-                            mode);
-    plan->recompute = (fr_recompute)which;
-    if (which != FR_RECOMPUTE_SELECTIVE)
+    if (plan->recompute != FR_RECOMPUTE_SELECTIVE)
         return FR_OK;
     if (strcmp(option, "op") == 0)
         plan->recompute_parts = FR_RECOMPUTE_PART_PRODUCTS;

@@ -375,17 +375,3 @@ void fr_export_put_word(const char *path, fr_buffer *out)
             fr_buffer_putc(out, *c);
     fr_buffer_putc(out, '\'');
 }
-
-void fr_export_put_string(const char *path, fr_buffer *out)
-{
-    fr_buffer_putc(out, '"');
-    for (const char *c = path; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            fr_buffer_putc(out, '\\');
-        if ((unsigned char)*c < ' ')
-            fr_buffer_printf(out, "\\u%04x", (unsigned char)*c);
-        else
-            fr_buffer_putc(out, *c);
-    }
-    fr_buffer_putc(out, '"');
-}

@@ -66,8 +66,7 @@ void fr_export_put_left(const fr_export_request *request, const char *prefix,
 void fr_export_put_unknown(const fr_export_request *request, const char *prefix,
                            fr_buffer *out);
 
-/* A path as a word of a shell, and as a string of TOML or Python. */
+/* A path as a word of a shell. */
 void fr_export_put_word(const char *path, fr_buffer *out);
-void fr_export_put_string(const char *path, fr_buffer *out);
 
 #endif

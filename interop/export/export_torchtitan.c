@@ -3,6 +3,7 @@
  * or a Python recipe for its main (config/configs.py, trainer.py).
  */
 #include "frameworks/framework_list.h"
+#include "frameworks/torchtitan/torchtitan_keys.h"
 #include "interop/config/torchtitan_parts.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
@@ -15,70 +16,6 @@
 /* The number of checkpoints kept; torchtitan refuses to keep one alone
  * (components/checkpoint.py). */
 enum { N_KEPT = 2 };
-
-/* What both versions say, each in its own words. */
-typedef struct layout {
-    int64_t n_replicas, n_shards; /* of data-parallel ranks */
-    int64_t n_micro, local_batch;
-    bool is_compiled;
-    bool is_fp8, is_mx;
-    bool is_0_2_0; /* fewer keys than later ones */
-} layout;
-
-static layout layout_of(const fr_export_request *request)
-{
-    const fr_plan_file *file = request->file;
-    const fr_plan *plan = &file->plan;
-    layout it = {.n_replicas = plan->dp, .n_shards = 1};
-    if (plan->zero_stage == 3) {
-        it.n_shards = plan->zero_group == 0 ? plan->dp
-                      : plan->zero_group > plan->cp
-                          ? plan->zero_group / plan->cp
-                          : 1;
-        it.n_replicas = plan->dp / it.n_shards;
-    }
-    it.n_micro = fr_plan_micro_batches(plan, &file->job);
-    it.local_batch =
-        plan->pp > 1 ? plan->micro_batch * it.n_micro : plan->micro_batch;
-    /* Async TP is made by the compiler. */
-    it.is_compiled = plan->execution.kernels == FR_KERNELS_COMPILED ||
-                     (plan->tp > 1 && plan->is_tp_overlap);
-    it.is_mx = plan->precision == FR_DTYPE_FP8 &&
-               plan->execution.scaling == FR_SCALING_BLOCK;
-    it.is_fp8 = plan->precision == FR_DTYPE_FP8 && !it.is_mx;
-    it.is_0_2_0 = request->version == 0;
-    return it;
-}
-
-/* A schedule that torchtitan has no name for is a file, schedule.csv. */
-static bool has_schedule_file(const fr_plan *plan)
-{
-    return plan->pp > 1 && plan->schedule == FR_SCHEDULE_ZB_H1;
-}
-
-static const char *schedule_name(fr_schedule_kind schedule)
-{
-    return schedule == FR_SCHEDULE_GPIPE         ? "GPipe"
-           : schedule == FR_SCHEDULE_INTERLEAVED ? "Interleaved1F1B"
-           : schedule == FR_SCHEDULE_ZB_V        ? "ZBVZeroBubble"
-           : schedule == FR_SCHEDULE_ZB_H1       ? "PipelineScheduleSingle"
-                                                 : "1F1B";
-}
-
-/* DeepEP is asked for where experts are parallel alone. */
-static const char *expert_backend(const fr_plan *plan)
-{
-    return plan->ep > 1 && plan->expert_dispatch == FR_DISPATCH_BY_NODE
-               ? "deepep"
-               : "standard";
-}
-
-static const char *bool_name(bool is_on, bool is_python)
-{
-    if (is_python)
-        return is_on ? "True" : "False";
-    return is_on ? "true" : "false";
-}
 
 /* What neither has a key for. */
 static void put_left(const fr_plan_file *file, fr_buffer *out)
@@ -103,29 +40,6 @@ static void put_left(const fr_plan_file *file, fr_buffer *out)
                         "forerun matrices only\n");
 }
 
-/* The modules of each stage, where the plan splits layers by itself. */
-static void put_split(const fr_plan *plan, const char *head, fr_buffer *out)
-{
-    int32_t i_layer = 0;
-    fr_buffer_putc(out, '[');
-    for (int32_t i = 0; i < plan->n_split; i++) {
-        const char *comma = "";
-        fr_buffer_puts(out, i > 0 ? ",\n    [" : "\n    [");
-        if (i == 0) {
-            fr_buffer_puts(out, "\"tok_embeddings\"");
-            comma = ", ";
-        }
-        for (int32_t k = 0; k < plan->layer_split[i]; k++) {
-            fr_buffer_printf(out, "%s\"layers.%d\"", comma, i_layer++);
-            comma = ", ";
-        }
-        if (i + 1 == plan->n_split)
-            fr_buffer_printf(out, "%s\"norm\", \"%s\"", comma, head);
-        fr_buffer_putc(out, ']');
-    }
-    fr_buffer_puts(out, "]");
-}
-
 /* Stands where a user enters a flavor with the sizes that put_model() names. */
 static const char no_flavor[] = "CHOOSE-A-FLAVOR";
 
@@ -146,107 +60,29 @@ static void put_model(const fr_model *model, const fr_torchtitan_words *words,
 
 /* ---- TOML of 0.2 --------------------------------------------------------- */
 
-static void put_toml_parallelism(const fr_plan_file *file, const layout *it,
-                                 fr_buffer *out)
+/* A table with the keys that this version has. */
+static void put_table(const fr_export_request *request, const char *name,
+                      fr_buffer *out)
 {
-    const fr_plan *plan = &file->plan;
-    fr_buffer_printf(out,
-                     "\n[parallelism]\n"
-                     "data_parallel_replicate_degree = %lld\n"
-                     "data_parallel_shard_degree = %lld\n"
-                     "fsdp_reshard_after_forward = \"%s\"\n"
-                     "tensor_parallel_degree = %d\n"
-                     "enable_async_tensor_parallel = %s\n"
-                     "context_parallel_degree = %d\n"
-                     "context_parallel_rotate_method = \"%s\"\n"
-                     "pipeline_parallel_degree = %d\n",
-                     (long long)it->n_replicas, (long long)it->n_shards,
-                     plan->is_resharded ? "always" : "never", plan->tp,
-                     bool_name(plan->is_tp_overlap, false), plan->cp,
-                     plan->cp_kind == FR_CP_RING ? "alltoall" : "allgather",
-                     plan->pp);
-    if (file->model.n_experts > 0)
-        fr_buffer_printf(out,
-                         "expert_parallel_degree = %d\n"
-                         "expert_tensor_parallel_degree = %d\n",
-                         plan->ep, plan->etp > 0 ? plan->etp : plan->tp);
-    if (file->model.n_experts > 0 && !it->is_0_2_0)
-        fr_buffer_printf(out, "expert_parallel_comm_backend = \"%s\"\n",
-                         expert_backend(plan));
-    if (plan->pp == 1)
-        return;
-    fr_buffer_printf(out,
-                     "pipeline_parallel_schedule = \"%s\"\n"
-                     "pipeline_parallel_microbatch_size = %lld\n",
-                     schedule_name(plan->schedule),
-                     (long long)plan->micro_batch);
-    if (has_schedule_file(plan))
-        fr_buffer_puts(out, "# Of the directory that torchrun is called in.\n"
-                            "pipeline_parallel_schedule_csv = "
-                            "\"schedule.csv\"\n");
-    if (plan->n_split > 0) {
-        fr_buffer_puts(out, "module_fqns_per_model_part = ");
-        put_split(plan, "output", out);
-        fr_buffer_putc(out, '\n');
-        return;
-    }
-    fr_buffer_printf(
-        out,
-        "pipeline_parallel_layers_per_stage = %lld\n"
-        "pipeline_parallel_first_stage_less_layers = 0\n"
-        "pipeline_parallel_last_stage_less_layers = 0\n",
-        (long long)(file->model.n_layers / (plan->pp * plan->vpp)));
+    fr_buffer_printf(out, "\n[%s]\n", name);
+    fr_framework_keys_put(fr_torchtitan_keys, name, request->version,
+                          &fr_key_style_toml, request->file, out);
 }
 
-static void put_toml_job(const fr_plan_file *file, const layout *it,
-                         const fr_torchtitan_words *model, fr_buffer *out)
+static void put_toml_model(const fr_plan_file *file,
+                           const fr_torchtitan_words *model, fr_buffer *out)
 {
-    const fr_plan *plan = &file->plan;
-    const fr_job *job = &file->job;
+    const fr_torchtitan_layout it = fr_torchtitan_layout_of(file);
     fr_buffer_printf(
-        out,
-        "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s"
-        "\n[optimizer]\nname = \"AdamW\"\nlr = %.12g\n"
-        "beta1 = %.12g\nbeta2 = %.12g\neps = %.12g\n"
-        "weight_decay = %.12g\n",
-        model->name, model->flavor != NULL ? model->flavor : no_flavor,
-        it->is_mx ? "converters = [\"quantize.linear.mx\"]\n"
-        : plan->execution.scaling == FR_SCALING_ROW && it->is_fp8
+        out, "\n[model]\nname = \"%s\"\nflavor = \"%s\"\n%s", model->name,
+        model->flavor != NULL ? model->flavor : no_flavor,
+        it.is_mx ? "converters = [\"quantize.linear.mx\"]\n"
+        : file->plan.execution.scaling == FR_SCALING_ROW && it.is_fp8
             ? "converters = [\"quantize.linear.float8\"]\n"
               "\n[quantize.linear.float8]\n"
               "recipe_name = \"rowwise\"\n"
-        : it->is_fp8 ? "converters = [\"quantize.linear.float8\"]\n"
-                     : "",
-        fr_job_peak_lr(job), job->beta1, job->beta2, job->optimizer_eps,
-        job->weight_decay);
-    fr_buffer_printf(out, "\n[lr_scheduler]\nwarmup_steps = %lld\n",
-                     (long long)job->warmup_steps);
-    if (job->lr_schedule == FR_LR_CONSTANT)
-        fr_buffer_puts(out, "decay_ratio = 0.0\n");
-    else
-        fr_buffer_printf(out, "decay_type = \"%s\"\nmin_lr_factor = %.12g\n",
-                         job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
-                         job->lr_min_frac);
-    fr_buffer_printf(out,
-                     "\n[training]\nlocal_batch_size = %lld\n"
-                     "global_batch_size = %lld\nseq_len = %lld\n"
-                     "max_norm = %.12g\nsteps = %lld\n"
-                     "enable_cpu_offload = %s\n"
-                     "mixed_precision_param = \"%s\"\n"
-                     "mixed_precision_reduce = \"float32\"\n"
-                     "dataset = \"c4\"\n",
-                     (long long)it->local_batch, (long long)job->global_batch,
-                     (long long)job->seq, job->clip_norm,
-                     (long long)job->n_steps,
-                     bool_name(plan->is_optimizer_offloaded, false),
-                     plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16");
-    if (job->data[0] != '\0') {
-        fr_buffer_puts(out, "dataset_path = ");
-        fr_export_put_string(job->data, out);
-        fr_buffer_putc(out, '\n');
-    }
-    fr_buffer_printf(out, "%sseed = %llu\n", it->is_0_2_0 ? "" : "\n[debug]\n",
-                     (unsigned long long)job->seed);
+        : it.is_fp8 ? "converters = [\"quantize.linear.float8\"]\n"
+                    : "");
 }
 
 /* Its folder is one of [job] dump_folder (config/job_config.py). */
@@ -257,16 +93,17 @@ static void put_toml_checkpoints(const fr_export_request *request,
         return;
     fr_buffer_puts(out, "dump_folder = \".\"\n\n[checkpoint]\nenable = true\n"
                         "folder = ");
-    fr_export_put_string(request->checkpoint_dir, out);
+    fr_framework_put_string(request->checkpoint_dir, out);
     fr_buffer_printf(out, "\ninterval = %lld\nkeep_latest_k = %d\n",
                      (long long)request->checkpoint_every, N_KEPT);
 }
 
 static void put_toml(const fr_export_request *request, fr_buffer *out)
 {
+    static const char *const tables[] = {
+        "optimizer",   "lr_scheduler",          "training", "debug",
+        "parallelism", "activation_checkpoint", "compile"};
     const fr_plan_file *file = request->file;
-    const fr_plan *plan = &file->plan;
-    const layout it = layout_of(request);
     const fr_torchtitan_words model =
         fr_torchtitan_words_of(&file->model, false);
     fr_export_put_header(request, &fr_target_torchtitan, "# ", out);
@@ -274,107 +111,23 @@ static void put_toml(const fr_export_request *request, fr_buffer *out)
     put_model(&file->model, &model, out);
     fr_buffer_puts(out, "\n[job]\ndescription = \"written by forerun\"\n");
     put_toml_checkpoints(request, out);
-    put_toml_job(file, &it, &model, out);
-    put_toml_parallelism(file, &it, out);
-    fr_buffer_printf(out, "\n[activation_checkpoint]\nmode = \"%s\"\n",
-                     plan->recompute == FR_RECOMPUTE_FULL        ? "full"
-                     : plan->recompute == FR_RECOMPUTE_SELECTIVE ? "selective"
-                                                                 : "none");
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE)
-        fr_buffer_puts(out, "selective_ac_option = \"op\"\n");
-    fr_buffer_printf(out,
-                     "\n[compile]\nenable = %s\n"
-                     "components = [\"model\", \"loss\"]\n",
-                     bool_name(it.is_compiled, false));
+    put_toml_model(file, &model, out);
+    for (size_t i = 0; i < FR_LENGTH(tables); i++)
+        if (request->version > FR_TORCHTITAN_0_2_0 ||
+            strcmp(tables[i], "debug") != 0) /* it came with 0.2.1 */
+            put_table(request, tables[i], out);
 }
 
 /* ---- the recipe of main -------------------------------------------------- */
 
-static void put_python_parallelism(const fr_plan_file *file, const layout *it,
-                                   fr_buffer *out)
+/* A member of the configuration: a call with the keys of a table. */
+static void put_call(const fr_plan_file *file, const char *table,
+                     const char *called, fr_buffer *out)
 {
-    const fr_plan *plan = &file->plan;
-    fr_buffer_printf(out,
-                     "    config.parallelism = ParallelismConfig(\n"
-                     "        data_parallel_replicate_degree=%lld,\n"
-                     "        data_parallel_shard_degree=%lld,\n"
-                     "        fsdp_reshard_after_forward=\"%s\",\n"
-                     "        tensor_parallel_degree=%d,\n"
-                     "        enable_sequence_parallel=%s,\n"
-                     "        context_parallel_degree=%d,\n"
-                     "        expert_parallel_degree=%d,\n"
-                     "        pipeline_parallel_degree=%d,\n",
-                     (long long)it->n_replicas, (long long)it->n_shards,
-                     plan->is_resharded ? "always" : "never", plan->tp,
-                     bool_name(plan->is_sequence_parallel, true), plan->cp,
-                     plan->ep, plan->pp);
-    if (plan->pp > 1) {
-        fr_buffer_printf(out,
-                         "        pipeline_parallel_schedule=\"%s\",\n"
-                         "        num_pp_microbatches=%lld,\n",
-                         schedule_name(plan->schedule), (long long)it->n_micro);
-        if (has_schedule_file(plan))
-            fr_buffer_puts(out, "        pipeline_parallel_schedule_csv=str("
-                                "\n            Path(__file__).with_name("
-                                "\"schedule.csv\")),\n");
-        if (plan->n_split > 0) {
-            fr_buffer_puts(out, "        module_fqns_per_model_part=");
-            put_split(plan, "lm_head", out);
-            fr_buffer_puts(out, ",\n");
-        } else {
-            fr_buffer_printf(
-                out,
-                "        pipeline_parallel_layers_per_stage=%lld,\n"
-                "        pipeline_parallel_first_stage_less_layers=0,\n"
-                "        pipeline_parallel_last_stage_less_layers=0,\n",
-                (long long)(file->model.n_layers / (plan->pp * plan->vpp)));
-        }
-    }
+    fr_buffer_printf(out, "    config.%s = %s(\n", table, called);
+    fr_framework_keys_put(fr_torchtitan_keys, table, FR_TORCHTITAN_MAIN,
+                          &fr_key_style_python, file, out);
     fr_buffer_puts(out, "    )\n");
-}
-
-static void put_python_job(const fr_plan_file *file, fr_buffer *out)
-{
-    const fr_plan *plan = &file->plan;
-    const fr_execution *how = &plan->execution;
-    const fr_job *job = &file->job;
-    fr_buffer_printf(out,
-                     "    config.training = TrainingConfig(\n"
-                     "        num_tokens_per_microbatch_per_dp_rank=%lld,\n"
-                     "        num_tokens_per_train_step=%lld,\n"
-                     "        max_context_length=%lld,\n"
-                     "        max_norm=%.12g,\n        steps=%lld,\n"
-                     "        enable_cpu_offload=%s,\n"
-                     "        disable_cuda_graphs=%s,\n"
-                     "        mixed_precision_param=\"%s\",\n"
-                     "        mixed_precision_reduce=\"float32\",\n    )\n",
-                     (long long)(plan->micro_batch * job->seq),
-                     (long long)(job->global_batch * job->seq),
-                     (long long)job->seq, job->clip_norm,
-                     (long long)job->n_steps,
-                     bool_name(plan->is_optimizer_offloaded, true),
-                     bool_name(how->cuda_graphs == FR_CUDA_GRAPHS_NONE, true),
-                     plan->precision == FR_DTYPE_F32 ? "float32" : "bfloat16");
-    fr_buffer_printf(out,
-                     "    config.optimizer = default_adamw(\n"
-                     "        lr=%.12g,\n        betas=(%.12g, %.12g),\n"
-                     "        eps=%.12g,\n        weight_decay=%.12g,\n    )\n"
-                     "    config.debug.seed = %llu\n",
-                     fr_job_peak_lr(job), job->beta1, job->beta2,
-                     job->optimizer_eps, job->weight_decay,
-                     (unsigned long long)job->seed);
-    fr_buffer_printf(out,
-                     "    config.lr_scheduler = LRSchedulersContainer.Config(\n"
-                     "        warmup_steps=%lld,\n",
-                     (long long)job->warmup_steps);
-    if (job->lr_schedule == FR_LR_CONSTANT)
-        fr_buffer_puts(out, "        decay_ratio=0.0,\n    )\n");
-    else
-        fr_buffer_printf(out,
-                         "        decay_type=\"%s\",\n"
-                         "        min_lr_factor=%.12g,\n    )\n",
-                         job->lr_schedule == FR_LR_COSINE ? "cosine" : "linear",
-                         job->lr_min_frac);
 }
 
 static void put_python_checkpoints(const fr_export_request *request,
@@ -385,14 +138,14 @@ static void put_python_checkpoints(const fr_export_request *request,
     fr_buffer_puts(out, "    config.dump_folder = \".\"\n"
                         "    config.checkpoint.enable = True\n"
                         "    config.checkpoint.folder = ");
-    fr_export_put_string(request->checkpoint_dir, out);
+    fr_framework_put_string(request->checkpoint_dir, out);
     fr_buffer_printf(out,
                      "\n    config.checkpoint.interval = %lld\n"
                      "    config.checkpoint.keep_latest_k = %d\n",
                      (long long)request->checkpoint_every, N_KEPT);
 }
 
-static const char *converter_of(const layout *it)
+static const char *converter_of(const fr_torchtitan_layout *it)
 {
     return it->is_mx ? "MXFP8LinearConverter" : "Float8LinearConverter";
 }
@@ -401,7 +154,7 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan_file *file = request->file;
     const fr_plan *plan = &file->plan;
-    const layout it = layout_of(request);
+    const fr_torchtitan_layout it = fr_torchtitan_layout_of(file);
     const fr_torchtitan_words model =
         fr_torchtitan_words_of(&file->model, true);
     const bool is_converted = it.is_mx || it.is_fp8;
@@ -427,14 +180,15 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         "    # A recipe of the registry: data, loss, tokenizer.\n"
         "    config = config_registry.%s()\n",
         (long long)fr_plan_world(plan),
-        has_schedule_file(plan) ? "from pathlib import Path\n\n" : "",
+        fr_torchtitan_has_schedule_file(file) ? "from pathlib import Path\n\n"
+                                              : "",
         is_converted ? "from torchtitan.components.quantization import " : "",
         is_converted ? converter_of(&it) : "", is_converted ? "\n" : "",
         model.name, model.recipe);
     char backend[64] = "";
     if (file->model.n_experts > 0)
         snprintf(backend, sizeof backend, ", moe_comm_backend=\"%s\"",
-                 expert_backend(plan));
+                 fr_torchtitan_expert_backend(plan));
     /* A recipe may have a model in fp8 of its own (llama3_405b). */
     fr_buffer_printf(out, "    config.model_spec = model_registry(\"%s\"%s",
                      model.flavor != NULL ? model.flavor : no_flavor, backend);
@@ -442,30 +196,29 @@ static void put_python(const fr_export_request *request, fr_buffer *out)
         fr_buffer_printf(out,
                          ", converters=[\n        %s.Config("
                          "model_compile_enabled=%s),\n    ]",
-                         converter_of(&it), bool_name(it.is_compiled, true));
+                         converter_of(&it), it.is_compiled ? "True" : "False");
     fr_buffer_puts(out, ")\n");
-    put_python_job(file, out);
+    put_call(file, "training", "TrainingConfig", out);
+    put_call(file, "optimizer", "default_adamw", out);
+    fr_buffer_printf(out, "    config.debug.seed = %llu\n",
+                     (unsigned long long)file->job.seed);
+    put_call(file, "lr_scheduler", "LRSchedulersContainer.Config", out);
     put_python_checkpoints(request, out);
-    put_python_parallelism(file, &it, out);
+    put_call(file, "parallelism", "ParallelismConfig", out);
     fr_buffer_printf(out, "    config.activation_checkpoint = %s\n",
                      plan->recompute == FR_RECOMPUTE_FULL ? "FullAC.Config()"
                      : plan->recompute == FR_RECOMPUTE_SELECTIVE
                          ? "SelectiveAC.Config()"
                          : "None");
-    fr_buffer_printf(out,
-                     "    config.compile = CompileConfig(\n        enable=%s,\n"
-                     "        enable_async_tensor_parallel=%s,\n    )\n"
-                     "    return config\n",
-                     bool_name(it.is_compiled, true),
-                     bool_name(plan->tp > 1 && plan->is_tp_overlap, true));
+    put_call(file, "compile", "CompileConfig", out);
+    fr_buffer_puts(out, "    return config\n");
 }
 
 /* ---- the exporter -------------------------------------------------------- */
 
 static bool is_toml(const fr_export_request *request)
 {
-    return strncmp(fr_target_torchtitan.versions[request->version], "0.2", 3) ==
-           0;
+    return request->version < FR_TORCHTITAN_MAIN;
 }
 
 /* What PyTorch's _PipelineScheduleRuntime reads (schedules.py, _load_csv): a
@@ -513,9 +266,9 @@ static fr_status write_config(const fr_export_request *request,
     else
         put_python(request, &file->text);
     FR_TRY(fr_buffer_check(&file->text, err));
-    const fr_plan *plan = &request->file->plan;
-    return has_schedule_file(plan) ? write_schedule(request->file, out, err)
-                                   : FR_OK;
+    return fr_torchtitan_has_schedule_file(request->file)
+               ? write_schedule(request->file, out, err)
+               : FR_OK;
 }
 
 static fr_status put_command(const fr_export_request *request, fr_buffer *out,

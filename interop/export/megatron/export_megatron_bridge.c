@@ -3,6 +3,7 @@
  * (src/megatron/bridge/training/config.py, ConfigContainer; the model's fields
  * are those of Megatron Core's TransformerConfig).
  */
+#include "frameworks/framework_keys.h"
 #include "frameworks/framework_list.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
@@ -399,8 +400,8 @@ static void put_data_source(const fr_job *job, fr_buffer *out)
     }
     fr_buffer_puts(out, "        dataset=GPTDatasetConfig(\n"
                         "            blend=([");
-    fr_export_put_string(fr_megatron_data_prefix(job, prefix, sizeof prefix),
-                         out);
+    fr_framework_put_string(fr_megatron_data_prefix(job, prefix, sizeof prefix),
+                            out);
     fr_buffer_puts(out, "], None),\n");
 }
 
@@ -410,9 +411,9 @@ static void put_checkpoints(const fr_export_request *request, fr_buffer *out)
 {
     if (request->checkpoint_dir != NULL) {
         fr_buffer_puts(out, "            save=");
-        fr_export_put_string(request->checkpoint_dir, out);
+        fr_framework_put_string(request->checkpoint_dir, out);
         fr_buffer_puts(out, ",\n            load=");
-        fr_export_put_string(request->checkpoint_dir, out);
+        fr_framework_put_string(request->checkpoint_dir, out);
         fr_buffer_printf(out, ",\n            save_interval=%lld,\n",
                          (long long)request->checkpoint_every);
     }
