@@ -141,7 +141,7 @@ static void add_row(fr_table *table, const fr_break_even *answer,
     }
     describe_ranges(answer, of, ranges, sizeof ranges);
     fr_table_s(table, of->step_s);
-    fr_table_number(table, FR_CELL_SHARE, of->diff, "%+.1f %%", 100 * of->diff);
+    fr_table_change(table, of->diff);
     fr_table_bytes(table, (double)of->peak_bytes);
     if (of->verdict == FR_VERDICT_TOO_LARGE)
         fr_table_cell(

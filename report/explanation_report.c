@@ -220,8 +220,7 @@ static void add_change(fr_table *table, const fr_plan_change *change)
     char bytes[FR_FORMAT_MAX];
     fr_table_text(table, change->what);
     fr_table_s(table, change->step_s);
-    fr_table_number(table, FR_CELL_SHARE, change->diff, "%+.1f %%",
-                    100 * change->diff);
+    fr_table_change(table, change->diff);
     fr_table_bytes(table, (double)change->peak_bytes);
     fr_table_likely(table, change->p_fits);
     if (change->fits)

@@ -67,7 +67,7 @@ static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
     if (tuned == &t->best || !(best > 0) || !isfinite(tuned->value))
         fr_table_blank(table, 1);
     else
-        fr_table_number(table, FR_CELL_SHARE, more, "%+.1f %%", 100 * more);
+        fr_table_change(table, more);
 }
 
 /* The plan, and where the question does not say who can execute it, the first
@@ -270,8 +270,7 @@ static void measured_row(const fr_tuning_measured *m, fr_table *table)
     fr_table_s(table, m->median_s);
     fr_table_cell(table, "%s to %s", fr_format_s(text, sizeof text, m->p5_s),
                   fr_format_s(other, sizeof other, m->p95_s));
-    fr_table_number(table, FR_CELL_SHARE, m->predicted_s / m->median_s - 1,
-                    "%+.1f %%", 100 * (m->predicted_s / m->median_s - 1));
+    fr_table_change(table, m->predicted_s / m->median_s - 1);
     fr_table_blank(table, 1);
 }
 

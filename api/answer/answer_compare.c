@@ -275,8 +275,7 @@ static void add_row(fr_table *table, const char *name, double a, double b,
     add_amount(table, a, is_bytes);
     add_amount(table, b, is_bytes);
     if (a > 0 && b > 0)
-        fr_table_number(table, FR_CELL_SHARE, b / a - 1, "%+.1f %%",
-                        100 * (b / a - 1));
+        fr_table_change(table, b / a - 1);
     else
         fr_table_blank(table, 1);
 }

@@ -122,9 +122,9 @@ static void put_runs(const fr_profile *profile, const fr_stack *stack,
         fr_table_number(table, FR_CELL_TEXT, 0, "%.40s", run->plan);
         fr_table_s(table, run->measured_s);
         fr_table_s(table, run->predicted_s);
-        fr_table_cell(table, "%+.1f %%", 100 * error_of(run, 1));
+        fr_table_change(table, error_of(run, 1));
         fr_table_s(table, run->predicted_s * factor);
-        fr_table_cell(table, "%+.1f %%", 100 * error_of(run, factor));
+        fr_table_change(table, error_of(run, factor));
         fr_table_bool(table, is_outlier);
         fr_table_text(table, is_outlier ? "outlier: not learned from" : "");
     }

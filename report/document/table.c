@@ -132,6 +132,11 @@ void fr_table_share(fr_table *table, double share)
     fr_table_number(table, FR_CELL_SHARE, share, "%.1f %%", 100 * share);
 }
 
+void fr_table_change(fr_table *table, double share)
+{
+    fr_table_number(table, FR_CELL_SHARE, share, "%+.1f %%", 100 * share);
+}
+
 void fr_table_likely(fr_table *table, double probability)
 {
     if (probability > 0.995)

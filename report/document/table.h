@@ -84,6 +84,8 @@ void fr_table_usd(fr_table *table, double usd);
 void fr_table_kwh(fr_table *table, double kwh);
 /* "12.3 %" */
 void fr_table_share(fr_table *table, double share);
+/* "+12.3 %" */
+void fr_table_change(fr_table *table, double share);
 /* A probability: "12 %", ">99 %". */
 void fr_table_likely(fr_table *table, double probability);
 /* "yes" or "". */

@@ -80,28 +80,34 @@ static void print_map(const fr_run_report *r, fr_document *out)
     enum { MOST_NUMBERS = 12, MOST_SHADES = 80 };
     const int64_t n_dp = r->grid->dp, n_pp = r->grid->pp;
     double fastest = INFINITY;
+    fr_buffer text;
 
     for (int64_t i = 0; i < n_dp * n_pp; i++)
         fastest = fmin(fastest,
                        longest_s(r, (int32_t)(i % n_dp), (int32_t)(i / n_dp)));
     if (!(fastest > 0) || n_dp > MOST_SHADES)
         return;
-    fr_document_puts(out, "\ncompute against the fastest, dp across");
-    fr_document_puts(out, n_pp > 1 ? ", pipeline stages down\n" : "\n");
+    fr_document_puts(out, "\n");
+    fr_buffer_init(&text);
+    fr_buffer_puts(&text, "compute against the fastest, dp across");
+    fr_buffer_puts(&text, n_pp > 1 ? ", pipeline stages down\n" : "\n");
     for (int32_t pp = 0; pp < n_pp; pp++) {
-        fr_document_printf(out, "%4d ", pp);
+        fr_buffer_printf(&text, "%4d ", pp);
         for (int32_t dp = 0; dp < n_dp; dp++) {
             const double quotient = longest_s(r, dp, pp) / fastest;
             if (n_dp > MOST_NUMBERS)
-                fr_document_puts(out, shade(quotient));
+                fr_buffer_puts(&text, shade(quotient));
             else
-                fr_document_printf(out, " %5.2f", quotient);
+                fr_buffer_printf(&text, " %5.2f", quotient);
         }
-        fr_document_puts(out, "\n");
+        fr_buffer_puts(&text, "\n");
     }
     if (n_dp > MOST_NUMBERS)
-        fr_document_puts(out, "      · to 1.05, ░ to 1.2, ▒ to 1.5, ▓ to 2, █ "
+        fr_buffer_puts(&text, "      · to 1.05, ░ to 1.2, ▒ to 1.5, ▓ to 2, █ "
                               "beyond\n");
+    out->has_failed |= text.has_failed;
+    fr_document_verbatim(out, fr_buffer_text(&text));
+    fr_buffer_release(&text);
 }
 
 void fr_report_rank_times_text(const fr_run_report *r, fr_document *out)

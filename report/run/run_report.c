@@ -174,7 +174,7 @@ static void add_row(fr_table *table, const char *name, double predicted,
     add_amount(table, predicted, is_bytes);
     add_amount(table, measured, is_bytes);
     if (predicted > 0 && measured > 0)
-        fr_table_number(table, FR_CELL_SHARE, error, "%+.1f %%", 100 * error);
+        fr_table_change(table, error);
     else
         fr_table_blank(table, 1);
 }
