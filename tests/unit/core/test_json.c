@@ -311,7 +311,58 @@ static void test_large(void)
     fr_buffer_release(&buffer);
 }
 
-CHECK_MAIN({"bad", test_bad}, {"nul_and_depth", test_nul_and_depth},
-           {"values", test_values}, {"getter_errors", test_getter_errors},
-           {"writer", test_writer}, {"round_trip", test_round_trip},
-           {"load", test_load}, {"large", test_large})
+/* ---- sinks --------------------------------------------------------------- */
+
+static void put_key(void *context, const char *key)
+{
+    fr_buffer_printf(context, "%s:", key);
+}
+
+static void put_begin(void *context, char container)
+{
+    fr_buffer_putc(context, container);
+}
+
+static void put_end(void *context)
+{
+    fr_buffer_putc(context, ';');
+}
+
+static void put_plain(void *context, const char *text)
+{
+    fr_buffer_printf(context, "%s ", text);
+}
+
+static void put_string(void *context, const char *text)
+{
+    fr_buffer_printf(context, "'%s' ", text);
+}
+
+/* A writer hands on what it is given, in order, and writes nothing itself. */
+static void test_sink(void)
+{
+    static const fr_json_sink sink = {put_key, put_begin, put_end, put_plain,
+                                      put_string};
+    fr_json_writer w;
+    fr_buffer seen;
+    fr_buffer_init(&seen);
+    fr_json_writer_init_sink(&w, &sink, &seen);
+    fr_json_begin_object(&w);
+    fr_json_put_double(&w, "x", 2.385);
+    fr_json_put_string(&w, "none", NULL);
+    fr_json_open_array(&w, "list");
+    fr_json_string(&w, "a \"b\"");
+    fr_json_bool(&w, true);
+    fr_json_end_array(&w);
+    fr_json_put_doubles(&w, "row", (const double[]){1, 0.5}, 2);
+    fr_json_end_object(&w);
+    CHECK_STR(fr_buffer_text(&seen),
+              "{x:2.385 none:null list:['a \"b\"' true ;row:r1 0.5 ;;");
+    fr_buffer_release(&seen);
+}
+
+CHECK_MAIN({"sink", test_sink}, {"bad", test_bad},
+           {"nul_and_depth", test_nul_and_depth}, {"values", test_values},
+           {"getter_errors", test_getter_errors}, {"writer", test_writer},
+           {"round_trip", test_round_trip}, {"load", test_load},
+           {"large", test_large})
