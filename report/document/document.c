@@ -254,11 +254,14 @@ void fr_document_release(fr_document *document)
 {
     for (size_t i = 0; i < document->nodes.n; i++) {
         fr_node *node = &document->nodes.items[i];
-        if (node->table != NULL)
+        if (node->kind == FR_NODE_TABLE) {
             fr_table_release(node->table);
-        free(node->table);
-        destroy_plot(node->plot);
-        fr_lanes_destroy(node->lanes);
+            free(node->table);
+        } else if (node->kind == FR_NODE_PLOT) {
+            destroy_plot(node->plot);
+        } else if (node->kind == FR_NODE_LANES) {
+            fr_lanes_destroy(node->lanes);
+        }
     }
     fr_vec_release(&document->nodes);
     fr_table_release(&document->lost);
@@ -271,7 +274,7 @@ fr_status fr_document_check(const fr_document *document, fr_err *err)
 {
     bool has_failed = document->has_failed || document->line.has_failed;
     for (size_t i = 0; i < document->nodes.n; i++) {
-        const fr_table *table = document->nodes.items[i].table;
+        const fr_table *table = fr_node_table(&document->nodes.items[i]);
         has_failed |= table != NULL && table->has_failed;
     }
     return has_failed ? fr_fail_no_memory(err) : FR_OK;

@@ -73,14 +73,16 @@ typedef struct fr_lanes {
 
 typedef struct fr_node {
     fr_node_kind kind;
-    const char *key;  /* OPEN, VALUE: of an object's member, else NULL */
-    const char *text; /* HEADING, LINE, VERBATIM, VALUE */
-    bool is_string;   /* VALUE: else a number, true, false or null */
-    char container;   /* OPEN: '{', '[' or 'r', as fr_json_writer has them */
-    size_t indent;    /* LINE: of its further lines; 0: found in the line */
-    fr_table *table;
-    fr_plot *plot;
-    fr_lanes *lanes;
+    const char *key;   /* OPEN, VALUE: of an object's member, else NULL */
+    const char *text;  /* HEADING, LINE, VERBATIM, VALUE */
+    bool is_string;    /* VALUE: else a number, true, false or null */
+    char container;    /* OPEN: '{', '[' or 'r', as fr_json_writer has them */
+    union {            /* by the kind */
+        size_t indent; /* LINE: of its further lines; 0: found in the line */
+        fr_table *table;
+        fr_plot *plot;
+        fr_lanes *lanes;
+    };
 } fr_node;
 
 /* Sets of those whom a part of an answer is for. */
@@ -115,6 +117,12 @@ void fr_document_release(fr_document *document); /* takes a zeroed one */
 /* FR_OK, or FR_NO_MEMORY where a part of it is missing. */
 FR_CHECKED fr_status fr_document_check(const fr_document *document,
                                        fr_err *err);
+
+/* The table of a node, NULL where it is of another kind. */
+static inline fr_table *fr_node_table(const fr_node *node)
+{
+    return node->kind == FR_NODE_TABLE ? node->table : NULL;
+}
 
 /* The title of the answer, or of what follows. */
 void fr_document_heading(fr_document *document, const char *format, ...)

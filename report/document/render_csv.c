@@ -23,7 +23,7 @@ static void begin(fr_rendering *r)
     csv_state *state = r->state;
     fr_buffer_init(&state->path);
     for (size_t i = 0; i < r->document->nodes.n; i++) {
-        const fr_table *table = r->document->nodes.items[i].table;
+        const fr_table *table = fr_node_table(&r->document->nodes.items[i]);
         state->has_main |= table != NULL && table->is_main;
     }
     if (!state->has_main)
