@@ -397,7 +397,7 @@ static void put_table(const fr_sweep *sweep, fr_document *out)
                                     {NULL, "is_pareto"},
                                     {sweep->is_fixed ? NULL : "plan", "plan"},
                                     {NULL, "why"},
-                                    {"", ""}};
+                                    {"", NULL}};
     char titles[FR_SWEEP_KEYS + N_COLUMNS][40], at[FR_SWEEP_KEYS][40];
     fr_column all[FR_SWEEP_KEYS + N_COLUMNS + N_LAST];
     size_t n = 0;
@@ -413,7 +413,7 @@ static void put_table(const fr_sweep *sweep, fr_document *out)
             snprintf(titles[n], sizeof titles[n], ">%s",
                      is_samples ? "samples/s" : columns[c].heading);
         all[n] = (fr_column){is_used(sweep, &columns[c]) ? titles[n] : NULL,
-                             columns[c].key != NULL ? columns[c].key : ""};
+                             columns[c].key};
     }
     memcpy(all + n, last, sizeof last);
     fr_table *table = fr_document_records(out, NULL, all, n + N_LAST);

@@ -141,7 +141,7 @@ static fr_table *begin_table(const fr_tuning *t, const char *what,
     if (t->goal.lr_rule[0] != '\0')
         columns[n++] = (fr_column){">batch", "global_batch"};
     if (!t->goal.is_step)
-        columns[n++] = (fr_column){value, NULL};
+        columns[n++] = (fr_column){value, "value"};
     else
         columns[n++] = (fr_column){">step", "step_s"};
     columns[n++] = (fr_column){"", "more"};

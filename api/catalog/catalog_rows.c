@@ -47,36 +47,46 @@ static void put_devices(fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-/* An empty cell where nothing is known. */
-static void number_cell(fr_table *table, double value, int n_digits)
+/* In so many units; an empty cell where nothing is known. */
+static void number_cell(fr_table *table, double value, double unit,
+                        int n_digits)
 {
     if (value > 0.0)
-        fr_table_number(table, FR_CELL_NUMBER, value, "%.*f", n_digits, value);
+        fr_table_number(table, FR_CELL_NUMBER, value, "%.*f", n_digits,
+                        value / unit);
     else
         fr_table_blank(table, 1);
 }
 
 void fr_catalog_put_devices(fr_document *out)
 {
-    static const char *const headings[] = {
-        "device",        "generation", ">GiB",    ">GB/s",
-        ">fp16 TFLOP/s", ">bf16",      ">fp8",    ">links GB/s",
-        ">PCIe GB/s",    ">W",         "sources", NULL};
-    fr_table *table = fr_document_table(out, headings);
+    static const fr_column columns[] = {{"device", "name"},
+                                        {"generation", "generation"},
+                                        {">GiB", "memory_bytes"},
+                                        {">GB/s", "memory_Bps"},
+                                        {">fp16 TFLOP/s", "fp16_flops"},
+                                        {">bf16", "bf16_flops"},
+                                        {">fp8", "fp8_flops"},
+                                        {">links GB/s", "link_Bps"},
+                                        {">PCIe GB/s", "pcie_Bps"},
+                                        {">W", "power_w"},
+                                        {"sources", "source"}};
+    fr_table *table =
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     for (size_t i = 0; i < fr_catalog_n_devices(); i++) {
         const fr_catalog_device *device = fr_catalog_device_at(i);
         const fr_device_type *type = &device->type;
         fr_table_text(table, type->id);
         fr_table_text(table, type->generation);
-        number_cell(table, (double)type->memory_bytes / GIB, 1);
-        number_cell(table, type->memory_Bps * 1e-9, 0);
-        number_cell(table, fr_device_peak_flops(type, "fp16") * 1e-12, 0);
-        number_cell(table, fr_device_peak_flops(type, "bf16") * 1e-12, 0);
-        number_cell(table, fr_device_peak_flops(type, "fp8") * 1e-12, 0);
-        number_cell(table, device->link_Bps * 1e-9, 0);
-        number_cell(table, device->pcie_Bps * 1e-9, 0);
-        number_cell(table, type->power_w, 0);
+        number_cell(table, (double)type->memory_bytes, GIB, 1);
+        number_cell(table, type->memory_Bps, 1e9, 0);
+        number_cell(table, fr_device_peak_flops(type, "fp16"), 1e12, 0);
+        number_cell(table, fr_device_peak_flops(type, "bf16"), 1e12, 0);
+        number_cell(table, fr_device_peak_flops(type, "fp8"), 1e12, 0);
+        number_cell(table, device->link_Bps, 1e9, 0);
+        number_cell(table, device->pcie_Bps, 1e9, 0);
+        number_cell(table, type->power_w, 1, 0);
         fr_table_cell(table, "%s; %s", device->source, device->date);
     }
     put_devices(&out->data);
@@ -123,11 +133,11 @@ static void node_row(fr_table *table, const fr_catalog_node *node)
     fr_table_text(table, type->id);
     fr_table_cell(table, "%d x %s", type->n_devices, node->device);
     fr_table_text(table, fr_intra_kind_name(type->intra_kind));
-    number_cell(table, type->intra_Bps * 1e-9, 0);
+    number_cell(table, type->intra_Bps, 1e9, 0);
     fr_table_cell(table, "%d x %.0f", type->n_nics, type->nic_Bps * 8e-9);
     fr_table_text(table, fr_nic_kind_name(type->nic_kind));
-    number_cell(table, type->price_usd_per_h, 2);
-    number_cell(table, type->spot_usd_per_h, 2);
+    number_cell(table, type->price_usd_per_h, 1, 2);
+    number_cell(table, type->spot_usd_per_h, 1, 2);
     fr_table_cell(table, "%s; %s", node->source, node->date);
 }
 
@@ -148,10 +158,14 @@ static void print_prices(fr_document *out)
 
 void fr_catalog_put_nodes(fr_document *out)
 {
-    static const char *const headings[] = {
-        "node",    "devices", "inside", ">GB/s",   ">NICs Gb/s",
-        "network", ">USD/h",  ">spot",  "sources", NULL};
-    fr_table *table = fr_document_table(out, headings);
+    static const fr_column columns[] = {
+        {"node", "name"},        {"devices", "devices"},
+        {"inside", "intra"},     {">GB/s", "intra_Bps"},
+        {">NICs Gb/s", "nics"},  {"network", "nic_kind"},
+        {">USD/h", "usd_per_h"}, {">spot", "spot_usd_per_h"},
+        {"sources", "source"}};
+    fr_table *table =
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     for (size_t i = 0; i < fr_catalog_n_nodes(); i++)
         node_row(table, fr_catalog_node_at(i));

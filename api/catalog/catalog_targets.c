@@ -99,9 +99,11 @@ static void put_targets(fr_json_writer *json)
 
 void fr_catalog_put_targets(fr_document *out)
 {
-    static const char *const headings[] = {"target", "versions", "what", NULL};
+    static const fr_column columns[] = {
+        {"target", "name"}, {"versions", "versions"}, {"what", "summary"}};
     const fr_target *target;
-    fr_table *table = fr_document_table(out, headings);
+    fr_table *table =
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     for (int t = 0; (target = fr_target_at(t)) != NULL; t++) {
         int newest = fr_target_newest(target);
@@ -120,8 +122,10 @@ void fr_catalog_put_targets(fr_document *out)
 
 static void print_fields(const fr_target *target, fr_document *out)
 {
-    static const char *const headings[] = {"field", "is", "how", NULL};
-    fr_table *table = fr_document_table(out, headings);
+    static const fr_column columns[] = {
+        {"field", "field"}, {"is", "fate"}, {"how", "how"}};
+    fr_table *table =
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
         const int item = fr_plan_items[i];

@@ -102,7 +102,7 @@ static void put_manifest(const fr_manifest *m, const place *at,
 
 static void put_files(const fr_shard_reader *reader, fr_document *out)
 {
-    static const fr_column columns[] = {{"file", ""},
+    static const fr_column columns[] = {{"file", NULL},
                                         {NULL, "rank"},
                                         {">size", "n_bytes"},
                                         {">slices", "slices"},
@@ -235,8 +235,8 @@ static void verify_all(const fr_cli *cli, const place *at, verdicts *v)
 static fr_status verify(const fr_cli *cli, fr_err *err)
 {
     static const fr_column columns[] = {
-        {"checkpoint", ""}, {NULL, "step"}, {">size", "n_bytes"},
-        {NULL, "is_whole"}, {NULL, "why"},  {"is", ""}};
+        {"checkpoint", NULL}, {NULL, "step"}, {">size", "n_bytes"},
+        {NULL, "is_whole"},   {NULL, "why"},  {"is", NULL}};
     verdicts v = {.n_damaged = 0};
     fr_document answer;
     place at;

@@ -92,10 +92,10 @@ static fr_status compare_links(const fr_inputs *described,
 
 static void put_findings(const visit *v, fr_document *out)
 {
-    static const fr_column columns[] = {{NULL, "check"},   {"", "state"},
-                                        {"check", ""},     {"found", "found"},
-                                        {NULL, "mend"},    {NULL, "needed_for"},
-                                        {"what to do", ""}};
+    static const fr_column columns[] = {
+        {NULL, "check"},     {"", "state"},  {"check", NULL},
+        {"found", "found"},  {NULL, "mend"}, {NULL, "needed_for"},
+        {"what to do", NULL}};
     fr_table *table =
         fr_document_records(out, "checks", columns, FR_LENGTH(columns));
     table->is_main = true;
@@ -121,7 +121,7 @@ static void put_links(const visit *v, fr_document *out)
                                         {">size", "bytes"},
                                         {">measured", "measured_s"},
                                         {">predicted", "predicted_s"},
-                                        {">ratio", ""}};
+                                        {">ratio", NULL}};
     if (v->links.n > 0)
         fr_document_puts(out, "\nMeasured collectives, and the predictions "
                               "from the description of the cluster:\n");

@@ -108,11 +108,13 @@ static void put_reading(const fr_case *row, const reading *at, fr_table *table,
 static fr_status print(const fr_cli *cli, const fr_case *row,
                        const reading *readings, fr_err *err)
 {
-    static const char *const headings[] = {"column", "cell", "read as", NULL};
+    static const fr_column columns[] = {
+        {"column", "column"}, {"cell", "cell"}, {"read as", "read_as"}};
     char name[160];
     fr_document answer;
     fr_document_init(&answer, "forerun.row/1");
-    fr_table *table = fr_document_table(&answer, headings);
+    fr_table *table =
+        fr_document_records(&answer, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     fr_json_put_string(&answer.data, "id",
                        fr_case_name(row, name, sizeof name));

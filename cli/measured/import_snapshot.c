@@ -17,10 +17,16 @@ static void add_bytes(fr_table *table, double n_bytes)
 
 static void print_devices(const fr_snapshot *snapshot, fr_document *out)
 {
-    static const char *const headings[] = {
-        ">device",       ">allocated",      ">reserved",      ">free in it",
-        ">in one piece", ">peak allocated", ">peak reserved", NULL};
-    fr_table *table = fr_document_table(out, headings);
+    static const fr_column columns[] = {
+        {">device", "device"},
+        {">allocated", "allocated_bytes"},
+        {">reserved", "reserved_bytes"},
+        {">free in it", "free_bytes"},
+        {">in one piece", "largest_free_bytes"},
+        {">peak allocated", "peak_allocated_bytes"},
+        {">peak reserved", "peak_reserved_bytes"}};
+    fr_table *table =
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
     for (int i = 0; i < snapshot->n_devices; i++) {
         const fr_snapshot_device *device = &snapshot->device[i];

@@ -106,11 +106,11 @@ static void put_runs(const fr_profile *profile, const fr_stack *stack,
                                         {"plan", "plan"},
                                         {">measured", "measured_s"},
                                         {">predicted", "predicted_s"},
-                                        {">error", ""},
+                                        {">error", NULL},
                                         {NULL, "by_the_others_s"},
-                                        {">by the others", ""},
+                                        {">by the others", NULL},
                                         {NULL, "is_outlier"},
-                                        {"", ""}};
+                                        {"", NULL}};
     fr_table *table =
         fr_document_records(out, "runs", columns, FR_LENGTH(columns));
     table->is_main = true;

@@ -138,8 +138,8 @@ void fr_document_verbatim(fr_document *document, const char *text);
 
 /*
  * A table at this place, which the document owns; never NULL.  Rows may be
- * added until it is rendered.  With columns it is the array `key` of the data
- * too, where key is not NULL: an object for each row.
+ * added until it is rendered.  Records are the array `key` of the data too,
+ * where key is not NULL: an object for each row.
  */
 fr_table *fr_document_table(fr_document *document, const char *const *headings);
 fr_table *fr_document_records(fr_document *document, const char *key,

@@ -5,7 +5,6 @@
  */
 #include "report/document/renderer.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -32,42 +31,10 @@ static void begin(fr_rendering *r)
 
 /* ---- main tables -------------------------------------------------------- */
 
-/* The unit of a column, by its first cell that has one. */
-static const char *unit_of(const fr_table *table, int column)
+/* Amounts of bytes keep all their digits. */
+static bool is_whole(double number)
 {
-    static const char *const units[] = {[FR_CELL_S] = "_s",
-                                        [FR_CELL_BYTES] = "_bytes",
-                                        [FR_CELL_USD] = "_usd",
-                                        [FR_CELL_KWH] = "_kwh",
-                                        [FR_CELL_BAR] = NULL};
-    for (size_t row = 0; row < fr_table_n_rows(table); row++) {
-        const fr_cell *cell = fr_table_at(table, row, column);
-        if (cell != NULL && units[cell->kind] != NULL)
-            return units[cell->kind];
-    }
-    return "";
-}
-
-/* "peak memory" -> "peak_memory_bytes"; without a heading "column_3". */
-static void put_made_name(const fr_table *table, int column, fr_buffer *out)
-{
-    const char *at = table->columns[column].heading;
-    bool is_gap = false;
-    if (at == NULL || at[0] == '\0') {
-        fr_buffer_printf(out, "column_%d", column + 1);
-        return;
-    }
-    for (bool is_first = true; *at != '\0'; at++) {
-        if (!isalnum((unsigned char)*at)) {
-            is_gap = true;
-            continue;
-        }
-        if (is_gap && !is_first)
-            fr_buffer_putc(out, '_');
-        fr_buffer_putc(out, (char)tolower((unsigned char)*at));
-        is_first = is_gap = false;
-    }
-    fr_buffer_puts(out, unit_of(table, column));
+    return number == floor(number) && fabs(number) < 0x1p53;
 }
 
 static void put_cell(const fr_cell *cell, fr_buffer *out)
@@ -78,24 +45,8 @@ static void put_cell(const fr_cell *cell, fr_buffer *out)
     if (cell->kind == FR_CELL_TEXT)
         fr_buffer_put_csv(out, cell->text);
     else if (isfinite(cell->number))
-        fr_buffer_printf(out,
-                         cell->kind == FR_CELL_COUNT ||
-                                 cell->kind == FR_CELL_BYTES ||
-                                 cell->kind == FR_CELL_BOOL
-                             ? "%.0f"
-                             : "%.9g",
+        fr_buffer_printf(out, is_whole(cell->number) ? "%.0f" : "%.9g",
                          cell->number);
-}
-
-/* A bar repeats the share beside it. */
-static bool is_shown(const fr_table *table, int column)
-{
-    const fr_cell *cell = fr_table_at(table, 0, column);
-    if (table->columns[column].key != NULL &&
-        table->columns[column].key[0] == '\0')
-        return false;
-    return table->columns[column].key != NULL || cell == NULL ||
-           cell->kind != FR_CELL_BAR;
 }
 
 static void put_row(const fr_table *table, size_t row, bool is_header,
@@ -103,16 +54,14 @@ static void put_row(const fr_table *table, size_t row, bool is_header,
 {
     const char *comma = "";
     for (int c = 0; c < table->n_columns; c++) {
-        if (!is_shown(table, c))
+        if (table->columns[c].key == NULL)
             continue;
         fr_buffer_puts(out, comma);
         comma = ",";
-        if (!is_header)
-            put_cell(fr_table_at(table, row, c), out);
-        else if (table->columns[c].key != NULL)
+        if (is_header)
             fr_buffer_put_csv(out, table->columns[c].key);
         else
-            put_made_name(table, c, out);
+            put_cell(fr_table_at(table, row, c), out);
     }
     fr_buffer_putc(out, '\n');
 }
@@ -206,7 +155,7 @@ static void put_records(fr_rendering *r, const fr_table *table)
         open_step(state, NULL);
         for (int c = 0; c < table->n_columns; c++) {
             const fr_cell *cell = fr_table_at(table, row, c);
-            if (!fr_column_is_member(&table->columns[c]) || cell == NULL ||
+            if (table->columns[c].key == NULL || cell == NULL ||
                 cell->kind == FR_CELL_ABSENT)
                 continue;
             put_path(r, table->columns[c].key);

@@ -80,7 +80,7 @@ static void table(fr_rendering *r, const fr_node *node)
         fr_json_begin_object(json);
         for (int c = 0; c < t->n_columns; c++) {
             const fr_cell *cell = fr_table_at(t, row, c);
-            if (!fr_column_is_member(&t->columns[c]) || cell == NULL ||
+            if (t->columns[c].key == NULL || cell == NULL ||
                 cell->kind == FR_CELL_ABSENT)
                 continue;
             fr_json_key(json, t->columns[c].key);

@@ -37,16 +37,8 @@ typedef struct fr_column {
     /* For readers: one that begins with '>' heads a right-aligned column (the
      * '>' is not printed); NULL: readers do not see the column. */
     const char *heading;
-    /* For JSON and CSV; NULL: only CSV has the column, and makes the name of
-     * the heading; "": neither has it. */
-    const char *key;
+    const char *key; /* in JSON and CSV; NULL: only readers see the column */
 } fr_column;
-
-/* Does the column have a member in the objects of JSON? */
-static inline bool fr_column_is_member(const fr_column *column)
-{
-    return column->key != NULL && column->key[0] != '\0';
-}
 
 typedef struct fr_table {
     fr_arena arena;  /* of the texts of the columns and cells */

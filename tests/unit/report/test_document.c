@@ -200,30 +200,6 @@ static void test_csv(void)
     fr_buffer_release(&text);
 }
 
-/* Names of columns that have no key come from the heading and the unit. */
-static void test_csv_names(void)
-{
-    static const char *const headings[] = {"part",     ">peak time", ">memory",
-                                           ">n of 10", "",           NULL};
-    fr_document document;
-    fr_buffer text;
-    fr_document_init(&document, NULL);
-    fr_table *table = fr_document_table(&document, headings);
-    table->is_main = true;
-    fr_table_text(table, "x");
-    fr_table_blank(table, 1);
-    fr_table_bytes(table, 7);
-    fr_table_count(table, 3);
-    fr_table_text(table, "note");
-    fr_table_text(table, "y");
-    fr_table_number(table, FR_CELL_S, 86400.5, "1 day");
-    CHECK_STR(check_rendered(&document, &fr_render_csv, NULL, &text),
-              "part,peak_time_s,memory_bytes,n_of_10,column_5\n"
-              "x,,7,3,note\n"
-              "y,86400.5,,,\n");
-    fr_buffer_release(&text);
-}
-
 static void test_markdown(void)
 {
     fr_document document;
@@ -384,7 +360,6 @@ static void test_names(void)
 }
 
 CHECK_MAIN({"text", test_text}, {"json", test_json}, {"csv", test_csv},
-           {"csv_names", test_csv_names}, {"markdown", test_markdown},
-           {"charts", test_charts}, {"audience", test_audience},
-           {"no_records", test_no_records}, {"plugged", test_plugged},
-           {"names", test_names})
+           {"markdown", test_markdown}, {"charts", test_charts},
+           {"audience", test_audience}, {"no_records", test_no_records},
+           {"plugged", test_plugged}, {"names", test_names})
