@@ -68,7 +68,7 @@ static int64_t after_first_bucket(const est_plan *x, const est_stage *stage,
     return est_most(0, stage->backward_ps - done_ps);
 }
 
-/* When the gradients are summed. */
+/* Returns the time at which all gradients are reduced. */
 static int64_t reduced_at(const est_plan *x, const est_stage *stage,
                           const est_update *update)
 {
@@ -83,7 +83,8 @@ static int64_t reduced_at(const est_plan *x, const est_stage *stage,
     bool is_embed_last = stage->has_embed && !x->is_split;
     int64_t last_ps =
         is_embed_last || !stage->has_embed ? update->last_reduce_ps : 0;
-    /* Of sums between passes the critical path need not meet any. */
+    /* If sums come between passes, the critical path need not contain any of
+     * them. */
     if (!plan->is_overlap && x->sharding.is_by_unit)
         return est_most(stage->end_ps + (is_each ? m : 1) * all_ps, path_ps);
     if (!plan->is_overlap)
@@ -175,7 +176,8 @@ static int64_t used_at(const est_plan *x, const est_stage *stage)
     return est_most(lane_ps, passes_ps + waits_ps);
 }
 
-/* When lane GATHER and what waits for its last gather are over. */
+/* Returns the time at which lane GATHER has ended, and the work that waits for
+ * its last gather too. */
 static int64_t gathered_at(const est_plan *x, const est_stage *stage,
                            const est_update *update)
 {
@@ -192,7 +194,8 @@ static int64_t gathered_at(const est_plan *x, const est_stage *stage,
     return all_ps + est_most(0, passes_ps - before_ps);
 }
 
-/* What gradients and parameters keep the NICs of the node busy in a step. */
+/* Returns the time in a step for which gradients and parameters keep the NICs
+ * of the node busy. */
 static int64_t wired(const est_plan *x, const est_stage *stage)
 {
     const est_update *update = stage->update;
@@ -205,8 +208,9 @@ static int64_t wired(const est_plan *x, const est_stage *stage)
     return gathers_ps + (is_each ? x->n_micro : 1) * update->wire_reduce_ps;
 }
 
-/* When the device's processors have done all that passes and collectives
- * beside them ask for.  Gathers of ZeRO 1 and 2 may come before the passes. */
+/* Returns the time at which the device's multiprocessors have done all work of
+ * the passes and of the collectives that overlap them.  Gathers of ZeRO 1 and 2
+ * may come before the passes. */
 static int64_t worked_at(const est_plan *x, const est_stage *stage,
                          int64_t start_ps)
 {
@@ -225,10 +229,10 @@ static int64_t worked_at(const est_plan *x, const est_stage *stage,
 }
 
 /*
- * How much later than without gathers the first forward of the first rank
- * ends; all that is counted from begin_s is later by that.  With ZeRO 3 its
- * first layer waits for its own, else the last layer of chunk 0 comes after
- * the last gather.
+ * Returns by how much gathers delay the end of the first rank's first forward;
+ * all times that are counted from begin_s are later by this.  With ZeRO 3 the
+ * first layer waits for its own gather, else the last layer of chunk 0 comes
+ * after the last gather.
  */
 static int64_t start_of(const est_plan *x, const est_stage *first)
 {
@@ -245,8 +249,8 @@ static int64_t start_of(const est_plan *x, const est_stage *first)
                            first->begin_ps);
 }
 
-/* When the squares of the own gradients are summed.  Those of a bucket wait
- * for its own sum only. */
+/* Returns the time at which the squares of the own gradients are summed.  The
+ * squares of a bucket wait only for the sum of that bucket. */
 static int64_t ready_at(const est_plan *x, const est_stage *stage,
                         int64_t start_ps)
 {
@@ -309,8 +313,9 @@ static double total(const est_plan *x)
     return total_of(x, ranks->at, ranks->n);
 }
 
-/* What comes after the passes of each rank.  About it is mostly what it is at
- * least, where that is of the same rank. */
+/* Prices the communication and the optimizer of each rank after its passes.
+ * The estimate usually equals the lower bound when both are for the same
+ * rank. */
 static fr_status find_updates(est_plan *x, fr_err *err)
 {
     const est_ranks *least = &x->ranks[0];
@@ -487,7 +492,7 @@ static est_plan *new_plan(fr_estimator *e)
     return x;
 }
 
-/* What the memos are of. */
+/* Sets the size of the values that each memo holds. */
 static void set_values(fr_estimator *e)
 {
     fr_memo *const numbers[] = {
@@ -529,7 +534,8 @@ fr_status fr_estimator_create_stages(const fr_model *model, const fr_job *job,
     e->cluster = cluster;
     e->costs = costs;
     e->n_layers = (int32_t)(model->n_layers + model->n_mtp_layers);
-    /* What is offloaded only leaves the cache less. */
+    /* Offloading only makes the host's cache of samples smaller, so none is
+     * assumed. */
     e->input = fr_input_cost_of(model, job, cluster, 0);
     e->least_slots = INT64_MAX;
     for (size_t i = 0; i < cluster->n_node_types; i++)

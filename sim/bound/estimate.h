@@ -80,7 +80,8 @@ FR_CHECKED fr_status fr_estimate_legal_plan(fr_estimator *estimator,
                                             const fr_plan *plan,
                                             fr_estimate *out, fr_err *err);
 
-/* What comes beside and after the passes. */
+/* The choices of a plan that change only the communication during and after the
+ * passes. */
 typedef struct fr_estimate_variant {
     uint64_t bucket_bytes;
     uint32_t is_overlap, is_gather_overlap; /* 0 or 1; no padding: a key */
@@ -117,9 +118,10 @@ FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
                                             fr_err *err);
 
 /*
- * What the first pipeline rank holds when its first backward begins, at least,
- * for many plans of the same layers at once: a state, what its share of the
- * model keeps, and the overhead (estimate_headroom.c).
+ * The share of the model and of the micro-batches that the first pipeline rank
+ * holds when its first backward begins.  It gives the least bytes for many
+ * plans of the same layers at once: the state, the activations that this share
+ * keeps, and the overhead (estimate_headroom.c).
  */
 typedef struct fr_estimate_share {
     int64_t n_pairs;        /* (chunk, micro-batch), live at once */
@@ -156,7 +158,8 @@ FR_CHECKED fr_status fr_estimate_state(fr_estimator *estimator,
                                        const fr_plan *plan, int32_t own_layers,
                                        uint64_t *out_bytes, fr_err *err);
 
-/* How many sets of layers have been lowered and priced so far. */
+/* Returns the number of sets of layers that have been lowered and priced so
+ * far. */
 size_t fr_estimator_n_priced(const fr_estimator *estimator);
 
 #endif

@@ -39,7 +39,8 @@ static void count(const fr_weight_uses *uses, int32_t n_layers,
     }
 }
 
-/* How often that set is gathered which is gathered least, of those used. */
+/* Sets *out to the number of gathers of the set that is gathered least often,
+ * among the sets in use. */
 static fr_status count_least(const fr_weight_uses *uses, int32_t n_sets,
                              int64_t *out, fr_err *err)
 {

@@ -15,7 +15,7 @@ fr_estimate_share fr_estimate_share_of(const fr_model *model, const fr_job *job,
                                        const fr_plan *plan)
 {
     const fr_schedule *schedule = fr_schedules[plan->schedule];
-    /* Whoever has few micro-batches keeps least. */
+    /* The rank with the fewest micro-batches keeps least. */
     const int64_t n_micro = fr_plan_least_share(plan, job);
     fr_estimate_share share = {
         .n_pairs = (int64_t)est_live_pairs(plan, n_micro, 0),
@@ -62,7 +62,8 @@ fr_status fr_estimate_headroom_of(fr_estimator *e, const fr_plan *plan,
     return FR_OK;
 }
 
-/* Of the last layer, which may be recomputed or not. */
+/* Returns the least scratch of the last layer's backward; the layer may be
+ * recomputed or not. */
 static uint64_t scratch_at_least(const fr_estimate_headroom *headroom,
                                  const fr_estimate_share *share)
 {

@@ -43,7 +43,8 @@ static fr_status add_scratch(const fr_program *program,
     return FR_OK;
 }
 
-/* What forward leaves until backward, and the rest of the peak. */
+/* Sets the bytes that forward keeps until backward, and the rest of the
+ * peak. */
 fr_status est_layers_keep(const fr_program *program, est_layers *out,
                           fr_err *err)
 {

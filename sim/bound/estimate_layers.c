@@ -73,9 +73,9 @@ static void small_plan(const fr_plan *plan, bool is_split, bool is_executable,
     out->zero_group = 0;
     out->bucket_bytes = 1; /* each unit of parameters by itself */
     out->is_overlap = true;
-    /* What the CPU runtime can train is lowered otherwise: the same here.
-     * How data-parallel ranks add up says nothing about layers; ZeRO 2 does
-     * not run there anyhow. */
+    /* A program that the CPU runtime can train is lowered in another way, so
+     * the same collective is set here.  The algorithm of data-parallel sums
+     * does not change layers; ZeRO 2 does not run there anyhow. */
     out->collective = is_executable || is_scattered(plan)
                           ? FR_COLLECTIVE_AUTO
                           : fr_collective_of_simulation();
@@ -200,7 +200,7 @@ est_pass est_pass_of(const fr_segment *segment)
     }
 }
 
-/* Where the time of a call's pass is summed. */
+/* Returns the sum to which the time of a call's pass is added. */
 static int64_t *sum_of(const fr_segment *segment, int32_t layer, est_times *out)
 {
     int64_t *sums[EST_PASSES] = {out->forward_ps, out->backward_ps,

@@ -8,7 +8,8 @@
 #include "program/ir/program.h"
 #include "sim/bound/estimate_place.h"
 
-/* What passes take; prefix sums over the layers, [n_layers + 1]. */
+/* Times of the passes; arrays are prefix sums over the layers, [n_layers +
+ * 1]. */
 typedef struct est_times {
     int64_t *forward_ps;
     int64_t *backward_ps;  /* of inputs where the schedule splits it */
@@ -17,7 +18,7 @@ typedef struct est_times {
     int64_t embed_ps, head_ps, embed_back_ps;
 } est_times;
 
-/* What is summed over the layers. */
+/* The kinds of time that are summed over the layers. */
 typedef enum est_kind {
     EST_BOUND,    /* to the end of the last call of the compute lane */
     EST_ESTIMATE, /* to that of all lanes, or what the host needs if it is more
@@ -50,7 +51,7 @@ typedef struct est_layers {
     fr_instr zero;                       /* of any number of gradients */
     bool has_norms, has_zero;
     int64_t n_steps; /* of a replay for one micro-batch of all layers, about */
-    /* Of any layer. */
+    /* The least over all layers. */
     uint64_t least_kept_bytes, least_scratch_bytes, least_dense, least_expert;
     bool is_exact;   /* EST_BOUND is EST_ESTIMATE */
     bool is_uniform; /* all layers have the same parameters */
@@ -62,7 +63,8 @@ typedef struct est_layers {
 /* estimate_work.c: all passes of a micro-batch over n layers, and the ends. */
 int64_t est_work_of(const est_layers *layers, est_kind kind, int32_t n);
 
-/* What decides of the layers of a plan.  No padding: a key. */
+/* The fields of a plan that the costs of its layers depend on.  It has no
+ * padding, because it is a key. */
 typedef struct est_layers_key {
     double expert_imbalance, expert_capacity;
     int64_t micro_batch;
@@ -107,7 +109,7 @@ FR_CHECKED fr_status est_pool_add(est_pool *pool, const est_pool_key *key,
  * them.  n_few > 0: the first n_few stand for all, which are alike. */
 void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);
 
-/* Which pass the time of a segment belongs to. */
+/* The pass that the time of a segment belongs to. */
 typedef enum est_pass {
     EST_FORWARD,
     EST_BACKWARD,

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * Where the cluster is even the first ranks stand for all that repeat
- * (rank_copies.h): those of a grid with fewer dp.
+ * If the cluster is even, the first ranks stand for all that repeat
+ * (rank_copies.h): *out is then a grid with fewer dp.
  */
 static void grid_of(const fr_estimator *e, const fr_plan *plan, fr_plan *out)
 {
@@ -75,7 +75,7 @@ static void set_scope(const est_place *place, fr_axis axis, est_place_key *key)
     memcpy(key->scopes[axis], members, sizeof members);
 }
 
-/* Of the device alone. */
+/* Returns the part of a key that depends on the device alone. */
 static est_place_key device_key(const est_place *place)
 {
     return (est_place_key){.compute_frac = place->compute_frac,
@@ -132,7 +132,7 @@ static int32_t local_of(const fr_estimator *e, int64_t rank)
     return local;
 }
 
-/* Of the device of a rank, at its best. */
+/* Returns the highest peak rate of the device of a rank, over three dtypes. */
 static double flops_of(const fr_estimator *e, int64_t rank)
 {
     static const char *const dtypes[] = {"fp32", "fp16", "bf16"};
@@ -264,8 +264,9 @@ static fr_status make_layout(fr_estimator *e, const fr_plan *plan,
     return FR_OK;
 }
 
-/* Of several types of nodes the ranks that are priced may be on others than one
- * that cannot compute in the plan's precision. */
+/* With several types of nodes, the ranks that are priced may not include one on
+ * a node that cannot compute in the plan's precision.  So all nodes in use are
+ * checked. */
 static fr_status check_precision(const fr_estimator *e, const fr_plan *plan,
                                  fr_err *err)
 {

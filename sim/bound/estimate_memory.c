@@ -109,7 +109,7 @@ static uint64_t least_of(const est_plan *x, const est_stage *stage)
 {
     const est_layers *l = stage->layers;
     uint64_t kept = stage->chunk_bytes;
-    /* What the last layer of a stage makes is sent away. */
+    /* The output of a stage's last layer is sent away. */
     if (stage->has_embed && !stage->has_head)
         kept -= kept < l->stream_bytes ? kept : l->stream_bytes;
     uint64_t first = kept * live_pairs(x, stage);

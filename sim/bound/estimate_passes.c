@@ -11,7 +11,7 @@
 
 /* ---- passes ------------------------------------------------------------- */
 
-/* What is summed over chunks; all else is set. */
+/* Clears the members that are summed over chunks; all others are set later. */
 static void clear(const est_plan *x, int32_t s, est_stage *stage)
 {
     stage->rank = s;
@@ -33,10 +33,10 @@ static uint64_t least_bytes(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the forward of a chunk keeps, at least.  Of a list of layers it depends
- * on the neighbours which of them keeps what passes between two: there all
- * count as recomputed, which keeps no more, and what the last of them makes
- * counts as sent away. */
+/* Returns the least bytes that the forward of a chunk keeps.  In a list of
+ * layers it depends on the neighbours which of two layers keeps the tensor
+ * between them.  A chunk with both kinds counts as if all were recomputed,
+ * which keeps no more, and the output of its last layer counts as sent away. */
 static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
                             int32_t cut)
 {
@@ -52,7 +52,7 @@ static uint64_t chunk_bytes(const est_stage *stage, int32_t first, int32_t end,
     return l->kept_bytes[cut] - l->kept_bytes[first] + plain[end] - plain[cut];
 }
 
-/* What hosts and processors have to do for them. */
+/* Adds the work of a chunk for hosts and multiprocessors. */
 static void add_work(const est_layers *l, int32_t first, int32_t end,
                      int32_t cut, est_stage *stage)
 {
@@ -175,7 +175,7 @@ static bool is_plain_attention(const est_plan *x)
                                   est_is_executable(x->e, x->plan));
 }
 
-/* What the layers of a rank are. */
+/* Finds the costs of a rank's layers, with and without recompute. */
 static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
                            fr_err *err)
 {
@@ -190,7 +190,7 @@ static fr_status find_rank(est_plan *x, int32_t s, est_stage *stage,
     return est_layers_find(x->e, &plain, stage->place, &stage->plain, err);
 }
 
-/* Where each stage sits, what its layers are, and which. */
+/* Finds for each stage its place and the costs of its layers. */
 static fr_status find_layers(est_plan *x, fr_err *err)
 {
     FR_TRY(est_layout_find(x->e, x->plan, &x->layout, err));
@@ -215,7 +215,8 @@ static bool is_alike(const est_stage *a, const est_stage *b)
            a->has_embed == b->has_embed && a->has_head == b->has_head;
 }
 
-/* What rank s sends and sets to zero: about the same as at least. */
+/* Prices what rank s sends and sets to zero, which is nearly the same in the
+ * bound and in the estimate. */
 static fr_status price_ends(est_plan *x, int32_t s, fr_err *err)
 {
     est_stage *stage = &x->stages[s];
@@ -453,7 +454,8 @@ static void list_ranks(est_plan *x)
     }
 }
 
-/* How many passes' memory the ranks have at once, and what libraries take. */
+/* Finds how many passes' memory each rank holds at once, and the bytes of
+ * libraries. */
 static fr_status find_occupancy(est_plan *x, est_ranks *ranks, fr_err *err)
 {
     for (int32_t i = 0; i < ranks->n; i++) {

@@ -31,13 +31,15 @@
 /* More passes than these are not looked at. */
 enum { MOST_PASSES = 1 << 16 };
 
-/* How a pass came to begin when it did. */
+/* The reason for the begin of a pass: the pass before it on its lane, its
+ * input, or a wait for another transfer. */
 enum { AFTER_PASS, AFTER_INPUT, AFTER_WAIT };
 
-/* What is kept of a path: the place in all_passed, the rank it ends at. */
+/* A path is kept as its index in all_passed and the rank at which it ends. */
 enum { RANK_BITS = 16 };
 
-/* What passes take against a layer's forward: powers of two, in quarters. */
+/* The time of each pass relative to a layer's forward: the exponent of a power
+ * of two, in quarters. */
 typedef struct ratios {
     int16_t backward, weights, early, hop, embed, head;
 } ratios;
@@ -60,7 +62,8 @@ typedef struct path_graph {
 
 /* ---- ratios ------------------------------------------------------------- */
 
-/* Of what is short against passes whole powers will do: n_steps 1, else 4. */
+/* Returns the ratio as an exponent, in quarters.  Long passes are rounded to
+ * quarters (n_steps 4), short ones to whole powers (n_steps 1). */
 static int16_t ratio_of(double ps, double forward_ps, int n_steps)
 {
     if (!(ps > 0) || !(forward_ps > 0))
@@ -194,7 +197,8 @@ static void run_all(path_graph *g)
     }
 }
 
-/* When the first of what the passes after each receive is made. */
+/* Lists for each task of a rank the time at which the first input of the
+ * receives after it is made. */
 static void list_due(path_graph *g, int32_t rank)
 {
     const fr_virtual_order *o = &g->order;
@@ -399,8 +403,8 @@ static bool is_regathered(const fr_plan *plan)
     return plan->zero_stage == 3 && plan->is_resharded;
 }
 
-/* What a pass that meets its group waits for the slowest, in each second that
- * was computed before. */
+/* Sets *out to the expected wait for the slowest member of the group, in
+ * seconds per second of computation before the meeting. */
 static fr_status straggler_frac(est_plan *x, const est_stage *stage,
                                 double *out, fr_err *err)
 {

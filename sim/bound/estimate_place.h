@@ -39,7 +39,8 @@ typedef struct est_layout {
                            the first) */
 } est_layout;
 
-/* What layers take depends on this of a place.  No padding: a key. */
+/* The properties of a place that the times of layers depend on.  It has no
+ * padding, because it is a key. */
 typedef struct est_place_key {
     double compute_frac, port_Bps, nic_Bps;
     int64_t type_bit, n_beside;
@@ -59,7 +60,8 @@ FR_CHECKED fr_status est_place_find(fr_estimator *e, const fr_plan *plan,
 /* The number of the plan's shares of the batch, 0 if they are even. */
 FR_CHECKED fr_status est_shares_find(fr_estimator *e, const fr_plan *plan,
                                      uint32_t *out, fr_err *err);
-/* Of the device and of what layers communicate over. */
+/* Returns the properties of the device and of the links that layers communicate
+ * over. */
 est_place_key est_place_layers_key(const est_place *place);
 
 #endif

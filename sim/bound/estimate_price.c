@@ -11,7 +11,7 @@
 
 /* ---- prices ------------------------------------------------------------- */
 
-/* Of one core alone, in the rounding of a replay. */
+/* Returns the work of one core alone, rounded as in a replay. */
 static int64_t work_ps(const fr_cost *cost)
 {
     if (fr_ps_of(cost->work_s) == 0)
@@ -29,8 +29,8 @@ static int64_t core_ps(const fr_cost *cost)
 }
 
 /*
- * How much longer the work takes because the members' own traffic fills their
- * ports or their node's NICs, at least.
+ * Returns the least factor by which the work takes longer because the members'
+ * own traffic fills their ports or their node's NICs.
  */
 static double slowdown_of(const fr_cost *cost, const fr_comm_scope *scope,
                           const est_place *place)
@@ -96,8 +96,9 @@ typedef enum price_kind {
     PRICE_JITTER
 } price_kind;
 
-/* What any of them depends on; the rest is 0.  No padding: a key.  Searches
- * ask some times for every plan, so that it is short. */
+/* The values that any of these costs depends on; unused ones are 0.  It has no
+ * padding, because it is a key.  It is short, because searches look some up for
+ * every plan. */
 typedef struct price_key {
     uint64_t n;
     union {

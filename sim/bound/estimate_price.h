@@ -20,12 +20,12 @@ FR_CHECKED fr_status est_price(fr_estimator *e, const fr_plan *plan,
                                const fr_instr *instr, fr_lane lane,
                                const est_place *place, est_cost *out,
                                fr_err *err);
-/* What the members of a group of n wait for the slowest of them, expected, in
- * each second that they compute (jitter.h). */
+/* Sets *out to the expected wait of a group of n for its slowest member, in
+ * seconds per second that they compute (jitter.h). */
 FR_CHECKED fr_status est_jitter(fr_estimator *e, int64_t n, double *out,
                                 fr_err *err);
 
-/* What a rank sends to the next stage.  Kept. */
+/* Prices the transfer of a rank to the next stage.  The result is kept. */
 FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
                               const est_place *place, fr_dtype dtype,
                               uint64_t n, int64_t *out_ps, fr_err *err);
@@ -34,12 +34,14 @@ FR_CHECKED fr_status est_send(fr_estimator *e, const fr_comm_scope *hop,
 FR_CHECKED fr_status est_collective(fr_estimator *e, const fr_plan *plan,
                                     const est_place *place, const fr_move *move,
                                     int64_t *out_ps, fr_err *err);
-/* How long it keeps the NICs of the node busy, with those of all ranks of the
- * same stage: whatever else happens, a step is no shorter than their sum. */
+/* Sets *out_ps to the time for which a collective, together with those of all
+ * ranks of the same stage, keeps the NICs of the node busy.  A step is no
+ * shorter than the sum of these times. */
 FR_CHECKED fr_status est_wire(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);
-/* What it takes of the device's processors. */
+/* Sets *out_ps to the share of the collective's time that it takes of the
+ * device's multiprocessors. */
 FR_CHECKED fr_status est_core(fr_estimator *e, const fr_plan *plan,
                               const est_place *place, const fr_move *move,
                               int64_t *out_ps, fr_err *err);

@@ -82,7 +82,8 @@ static fr_status price_kind(fr_estimator *e, const fr_plan *plan, int64_t rank,
     return FR_OK;
 }
 
-/* What a rank takes for a micro-batch of the whole model, about. */
+/* Sets *out_s to the approximate time of a micro-batch of the whole model on a
+ * rank. */
 static fr_status pass_of(fr_estimator *e, const fr_plan *plan, int64_t rank,
                          device_kinds *kinds, double *out_s, fr_err *err)
 {

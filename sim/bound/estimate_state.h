@@ -28,16 +28,17 @@ typedef struct est_pass_times {
     int32_t n_layers;
 } est_pass_times;
 
-/* How often a path through all passes goes through those of a virtual stage,
- * through the late part of its backward alone, over the boundary before it,
- * and from gradients of weights to a pass that meets others. */
+/* Counts how often a path through all passes contains the passes of a virtual
+ * stage, the late part of its backward alone, the boundary before it, and a
+ * step from gradients of weights to a pass that meets others. */
 typedef struct est_passed {
     uint32_t n_forward, n_backward, n_weights, n_late, n_hops, n_straggler;
 } est_passed;
 
-/* Of a rank at some time: (chunk, micro-batch) pairs that wait for backward,
- * and for the gradients of weights after it; are gradients of all its layers
- * there, which more are to be added to? */
+/* The memory of a rank at some time: the number of (chunk, micro-batch) pairs
+ * that wait for backward, the number that wait for the gradients of weights
+ * after it, and whether gradients of all its layers exist, to which more are
+ * added. */
 typedef struct est_occupancy_point {
     int64_t n_kept, n_pending;
     bool has_gradients;
@@ -50,7 +51,8 @@ typedef struct est_layout_key {
     uint32_t shares; /* number of the shares of the batch; 0: even */
 } est_layout_key;
 
-/* What decides of the passes of a pipeline.  No padding: a key. */
+/* The fields of a plan that the passes of a pipeline depend on.  It has no
+ * padding, because it is a key. */
 typedef struct est_pipeline_key {
     est_layers_key layers; /* of no place */
     int32_t dp, pp, vpp, zero_group, schedule, rank_order, recompute_layers;
@@ -219,7 +221,7 @@ FR_CHECKED fr_status est_gathers_find(est_plan *x, est_stage *stage,
 
 /* Sets all that follows from the plan alone. */
 void est_plan_set(est_plan *x, const fr_plan *plan);
-/* Of it, what follows from its gradients. */
+/* Sets the sharding, which follows from the plan's treatment of gradients. */
 static inline void est_sharding_set(est_plan *x)
 {
     x->sharding = fr_sharding_of(x->plan, x->is_executable);

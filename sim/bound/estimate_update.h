@@ -7,7 +7,8 @@
 
 #include "core/base/vec.h"
 
-/* What comes before and after the passes of a stage. */
+/* Times of the communication and of the optimizer before and after the passes
+ * of a stage. */
 typedef struct est_update {
     int64_t reduce_ps, last_reduce_ps; /* all gradients, the last bucket */
     int64_t gather_ps, long_gather_ps; /* on lane GATHER, the longest */
@@ -27,7 +28,8 @@ typedef struct est_update {
     uint64_t n_first; /* parameters of the first bucket */
 } est_update;
 
-/* Of one stage, by the number of what a plan does; NULL: not asked for yet. */
+/* The updates of one stage, by the number of the variant of the plan; NULL: not
+ * computed yet. */
 typedef fr_vec(const est_update *) est_update_row;
 
 #endif

@@ -14,7 +14,7 @@
 #include "program/lower/framework/lower_overhead.h"
 #include "program/lower/segment/lower_layer.h"
 
-/* Where forward has put what backward reads. */
+/* The operands that forward has written and backward reads. */
 typedef struct moe_place {
     fr_ref in;              /* operand of the experts' first product */
     fr_ref fc1, act;        /* act: as it leaves the activation */
@@ -23,8 +23,8 @@ typedef struct moe_place {
     fr_ref counts, weights; /* of the experts' rows; absent: not routed */
     fr_ref loads;           /* of experts; absent: not balanced */
     fr_ref shared_fc1, shared_act, shared_operand;
-    /* Of the shared expert's gate: scores and weights of the stream's rows,
-     * weights of whole rows. */
+    /* The shared expert's gate: its scores and weights have one element per row
+     * of the stream, gate_weights is for whole rows. */
     fr_ref gate_score, gate_weights;
 } moe_place;
 
@@ -96,8 +96,9 @@ static fr_instr *router_instr(lower_context *context, fr_op op)
     return instr;
 }
 
-/* Where the router writes how many of its rows each expert gets, for the
- * auxiliary loss; absent where there is none. */
+/* Returns the operand into which the router writes how many of its rows each
+ * expert gets.  The auxiliary loss reads it; without such a loss it is
+ * absent. */
 static fr_ref place_loads(lower_context *context, const lower_kind *kind)
 {
     const int64_t n_sets = lower_router_sets(context);
@@ -317,7 +318,8 @@ void lower_moe_forward(lower_context *context, const lower_kind *kind, fr_ref x,
 
 /* ---- backward ---- */
 
-/* What backward needs: kept, or recomputed from x. */
+/* Returns the operands that backward needs: they are kept, or recomputed from
+ * x. */
 static moe_place places_for_backward(lower_context *context,
                                      const lower_kind *kind, fr_ref x)
 {

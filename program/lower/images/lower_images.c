@@ -293,8 +293,8 @@ static bool is_in_place(const lower_image_step *step)
            step->op->kind == FR_LAYER_OP_DROPOUT;
 }
 
-/* Where the gradient of what a step reads goes: that of the path's first to
- * `target` unless it is read from there. */
+/* Returns the place for the gradient of a step's input.  For the first step of
+ * a path it is `target`, unless the step reads the gradient from there. */
 static fr_ref place_gradient(images *at, const lower_image_step *step,
                              bool is_first, fr_ref d, fr_ref target)
 {

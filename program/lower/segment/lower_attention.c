@@ -16,8 +16,8 @@ static int64_t window_of(const lower_context *context)
     return window < context->job->seq ? window : 0;
 }
 
-/* Which keys a call of the core sees; in a ring those of a rank so many places
- * before, of which half matter. */
+/* The keys that a call of the core sees.  In a ring a value above 0 stands for
+ * the keys of the rank that is so many places before, of which half matter. */
 enum {
     CORE_WHOLE = -1, /* all of the sequence that this rank has to do with */
     CORE_OWN = 0     /* ring: own queries, own keys */
@@ -312,7 +312,8 @@ void lower_attention_project(lower_context *context, const lower_kind *kind,
         project(context, kind, x, qkv);
 }
 
-/* Where the heads lie: where forward keeps them, or in scratch. */
+/* Returns the place of the heads: the one where forward keeps them, or
+ * scratch. */
 static fr_ref place_heads(lower_context *context, const lower_kind *kind)
 {
     const lower_shape *s = &context->shape;

@@ -41,7 +41,7 @@ typedef struct lower_gradient {
 /* The whole rows of a stream-sharded operand; itself where nothing is. */
 fr_ref lower_gather_rows(lower_context *context, fr_ref shard, int64_t cols,
                          fr_dtype dtype);
-/* Where a partial sum is to be written that lower_sum_rows() will finish. */
+/* Returns the place for a partial sum, which lower_sum_rows() then reduces. */
 fr_ref lower_partial_rows(lower_context *context, fr_ref target);
 void lower_sum_rows(lower_context *context, fr_ref partial, fr_ref target);
 /* The same of another width than hidden. */

@@ -96,7 +96,8 @@ fr_ref lower_saved_at(uint64_t offset_bytes);
 fr_ref lower_temp(lower_context *context, uint64_t n_bytes);
 uint64_t lower_temp_mark(const lower_context *context);
 void lower_temp_reset(lower_context *context, uint64_t mark);
-/* Where forward writes what it keeps, or scratch if it does not. */
+/* Returns the place where forward writes an activation: among the saved ones,
+ * or scratch if it is not kept. */
 fr_ref lower_place_kept(lower_context *context, uint64_t offset_bytes,
                         uint64_t n_bytes);
 /* A collective of the outline; its lane is that of the segment. */

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* What the embeddings of tokens are multiplied by; 0: nothing. */
+/* Returns the factor of the tokens' embeddings; 0: they are not multiplied. */
 static double embed_scale(const fr_model *model)
 {
     return model->has_scaled_embedding ? sqrt((double)model->hidden) : 0.0;
@@ -49,9 +49,10 @@ static void embed_segments(lower_context *context, const lower_embed_places *e,
     instr->ref[FR_EMBED_BWD_DWPE] = lower_grad(context, e->wpe);
 }
 
-/* What a head is for: the next token; that of a model which is only priced,
- * once more; the later token, of rows that are normed; the next one beside it,
- * from where the stream divides. */
+/* The use of a head: it predicts the next token; HEAD_AGAIN: the same once
+ * more, in a model that is only simulated; HEAD_LATER: it predicts a later
+ * token from rows that are normed already; HEAD_BESIDE_LATER: it predicts the
+ * next token from where the stream divides. */
 typedef enum head_use {
     HEAD_NEXT,
     HEAD_AGAIN,
@@ -152,8 +153,8 @@ static uint32_t head_segment(lower_context *context, const lower_ends *ends,
     return i_segment;
 }
 
-/* What a later token's layer reads: the stream as the head does, which
- * Megatron-LM's layers and vLLM's do, and embeddings. */
+/* Writes the segment for the input of a later token's layer: the stream as the
+ * head reads it (so do the layers of Megatron-LM and vLLM), and embeddings. */
 static uint32_t later_segment(lower_context *context, const lower_ends *ends)
 {
     const lower_norm norm =

@@ -7,17 +7,17 @@
 
 #include "program/lower/segment/lower_block.h"
 
-/* Where the tensors outside layers begin in WEIGHT and GRAD, in elements;
- * LOWER_ABSENT: not there.  Both consist of places alone. */
+/* Offsets of the tensors outside layers in WEIGHT and GRAD, in elements;
+ * LOWER_ABSENT: the model has no such tensor.  All members are offsets. */
 typedef struct lower_embed_places {
     uint64_t wte, wpe;
-    /* Of encoders. */
+    /* These exist in encoders only. */
     uint64_t types, norm_w, norm_b, patch, patch_b, first_token;
 } lower_embed_places;
 
 typedef struct lower_head_places {
     uint64_t norm_w, norm_b, head;
-    /* Of encoders. */
+    /* These exist in encoders only. */
     uint64_t pooler, pooler_b, dense, dense_b, dense_norm_w, dense_norm_b;
     uint64_t vocab_b, pair, pair_b, labels, labels_b;
 } lower_head_places;
@@ -31,8 +31,9 @@ typedef struct lower_ends {
 typedef struct lower_ends_segments {
     uint32_t i_embed_fwd, i_embed_bwd, i_head;
     uint32_t i_head_added; /* onto a gradient that is there */
-    /* What a later token's layer reads; its head is then i_head, and that of
-     * the next token i_head_added, which makes the embedding's gradient too. */
+    /* This segment makes the input of a later token's layer.  The head of the
+     * later token is then i_head, and the head of the next token is
+     * i_head_added, which also makes the embedding's gradient. */
     uint32_t i_later;
 } lower_ends_segments;
 

@@ -191,7 +191,7 @@ static void init_entries(lower_context *context)
         kind->entry = entry;
         kind->end_layer = end_layer += entry->repeat;
         kind->out_bytes = entry_bytes(context, entry->output_bytes);
-        /* What the first gets, the list does not say. */
+        /* The list does not say how many bytes its first layer gets. */
         kind->in_bytes = i == 0 ? lower_bytes(context, 16, 1)
                                 : context->kinds[i - 1].out_bytes;
         kind->saved.n_bytes = entry_bytes(context, entry->activation_bytes);

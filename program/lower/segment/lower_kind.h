@@ -36,9 +36,9 @@ typedef struct lower_layer_layout {
 } lower_layer_layout;
 
 /*
- * Where forward keeps an operand of a product: `wide` in the storage dtype,
- * `low` in that of the products where it has less than 16 bits.  Offsets in
- * bytes; LOWER_ABSENT: not kept.
+ * Offsets, in bytes, at which forward keeps an operand of a product: `wide` in
+ * the storage dtype, `low` in the dtype of the products if that has less than
+ * 16 bits.  LOWER_ABSENT: not kept.
  */
 typedef struct lower_kept {
     uint64_t wide, low;
@@ -72,8 +72,9 @@ typedef struct lower_saved {
 typedef struct lower_ring_segments {
     uint32_t i_begin, i_keys, i_own, i_end;
     uint32_t i_other; /* those with the keys of each other rank follow it */
-    /* What goes on: keys; in backward then keys with their gradients, then
-     * these alone, which at the end go home. */
+    /* Segments that send to the next rank of the ring: keys; in backward keys
+     * with their gradients, then the gradients alone, which at the end go to
+     * their owners. */
     uint32_t i_shift, i_shift_both, i_shift_last, i_home;
     uint32_t i_own_gradient, i_add; /* the step's gradients of keys */
     uint64_t carry_bytes; /* that backward's calls hand to each other */
@@ -102,7 +103,8 @@ struct lower_kind {
     uint64_t low_bytes; /* of its weights in the dtype of the products, cast
                            once per step (segment i_cast, space LOW) */
     lower_layer_segments segments;
-    /* Where it is cut, else without calls; of a ring before and after it. */
+    /* The calls of a layer that is cut; they are empty for other layers.  In a
+     * ring they are the calls before and after it. */
     lower_pass forward, recompute, backward, backward_end;
     uint64_t split_bytes; /* that the second part of backward reads of the
                              first, and ... */
@@ -113,7 +115,8 @@ struct lower_kind {
 /* Fills the context's kinds, which the caller frees.  After
  * lower_shape_init(). */
 FR_CHECKED fr_status lower_kinds_init(lower_context *context, fr_err *err);
-/* Of a global layer; those that predict later tokens follow the model's. */
+/* Returns the kind of a global layer.  Layers that predict later tokens follow
+ * the layers of the model. */
 lower_kind *lower_kind_of(const lower_context *context, int32_t layer);
 /* Bytes of a micro-batch's activation before a global layer, and of what the
  * layer reads: a later token's has its embedding behind it. */
@@ -133,7 +136,8 @@ lower_partial lower_partial_norms(const lower_context *context,
 
 /* lower_saved.c */
 void lower_saved_init(const lower_context *context, lower_kind *kind);
-/* What the core of attention leaves for backward: lse, or probabilities. */
+/* Returns the bytes that the core of attention leaves for backward: lse, or the
+ * probabilities. */
 uint64_t lower_core_bytes(const lower_context *context);
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "program/lower/segment/lower_layer.h"
 
-/* Where things lie in `latent` and in the qkv operand. */
+/* Widths and places of the parts of `latent` and of the qkv operand. */
 typedef struct latent_plan {
     int64_t rows, q_rank, kv_rank, rope; /* rows of the stream */
     int64_t q, kv;       /* widths of the heads: q; k without rope, and v */

@@ -145,7 +145,8 @@ static void join_halves(lower_context *context, fr_ref src, fr_ref dst,
     instr->ref[FR_PACK_HEADS_DST] = dst;
 }
 
-/* What half i is made of: 0 the stream, 1 the embedding. */
+/* Returns the source of half i of the joined input: 0 the stream, 1 the
+ * embedding. */
 static fr_ref joined_part(const lower_context *context, fr_ref in, uint64_t i)
 {
     return lower_moved(
@@ -227,7 +228,8 @@ static lower_norm later_norm(const lower_context *context,
                              kind->layout.mtp_last[1]);
 }
 
-/* Where the layer's last sum goes, which a later token's norms once more. */
+/* Returns the place of the layer's last sum, which the layer of a later token
+ * norms once more. */
 static fr_ref last_sum(const lower_kind *kind, fr_ref out)
 {
     return kind->saved.later_out != LOWER_ABSENT

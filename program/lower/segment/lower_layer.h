@@ -52,7 +52,7 @@ fr_ref lower_latent_backward(lower_context *context, const lower_kind *kind,
 
 /* ---- lower_mlp.c: a dense MLP ---- */
 
-/* Where a forward has put what its last product reads. */
+/* The operands that forward has written and its last product reads. */
 typedef struct lower_mlp_place {
     fr_ref fc1, act;
 } lower_mlp_place;
@@ -91,7 +91,7 @@ void lower_layer_backward_after(lower_context *context, const lower_kind *kind,
 
 /* ---- segments ---- */
 
-/* Of all kinds that the model has (lower_layers.c). */
+/* Writes the segments of all kinds of layers of the model (lower_layers.c). */
 void lower_layers_segments(lower_context *context);
 /* lower_ring.c: a layer whose keys and values go round a ring. */
 void lower_ring_write(lower_context *context, lower_kind *kind,

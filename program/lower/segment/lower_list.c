@@ -70,7 +70,7 @@ void lower_entry_segments(lower_context *context, lower_kind *kind,
     instr->ref[FR_LAYER_BWD_DIN] = lower_ref(FR_SPACE_IN, 0);
 }
 
-/* What comes in and the loss are small compared with the layers. */
+/* The input and the loss are small compared with the layers. */
 static void input(lower_context *context)
 {
     const fr_ref out = lower_ref(FR_SPACE_OUT, 0);

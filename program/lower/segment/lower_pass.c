@@ -218,8 +218,9 @@ static void place_product(lower_context *context, const lower_kind *kind,
                lower_bytes(context, part->m, part->n));
 }
 
-/* What lies apart in y (queries, then keys and values) is made apart by our
- * kernels: the rows of a turn are no one place then. */
+/* Emits the product of one turn.  Parts that are separate in y (queries, then
+ * keys and values) take a product each with our kernels, because the rows of a
+ * turn are then not contiguous. */
 static void product_of_turn(lower_context *context, const lower_kind *kind,
                             const lower_matrix *matrix, int64_t turn, fr_ref y)
 {

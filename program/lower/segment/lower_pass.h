@@ -27,8 +27,8 @@ struct lower_pass {
     uint64_t carry_bytes;
 };
 
-/* What is written between begin and end belongs to the pass; its scratch begins
- * at first_bytes of CARRY. */
+/* Instructions that are written between begin and end belong to the pass.  Its
+ * scratch begins at first_bytes of CARRY. */
 void lower_pass_begin(lower_context *context, lower_pass *pass,
                       const char *name, const char *direction,
                       uint64_t first_bytes);

@@ -110,7 +110,8 @@ static uint32_t shift_segment(lower_context *context, const char *name,
     return i;
 }
 
-/* What goes round in backward: [keys, their gradients]. */
+/* Writes the segments whose payload goes round in backward: [keys, their
+ * gradients]. */
 static void backward_pieces(lower_context *context, lower_ring_segments *ring,
                             const char *name)
 {

@@ -63,7 +63,8 @@ uint64_t lower_core_bytes(const lower_context *context)
     uint64_t width = lower_bytes(context, 1, 1);
     if (context->target.attention == LOWER_ATTENTION_FUSED)
         return rows * sizeof(float);
-    /* What is dropped, and a mask; ours draws the mask again. */
+    /* The dropped probabilities and a mask are kept; our kernels draw the mask
+     * again. */
     if (context->job->dropout > 0 &&
         context->target.attention == LOWER_ATTENTION_APART)
         width = 2 * width + 1;
@@ -114,7 +115,8 @@ static void init_experts(const lower_context *context, lower_saved *k,
     k->scores = keep(context, used, is_kept, s->stream_rows, model->n_experts);
     k->chosen = keep_stats(used, is_kept, s->stream_rows,
                            2 * model->n_experts_per_token);
-    /* Of each rank whose rows come here, and each expert. */
+    /* There is a count for each rank whose rows arrive here, and each
+     * expert. */
     const bool is_routed = lower_is_routed(context);
     k->counts = keep_stats(used, is_kept && is_routed,
                            is_routed ? s->expert_rows / s->routed_rows : 0,

@@ -150,7 +150,8 @@ bool lower_is_later_run(const lower_context *context)
            context->target.kernels == LOWER_KERNELS_RUN;
 }
 
-/* What a reduce-scatter has summed is kept: it is on torchtitan's list too. */
+/* Returns whether the middle stream is recomputed.  The result of a
+ * reduce-scatter is kept, because it is on torchtitan's list too. */
 bool lower_is_mid_recomputed(const lower_context *context)
 {
     return lower_is_recomputed(context, FR_RECOMPUTE_PART_PRODUCTS) &&

@@ -214,9 +214,9 @@ static int32_t repeat_micro(const fr_plan *plan)
 }
 
 /*
- * Of how many micro-batches a program has to be for its middle to be what it is
- * of n: the pipeline fills and drains, and what an allocator has cached settles
- * (BERT's stages took 45 micro-batches).
+ * Returns the least number of micro-batches with which the middle of a program
+ * repeats as it does with n: the pipeline must fill and drain, and the cache of
+ * an allocator must settle (BERT's stages took 45 micro-batches).
  */
 static int64_t few_micro(const fr_plan *plan)
 {
@@ -274,7 +274,7 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
                              ? placement->most_calls
                              : HUGE_VAL;
     const int64_t few = few_micro(plan);
-    /* Of no more than a few nothing can be left out. */
+    /* A step of no more than `few` micro-batches cannot be shortened. */
     const double most_whole =
         fmin(asked, is_gpu && n_micro > few ? most_calls_gpu : most_calls);
     fr_err why;

@@ -6,7 +6,8 @@
 
 #include "program/ir/program.h"
 
-/* What lowering must know of the machine: which ranks share a node. */
+/* The facts of the machine that lowering needs: which ranks share a node, and
+ * whether a framework executes the program. */
 typedef struct fr_placement {
     int64_t n_ranks;
     const int32_t *node_of_rank; /* NULL: all on one node */

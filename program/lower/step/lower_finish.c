@@ -110,7 +110,8 @@ void lower_finish_ends(lower_rank *rank, const fr_task *task, bool is_head)
             finish_unit(rank, unit);
     }
     uint32_t i_set = is_head ? rank->i_head_set : rank->i_embed_set;
-    /* What both ends share is complete after the embedding's backward. */
+    /* A set that both ends share is complete only after the embedding's
+     * backward. */
     if (is_by_unit && !rank->sets.items[i_set].is_tied &&
         !(is_head && i_set == rank->i_embed_set))
         reduce_set(rank, i_set, is_last_micro);

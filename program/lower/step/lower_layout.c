@@ -36,7 +36,8 @@ static void place_encoder_embed(lower_rank *rank, uint64_t *used)
     e->first_token = lower_place(used, is_image, 1, c);
 }
 
-/* What of the masked-token head sees a TP rank's own rows, as norms do. */
+/* Places the parts of the masked-token head that, like norms, see only a TP
+ * rank's own rows. */
 static void place_dense(lower_rank *rank, uint64_t *used)
 {
     const fr_model *m = rank->context->model;
@@ -161,7 +162,7 @@ static bool add_units(lower_rank *rank)
 {
     const lower_context *context = rank->context;
     bool is_split = fr_stages_are_tied_apart(context->plan, context->model);
-    /* What one call uses must stand together (see lower_set). */
+    /* The weights of one call must be contiguous (see lower_set). */
     bool is_final_early =
         context->sharding.is_by_unit && rank->is_first && rank->is_last &&
         (context->model->is_tied || lower_is_later_run(context));

@@ -60,7 +60,8 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i)
     bool has_saved = rank->blocks[at].saved != FR_BLOCK_NONE;
     if (frac <= 0)
         return;
-    /* Those before had the time of this layer's forward to go. */
+    /* The blocks before these had the time of this layer's forward to be
+     * copied. */
     for (int k = 0; k < 2; k++) {
         fr_builder_keep(rank->builder, rank->left_kept[k]);
         rank->left_kept[k] = FR_BLOCK_NONE;

@@ -100,7 +100,8 @@ void lower_pass_calls(lower_rank *rank, const lower_layer_at *at,
         if (call->out != LOWER_NO_PIECE)
             fr_builder_bind(rank->builder, FR_SPACE_PIECE_OUT,
                             pieces[call->out], call->is_added ? 'm' : 'w');
-        /* What is still on its way keeps its memory beside this call. */
+        /* A piece that is still in transfer keeps its memory during this
+         * call. */
         if (i > 0 && call->lane == FR_LANE_COMPUTE &&
             pass->calls[i - 1].lane != FR_LANE_COMPUTE &&
             pass->calls[i - 1].in != LOWER_NO_PIECE)

@@ -98,7 +98,7 @@ typedef struct lower_chunk {
     uint32_t first_slot;
 } lower_chunk;
 
-/* What a layer has once for all micro-batches. */
+/* The blocks that a layer has once for all micro-batches. */
 typedef struct lower_slot_state {
     uint32_t unit; /* the (first) one */
     uint32_t low;  /* block of weights that were cast */
@@ -181,8 +181,9 @@ const lower_unit *lower_layer_unit(const lower_rank *rank, const fr_task *task,
 /* The unit of the layer's experts; NULL: none. */
 const lower_unit *lower_expert_unit(const lower_rank *rank,
                                     const lower_unit *unit);
-/* What a rank encodes of a bucket: all of it, or with ZeRO over a part of the
- * ranks its shard (its tensors are then those of the whole bucket). */
+/* Returns the part of a bucket that a rank encodes: all of it, or its shard
+ * with ZeRO over a part of the ranks (the tensors are then those of the whole
+ * bucket). */
 fr_bucket lower_coded_bucket(const lower_rank *rank,
                              const lower_bucket *bucket);
 /* A bucket as compressors see it. */

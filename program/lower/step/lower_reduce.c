@@ -210,8 +210,8 @@ static void tell_own_shard(const lower_rank *rank, const lower_bucket *bucket,
                          lower_element_bytes(context, FR_SPACE_GRAD);
 }
 
-/* Where the payload of the own shard is made: payloads of shards are gathered
- * in front of it. */
+/* Returns the place at which the payload of the own shard is made: gathered
+ * payloads of all shards come before it. */
 static fr_ref own_payload(const lower_rank *rank, const lower_bucket *bucket,
                           uint64_t payload)
 {
@@ -267,7 +267,8 @@ static void compress(lower_rank *rank, uint32_t i_bucket, int stage)
     fr_builder_bind(rank->builder, FR_SPACE_ERROR, bucket->error, 'm');
 }
 
-/* Where the own shard of a payload arrives: behind the whole one. */
+/* Returns the place at which the own shard of a payload arrives: behind the
+ * whole payload. */
 static fr_ref own_wire(const lower_rank *rank, const lower_bucket *bucket)
 {
     const fr_bucket b = lower_describe_bucket(rank, bucket);
@@ -275,7 +276,7 @@ static fr_ref own_wire(const lower_rank *rank, const lower_bucket *bucket)
                      fr_compressor_payload_bytes(rank->context->plan, &b));
 }
 
-/* Of n gradients, which have an element each. */
+/* Returns the bytes of n gradients in a message, one element each. */
 static uint64_t own_wire_bytes(const lower_rank *rank, uint64_t n)
 {
     return n *

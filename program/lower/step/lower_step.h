@@ -17,7 +17,8 @@ bool lower_push_ends(lower_rank *rank, const lower_unit *unit);
 
 /* ---- lower_pipeline.c: the order of receives ---- */
 
-/* Of so many micro-batches as the context has; what was there is released. */
+/* Writes the pipeline with the number of micro-batches of the context, and
+ * releases the previous contents of *program. */
 FR_CHECKED fr_status lower_pipeline(lower_context *context,
                                     lower_program *program, fr_err *err);
 void lower_pipeline_release(lower_program *program);
@@ -52,8 +53,8 @@ void lower_offload_layer(lower_rank *rank, const fr_task *task, int32_t i);
 void lower_fetch_layer(lower_rank *rank, const fr_task *task, int32_t i);
 void lower_offload_grads(lower_rank *rank, uint32_t i_bucket);
 
-/* What of a bucket stays there: places in space HOST, whose base is the block
- * of the gradients. */
+/* The parts of a bucket that stay on the host: offsets in space HOST, whose
+ * base is the block of the gradients. */
 typedef struct lower_host_share {
     uint64_t n;          /* elements */
     uint64_t grad_bytes; /* from the base on */
@@ -64,7 +65,7 @@ typedef struct lower_host_share {
 lower_host_share lower_host_share_of(const lower_rank *rank,
                                      const lower_bucket *bucket);
 void lower_add_host_blocks(lower_rank *rank, lower_bucket *bucket);
-/* Of the last call: the optimizer's step of the bucket. */
+/* Binds the last call, the optimizer's step of the bucket. */
 void lower_bind_host_step(lower_rank *rank, const lower_bucket *bucket);
 
 /* ---- lower_pass_calls.c: a layer's pass in several calls ---- */
@@ -92,7 +93,7 @@ void lower_add_layer_call(lower_rank *rank, const lower_layer_at *at,
                           uint32_t i_segment);
 void lower_pass_calls(lower_rank *rank, const lower_layer_at *at,
                       const lower_pass *pass, lower_pass_blocks blocks);
-/* Where keys go round a ring. */
+/* The calls of a layer whose keys go round a ring. */
 void lower_ring_forward_calls(lower_rank *rank, const lower_layer_at *at,
                               const lower_ring_segments *ring, uint32_t saved,
                               uint32_t out);
@@ -128,7 +129,7 @@ bool lower_is_p2p_sync(const lower_context *context);
 
 void lower_send(lower_rank *rank, int32_t boundary, bool is_gradient,
                 const fr_task *task, uint32_t block);
-/* What arrives while the rank works on its task i. */
+/* Receives the blocks that arrive while the rank works on its task i. */
 void lower_receive(lower_rank *rank, size_t i_task, size_t *i_arrival);
 
 /* ---- lower_update.c: norm, clip, optimizer, loss ---- */

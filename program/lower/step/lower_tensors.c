@@ -18,7 +18,7 @@ enum {
     ID_HEAD = FR_TENSOR_HEAD - FR_TENSOR_LAYER_END
 };
 
-/* What a tensor is, before it is placed. */
+/* Describes a tensor before it is placed. */
 typedef struct tensor_spec {
     uint32_t id;
     uint64_t at; /* in the unit; LOWER_ABSENT: not there */
@@ -389,7 +389,7 @@ bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
     return is_ok;
 }
 
-/* What encoders have at their ends. */
+/* Appends the tensors at the ends of encoders. */
 static bool push_encoder_ends(lower_rank *rank, bool is_final)
 {
     const fr_model *m = rank->context->model;

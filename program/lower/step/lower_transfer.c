@@ -48,13 +48,13 @@ static uint32_t transfer_segment(lower_rank *rank, fr_op op, int32_t boundary,
 }
 
 /*
- * When frameworks wait for sends: in 1F1B at once, as each is one batch with a
- * receive (Megatron-LM, core/pipeline_parallel/p2p_communication.py, which has
- * no overlap there; PyTorch, distributed/pipelining/schedules.py); with chunks
- * once the next one of the same direction is under way, before the tensor is
- * freed (Megatron-LM, core/pipeline_parallel/schedules.py,
- * send_next_wait_handle).  A split backward leaves as much time.  Our runtime
- * waits for memory only.
+ * Makes a rank wait for a send as frameworks do: in 1F1B at once, as each send
+ * is one batch with a receive (Megatron-LM,
+ * core/pipeline_parallel/p2p_communication.py, which has no overlap there;
+ * PyTorch, distributed/pipelining/schedules.py); with chunks once the next send
+ * of the same direction is under way, before the tensor is freed (Megatron-LM,
+ * core/pipeline_parallel/schedules.py, send_next_wait_handle).  A split
+ * backward leaves as much time.  Our runtime waits for memory only.
  */
 static void await_send(lower_rank *rank, bool is_gradient, uint32_t block)
 {

@@ -247,7 +247,8 @@ static void fetch_weights(lower_rank *rank, const lower_bucket *bucket)
         lower_ref(FR_SPACE_HOST, lower_host_share_of(rank, bucket).copy);
 }
 
-/* Of what there is a copy of in the host's memory. */
+/* Sets the operands of the optimizer's step on the host: tensors of which the
+ * host's memory has a copy. */
 static void step_on_host(const lower_rank *rank, const lower_bucket *bucket,
                          fr_instr *instr)
 {
