@@ -37,7 +37,7 @@ static fr_status weigh(const fr_plan_space_request *space, const fr_goal *goal,
     fr_tuned *healthy = &t->baselines[FR_BASELINE_HEALTHY].tuned;
     const double less = 1 - healthy->value / t->best.value;
     healthy->is_tie &= less <= 0;
-    /* Of the same value: the best has no slow node either. */
+    /* If both have the same value, the best plan has no slow node either. */
     if (healthy->plan != NULL && healthy->value < HUGE_VAL && less != 0)
         snprintf(healthy->why, sizeof healthy->why,
                  less > 0 ? "better by %.1f %%: drop the slow nodes"

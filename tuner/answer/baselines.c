@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of the work of a search without a budget: what was not asked for may take
- * less time than the answer. */
+/* The share of the work of a search without a budget.  A side search, which
+ * nobody asked for, may take less time than the answer. */
 static const double side_search_frac = 0.25;
 
-/* What is left of the budget, in so many parts; at least a hundredth of it. */
+/* Sets the budget to one of n_parts equal parts of the time that is left, and
+ * at least to a hundredth of the budget. */
 static void share_budget(fr_tune_options *options, int n_parts)
 {
     if (options->budget_s > 0)
@@ -142,8 +143,9 @@ static bool loosen(fr_plan_space_request *space)
     return is_looser;
 }
 
-/* What the nearest plan that was simulated lacks, and what any does at least:
- * that is a lower bound, which may be far below. */
+/* Prints how many bytes the nearest simulated plan lacks, and how many any plan
+ * lacks at least.  The second number is a lower bound, which may be far below
+ * the first. */
 static void say_shortage(const fr_tuning *counts, char *buf, size_t n_buf)
 {
     char bytes[FR_FORMAT_MAX], least[FR_FORMAT_MAX];
@@ -255,8 +257,8 @@ static bool has_best(const fr_plan_space_request *space, fr_baseline baseline,
 /* Bit of forerun itself among those that can execute a plan. */
 enum { RUN_BY_FORERUN = 1 };
 
-/* Of the next best plans the first that forerun can run; where all of them are
- * for others, one that is looked for. */
+/* Finds the first of the next best plans that forerun can run.  If all of them
+ * are for other frameworks, it searches for one. */
 static fr_status find_runnable(const fr_tune_options *options,
                                fr_plan_space_request space, const fr_goal *goal,
                                const fr_cost_model *costs, fr_tuning *t,

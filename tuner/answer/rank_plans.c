@@ -16,7 +16,7 @@ typedef struct ranked {
     char name[FR_TUNED_NAME];
 } ranked;
 
-/* What all of the functions below rank by. */
+/* The data that all functions below rank by. */
 typedef struct ranking {
     const fr_goal *goal;
     const fr_trial_list *trials;
@@ -195,8 +195,8 @@ static void note_fewest(const ranking *of, size_t k, fr_tuning *t)
     t->fewest.value = of->order[k].value;
 }
 
-/* Of all that the model cannot tell from the best: the most robust, and those
- * of the fewest ranks. */
+/* Finds, among all plans that the model cannot distinguish from the best, the
+ * most robust one and the one with the fewest ranks. */
 static fr_status find_ties(const ranking *of, fr_tuning *t, fr_err *err)
 {
     size_t found = 0;
@@ -253,7 +253,7 @@ static fr_status fill_nearest(const fr_goal *goal, const fr_trial_list *trials,
     return make_tuned(goal, nearest, &tuning->nearest, err);
 }
 
-/* What is left is pruned. */
+/* The plans that are not counted here are pruned. */
 static void count_outcomes(const fr_trial_list *trials, fr_tuning *t)
 {
     for (size_t i = 0; i < trials->n; i++) {

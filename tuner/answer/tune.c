@@ -44,7 +44,8 @@ static fr_status check_legal(const fr_tuning *t, fr_err *err)
                          "--ranks");
 }
 
-/* Of a budget, where baselines are looked for too. */
+/* The share of a budget for the main search, if baselines are searched for
+ * too. */
 static const double main_search_frac = 0.7;
 
 static fr_status tune(const fr_tune_options *options, const fr_goal *goal,

@@ -42,7 +42,8 @@ static inline uint64_t fr_bound_lack(const fr_estimate *estimate,
     return lack > 0 ? (uint64_t)ceil(lack) : 0;
 }
 
-/* What the first rank's device lacks at least; 0: it may do. */
+/* Returns the least bytes that the first rank's device lacks; 0: a plan may
+ * fit. */
 static inline uint64_t fr_bound_layers_lack(const fr_bound_layers *layers,
                                             uint64_t kept_bytes,
                                             uint64_t state_bytes)

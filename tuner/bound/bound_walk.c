@@ -48,7 +48,7 @@ struct fr_bound_walk {
     int n_workers;
 };
 
-/* What a run asks for. */
+/* The request and the shared state of one run of the walk. */
 typedef struct run {
     fr_bound_walk *walk;
     const fr_walk_options *options;
@@ -261,7 +261,7 @@ static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
 
 /* ---- plans of the same layers, all at once ------------------------------- */
 
-/* What pipeline p keeps is the least of it. */
+/* Sets kept_bytes to the least bytes that pipeline p keeps. */
 static void set_kept(const fr_decision_list *pipelines, size_t p, descent *d)
 {
     if (d->needs != NULL)
@@ -554,7 +554,7 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     walk->n_workers = in->n_threads;
     for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
         status = create_worker(in, i, &walk->workers[i], err);
-    /* What layers cost is asked for once, whoever comes first. */
+    /* The first worker that needs a cost of a layer computes it for all. */
     for (int i = 1; i < walk->n_workers && status == FR_OK; i++)
         fr_estimator_join(walk->workers[i].estimator,
                           walk->workers[0].estimator);

@@ -44,7 +44,7 @@ FR_CHECKED fr_status fr_bound_walk_create(const fr_search_input *in,
                                           fr_bound_walk **out, fr_err *err);
 void fr_bound_walk_destroy(fr_bound_walk *walk);
 
-/* What a run looks for. */
+/* The options of a walk. */
 typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */

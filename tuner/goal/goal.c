@@ -225,8 +225,8 @@ static double excess_of(const fr_goal_point *at)
     return excess(limits);
 }
 
-/* Of equal values the one that breaks no limit by as much, and is over first.
- */
+/* Of two points with equal values, the one with the smaller excess over the
+ * limits is better, then the shorter run. */
 static bool is_better(const fr_goal_point *a, const fr_goal_point *b)
 {
     const double x = value_of(a), y = value_of(b);
@@ -309,8 +309,8 @@ double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
     return fr_goal_rows[goal->kind]->value(&at);
 }
 
-/* Of each way objectives are straight lines over the step, but where it saves
- * every so many steps; constraints are left out. */
+/* For each way to run, an objective is a straight line over the step, except
+ * with a checkpoint every fixed number of steps.  Constraints are ignored. */
 double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
                         double value)
 {

@@ -45,14 +45,15 @@ typedef struct fr_goal {
                         that is broken most is exceeded, is / limit */
 } fr_goal;
 
-/* What a plan is for; borrowed. */
+/* The model, job and cluster of a plan; all are borrowed. */
 typedef struct fr_goal_subject {
     const fr_model *model;
     const fr_job *job; /* as fr_goal_job() counts it */
     const fr_cluster *cluster;
 } fr_goal_subject;
 
-/* What a row of the table asks for beside the plan: a mask. */
+/* A mask of the values that a row of the table needs in addition to the
+ * plan. */
 enum {
     FR_GOAL_NEEDS_DEADLINE = 1 << 0,
     FR_GOAL_NEEDS_TOKENS = 1 << 1,
@@ -68,7 +69,7 @@ typedef struct fr_goal_run {
     int64_t n_nodes, n_devices;
 } fr_goal_run;
 
-/* What plans of equally many ranks and threads have in common. */
+/* The values that all plans with the same ranks and threads share. */
 typedef struct fr_goal_scale {
     double n_steps, tokens;
     int64_t n_nodes, n_devices;
@@ -76,7 +77,7 @@ typedef struct fr_goal_scale {
     fr_run_way_list ways; /* to choose from, one at least */
 } fr_goal_scale;
 
-/* What the value of a plan is made of. */
+/* The values that the goal of a plan is computed from. */
 typedef struct fr_goal_point {
     const fr_goal *goal;
     const fr_goal_scale *scale;
@@ -134,7 +135,8 @@ bool fr_goal_weighs_devices(const fr_goal *goal);
 /* The job as a goal counts it: a list of layers has samples for tokens. */
 fr_job fr_goal_job(const fr_model *model, const fr_job *job);
 
-/* Of the memory of the rank with the least headroom. */
+/* Returns the share of the memory in use on the rank with the least
+ * headroom. */
 double fr_goal_taken_frac(const fr_prediction *prediction);
 
 /* For many steps; fr_goal_scale_release() frees, and makes it all 0. */
@@ -178,8 +180,8 @@ double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                      const fr_plan *plan, const fr_goal_subject *subject);
 
 /*
- * Which constraint a prediction breaks ("takes 41.2 days, the deadline is
- * 30.0 days"); "" where none.  Returns buf.
+ * Writes the constraint that a prediction violates ("takes 41.2 days, the
+ * deadline is 30.0 days"), or "" if it violates none.  Returns buf.
  */
 char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
                       const fr_plan *plan, const fr_goal_subject *subject,

@@ -50,7 +50,7 @@ fr_goal_scale fr_goal_scale_bare(const fr_goal *goal, const fr_plan *plan,
         .n_threads = plan->n_threads};
 }
 
-/* Of a run that is disturbed; it borrows the hazards. */
+/* Returns the site of a run that is interrupted; it borrows the hazards. */
 static fr_run_site site_of(const fr_goal *goal, const fr_plan *plan,
                            const fr_goal_subject *subject,
                            const fr_goal_scale *scale, fr_run_hazards *hazards)
@@ -121,7 +121,8 @@ static fr_run_stretch stretch_at(const fr_run_way *way, double step_s)
 fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
                            double step_s)
 {
-    /* Of the normal distribution: many interruptions add up. */
+    /* The quantile is that of the normal distribution, because many
+     * interruptions add up. */
     const double quantile_95 = 1.6448536269514722;
     const fr_run_stretch stretch = stretch_at(way, step_s);
     const double steps_s = scale->n_steps * step_s;

@@ -12,13 +12,14 @@
 
 enum { FR_RUN_SPARES = 16 };
 
-/* How fast a run of so many devices is with nodes missing, borrowed. */
+/* The speeds of a run on n_devices when nodes are missing; borrowed. */
 typedef struct fr_node_elastic {
     int64_t n_devices;
     fr_run_elastic elastic; /* down to as few as anything asks for */
 } fr_node_elastic;
 
-/* What there is to choose from; all 0: nothing, it is as the hazards say. */
+/* The choices of a run.  If all members are 0, there is no choice and the
+ * hazards decide. */
 typedef struct fr_run_choices {
     bool is_kind_free; /* of checkpoints */
     bool is_spot_free; /* any quarter of the nodes may be on demand */
@@ -44,7 +45,7 @@ typedef struct fr_run_way {
 
 typedef fr_vec(fr_run_way) fr_run_way_list;
 
-/* Of what a way is made. */
+/* The inputs from which ways to run are made. */
 typedef struct fr_run_site {
     const fr_run_hazards *hazards; /* as a user says them */
     const fr_run_choices *choices;
@@ -55,8 +56,9 @@ typedef struct fr_run_site {
 } fr_run_site;
 
 /*
- * Those of which none is better in all: dollars, energy, time and how sure it
- * is; where they save every so many steps, all.  One at least.
+ * Lists the Pareto front over cost, energy, time and reliability; ways with a
+ * checkpoint every fixed number of steps are all listed.  The list has at least
+ * one way.
  */
 FR_CHECKED fr_status fr_run_ways_list(const fr_run_site *site,
                                       fr_run_way_list *out, fr_err *err);

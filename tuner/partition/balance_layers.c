@@ -21,7 +21,7 @@
 #define omp_get_thread_num() 0
 #endif
 
-/* What splits depend on. */
+/* The fields of a plan that balanced splits depend on. */
 static const fr_plan_field_id of_splits[] = {
     FR_PLAN_TP,          FR_PLAN_PP,         FR_PLAN_DP,
     FR_PLAN_CP,          FR_PLAN_EP,         FR_PLAN_ETP,
@@ -113,7 +113,8 @@ static fr_status add_sums(problem *p, const fr_stage_layers *l, fr_err *err)
     return FR_OK;
 }
 
-/* What the stages of a rank have on its device, and its ends. */
+/* Sets the memory of the device that the stages of a rank share, and the ends
+ * of the model that they hold. */
 static void set_stage(const problem *p, int32_t i, const device_sums *sums)
 {
     const fr_plan *plan = p->plan;
@@ -296,7 +297,7 @@ static splits_key key_of(const fr_job *job, const fr_plan *plan)
     return key;
 }
 
-/* What is known of a key; fresh: n is -1.  NULL: out of memory. */
+/* Returns the entry of a key; n of a new entry is -1.  NULL: out of memory. */
 static fr_balanced *find_known(keeper *k, const splits_key *key, fr_err *err)
 {
     fr_balanced **known = fr_memo_find(&k->known, key, sizeof *key);

@@ -45,9 +45,10 @@ void fr_balance_lend(fr_balance *balance, int i_thread,
 fr_estimator *fr_balance_estimator(const fr_plan_space_request *request);
 
 /*
- * Of a plan that is decided up to its schedule, for the request's lists of
- * splits.  Any thread of the team that the balance was created for may ask.
- * Illegal plans have none.  Errors wait for fr_balance_status(): no memory.
+ * Returns the balanced splits of a plan that is decided up to its schedule, for
+ * the request's lists of splits.  Any thread of the team that the balance was
+ * created for may call it.  Illegal plans have no splits.  If memory runs out,
+ * fr_balance_status() reports it later.
  */
 const fr_balanced *fr_balance_find(const fr_plan_space_request *request,
                                    const fr_plan *plan);

@@ -32,7 +32,7 @@ static double square(int64_t ps)
 
 /* ---- a split as it is ---------------------------------------------------- */
 
-/* What a rank has. */
+/* The time and the memory of a rank. */
 typedef struct load {
     int64_t ps;
     uint64_t bytes, headroom_bytes;
@@ -95,7 +95,7 @@ static int32_t reach_of(const fr_partition_problem *p, int32_t s, int32_t i,
     return low;
 }
 
-/* Of one layer of a stage. */
+/* Finds the least time and the least bytes of a layer on a stage. */
 static void shortest_layer(const fr_partition_problem *p,
                            const fr_partition_stage *stage, int64_t *least_ps,
                            uint64_t *least_bytes)
@@ -110,7 +110,7 @@ static void shortest_layer(const fr_partition_problem *p,
     }
 }
 
-/* How many of the shortest layers a rank has time and room for. */
+/* Returns how many of the shortest layers a rank has time and room for. */
 static int64_t most_layers(const fr_partition_problem *p, int32_t rank,
                            int64_t limit_ps)
 {
@@ -237,7 +237,8 @@ static int32_t last_begin(const table *t, int32_t s, int32_t j)
     return i < t->high[s] ? i : t->high[s];
 }
 
-/* Of the stages up to s the slowest, at least, if the last has [i, j). */
+/* Tries all begins i of stage s, and keeps in *best the least time of the
+ * slowest stage up to s. */
 static void try_slowest(const table *t, int32_t s, int32_t j, cell *best)
 {
     const fr_partition_problem *p = t->problem;
@@ -258,7 +259,8 @@ static bool is_better(const cell *a, const cell *b)
     return a->spread_s2 < b->spread_s2;
 }
 
-/* Of those that are no slower than the limit: sum, then spread. */
+/* Tries all begins of stage s that keep the slowest stage within the limit, and
+ * keeps in *best the least sum, then the least spread. */
 static void try_sum(const table *t, int32_t s, int32_t j, cell *best)
 {
     const fr_partition_problem *p = t->problem;
@@ -378,8 +380,9 @@ static bool move_one(const fr_partition_problem *p, int32_t *split,
     return true;
 }
 
-/* Of all layers alike: one after the other to the rank that is done first
- * with it, each chunk the same but for the first ones. */
+/* Splits layers of equal time: each layer goes to the rank that would finish it
+ * first.  All chunks of a rank are equal, except that the first ones may be
+ * larger. */
 static void share_alike(const fr_partition_problem *p, int32_t *split)
 {
     int64_t ps[FR_PARTITION_MOST] = {0}, each_ps[FR_PARTITION_MOST];

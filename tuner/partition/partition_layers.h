@@ -50,7 +50,7 @@ typedef struct fr_partition {
                            slowest_ps */
 } fr_partition;
 
-/* Of a given split, [n_stages]; least_ps is left 0. */
+/* Measures a given split, [n_stages]; least_ps is left 0. */
 void fr_partition_measure(const fr_partition_problem *problem,
                           const int32_t *split, fr_partition *out);
 

@@ -56,8 +56,8 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
                                   const fr_placement *placement,
                                   fr_evaluation *out, fr_err *err)
 {
-    /* Of a framework's tensors the slab says nothing, and what is live at once
-     * is a lower bound only: what an allocator takes is asked for. */
+    /* The slab does not limit a framework's tensors, and their live bytes are
+     * only a lower bound: the memory of its allocator decides. */
     if (!placement->by_framework &&
         is_slab_too_large(request, program, placement->node_of_rank, out)) {
         out->outcome = FR_OUTCOME_TOO_LARGE;
@@ -130,7 +130,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
         fr_fail(err, status, "%s", why.text);
         goto out_done;
     }
-    /* What a cache still has is asked for on CPUs only. */
+    /* The reuse of caches matters on CPUs only. */
     if (device->kind == FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(program, err), out_done);
     status =

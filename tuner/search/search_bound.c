@@ -61,8 +61,8 @@ static void destroy(void *state)
     free(s);
 }
 
-/* When so much of the budget is spent, or a tenth of it from now on; 0: there
- * is no end. */
+/* Returns the time at which this share of the budget is spent, but at least a
+ * tenth of the budget from now; 0: no end. */
 static double end_of(const search *s, double share)
 {
     if (s->in.budget_s <= 0 || s->in.is_exact)
@@ -71,7 +71,7 @@ static double end_of(const search *s, double share)
                 fr_clock_s() + 0.1 * s->in.budget_s);
 }
 
-/* Of a budget, for the list of LAYERS. */
+/* The share of a budget for the list of LAYERS. */
 static const double list_frac = 0.2;
 
 static fr_status create(const fr_search_input *in, void **out, fr_err *err)
@@ -188,8 +188,9 @@ static fr_status interleave_families(const fr_plan_space_request *request,
 }
 
 /*
- * Where nodes or layers are unlike the estimate is too kind to splits that
- * balance them, and these crowd all else out: by turns one of the even ones.
+ * If nodes or layers differ, the estimate is too optimistic for splits that
+ * balance them, and these displace all other plans.  So every second seed has
+ * an even split.
  */
 static fr_status add_even_seeds(search *s, fr_err *err)
 {
@@ -234,8 +235,8 @@ static fr_status add_cheap_seeds(search *s, const fr_bounded_list *cheap,
     return status;
 }
 
-/* Of the seeds in the order of their estimates: what takes a quarter of the
- * first one's time, or next to none. */
+/* Lists, in the order of their estimates, the seeds whose simulation takes at
+ * most a quarter of the first one's time, or next to none. */
 static fr_status list_cheap(const search *s, fr_bounded_list *out, fr_err *err)
 {
     const int64_t first = s->seeds.n > 0 ? s->seeds.items[0].n_steps : 0;
@@ -361,8 +362,8 @@ static batch_size empty_batch(const search *s, size_t n_max)
                         .usual = is_short ? (int64_t)share : batch_work};
 }
 
-/* What a simulation takes; of very many ranks that do not repeat their places
- * take most. */
+/* Returns the work of a simulation.  If very many ranks do not repeat, most of
+ * the work is to find their places. */
 static int64_t work_of(const search *s, const fr_bounded *entry)
 {
     enum { MANY_RANKS = 1 << 16, RANKS_OF_A_STEP = 6 };

@@ -87,7 +87,7 @@ static uint64_t key_of(const point *at)
     return fr_hash_bytes(words, sizeof words, 11);
 }
 
-/* Where the key stands, or would. */
+/* Returns the index of the key, or the index at which it would be inserted. */
 static size_t find_key(const search *s, uint64_t key)
 {
     size_t low = 0, high = s->seen.n;

@@ -158,7 +158,8 @@ static void count_illegal(void *context, const char *reason)
 
 /* ---- batches ------------------------------------------------------------- */
 
-/* How far from the critical batch, in factors. */
+/* Returns the logarithm of the factor between a batch and the critical
+ * batch. */
 static double distance(double critical, int64_t batch)
 {
     return fabs(log((double)batch / critical));

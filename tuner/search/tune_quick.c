@@ -16,8 +16,8 @@
  * less sure of which of them is faster than of which is within its kind. */
 enum { OF_A_KIND = 3, MOST_LAYOUTS = 2 * OF_A_KIND };
 enum { MOST_SIMULATED = 32 };
-/* Of simulations in layers x micro-batches, about a fifth of a second; there
- * is another one as long as some is left. */
+/* The work of all simulations in layers x micro-batches, about a fifth of a
+ * second.  Another simulation begins as long as some of it is left. */
 static const double most_work = 6000;
 /* The estimate slows down nothing that shares links: a plan whose estimate is
  * no less than this share of a simulated step seldom takes less. */
@@ -49,7 +49,7 @@ static bool is_given(const fr_plan_space_request *request,
            fr_is_ranged(request, axis);
 }
 
-/* What the user has left open is as the base has it. */
+/* A field that the user has left open keeps its value in the base plan. */
 static void pin(fr_plan_space_request *request, fr_plan_space_axis axis)
 {
     if (!is_given(request, axis))
@@ -105,8 +105,9 @@ static void narrow_micro_batch(const fr_plan_space_request *request,
             range->at[range->n++] = n;
 }
 
-/* What a layout leaves open is chosen as it mostly is: what is named here is
- * pinned, unless the user has. */
+/* Returns a request in which the open fields of a layout have their most
+ * frequent values: the axes listed here are pinned, unless the user has set
+ * them. */
 static fr_plan_space_request coarse_of(const fr_plan_space_request *request,
                                        fr_axis_range *ranges)
 {
@@ -140,7 +141,7 @@ static bool is_whole(const fr_plan *plan)
     return plan->zero_stage < 2;
 }
 
-/* What makes a layout, besides is_whole(). */
+/* The fields that define a layout, in addition to is_whole(). */
 static const fr_plan_field_id of_layout[] = {
     FR_PLAN_DP, FR_PLAN_TP,  FR_PLAN_PP,          FR_PLAN_CP,
     FR_PLAN_EP, FR_PLAN_ETP, FR_PLAN_MICRO_BATCH, FR_PLAN_RECOMPUTE};
@@ -265,8 +266,8 @@ static fr_status lower_bound(quick *q, const fr_plan_space_request *request,
  * this share: smaller differences it cannot tell. */
 static const double worth_a_change = 0.005;
 
-/* Of all plans of a layout one: the usual, or one with other choices.  Of those
- * that do not fit the nearest, once. */
+/* Simulates one plan of a layout: the default one, or one with other choices.
+ * Of plans that do not fit it simulates the nearest, once. */
 static fr_status simulate_best(quick *q, const fr_plan_space_request *request,
                                const fr_walk_result *found,
                                const fr_plan *layout, double usual_s,
@@ -367,8 +368,8 @@ static fr_status walk_request(quick *q, const fr_plan_space_request *request,
 }
 
 /*
- * Where none of the usual plans fits: the smallest micro-batches, in which
- * nothing takes more memory than in larger ones, with all splits of the layers.
+ * If no default plan fits, walks the smallest micro-batches, which never take
+ * more memory than larger ones, with all splits of the layers.
  */
 static fr_status walk_least_memory(quick *q,
                                    const fr_plan_space_request *coarse,
@@ -399,7 +400,8 @@ static fr_status walk_all(quick *q, fr_err *err)
                          "--ranks");
 }
 
-/* Of plans whose simulation takes no more than so many passes over layers. */
+/* Tunes over plans whose simulation takes at most most_calls passes over
+ * layers. */
 static fr_status tune_within(const fr_plan_space_request *request,
                              const fr_cost_model *costs, int n_threads,
                              double most_calls, fr_quick *out, fr_err *err)

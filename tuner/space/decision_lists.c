@@ -9,10 +9,11 @@
 
 enum { N_FIELDS = 8 };
 
-/* What the list of a level depends on. */
+/* The values that the list of a level depends on. */
 typedef struct list_key {
     int64_t level, fields[N_FIELDS];
-    /* Of PIPELINE; balanced splits depend on all, but are seldom there. */
+    /* Only level PIPELINE uses these; balanced splits depend on all of them,
+     * but are rare. */
     int64_t n_micro, cp_kind;
     uint64_t splits;
     uint64_t shares; /* of the batch; 0: even */

@@ -85,7 +85,7 @@ static fr_status add(const walk *w, const fr_plan_space_choice *choice,
     return FR_OK;
 }
 
-/* Where nothing is legal so far there is some time more. */
+/* The search gets some more time if it has found no legal plan yet. */
 static bool is_late(const walk *w)
 {
     static const double grace_s = 0.25;

@@ -19,7 +19,7 @@ static int64_t nodes_of(const fr_plan_space_request *request)
                : n_nodes;
 }
 
-/* How many ranks the first n_nodes nodes have slots for. */
+/* Returns the number of ranks for which the first n_nodes nodes have slots. */
 static int64_t slots_of(const fr_plan_space_request *request, int64_t n_nodes)
 {
     return fr_cluster_slots_of_nodes(request->cluster, n_nodes, 1);
@@ -73,7 +73,8 @@ static void push_round_nodes(const fr_plan_space_request *request,
                 fr_push_new(slots_of(request, n * unit / 4), values);
 }
 
-/* Of the first nodes alone: what was asked for of more of them has no place. */
+/* Keeps the values for which the first nodes have slots: the request may name
+ * more ranks than fit there. */
 static void drop_beyond(const fr_plan_space_request *request,
                         fr_plan_space_values *values)
 {

@@ -71,7 +71,8 @@ static fr_status does_leave_node(const fr_explain_request *r, bool *out,
     return status;
 }
 
-/* Of the largest message that went one way; 0: none was timed. */
+/* Returns the rate of the largest message that was timed in one direction; 0:
+ * none was timed. */
 static double measured_Bps(const fr_profile *profile, bool is_net)
 {
     const fr_comm_point *best = NULL;
@@ -142,9 +143,9 @@ static double excess(const double *steps_s, int i_plan)
 }
 
 /*
- * Where the excess changes its sign between scan points i and i + 1: by the
- * chord through both ends in the logarithm of the rate, the weight of an end
- * that stays halved (Dowell and Jarratt 1971, the Illinois algorithm).
+ * Finds where the excess changes its sign between scan points i and i + 1, by
+ * the chord through both ends in the logarithm of the rate.  The weight of an
+ * end that stays is halved (Dowell and Jarratt 1971, the Illinois algorithm).
  */
 static fr_status find_root(scan *s, int i_plan, int i, fr_err *err)
 {
@@ -263,7 +264,8 @@ static void fill_ranges(const scan *s, int i_plan, fr_compression *out)
         out->pays[out->n_pays++] = (fr_rate_range){from, INFINITY};
 }
 
-/* What is too large to be simulated at all has a step where memory is free. */
+/* A plan that is too large to be simulated has the step time of a scan with
+ * free memory. */
 static double actual_s(const scan *s, int i_plan)
 {
     double step_s = s->actual[i_plan].prediction.step_s;

@@ -9,7 +9,7 @@
 #include "tuner/goal/goal_run.h"
 #include "tuner/space/plan_space.h"
 
-/* What is planned for any number of nodes; borrowed. */
+/* The subject that is planned for each number of nodes; borrowed. */
 typedef struct fr_elastic_subject {
     const fr_model *model;
     const fr_job *job;
@@ -52,7 +52,7 @@ FR_CHECKED fr_status fr_elastic_check(const fr_speeds *speeds,
 /* A run at such speeds, which are borrowed. */
 fr_run_elastic fr_elastic_of(const fr_speeds *speeds);
 
-/* Of each number of nodes that plans of a space may have. */
+/* The speeds for each number of nodes that plans of a space may have. */
 typedef struct fr_elastic_table {
     fr_node_steps known;
     fr_vec(fr_speeds) speeds;

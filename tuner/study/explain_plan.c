@@ -99,7 +99,8 @@ typedef struct work {
     fr_err *errors; /* [N_SLOPES + n_changed] */
 } work;
 
-/* What is too large for a simulation is simulated for its time. */
+/* A plan that is too large for its cluster is simulated with free memory, for
+ * its time. */
 static fr_status evaluate_change(const work *w, const fr_plan *plan,
                                  fr_evaluation *out, fr_err *err)
 {
@@ -251,8 +252,8 @@ static void say_why(const fr_prediction *from, const fr_prediction *to,
     }
 }
 
-/* What does not fit was simulated with memory for anything: its probability is
- * that of the real capacity. */
+/* A plan that does not fit was simulated with free memory: the probability is
+ * for the real capacity. */
 static double p_fits_of(const fr_evaluation *found, uint64_t capacity_bytes)
 {
     const double sigma = found->prediction.memory.error_bytes;
@@ -288,7 +289,8 @@ static void fill_change(const work *w, size_t i, fr_plan_change *out)
             *c = ' ';
 }
 
-/* Those that fit, then those of which a step is known, then the rest. */
+/* Orders changes: first those that fit, then those with a known step, then the
+ * rest. */
 static int class_of(const fr_plan_change *change)
 {
     return change->fits ? 0 : change->step_s > 0 ? 1 : 2;
@@ -340,8 +342,9 @@ static void fill_changes(const work *w, fr_explanation *out)
     out->i_more_memory = find_worth_memory(out);
 }
 
-/* Where devices are unlike: shares of the batch as fast as its replicas are, or
- * even ones instead.  What cannot be priced has none. */
+/* If devices differ, adds the change to shares of the batch that match the
+ * speeds of the replicas, or from such shares to even ones.  A plan without a
+ * price has no such change. */
 static void add_shares(const fr_explain_request *request, work *w)
 {
     fr_err ignored;

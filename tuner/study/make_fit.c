@@ -19,7 +19,8 @@ enum {
     MOST_LOOKED_AT = 24, /* each is lowered, and its memory added up */
     MOST_OF_A_COUNT = 3
 };
-/* What is advised is likely to fit; a larger set has to be worth it. */
+/* An advised plan is likely to fit; a larger set of changes must be faster by
+ * this factor. */
 static const double confidence = 0.9, worth_a_change = 0.95;
 
 /* Passes over layers of a plan that is tried: all sets take some seconds. */
@@ -270,7 +271,8 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
             return fr_fail_no_memory(err);
         if (status == FR_OK && found.outcome == FR_OUTCOME_UNPLACEABLE)
             out->n_left_out++;
-        /* What is too long to simulate takes as long to find out. */
+        /* A plan that takes too long to simulate costs as much time before this
+         * is known. */
         n_simulated += status == FR_OK && found.outcome != FR_OUTCOME_TOO_LARGE;
         if (status != FR_OK || found.outcome != FR_OUTCOME_SIMULATED ||
             found.prediction.step_s > most_s)

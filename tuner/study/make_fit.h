@@ -14,8 +14,9 @@ void fr_fit_causes(const fr_model *model, const fr_job *job,
                    const fr_plan *plan, const fr_prediction *prediction,
                    fr_fit_advice *out);
 
-/* Those, and the changes; request->prediction does not fit.  A larger set is
- * told where it is faster by 5 % than all smaller ones. */
+/* Finds the causes, the bytes short and the changes for a request whose
+ * prediction does not fit.  A larger set of changes is reported only if it is
+ * faster by 5 % than all smaller ones. */
 FR_CHECKED fr_status fr_make_fit(const fr_explain_request *request,
                                  fr_fit_advice *out, fr_err *err);
 

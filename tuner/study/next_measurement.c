@@ -10,7 +10,8 @@
 
 static const double nominal = 0.9;
 
-/* Of the plan and its changes that fit, the one that tells most. */
+/* Chooses, among the plan and its changes that fit, the one whose measurement
+ * narrows the comparison most. */
 static void choose(const fr_stack *stack, const fr_run_features *own,
                    const char *own_plan, fr_explanation *out)
 {

@@ -12,7 +12,7 @@
 #include "tuner/goal/goal.h"
 #include "tuner/space/plan_space.h"
 
-/* What one point consists of; everything is borrowed. */
+/* The inputs of one point; all are borrowed. */
 typedef struct fr_sweep_case {
     const fr_model *model;
     const fr_cluster *cluster;
@@ -25,8 +25,9 @@ typedef struct fr_sweep_case {
     bool allow_lossy; /* tuned */
     fr_goal goal;     /* what its run is told for; of all cases of one kind */
     double fit_confidence; /* tuned: how likely the plan has to fit */
-    /* Whose habits the plan has but in the fields that `given` has a bit of,
-     * and, tuned, what its plans are checked by; NULL: none. */
+    /* The framework has the defaults of all plan fields without a bit in
+     * `given`; a tuned plan is also checked by `target`. NULL: no framework, no
+     * target. */
     const fr_framework *framework;
     uint64_t given;
     fr_execution_bits facts;

@@ -36,7 +36,7 @@ static void scale_hosts(fr_cluster *cluster, double factor)
 {
     for (size_t i = 0; i < cluster->n_node_types; i++) {
         fr_node_type *type = &cluster->node_types[i];
-        /* Of what is not told a rate is assumed. */
+        /* If the file gives no rate, the assumed one is scaled. */
         const double Bps = fr_host_memory_Bps(type) * factor;
         if (type->host_memory_Bps <= 0)
             type->host_memory_Bps = Bps;
@@ -109,8 +109,8 @@ static bool change_gpus(fr_cluster *cluster, const fr_profile *profile,
     return false;
 }
 
-/* What a profile knows of a network are times; the NICs that messages share
- * keep the cluster's rates. */
+/* A profile knows the times of a network; the NICs that messages share keep the
+ * cluster's rates. */
 static bool change_cpus(fr_cluster *cluster, const fr_profile *profile,
                         fr_resource resource, double factor,
                         fr_cost_scale *scale)
