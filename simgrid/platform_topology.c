@@ -355,7 +355,8 @@ static fr_status walk_fat_tree(const trip *r, uint32_t from, uint32_t to)
     return descend(r, &at, &host, from);
 }
 
-/* Of the pairs of n things in order (0,1), (0,2) .. (1,2) ..; i < j. */
+/* Returns the number of pair (i, j), i < j, among the pairs of n things in the
+ * order (0,1), (0,2) .. (1,2) ... */
 static uint64_t pair_number(uint64_t n, uint64_t i, uint64_t j)
 {
     return i * n - i * (i + 1) / 2 + j - i - 1;

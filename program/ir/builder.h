@@ -79,7 +79,8 @@ void fr_builder_keep(fr_builder *builder, uint32_t block);
 FR_CHECKED fr_status fr_builder_finish(fr_builder *builder,
                                        fr_rank_program *out, fr_err *err);
 
-/* Where a block lies, once the rank program is finished. */
+/* Returns the offset of a block in the slab, once the rank program is
+ * finished. */
 uint64_t fr_builder_offset(const fr_builder *builder, uint32_t block);
 
 #endif

@@ -40,7 +40,7 @@ void fr_builder_interleave(fr_builder *builder, uint32_t first, uint32_t middle,
             if (merged[n++].lane == lane)
                 break;
         }
-    /* Who follows a lane now follows the last one there. */
+    /* A call that follows a lane must now follow the last call there. */
     for (uint32_t i = 0; i < n; i++)
         if (merged[i].follows > 0)
             merged[i].follows =

@@ -69,7 +69,7 @@ struct fr_builder {
     bool is_apart; /* no two blocks share memory */
 };
 
-/* What a use says of the block's life. */
+/* Extends the life of a block to a use of it. */
 static inline void builder_live_on(fr_builder *builder, uint32_t block,
                                    uint32_t now)
 {

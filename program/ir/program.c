@@ -47,7 +47,7 @@ static uint8_t owner_axis(const fr_instr *instr)
     return instr->shard_axis != FR_AXIS_NONE ? instr->shard_axis : instr->axis;
 }
 
-/* Which of the shards an operand is, for the rank at a coordinate. */
+/* Returns the shard that an operand means for the rank at a coordinate. */
 static uint64_t shard_of(const fr_ref *ref, int coordinate)
 {
     return (uint64_t)(ref->n_turns > 0

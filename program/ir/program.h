@@ -29,7 +29,7 @@
 #include "plan/op/op.h"
 #include "plan/op/tensor.h"
 
-/* What a segment is for.  Whoever wants to know reads this, never the name. */
+/* The purpose of a segment.  Code reads this and never the name. */
 typedef enum fr_segment_role {
     FR_SEGMENT_OTHER,          /* gradients, optimizer, the head ... */
     FR_SEGMENT_ZERO,           /* begins a step: gradients and scalars */
@@ -61,7 +61,7 @@ typedef struct fr_call {
     uint32_t spaces;            /* of these (1 << fr_space), in their order */
 } fr_call;
 
-/* What a block is for: the parts of the memory report. */
+/* The purpose of a block: the parts of the memory report. */
 typedef enum fr_memory_kind {
     FR_MEMORY_PARAMETERS,
     FR_MEMORY_GRADIENTS,
@@ -94,8 +94,9 @@ int64_t fr_tensor_global_col(const fr_tensor *tensor, int64_t col,
                              const fr_tensor_place *place);
 
 /*
- * Where a rank program repeats: each of its calls from first_call on does what
- * the one `period` calls before did for micro-batches repeat_micro earlier.
+ * The loop of a rank program: each of its calls from first_call on does for
+ * micro-batch i + repeat_micro what the call `period` calls before it does for
+ * micro-batch i.
  */
 typedef struct fr_repeat {
     uint32_t first_call, n_calls; /* n_calls: more than a few periods */
@@ -155,7 +156,7 @@ bool fr_segment_is_evaluated(const fr_program *program,
 uint64_t fr_call_base_bytes(const fr_rank_program *rank_program,
                             const fr_call *call, int space);
 
-/* Where an operand that is there begins in the slab of a rank that is at
+/* Returns the offset of a present operand in the slab of a rank that is at
  * coordinate[FR_AXIS_N] of its groups. */
 uint64_t fr_call_operand_bytes(const fr_rank_program *rank_program,
                                const fr_call *call, const fr_instr *instr,

@@ -75,7 +75,8 @@ FR_SHARE_INLINE int64_t fr_sequence_share_len(fr_sequence_share share,
     return share.n <= 1 ? seq : seq / share.n;
 }
 
-/* Where in the sequence row `row` of a share of `len` rows stands. */
+/* Returns the position in the sequence of row `row` of a share of `len`
+ * rows. */
 FR_SHARE_INLINE int64_t fr_sequence_position(fr_sequence_share share,
                                              int64_t len, int64_t row)
 {

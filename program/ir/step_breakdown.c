@@ -150,8 +150,8 @@ out_spans:
     return status;
 }
 
-/* When the peer of a RECV span began to send; where that is unknown, the begin
- * of the span itself. */
+/* Returns the time at which the peer of a RECV span began to send, or the begin
+ * of the span itself if that is unknown. */
 static int64_t peer_begin_ps(const rank_spans *s, const fr_span *recv)
 {
     const fr_instr *instr = &s->program->instrs[recv->i_instr];

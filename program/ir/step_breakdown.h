@@ -23,9 +23,9 @@
 fr_part fr_step_part_of(const fr_instr *instr);
 
 /*
- * Of step `step` of the timeline; the parts add up to *step_s, the time from
- * the begin of the step to the last end.  FR_INPUT when the step has no
- * spans or they do not belong to the program.
+ * Breaks down step `step` of the timeline.  The parts add up to *step_s, the
+ * time from the begin of the step to the last end.  FR_INPUT when the step has
+ * no spans or they do not belong to the program.
  */
 FR_CHECKED fr_status fr_step_breakdown(const fr_program *program,
                                        const fr_timeline *timeline,

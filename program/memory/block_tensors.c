@@ -81,7 +81,8 @@ static void add_cut(fr_tensor_marks *marks, uint64_t at)
     marks->cuts.n++;
 }
 
-/* Where a call points into the block with one of its spaces. */
+/* Cuts a block where the segment of a call points into it with one of its
+ * spaces. */
 static void cut_block(fr_tensor_marks *marks,
                       const fr_rank_program *rank_program,
                       const fr_block *block, int i_space)

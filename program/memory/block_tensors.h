@@ -10,7 +10,7 @@
 #include "core/base/vec.h"
 #include "program/ir/program.h"
 
-/* Where each segment points, by space: ascending offsets. */
+/* The offsets at which each segment points into each space, ascending. */
 typedef struct fr_tensor_marks {
     const fr_program *program;
     uint32_t *first;          /* [segments][spaces of many tensors], an end */

@@ -16,8 +16,8 @@ static const uint64_t round_bytes = 512, small_limit_bytes = MIB,
                       own_segment_limit_bytes = 10 * MIB,
                       segment_round_bytes = 2 * MIB;
 
-/* What has been freed is filed when somebody asks next: until then it is often
- * joined to what is freed after it. */
+/* A freed piece is filed at the next allocation: until then it is often joined
+ * to pieces that are freed after it. */
 typedef enum piece_state { IN_USE, FREED, FILED } piece_state;
 
 /* A stretch of a segment, free or in use. */
@@ -103,7 +103,7 @@ static bool split(allocator *a, uint32_t i, uint64_t n_bytes)
     return file(a, i_rest);
 }
 
-/* What the allocator gives for a tensor. */
+/* Returns the bytes that the allocator gives for a tensor. */
 static uint64_t rounded(uint64_t n_bytes)
 {
     return round_up(n_bytes > 0 ? n_bytes : 1, round_bytes);

@@ -89,8 +89,8 @@ static uint64_t live_peak(const fr_pack_item *items, size_t n, uint64_t *change,
 }
 
 /*
- * What has been placed, ascending by offset: all of it, and cut by time into
- * spans, so that a short life is compared with its neighbours in time only.
+ * The placed items, ascending by offset: all of them, and cut by time into
+ * spans, so that a short life is compared only with its neighbours in time.
  */
 enum { N_SPANS = 16 };
 

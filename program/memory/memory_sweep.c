@@ -74,7 +74,8 @@ static void remove_gap(sweep *s, size_t at)
             (--s->gaps.n - at) * sizeof *s->gaps.items);
 }
 
-/* What an item leaves: joined to the gaps beside it, or taken off the top. */
+/* Gives back the bytes of an item: they join the adjacent gaps, or come off the
+ * top. */
 static bool give_back(sweep *s, const fr_pack_item *item)
 {
     gap freed = {item->offset_bytes, item->n_bytes};

@@ -65,7 +65,7 @@ void fr_maxmin_remove(fr_maxmin *maxmin, uint32_t flow);
 /* New rates after any number of adds and removes, valid from now_ps on. */
 void fr_maxmin_solve(fr_maxmin *maxmin, int64_t now_ps);
 
-/* When the next flow ends; INT64_MAX: none ever does. */
+/* Returns the time at which the next flow ends; INT64_MAX: none ever does. */
 int64_t fr_maxmin_next_ps(const fr_maxmin *maxmin);
 
 /*
@@ -76,7 +76,7 @@ int64_t fr_maxmin_next_ps(const fr_maxmin *maxmin);
 size_t fr_maxmin_take_finished(fr_maxmin *maxmin, int64_t now_ps,
                                uint32_t *tags, size_t n_max);
 
-/* What a flow still has to move, after a solve. */
+/* Returns the work that a flow still has to do, after a solve. */
 fr_work fr_maxmin_remaining(const fr_maxmin *maxmin, uint32_t flow,
                             int64_t now_ps);
 size_t fr_maxmin_n_flows(const fr_maxmin *maxmin);

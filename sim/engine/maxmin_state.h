@@ -28,7 +28,7 @@ typedef struct fr_use {
 
 enum { FR_NEAR_LINKS = 5 };
 
-/* What the search for levels looks at of a flow: half a cache line. */
+/* The part of a flow that the search for levels reads: half a cache line. */
 typedef struct fr_flow_path {
     int64_t cap;
     uint32_t n_links;
@@ -41,7 +41,7 @@ typedef enum fr_link_state {
     FR_LINK_DONE    /* decided in this solve */
 } fr_link_state;
 
-/* What the search for levels looks at. */
+/* The part of a link that the search for levels reads. */
 typedef struct fr_level {
     int64_t capacity;
     int64_t level;     /* at which it is full, FR_NO_LEVEL: it is not */

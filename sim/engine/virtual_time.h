@@ -44,7 +44,7 @@ static inline int64_t fr_ps_cut(double ps)
     return ps < (double)FR_PS_END ? (int64_t)ps : FR_PS_END;
 }
 
-/* How long work takes by itself at a rate. */
+/* Returns the time that work takes at a rate. */
 static inline int64_t fr_ps_of_work(fr_work work, int64_t rate)
 {
     int64_t ps = fr_maxmin_duration_ps(work, rate);

@@ -122,7 +122,7 @@ static fr_status send_time(const fr_cost_model *costs,
     return FR_OK;
 }
 
-/* Which algorithm and protocol carry it out. */
+/* Names the algorithm and the protocol that carry out the collective. */
 static fr_status name_choice(const fr_cost_model *costs,
                              const fr_program *program,
                              const fr_comm_scope *scope,

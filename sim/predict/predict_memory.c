@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a CPU rank uses beyond its slab differs from run to run by so much. */
+/* The memory of a CPU rank beyond its slab differs between runs by this
+ * share. */
 static const double baseline_rel_err = 0.1;
 
 /*
@@ -97,8 +98,9 @@ static void set_fits(uint64_t capacity_bytes, double sigma_bytes,
 }
 
 /*
- * What waits in the hosts' memory, of the node that it leaves least; exact, as
- * the program's.  The ranks of a rack fill one host after the other.
+ * Sets the memory that offloading takes on the host with the least free memory.
+ * It is exact, because the program's sizes are.  The ranks of a rack fill one
+ * host after the other.
  */
 static void check_hosts(const fr_replay_context *context, fr_prediction *out)
 {
@@ -148,7 +150,8 @@ static fr_status live_peak(const fr_rank_program *rank_program,
     return FR_OK;
 }
 
-/* What the parts and the workspaces leave of what is allocated. */
+/* Sets the difference between the allocated bytes and the sum of parts and
+ * workspaces. */
 static void set_allocated(uint64_t allocated_bytes, uint64_t workspaces_bytes,
                           fr_stage_memory *out)
 {
@@ -303,7 +306,8 @@ static void list_stages(const fr_program *program,
     if (pp > FR_PREDICTION_MAX_STAGES)
         return;
     out->memory.n_stages = (int32_t)pp;
-    /* Of ranks with unlike shares of the batch the one that needs most. */
+    /* If ranks have different shares of the batch, the one with the most memory
+     * counts. */
     for (uint32_t i = 0; i < program->n_rank_programs; i++)
         if (i < pp ||
             stages[i].device_bytes > out->memory.stages[i % pp].device_bytes)

@@ -37,16 +37,18 @@ static const double gpu_rel_err = 0.075;
 static const double gpu_interval_scale = 1.62;
 
 /*
- * Of a step of forerun's own runtime on GPUs that a profile was measured on,
- * besides the errors of its costs.  It is what is asked of such a prediction,
- * as nobody has compared one yet.
+ * The relative error of a step of forerun's own runtime on GPUs with a profile,
+ * in addition to the errors of its costs.  It is the accuracy demanded of such
+ * predictions; no comparison has confirmed it.
  */
 static const double own_rel_err = 0.05;
 
-/* Whoever is simulated rank by rank for a timeline: what CPUs run. */
+/* Up to so many ranks are simulated separately for a timeline: as many as run
+ * on CPUs. */
 enum { MOST_RANKS_SHOWN = 64 };
 
-/* What instruction or run `rec` adds to the errors by key, in seconds. */
+/* Adds the error of instruction or run `rec` to the errors by key, in
+ * seconds. */
 static void add_errors(const fr_skip *skip, const fr_replay_record *rec,
                        double *by_key_s)
 {
@@ -301,7 +303,8 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
     return FR_OK;
 }
 
-/* Of a finished replay; *timeline (may be NULL) is replaced. */
+/* Makes the prediction of a finished replay; *timeline (may be NULL) is
+ * replaced. */
 static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
                          fr_timeline *timeline, fr_prediction *out, fr_err *err)
 {
@@ -342,7 +345,7 @@ static fr_status replay_all(const fr_cost_model *costs,
                : predict(replay, costs, options->timeline, out, err);
 }
 
-/* Of a program that repeats where the replay does not: the whole program. */
+/* Simulates the whole program if a program repeats but its replay does not. */
 static fr_status simulate_whole(const fr_program *program,
                                 const fr_cost_model *costs,
                                 const fr_cluster *cluster,

@@ -19,7 +19,7 @@ FR_CHECKED fr_status fr_fabric_load_create(const fr_actors *actors,
                                            fr_fabric_load **load, fr_err *err);
 void fr_fabric_load_destroy(fr_fabric_load *load); /* takes NULL */
 
-/* What all ranks of an actor together send over one link. */
+/* The traffic that all ranks of an actor together send over one link. */
 typedef struct fr_fabric_crossing {
     const fr_fabric_flow *flow; /* set these two, */
     int32_t actor;

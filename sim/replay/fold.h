@@ -25,7 +25,8 @@ typedef struct fr_fold {
     int32_t *color_of_rank;
     int32_t *rank_of_color; /* the lowest */
     int32_t *n_alike;       /* [n_colors] ranks, listed or not */
-    /* Of the groups of a partition: equal keys behave alike. */
+    /* Keys of the groups of a partition: groups with equal keys behave
+     * identically. */
     uint64_t *node_key, *rail_key;
     uint64_t *axis_key[FR_AXIS_N]; /* NULL: not used */
     uint64_t *fabric_key;          /* of the fabric's links */

@@ -119,9 +119,9 @@ int64_t fr_jitter_meet(fr_jitter *jitter, int32_t i_table, int64_t n_ranks,
                                0.5) +
                       squared(jitter->network_frac * work->network_ps);
     for (int64_t i = 0; i < n_members; i++) {
-        /* What came since the last meeting of this group has been carried to
-         * the others, too: there it makes way for what the maximum leaves of
-         * it, else it would grow with every meeting. */
+        /* The variance since the last meeting of this group was carried to the
+         * others, too.  There the variance that the maximum leaves replaces it,
+         * else it would grow with every meeting. */
         fr_ps2 met_ps2 = *carried(jitter, members[i], i_table);
         *fr_jitter_state(jitter, members[i]) = 0;
         for (int32_t k = 0; k < jitter->n_tables; k++) {

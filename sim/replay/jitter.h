@@ -76,7 +76,7 @@ fr_ps2 *fr_jitter_state(const fr_jitter *jitter, uint32_t state);
 /* Notes that a rank has computed for so long by itself. */
 void fr_jitter_compute(fr_jitter *jitter, uint32_t state, int64_t ps);
 
-/* What is done by those that meet, from their meeting on. */
+/* The work of the members of a group from one meeting to the next. */
 typedef struct fr_jitter_work {
     double compute_ps; /* between meetings of the same members */
     double squares;    /* the sum of squares of these times, ps^2 */

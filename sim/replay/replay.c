@@ -235,7 +235,7 @@ static fr_status check_finished(const replayer *r, fr_err *err)
     return FR_OK;
 }
 
-/* What was skipped belongs to the step. */
+/* The skipped rounds belong to the step. */
 static fr_status finish(replayer *r, fr_err *err)
 {
     const fr_skip *skip = &r->out.skip;
@@ -359,7 +359,7 @@ static void context_destroy(fr_replay_context *c)
     free(c);
 }
 
-/* Of a program that repeats: has every rank program a loop? */
+/* Returns whether every rank program of a program that repeats has a loop. */
 static bool find_loops(fr_replay_context *c)
 {
     const fr_program *program = c->layout.program;

@@ -62,7 +62,7 @@ typedef struct fr_replay_record {
     float rel_err;
 } fr_replay_record;
 
-/* What records refer to. */
+/* The data that records refer to. */
 typedef struct fr_replay_context {
     fr_rank_layout layout;
     fr_fabric_uses fabric;

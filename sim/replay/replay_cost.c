@@ -345,7 +345,8 @@ static int find_net(fr_demand *demand, const fr_demand *one, int i_net)
 static void add_demand(run_sum *sum, const fr_instr_cost *one)
 {
     const fr_demand *d = &one->demand;
-    /* Where its like slows it down it takes longer, but no more in all. */
+    /* An instruction that instructions of the same kind slow down takes longer,
+     * but does no more work. */
     double alone_ps = (double)fr_ps_of_work(d->work, d->cap);
     sum->cores_ps += d->cores * d->unit_cores * alone_ps;
     sum->memory_ps += d->memory * d->unit_cores * alone_ps;

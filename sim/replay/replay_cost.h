@@ -85,28 +85,30 @@ FR_CHECKED fr_status fr_replay_costs_init(const fr_rank_layout *layout,
                                           fr_replay_costs *out, fr_err *err);
 void fr_replay_costs_release(fr_replay_costs *costs);
 
-/* What an instruction other than a transfer costs a rank of the colour on a
- * lane. */
+/* Finds the cost of an instruction other than a transfer for a rank of the
+ * colour on a lane. */
 FR_CHECKED fr_status fr_replay_cost_instr(fr_replay_costs *costs, int32_t color,
                                           uint32_t i_instr, int lane,
                                           const fr_instr_cost **out,
                                           fr_err *err);
-/* What a send of `rank` to its peer costs. */
+/* Finds the cost of a send of `rank` to its peer. */
 FR_CHECKED fr_status fr_replay_cost_transfer(fr_replay_costs *costs,
                                              uint32_t i_instr, int lane,
                                              int32_t rank, int32_t peer,
                                              const fr_instr_cost **out,
                                              fr_err *err);
-/* How long an instruction of a run takes with nothing but its like beside. */
+/* Finds the time of an instruction of a run that overlaps only instructions of
+ * the same kind. */
 FR_CHECKED fr_status fr_replay_cost_solo(fr_replay_costs *costs, int32_t color,
                                          uint32_t i_instr, int64_t *out_ps,
                                          fr_err *err);
-/* What its host needs to issue an instruction, and whether it is held. */
+/* Finds the time that the host needs to issue an instruction, and whether the
+ * host is held there. */
 FR_CHECKED fr_status fr_replay_cost_host(fr_replay_costs *costs, int32_t color,
                                          uint32_t i_instr, int lane,
                                          int64_t *out_ps, bool *is_held,
                                          fr_err *err);
-/* What a run of the colour's program costs. */
+/* Finds the cost of a run of the colour's program. */
 FR_CHECKED fr_status fr_replay_cost_run(fr_replay_costs *costs, int32_t color,
                                         const fr_replay_step *step,
                                         const fr_run_cost **out, fr_err *err);

@@ -38,7 +38,7 @@ int64_t fr_host_chain_device(const fr_host_chain *chain, int64_t device_ps,
 int64_t fr_host_chain_host(const fr_host_chain *chain, int64_t device_ps,
                            int64_t host_ps);
 
-/* When the host begins to issue a step (replay_order.h). */
+/* The time at which the host begins to issue a step (replay_order.h). */
 typedef struct fr_host_step {
     int64_t since_ps; /* after it went on from where it was held last */
     uint32_t n_held;  /* steps before it in which it is held */
@@ -48,8 +48,9 @@ typedef struct fr_host_step {
 typedef struct fr_host_steps {
     fr_host_step *steps; /* of a colour's program */
     uint32_t n_held;
-    /* Of a loop (replay_order.h): steps in which it is held, before it and in
-     * one round; where there are none in a round, what that takes. */
+    /* For a loop (replay_order.h): the number of steps in which the host is
+     * held, before the loop and in one round; if a round has none, round_ps is
+     * its time on the host. */
     uint32_t n_held_before, n_held_round;
     int64_t round_ps;
 } fr_host_steps;

@@ -20,7 +20,8 @@
 
 enum { FR_DEMAND_NETS = 6 };
 
-/* What each member of a flow takes at its highest rate. */
+/* The share of each link that a member of a flow takes at the flow's highest
+ * rate. */
 typedef struct fr_demand {
     fr_work work;
     int64_t cap;
@@ -70,7 +71,8 @@ FR_CHECKED fr_status fr_replay_links_init(const fr_actors *actors,
                                           fr_replay_links *out, fr_err *err);
 void fr_replay_links_release(fr_replay_links *links);
 
-/* What a cost takes; traffic: NULL or where its bytes go beyond the NIC. */
+/* Returns the demand of a cost. traffic has the links beyond the NIC that its
+ * bytes cross; NULL: none. */
 fr_demand fr_demand_of(const fr_cost *cost, bool is_comm_thread,
                        bool is_transfer, const fr_fabric_flow *traffic);
 

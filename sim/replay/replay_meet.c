@@ -53,7 +53,7 @@ static uint32_t find_latest(const replayer *r, uint32_t first_record)
     return latest;
 }
 
-/* What a meeting takes; of a run, what its slowest member takes. */
+/* The cost of a meeting; for a run, the cost of its slowest member. */
 typedef struct replay_price {
     int64_t latency_ps;
     const fr_demand *demand; /* NULL: no work */

@@ -49,13 +49,15 @@ static fr_status add_piece(const fr_replay *replay, fr_span span,
     return fr_timeline_add(out, span, err);
 }
 
-/* When the work of a record begins: all are there, the slowest too. */
+/* Returns the time at which the work of a record begins: all members have
+ * arrived, the slowest too. */
 static int64_t work_begin_ps(const fr_replay_record *rec)
 {
     return rec->start_ps + rec->late_ps;
 }
 
-/* Where the first `done` of `all` picoseconds of work lie in a record. */
+/* Returns the time in a record at which the first `done` of `all` picoseconds
+ * of work are over. */
 static int64_t place_in(const fr_replay_record *rec, int64_t done, int64_t all)
 {
     int64_t begin_ps = work_begin_ps(rec);

@@ -17,16 +17,16 @@ FR_CHECKED fr_status fr_replay_spans(const fr_replay *replay, fr_timeline *out,
                                      fr_err *err);
 
 /*
- * What the breakdown of the step needs, and no more: the rank that ends last
- * with a span for each part of a run, and everybody's sends.
+ * Writes only the spans that the breakdown of the step needs: the rank that
+ * ends last with a span for each part of a run, and the sends of all ranks.
  */
 FR_CHECKED fr_status fr_replay_spans_of_last(const fr_replay *replay,
                                              fr_timeline *out, fr_err *err);
 
 /*
- * Of a program that repeats these spans have the calls of one in which the rank
- * that ends last has every round that was replayed.  It borrows all else from
- * the replay's.
+ * Makes the program that these spans refer to if the replayed program repeats:
+ * in it the rank that ends last has every round that was replayed.  It borrows
+ * all other parts from the replay's program.
  */
 FR_CHECKED fr_status fr_replay_unroll_last(const fr_replay *replay,
                                            fr_program *out, fr_err *err);

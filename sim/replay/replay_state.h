@@ -111,8 +111,8 @@ static inline const fr_replay_order *order_of(const replayer *r, int32_t actor)
     return &r->context->orders[r->context->layout.program_of_rank[rank]];
 }
 
-/* Of which round of the loop is what a lane comes to next, and everything
- * after the loop of the last. */
+/* Returns the round of the loop to which the next step of a lane belongs.
+ * Steps after the loop belong to the last round. */
 static inline int64_t round_of(const replayer *r, int32_t actor, int i_lane)
 {
     const replay_lane *lane = lane_of(r, actor, i_lane);
@@ -130,8 +130,9 @@ static inline bool is_in_loop(const fr_replay_loop *loop, int lane)
     return loop->first_step[lane] < loop->end_step[lane];
 }
 
-/* When the host of an actor went on after so many holds; of a loop those are
- * kept that a lane may still ask for. */
+/* Returns the place of the time at which the host of an actor continued after
+ * n_held holds.  In a loop only the times are kept that a lane may still
+ * need. */
 static inline int64_t *replay_went_on(const replayer *r, int32_t actor,
                                       int64_t n_held)
 {
@@ -151,8 +152,8 @@ FR_CHECKED fr_status replay_wake(replayer *r, int32_t actor, int lane,
 /* replay_issue.c: what hosts do. */
 FR_CHECKED fr_status replay_hosts_init(replayer *r, fr_err *err);
 void replay_hosts_release(replayer *r);
-/* When the next record of a lane may begin; false: its host is held, the
- * lane is woken when it goes on. */
+/* Issues the next record of a lane.  *is_issued false: its host is held, and
+ * the lane is woken when the host continues. */
 FR_CHECKED fr_status replay_issue(replayer *r, int32_t actor, int lane,
                                   bool *is_issued, fr_err *err);
 /* A record of a run starts, one of an instruction has ended. */
@@ -162,7 +163,7 @@ FR_CHECKED fr_status replay_issue_end(replayer *r, uint32_t record,
                                       bool is_last, fr_err *err);
 
 /* replay_rounds.c: lanes that go round a loop; only where r->has_loops. */
-/* Whose record a new one is, for fr_replay_record.round. */
+/* Returns the round of a new record of the lane, for fr_replay_record.round. */
 uint32_t replay_loop_round(const replayer *r, int32_t actor, int i_lane);
 /* The record of a call that the lane's next one waits for; NONE: not done. */
 uint32_t replay_loop_done(const replayer *r, int32_t actor, int i_lane,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What builds one flow after the other. */
+/* The state while flows are built, one after the other. */
 typedef struct builder {
     const fr_rank_layout *layout;
     fr_fabric_routes routes;
@@ -150,7 +150,7 @@ static fr_status add_host(builder *b, int32_t rank, fr_err *err)
     return add_route(b, 1.0, err);
 }
 
-/* What the rank crosses becomes its uses. */
+/* Turns the links that the rank crosses into its uses. */
 static fr_status finish_rank(builder *b, fr_err *err)
 {
     for (size_t i = 0; i < b->crossed.n; i++) {

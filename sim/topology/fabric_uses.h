@@ -17,7 +17,7 @@
 
 #include "sim/topology/rank_layout.h"
 
-/* How a group's traffic spreads over its nodes. */
+/* The distribution of a group's traffic over its nodes. */
 typedef enum fr_traffic {
     FR_TRAFFIC_RING,   /* to the next node in the order of members */
     FR_TRAFFIC_SPREAD, /* evenly to all other nodes */
@@ -25,8 +25,8 @@ typedef enum fr_traffic {
     FR_TRAFFIC_HOST    /* to the host's memory */
 } fr_traffic;
 
-/* Of what a rank sends into the network, weight / FR_FABRIC_ONE goes over
- * the link. */
+/* weight / FR_FABRIC_ONE of the bytes that a rank sends into the network goes
+ * over the link. */
 typedef struct fr_fabric_use {
     int32_t link;
     uint32_t weight;
@@ -53,7 +53,8 @@ FR_CHECKED fr_status fr_fabric_uses_init(const fr_rank_layout *layout,
                                          fr_fabric_uses *out, fr_err *err);
 void fr_fabric_uses_release(fr_fabric_uses *uses);
 
-/* What an instruction's bytes inside the node cross; NULL: nothing. */
+/* Returns the links that an instruction's bytes inside the node cross; NULL:
+ * none. */
 const fr_fabric_flow *fr_fabric_uses_local(const fr_fabric_uses *uses,
                                            const fr_instr *instr);
 

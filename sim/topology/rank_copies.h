@@ -18,11 +18,12 @@
 bool fr_cluster_is_even(const fr_cluster *cluster);
 
 /*
- * How many ranks each of the first ones stands for, itself too, of a plan
- * whose program meets on `axes` and has peers on `peer_axes` (masks of
- * fr_axis), where so many ranks are on each node of an even cluster, node by
- * node; 1: nothing repeats.  It divides dp.  Groups of an axis either stay as
- * they are or have so many times as many members.
+ * Returns the number of ranks that each of the first ones stands for, itself
+ * included.  The program of the plan meets on `axes` and has peers on
+ * `peer_axes` (masks of fr_axis); every node of an even cluster has
+ * ranks_per_node ranks, node by node.  1: nothing repeats.  The number divides
+ * dp.  Each group of an axis either is unchanged by the copies or has so many
+ * times as many members.
  */
 int64_t fr_rank_copies(const fr_plan *plan, int64_t ranks_per_node,
                        unsigned axes, unsigned peer_axes);

@@ -90,7 +90,8 @@ static inline int32_t fr_rank_layout_node(const fr_rank_layout *layout,
 /* Is it a GPU node? */
 bool fr_rank_layout_is_gpu(const fr_rank_layout *layout, int32_t rank);
 
-/* Of normal compute speed: of the node, on GPU nodes of the device too. */
+/* Returns the compute speed relative to the normal one: of the node, on GPU
+ * nodes also of the device. */
 double fr_rank_layout_compute_frac(const fr_rank_layout *layout, int32_t rank);
 
 /* The bit of its node's type in the node_types of a scope. */

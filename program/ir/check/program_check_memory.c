@@ -230,7 +230,7 @@ static void spoil_range(shadow *s, access a)
         s->cells.items[i].is_written = false;
 }
 
-/* Which of the shards the first, or the last, of their owners means. */
+/* Returns the shard that an operand means for its first or last owner. */
 static int64_t shard_of(const shadow *s, const fr_ref *ref, int64_t n_owners)
 {
     int64_t coordinate = s->is_last ? n_owners - 1 : 0;
