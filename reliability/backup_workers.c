@@ -121,7 +121,7 @@ fr_status fr_backup_cluster(const fr_cluster *cluster, const fr_plan *plan,
         fr_cluster_release(out);
         return status;
     }
-    /* What is left of the backups is there for jitter. */
+    /* The remaining backups reduce the effect of jitter. */
     const int64_t n = plan->dp - n_dropped, n_first = plan->dp - n_backups;
     if (fr_plan_world(plan) == plan->dp && plan->dp > 1)
         out->jitter_compute_frac *= fmax(

@@ -19,12 +19,12 @@
 int64_t fr_checkpoint_best_interval(const fr_run_conditions *conditions);
 
 /*
- * What interruptions and checkpoints make of a second of steps, at the best
- * interval whatever the step, or every so many steps of conditions->step_s
- * where they say so; waits for a node count where the spares are counted.  The
- * variance is that of a compound Poisson
- * process whose losses are independent: interruptions come at a rate of r, and
- * each loses its own down time and a part of a cycle, any part as likely.
+ * The effect of interruptions and checkpoints on a second of steps.  The
+ * interval is the best one for any step, or every so many steps of
+ * conditions->step_s if they say so.  Waits for a node count if spares are
+ * counted.  The variance is that of a compound Poisson process with independent
+ * losses: interruptions come at a rate of r, and each loses its down time and a
+ * part of a cycle, any part with the same probability.
  */
 typedef struct fr_run_stretch {
     double seconds;           /* expected, per second of steps; >= 1 */

@@ -8,15 +8,16 @@
 
 #include "core/base/err.h"
 
-/* When nodes that can be taken away are there: spans of time in turn, there
- * first, over and over. */
+/* The presence of nodes that can be taken away: spans of time, alternately
+ * present and absent, over and over. */
 typedef struct fr_run_presence {
     const double *spans_s; /* [n], borrowed; an even number */
     size_t n;
 } fr_run_presence;
 
-/* Where a run goes on with the nodes that are left: its rate of steps with k
- * of them missing, of that with all, [0, 1], falling; 0: it waits. */
+/* The speeds of a run that continues with the remaining nodes: the rate of
+ * steps with k nodes missing over the rate with all, [0, 1], falling; 0: it
+ * waits. */
 typedef struct fr_run_elastic {
     const double *speed_frac; /* [n]: of 1, 2 ... n missing, borrowed */
     size_t n;                 /* 0: it waits for every node */

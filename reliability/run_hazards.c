@@ -58,8 +58,8 @@ static void meet_failures(const fr_run_hazards *h, const fr_cluster *cluster,
     c->repair_s = h->repair_s >= 0 ? h->repair_s : usual_repair_s;
 }
 
-/* What a file or an option says counts all until training goes on.  What was
- * measured was so with next to nothing to load. */
+/* A restart time from a file or an option covers everything until training
+ * continues.  A measured one was measured with almost no state to load. */
 static void meet_restarts(const fr_run_hazards *h, const fr_cluster *cluster,
                           int64_t n_devices, fr_run_met *out)
 {

@@ -24,8 +24,8 @@
 #include "spec/profile/running_costs.h"
 #include "spec/run/run_events.h"
 
-/* What a user says; all 0: nothing, but restart_s, n_spares, repair_s and
- * spot_*, which are negative then. */
+/* The hazards that a user gives.  All members are 0 if nothing is given, except
+ * restart_s, n_spares, repair_s and spot_*, which are negative then. */
 typedef struct fr_run_hazards {
     double device_mtbf_s; /* instead of all that the cluster has */
     double restart_s;     /* all until training goes on */
@@ -54,8 +54,8 @@ typedef struct fr_run_met {
     bool lacks_spot_rate; /* nobody said how often spot nodes go: as if never */
 } fr_run_met;
 
-/* Of so many devices on the first n_nodes of a cluster, whose state, written
- * once, is so large. */
+/* Returns the conditions of n_devices on the first n_nodes of a cluster, with a
+ * state of state_bytes, counted once. */
 fr_run_met fr_run_meet(const fr_run_hazards *hazards, const fr_cluster *cluster,
                        int64_t n_nodes, int64_t n_devices,
                        uint64_t state_bytes);

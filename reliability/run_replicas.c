@@ -15,8 +15,8 @@ static const double most_times = 50;
 static const double most_interruptions = 50000, most_as_often = 4;
 static const double day_s = 86400;
 
-/* What draws are for: each has a sequence of its own, so that one more draw of
- * one changes nothing of the others. */
+/* The uses of random draws.  Each has a separate sequence, so that one more
+ * draw of one use changes no other. */
 typedef enum draw_use {
     DRAW_FAILURE,
     DRAW_HANG,
@@ -57,7 +57,7 @@ static size_t ring_of(const fr_run_conditions *c)
                : (size_t)c->n_spares + 1 + c->elastic.n + (size_t)c->rack_nodes;
 }
 
-/* Of a second of undisturbed steps, on the clock. */
+/* Returns the seconds of the clock per second of undisturbed steps. */
 static double stretch_of(const replica *r)
 {
     return r->slow_factor / r->speed_frac;
@@ -77,7 +77,7 @@ static double draw_exponential(replica *r, draw_use use, double mean)
     return -log(draw(r, use)) * mean;
 }
 
-/* How long nothing fails from now on. */
+/* Returns the time until the next failure. */
 static double next_failure_s(replica *r)
 {
     const double per_s = r->c->failures_per_s + r->c->racks_per_s;
@@ -165,8 +165,8 @@ static bool is_given_up(const replica *r)
 
 /* ---- training ------------------------------------------------------------ */
 
-/* What a while of training is made of; steps in seconds that they take with all
- * nodes. */
+/* The results of a stretch of training; steps are in seconds that they take
+ * with all nodes. */
 typedef struct stretch {
     double saved_s;   /* steps in checkpoints that can be loaded */
     double unsaved_s; /* steps since */
@@ -186,7 +186,7 @@ static cycles cycles_of(const replica *r)
     return (cycles){steps_s, c->blocked_s, fmax(c->drain_s - steps_s, 0)};
 }
 
-/* How many checkpoints are over after so long. */
+/* Returns the number of checkpoints that are complete after so many seconds. */
 static double count_saved(const cycles *of, double seconds)
 {
     const double first_s = of->steps_s + of->blocked_s;
@@ -276,7 +276,8 @@ static void take_back(replica *r)
     }
 }
 
-/* Of steps with so many nodes in repair; 0: it cannot go on. */
+/* Returns the speed of steps with n_away nodes in repair; 0: the run cannot
+ * continue. */
 static double speed_of(const replica *r, size_t n_away)
 {
     const fr_run_elastic *elastic = &r->c->elastic;
@@ -286,8 +287,8 @@ static double speed_of(const replica *r, size_t n_away)
     return n_missing <= elastic->n ? elastic->speed_frac[n_missing - 1] : 0;
 }
 
-/* When enough nodes are back to make it faster; HUGE_VAL: it has all.  They
- * come back in the order in which they went. */
+/* Returns the time at which enough nodes are back to make the run faster;
+ * HUGE_VAL: it has all nodes.  Nodes return in the order in which they left. */
 static double next_return_s(const replica *r)
 {
     const size_t n_ring = ring_of(r->c);
@@ -323,7 +324,7 @@ static void replace_nodes(replica *r, int64_t n)
     use_nodes(r);
 }
 
-/* Of those that fail now: 0, the failure takes none of them away. */
+/* Draws the number of nodes that the present failure takes away; 0: none. */
 static int64_t draw_lost_nodes(replica *r)
 {
     const fr_run_conditions *c = r->c;
@@ -370,7 +371,7 @@ static void lose_nodes(replica *r)
 
 /* ---- one run ------------------------------------------------------------- */
 
-/* What comes next; where two come at once, the first of these. */
+/* The next event; of two events at the same time the first in this list. */
 typedef enum event {
     EVENT_FINISH,
     EVENT_RETURN, /* of nodes that make it faster */

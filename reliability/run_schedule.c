@@ -41,7 +41,8 @@ static void lose(walk *w, pending *steps)
     *steps = (pending){0};
 }
 
-/* What is on its way has arrived, or `is_waited` for. */
+/* Completes the write that is under way if its time has come, or waits for it
+ * if `is_waited`. */
 static void arrive(walk *w, bool is_waited)
 {
     if (w->writing.n == 0)
@@ -88,7 +89,8 @@ static int64_t count(const walk *w, fr_fault_kind kind)
            fr_faults_count(w->s->faults, kind, w->step - 1);
 }
 
-/* What comes when this step is first begun; *is_begun: it goes on. */
+/* Applies the faults at the first begin of this step.  *is_begun: the step
+ * runs. */
 static fr_status meet(walk *w, bool *is_begun, fr_err *err)
 {
     const int64_t n_lost = count(w, FR_FAULT_LOSE);

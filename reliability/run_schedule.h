@@ -12,7 +12,7 @@
 #include "spec/model/faults.h"
 #include "spec/result/goodput.h"
 
-/* What a step takes. */
+/* The time of a step and its parts. */
 typedef struct fr_schedule_step {
     double step_s;
     double straggler_s, input_s, idle_s; /* of it, that it takes longer than an
@@ -27,7 +27,7 @@ typedef struct fr_fault_schedule {
     double start_s, restart_s, replan_s; /* replan_s: for other places */
     double end_s;  /* after the last step and its checkpoint */
     double hang_s; /* until a rank that stands still is given up */
-    /* What step i takes with so many places. */
+    /* Sets *out to the time of step i with so many places. */
     fr_status (*price)(void *context, int64_t n_places, int64_t i_step,
                        fr_schedule_step *out, fr_err *err);
     void *context;

@@ -1,7 +1,7 @@
 /* spare_nodes.c: see spare_nodes.h. */
 #include "reliability/spare_nodes.h"
 
-/* Of steps while so many nodes are away. */
+/* Returns the speed of steps while n_away nodes are away. */
 static double speed_of(const fr_run_conditions *c, int64_t n_away)
 {
     const int64_t n_missing = n_away - c->n_spares;

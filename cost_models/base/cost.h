@@ -47,7 +47,7 @@ typedef struct fr_cost {
     fr_cost_source source;
 } fr_cost;
 
-/* Where the members of a group sit. */
+/* The placement of the members of a group on nodes. */
 typedef struct fr_comm_scope {
     int64_t n_group;
     int64_t n_nodes;       /* distinct nodes of the group */
@@ -70,19 +70,20 @@ void fr_cost_model_destroy(fr_cost_model *model);
 /* As it was created with; NULL: none. */
 const fr_profile *fr_cost_profile(const fr_cost_model *model);
 
-/* Of the cluster's GPUs; the model's. */
+/* Returns the prices of the cluster's GPUs; the model owns them. */
 const struct fr_gpu_prices *fr_cost_gpu_prices(const fr_cost_model *model);
-/* What measured steps of the profile taught (stack/stack.h), NULL: it has none;
- * the model's. */
+/* Returns the model that measured steps of the profile have conditioned
+ * (stack/stack.h), NULL: the profile has none.  The cost model owns it. */
 const struct fr_stack *fr_cost_stack(const fr_cost_model *model);
 /* NCCL's side of a cluster of GPUs (gpu_comm.h), NULL of CPUs; the model's. */
 const struct fr_gpu_comm_model *fr_cost_gpu_comm(const fr_cost_model *model);
 
 /*
- * What-if: times over those that the model gives, 1 each when it is created.
- * Of transfers [0] inside a node, [1] between nodes; what of a transfer is
- * latency and what bytes over a rate: fr_cost.  Rates of GPUs are better
- * changed in the cluster, where algorithms and shared links follow them.
+ * A what-if: factors of the times of the model, each 1 when the model is
+ * created.  Index [0] is for transfers inside a node, [1] between nodes;
+ * fr_cost says which part of a transfer is latency and which is bytes over a
+ * rate.  Rates of GPUs are better changed in the cluster, where algorithms and
+ * shared links follow them.
  */
 typedef struct fr_cost_scale {
     double compute;
@@ -92,8 +93,8 @@ typedef struct fr_cost_scale {
 extern const fr_cost_scale fr_cost_scale_none;
 void fr_cost_model_scale(fr_cost_model *model, const fr_cost_scale *scale);
 
-/* What a rank of a world of n_ranks uses beyond its slab: code, libraries,
- * MPI; 0 without a profile. */
+/* Returns the memory of a rank of a world of n_ranks beyond its slab: code,
+ * libraries, MPI; 0 without a profile. */
 uint64_t fr_cost_baseline_bytes(const fr_cost_model *model, int64_t n_ranks);
 
 /* Flop/s of large matrix products on n_threads threads, as measured (of one

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How fused attention is written for a generation. */
+/* The implementation of fused attention on a generation. */
 typedef enum fr_gpu_attention_kind {
     FR_GPU_ATTENTION_SYNC,  /* FlashAttention-2: products wait for softmax */
     FR_GPU_ATTENTION_ASYNC, /* FlashAttention-3, cuDNN 9: two blocks at once */
@@ -37,8 +37,8 @@ typedef enum fr_gpu_generation {
     FR_GPU_GENERATION_N
 } fr_gpu_generation;
 
-/* What NCCL's tuner knows of the links of a compute capability; generations
- * that it does not tell apart share one. */
+/* The facts of NCCL's tuner about the links of a compute capability;
+ * generations that it does not distinguish share a row. */
 typedef struct fr_gpu_link_rates {
     int capability;        /* 70, 80 ...: later ones are faster */
     double nvlink_share;   /* of the wire's rate, less headers of packets */

@@ -38,7 +38,7 @@ struct fr_compute_fit {
 
 /* Width of the smoother in natural logarithms of a dimension. */
 static const double smoother_width = 0.35;
-/* How far outside the measured range (factor) still counts as inside. */
+/* Work outside the measured range by up to this factor counts as inside. */
 static const double range_slack = 1.25;
 
 static void add_places(const fr_compute_point *key, const fr_instr *instr,
@@ -46,7 +46,8 @@ static void add_places(const fr_compute_point *key, const fr_instr *instr,
 {
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++) {
         double n_bytes = (double)fr_instr_ref_bytes(instr, i, 1);
-        /* Of an embedding table only the rows of the tokens are touched. */
+        /* Of an embedding table only the rows of the tokens are touched, so the
+         * bytes are limited to these rows. */
         if (instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD)
             n_bytes = fmin(n_bytes, 4.0 * (double)instr->embed.rows *
                                         (double)instr->embed.cols);

@@ -10,7 +10,7 @@
 #include "plan/op/op.h"
 #include "spec/cluster/cluster.h"
 
-/* What a device can do when it is driven well. */
+/* The rates that well-written kernels reach on a device. */
 typedef struct fr_device_rates {
     double flops[FR_DTYPE_N]; /* matrix products, all cores; 0: unknown */
     double vector_flops;      /* everything else */
@@ -20,7 +20,8 @@ typedef struct fr_device_rates {
     bool is_gpu;
 } fr_device_rates;
 
-/* Of the device of a node; efficiencies and their sources: datasheet.c. */
+/* Returns the rates of the device of a node; datasheet.c has the efficiencies
+ * and their sources. */
 fr_device_rates fr_device_rates_of(const fr_cluster *cluster, int64_t node);
 fr_device_rates fr_device_rates_of_type(const fr_device_type *device);
 

@@ -27,12 +27,13 @@ static const double compiled_kernel_s = 6.5e-6;
 static const double fused_module_s = 115e-6;
 /* Backward against forward: 2.1 ms / 1.2 ms. */
 static const double fused_backward = 1.75;
-/* Of one product for one expert: 0.6 ms over 2.6 (GB200's host_speed_frac)
- * without the module's own time, shared by 64. */
+/* The time of one product for one expert is 0.6 ms over 2.6 (GB200's
+ * host_speed_frac) without the module's own time, shared by 64. */
 static const double fused_expert_s = 1.8e-6;
 
-/* Of a socket of which nothing is said: four channels of DDR4-2133, the slowest
- * of servers with GPUs (Intel, Xeon E5-2600 v3 and v4: 68.3 and 76.8 GB/s). */
+/* The default bandwidth of a socket is that of four channels of DDR4-2133, the
+ * slowest of servers with GPUs (Intel, Xeon E5-2600 v3 and v4: 68.3 and 76.8
+ * GB/s). */
 static const double socket_memory_Bps = 68.3e9;
 /* That long arrays are taken to reach of it. */
 static const double memory_share = 0.75;
@@ -180,8 +181,9 @@ double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
 
 bool fr_host_is_held(const fr_plan *plan, const fr_instr *instr)
 {
-    /* How many tokens go where: Megatron-Core's token_dispatcher.py copies
-     * tokens_per_expert to the host, as others do who drop none. */
+    /* The host waits for the number of tokens of each expert: Megatron-Core's
+     * token_dispatcher.py copies tokens_per_expert to the host, as do others
+     * that drop no token. */
     if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL)
         return false;
     if (instr->op == FR_OP_ROUTER_FWD || (instr->flags & FR_INSTR_HELD) != 0)

@@ -21,7 +21,8 @@ double fr_host_issue_s(const fr_plan *plan, const fr_instr *instr,
 /* Does the host wait for its result before it goes on? */
 bool fr_host_is_held(const fr_plan *plan, const fr_instr *instr);
 
-/* What the memory of all sockets of a node delivers to long arrays. */
+/* Returns the bandwidth that the memory of all sockets of a node reaches with
+ * long arrays. */
 double fr_host_memory_Bps(const fr_node_type *node);
 
 #endif

@@ -29,7 +29,7 @@ static inline bool fr_gpu_math_is_16(fr_gpu_math math)
     return math == FR_GPU_MATH_F16 || math == FR_GPU_MATH_BF16;
 }
 
-/* Of whose constants a unit's are. */
+/* Returns the unit whose constants a unit shares. */
 static inline fr_gpu_math fr_gpu_math_fitted(fr_gpu_math math)
 {
     return math == FR_GPU_MATH_BF16 ? FR_GPU_MATH_F16 : math;
@@ -52,8 +52,8 @@ typedef struct fr_gpu_constants {
      * milliseconds, at the power per flop/s of the generation's reference
      * card; 0: nothing was measured. */
     double achievable[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N];
-    /* Of `achievable`, what the power limit pays for in the long run, at the
-     * same power; 1 and more: it does not bind there. */
+    /* The share of `achievable` that the power limit allows in the long run, at
+     * the same power; 1 and more: the limit does not bind. */
     double sustained[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N];
     double power_exponent;     /* of rate over power: of `achievable` */
     double sustained_exponent; /* and once the clock follows the power limit */
@@ -83,7 +83,7 @@ typedef struct fr_gpu_constants {
     int n_rows[FR_GPU_GENERATION_N][FR_GPU_FAMILY_N]; /* measurements */
 } fr_gpu_constants;
 
-/* What `make fit-gpu` found. */
+/* The constants that `make fit-gpu` printed. */
 extern const fr_gpu_constants fr_gpu_constants_fitted;
 
 const char *fr_gpu_family_name(fr_gpu_family family);

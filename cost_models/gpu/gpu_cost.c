@@ -38,8 +38,8 @@ static fr_status unit_of(const fr_gpu_model *model, fr_dtype dtype,
     return fr_fail_precision(model->id, dtype, err);
 }
 
-/* What each of the three products has as m, n and k (the instruction's
- * are those of forward), and what it moves for an element of its result. */
+/* Sets m, n and k of each of the three products (the instruction's are those of
+ * forward), and the bytes that the product moves per element of its result. */
 static void shape_product(const fr_instr *instr, bool is_grouped,
                           fr_gpu_product *p)
 {
@@ -146,8 +146,8 @@ static fr_status price_attention(const fr_gpu_model *model,
 }
 
 /*
- * Of the moved bytes some are kept.  What is kept is written by one kernel and
- * read by the next; backward its gradient is written and read besides.
+ * Some of the moved bytes are kept: one kernel writes them and the next reads
+ * them.  Backward also writes and reads their gradient.
  */
 static fr_status price_layer(const fr_gpu_model *model, const fr_instr *instr,
                              price *out, fr_err *err)

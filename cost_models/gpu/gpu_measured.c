@@ -17,7 +17,8 @@ enum { N_PLACE = 5 }; /* coordinates of a shape; unused ones are 0 */
 static const double width = 0.35, reach = 0.7;
 /* Beyond so much (a factor of 4 and more) the kind's mean takes over. */
 static const double far = 1.4;
-/* Of the guess that a slope is 0, against points at a distance of 1. */
+/* The weight of the prior that a slope is 0, against points at a distance of
+ * 1. */
 static const double slope_weight = 0.02;
 /* Within it of a measured shape an answer counts as between them. */
 static const double near = 1.1;
@@ -28,7 +29,7 @@ typedef struct fitted_point {
     double log_ratio; /* measured over modelled */
 } fitted_point;
 
-/* What shares op, dtype, variant and flags. */
+/* The points with the same op, dtype, variant and flags. */
 typedef struct kind {
     fitted_point *at;
     size_t n;
@@ -77,9 +78,10 @@ static double cold_frac(const fr_compute_point *key, const fr_instr *instr)
 }
 
 /*
- * What neighbours are near in: products in their three dimensions, attention
- * in heads, length and width, all else in bytes and in the length of a row;
- * and how much comes from memory.
+ * Sets the coordinates in which points are neighbours: products have their
+ * three dimensions, attention has heads, length and width, all other kernels
+ * have bytes and the length of a row; the last coordinate is the share of the
+ * bytes that comes from memory.
  */
 static void place_shape(const fr_compute_point *key, const fr_instr *instr,
                         double place[N_PLACE])
@@ -197,7 +199,8 @@ static double ratio_at(const kind *k, const double *place, size_t without,
     return local * solve_value(&line) + (1.0 - local) * k->mean;
 }
 
-/* What a point would have been taken for without it; some of many. */
+/* Returns the error of predicting a point from the others, over a sample of
+ * many points. */
 static double cross_error(const kind *k)
 {
     enum { N_TRIED = 48 };
@@ -272,7 +275,8 @@ static void make_model(fr_gpu_measured *m)
     for (int i = 0; i < FR_GPU_MATH_N; i++)
         if (flops[i] > 0.0)
             least_flops = fmin(least_flops, flops[i]);
-    /* Of the two units of 16 bits, one may stand for the other. */
+    /* If one of the two 16-bit units was not measured, the other stands for
+     * it. */
     if (flops[FR_GPU_MATH_F16] <= 0.0)
         flops[FR_GPU_MATH_F16] = flops[FR_GPU_MATH_BF16];
     if (flops[FR_GPU_MATH_BF16] <= 0.0)
@@ -289,8 +293,8 @@ static void make_model(fr_gpu_measured *m)
         m->model.memory_Bps = memory_Bps / m->model.constants->stream_frac;
 }
 
-/* Of a reference product, whose rate stands in the profile as the points'
- * and as that of lasting load. */
+/* Returns the ratio of the rate under lasting load to the rate among the
+ * points, for a reference product that the profile has both of. */
 static double steady_of(const fr_profile *profile, const fr_compute_point *like)
 {
     char name[FR_PROFILE_NAME];

@@ -32,7 +32,7 @@ typedef struct fr_gpu_workspaces {
 } fr_gpu_workspaces;
 
 /*
- * Of one rank of the plan.  Facts:
+ * Returns the memory that one rank of the plan takes beyond tensors.  Facts:
  *   context   about 300 MB with CUDA >= 11.7, which loads kernels as they are
  *             used, more than 1 GB before (pytorch/pytorch #107667); 543 MiB
  *             per process on an A100 with CUDA 11.5 (#81257).  Volta is of
@@ -44,9 +44,10 @@ typedef struct fr_gpu_workspaces {
  *             send to neighbours have fewer connections, not fewer buffers
  *             per connection.
  * A rank has a communicator for each group of its own: world, tp, cp, pp, dp
- * (with ZeRO over a part of it: shards and replicas), experts and those who
- * hold the same ones, etp where it is not tp, and without ZeRO the stages and
- * tensor ranks of one replica, among which the norm of the gradients is summed.
+ * (with ZeRO over a part of it: shards and replicas), experts and the ranks
+ * that hold the same ones, etp where it is not tp, and without ZeRO the stages
+ * and tensor ranks of one replica, among which the norm of the gradients is
+ * summed.
  */
 fr_gpu_memory fr_gpu_memory_overhead(const fr_plan *plan,
                                      const fr_device_type *device);

@@ -12,7 +12,7 @@
 
 /* However much power there is: the best that is measured anywhere. */
 static const double most_of_the_peak = 0.97;
-/* Where a datasheet leaves something out. */
+/* These values are used if a datasheet has none. */
 static const double unknown_cores = 100.0;
 static const double unknown_memory_Bps = 1e12;
 static const double unknown_cache_bytes = 40.0 * 1048576.0;
@@ -41,7 +41,8 @@ static double peak_flops(const fr_device_type *device, fr_gpu_math math)
     return fr_device_peak_flops(device, names[math]);
 }
 
-/* Of products of 16 bits: in bf16, where there is none in fp16. */
+/* Returns the peak of 16-bit products: of bf16, or of fp16 on devices without
+ * bf16. */
 static double peak_16_flops(const fr_device_type *device)
 {
     const double flops = peak_flops(device, FR_GPU_MATH_BF16);

@@ -38,7 +38,8 @@ bool fr_gpu_knows_power(const fr_device_type *device);
  * Volta runs on the vector units); FR_GPU_MATH_N: none can do it. */
 fr_gpu_math fr_gpu_math_of(const fr_gpu_model *model, fr_dtype dtype);
 
-/* Which fused attention runs on it when the plan says `flash`. */
+/* Returns the kind of fused attention that runs on the device if the plan asks
+ * for `flash`. */
 fr_gpu_attention_kind fr_gpu_attention_kind_of(const fr_gpu_model *model,
                                                fr_flash_kind flash);
 

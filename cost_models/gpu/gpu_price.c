@@ -15,7 +15,8 @@ struct fr_gpu_prices {
     bool *is_measured;         /* likewise */
 };
 
-/* Of a copy to or from the host (Zhang, Meng, Liu, IISWC 2019: launches). */
+/* The time of a launch of a copy to or from the host (Zhang, Meng, Liu, IISWC
+ * 2019: launches). */
 static const double copy_launch_s = 5e-6;
 
 fr_status fr_gpu_prices_create(const fr_profile *profile,

@@ -28,15 +28,16 @@ FR_CHECKED fr_status fr_gpu_prices_ask(const fr_gpu_prices *prices,
                                        fr_cost *out, fr_err *err);
 
 /*
- * Of a host, before an instruction of n_kernels (communication: 1) can begin:
- * that of host_time.h on the node's processor; what forerun's own runtime
- * needs of a graph of the step, where that was measured.
+ * Returns the host's time before an instruction of n_kernels (communication: 1)
+ * can begin.  It is that of host_time.h on the node's processor, or the
+ * measured time of forerun's own runtime for a graph of the step.
  */
 double fr_gpu_prices_issue_s(const fr_gpu_prices *prices, const fr_plan *plan,
                              const fr_instr *instr, int n_kernels,
                              int64_t node);
 
-/* What forerun's own runtime holds of a measured GPU beyond its slab. */
+/* The memory that forerun's own runtime holds on a measured GPU beyond its
+ * slab. */
 typedef struct fr_own_memory {
     uint64_t alone_bytes;     /* context, libraries, one stream's workspace */
     uint64_t workspace_bytes; /* of each further stream with kernels */

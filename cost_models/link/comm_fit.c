@@ -254,8 +254,8 @@ static size_t nearest_point(const comm_curve *curve, double bytes)
     return best;
 }
 
-/* How much longer the algorithm takes in the wanted group than in the
- * measured one, by the closed forms. */
+/* Returns the factor by which the closed forms say that the algorithm takes
+ * longer in the wanted group than in the measured one. */
 static double group_factor(const fr_comm_fits *fits, const comm_curve *curve,
                            const fr_comm_query *query)
 {

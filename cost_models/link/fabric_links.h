@@ -14,9 +14,9 @@
 #include "spec/cluster/cluster.h"
 
 /*
- * What is fitted to measured collectives: the rows of one node (and of four
- * B200 nodes) of tests/validate/collectives.csv, by least squares;
- * test_nccl_fit.c fits them again.
+ * Constants fitted by least squares to measured collectives: the rows of one
+ * node (and of four B200 nodes) of tests/validate/collectives.csv.
+ * test_nccl_fit.c repeats the fit.
  */
 typedef struct fr_link_fit {
     double link_share;  /* of a port's rate that rings and NVLS reach */
@@ -57,14 +57,14 @@ typedef struct fr_gpu_fabric {
  * by its kind. */
 double fr_nic_share(const fr_node_type *node);
 
-/* Of one node type of a cluster. */
+/* Returns the fabric of a node type of a cluster. */
 fr_gpu_fabric fr_gpu_fabric_of(const fr_cluster *cluster, size_t i_node_type);
 
 /* Whichever is slower, field by field. */
 fr_gpu_fabric fr_gpu_fabric_worse(const fr_gpu_fabric *a,
                                   const fr_gpu_fabric *b);
 
-/* What a group of `scope` can drive. */
+/* The links and rates that a group of `scope` can use. */
 typedef struct fr_group_links {
     int64_t n, n_nodes;
     double per_node;   /* members on a node, >= 1 */

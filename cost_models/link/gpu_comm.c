@@ -177,7 +177,7 @@ static fr_status ask_servers(const fr_gpu_comm_model *comm,
     return FR_OK;
 }
 
-/* Of the device: a multiprocessor for each channel. */
+/* Returns the share of the device's multiprocessors: each channel takes one. */
 static double cores_of(const fr_gpu_comm_model *comm, const fr_instr *instr,
                        const fr_group_links *links, const fr_gpu_fabric *fabric)
 {

@@ -17,13 +17,13 @@ FR_CHECKED fr_status fr_gpu_comm_create(const fr_cluster *cluster,
                                         fr_gpu_comm_model **out, fr_err *err);
 void fr_gpu_comm_destroy(fr_gpu_comm_model *comm);
 
-/* What communication takes of the GPUs' multiprocessors, as it was measured
- * ((0, 1); 0: as NCCL's model has it). */
+/* Sets the share of the GPUs' multiprocessors that communication was measured
+ * to take, in (0, 1); 0: the share of NCCL's model. */
 void fr_gpu_comm_set_cores(fr_gpu_comm_model *comm, double cores);
 
-/* What NCCL's model takes for a collective or a transfer, and expects of it,
- * whatever was measured; FR_INPUT as fr_cost_communicate() and
- * fr_gpu_comm_check(). */
+/* Finds the choice of NCCL's model for a collective or a transfer and its
+ * expected time, regardless of measurements; FR_INPUT as fr_cost_communicate()
+ * and fr_gpu_comm_check(). */
 FR_CHECKED fr_status fr_gpu_comm_choice(const fr_gpu_comm_model *comm,
                                         const fr_instr *instr,
                                         const fr_comm_scope *scope,

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* What every algorithm is asked with. */
+/* The inputs of the time of every algorithm. */
 typedef struct question {
     const fr_gpu_fabric *fabric;
     const fr_link_fit *fit;
@@ -339,8 +339,8 @@ static fr_nccl_time shift_time(const question *q)
     return time;
 }
 
-/* Of k copies that go to n places, each anywhere, what is left where a place
- * gets one at most: n (1 - (1 - 1/n)^k) places are met. */
+/* Returns the share that remains of k copies sent to n places at random if each
+ * place gets at most one: n (1 - (1 - 1/n)^k) different places are met. */
 static double met_share(double n, double k)
 {
     return k > 0.0 ? n * (1.0 - pow(1.0 - 1.0 / n, k)) / k : 1.0;
@@ -433,7 +433,8 @@ static bool sharp_fits(const question *q)
            (is_reduction(q->op) || (double)q->fabric->n_nics >= q->k);
 }
 
-/* What happens inside the nodes meanwhile: the switch adds, or members do. */
+/* Returns the time of the work inside the nodes: the switch adds, or the
+ * members do. */
 static fr_nccl_time sharp_inside(const question *q)
 {
     fr_group_links links = *q->links;

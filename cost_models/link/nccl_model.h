@@ -47,8 +47,8 @@ typedef struct fr_nccl_time {
     double port_bytes;
 } fr_nccl_time;
 
-/* Of a group of 2 and more whose links are otherwise idle.  Fails (false)
- * only when the members of different nodes have no network. */
+/* Finds the time for a group of 2 or more whose links are otherwise idle.
+ * Fails (false) only when the members of different nodes have no network. */
 bool fr_nccl_time_of(const fr_gpu_fabric *fabric, const fr_group_links *links,
                      const fr_nccl_ask *ask, fr_nccl_time *out);
 

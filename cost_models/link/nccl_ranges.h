@@ -15,12 +15,11 @@ typedef struct fr_nccl_range {
 enum { FR_NCCL_MAX_RANGES = 96 };
 
 /*
- * Of a collective (its op, algorithm, protocol, channels and flags; its
- * payload is not looked at) over a group: ranges in order, together all sizes.
- * The model is asked at every power of two up to 2^40 bytes and, where two
- * neighbours differ, for the byte where the next choice begins; a choice
- * that lies between two like ones is not seen.  Errors of
- * fr_gpu_comm_choice().
+ * Lists the choices for a collective (its op, algorithm, protocol, channels and
+ * flags; not its payload) over a group: ranges in order, which together cover
+ * all sizes.  The model is evaluated at every power of two up to 2^40 bytes
+ * and, where two neighbours differ, for the byte where the next choice begins;
+ * a choice between two equal ones is missed.  Errors of fr_gpu_comm_choice().
  */
 FR_CHECKED fr_status fr_nccl_ranges_of(const fr_gpu_comm_model *comm,
                                        const fr_instr *collective,

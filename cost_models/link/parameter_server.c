@@ -40,8 +40,8 @@ fr_status fr_servers_of(const fr_instr *instr, int64_t n_group, int64_t n_nodes,
     return FR_OK;
 }
 
-/* Of one member of k to the host when all copy at once.  Ranks fill the
- * devices in order, those of one switch first. */
+/* Returns the rate of one of k members that copy to the host at once.  Ranks
+ * fill the devices in order, those of one switch first. */
 static double copy_rate(const fr_node_type *node, double k)
 {
     double n_switches = fmax(1.0, (double)node->n_pcie_switches);
@@ -60,7 +60,7 @@ static void through_hosts(const fr_node_type *node, const fr_group_links *links,
     double memory_Bps = fr_host_memory_Bps(node);
     double seconds = 2.0 * ask->n_bytes / copy_rate(node, k);
     bool is_apart = ask->place == FR_SERVER_WORKER && links->n_nodes > 1;
-    /* What a node sends: its sum, or the gradients of each of its members. */
+    /* A node sends its sum, or the gradients of each of its members. */
     double from_node = (is_apart ? k : 1.0) * ask->n_bytes;
     double n_servers = (double)ask->n_servers;
 

@@ -50,9 +50,9 @@ FR_CHECKED fr_status fr_servers_of(const fr_instr *instr, int64_t n_group,
                                    fr_err *err);
 
 /*
- * Of a group of 2 and more on nodes of this type whose links are otherwise
- * idle.  FR_INFEASIBLE when the devices cannot reach the host, FR_INPUT when
- * nodes have no network or fewer than n_servers serve.
+ * Finds the time for a group of 2 or more on nodes of this type whose links are
+ * otherwise idle.  FR_INFEASIBLE when the devices cannot reach the host,
+ * FR_INPUT when nodes have no network or fewer than n_servers serve.
  */
 FR_CHECKED fr_status fr_server_time_of(const fr_node_type *node,
                                        const fr_group_links *links,

@@ -28,7 +28,8 @@ static double square(double x)
     return x * x;
 }
 
-/* Of the shares, of steps alike, of the kind alone. */
+/* Returns the covariance of two steps: of their shares, of their similarity,
+ * and of their kind alone. */
 static double covariance(const fr_stack_prior *p, const fr_run_features *a,
                          const fr_run_features *b)
 {
@@ -210,8 +211,8 @@ fr_student fr_stack_before(const fr_stack *s, const fr_run_features *features)
                         .dof = s->prior.dof};
 }
 
-/* What is left of the variance of a term whose covariances with the runs are
- * `cross`. */
+/* Returns the variance of a term after conditioning on the runs; `cross` has
+ * its covariances with them. */
 static double left_of(const fr_stack *s, const double *cross, double variance)
 {
     return fmax(fr_process_covariance(s->process, cross, cross, variance), 0);

@@ -60,20 +60,22 @@ bool fr_stack_is_outlier(const fr_stack *stack, size_t i);
 /* That run as all others have it: log(measured / predicted). */
 fr_student fr_stack_without(const fr_stack *stack, size_t i);
 
-/* Of a step with these features: log(measured / predicted); the same if
- * nothing had been measured. */
+/* Returns the distribution of log(measured / predicted) of a step with these
+ * features, after and before conditioning on the measured steps. */
 fr_student fr_stack_at(const fr_stack *stack, const fr_run_features *features);
 fr_student fr_stack_before(const fr_stack *stack,
                            const fr_run_features *features);
-/* What most of the uncertainty that is left is of, in words, and that share of
- * its variance. */
+/* Returns the name of the largest source of the remaining uncertainty, and its
+ * share of the variance. */
 const char *fr_stack_left(const fr_stack *stack,
                           const fr_run_features *features, double *frac);
-/* What each share of the step takes over what is predicted, and all that is no
- * share of it (common, alike): factors whose weighted sum is near the mean. */
+/* Sets the factor of each share of the step over its prediction, and the factor
+ * of all effects that are no share (common, similarity); their weighted sum is
+ * near the mean. */
 void fr_stack_factors(const fr_stack *stack, const fr_run_features *features,
                       double share[FR_RUN_SHARE_N], double *rest);
-/* Of the ratio of two steps, as a logarithm; `other` NULL: of the one. */
+/* Returns the distribution of the logarithm of the ratio of two steps; `other`
+ * NULL: of the one step. */
 fr_student fr_stack_difference(const fr_stack *stack,
                                const fr_run_features *one,
                                const fr_run_features *other);

@@ -83,7 +83,8 @@ void fr_stack_features(const fr_model *model, const fr_job *job,
         (int)plan->is_tp_overlap,     (int)plan->expert_dispatch,
         (int)plan->is_ep_overlap,
     };
-    /* Which axes there are: each brings code of its own. */
+    /* The kind of the layout is the set of axes in use: each axis runs
+     * different code. */
     const int layout[] = {plan->tp > 1, plan->cp > 1, plan->pp > 1,
                           plan->ep > 1, plan->zero_stage == 3};
     f.kind[FR_RUN_KIND_LAYOUT] = kind_of(layout, sizeof layout);

@@ -12,7 +12,7 @@ static const char *const kinds[] = {
 const fr_names fr_checkpoint_kind_names = FR_NAMES(kinds);
 
 /*
- * Of a node whose storage nobody knows, the geometric mean of three, each
+ * The default rate of a node's storage is the geometric mean of three, each
  * less the half second below: BLOOM-176B wrote 2.3 TB in 40 s from 48 nodes to
  * GPFS over NVMe, 1.2 GB/s (BigScience, train/tr11-176B-ml/chronicles.md);
  * torchsnapshot 20 GB in 2.68 s from 4 nodes to FSx for Lustre, 2.3 GB/s
@@ -22,10 +22,10 @@ const fr_names fr_checkpoint_kind_names = FR_NAMES(kinds);
  */
 static const double usual_node_Bps = 1.80e9;
 /*
- * What a framework takes for any checkpoint, beside copying or writing it:
- * planning and waiting for all ranks.  Half a second of PyTorch's DCP with 0.2
- * GB of a GPU (Llama 3 8B, 512 H100; pytorch.org forum, 2024-10) and of
- * DLRover's Flash Checkpoint with some
+ * The time that a framework takes for any checkpoint in addition to copying or
+ * writing it: planning and waiting for all ranks.  Half a second of PyTorch's
+ * DCP with 0.2 GB of a GPU (Llama 3 8B, 512 H100; pytorch.org forum, 2024-10)
+ * and of DLRover's Flash Checkpoint with some
  * (docs/blogs/megatron_flash_checkpoint.md).
  */
 static const double framework_s = 0.5;

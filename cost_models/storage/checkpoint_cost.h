@@ -41,7 +41,8 @@ typedef struct fr_storage_rates {
 uint64_t fr_checkpoint_bytes(const fr_model *model, const fr_job *job,
                              const fr_plan *plan);
 
-/* Of that much from the first n_nodes of a cluster. */
+/* Returns the cost of a checkpoint of so many bytes from the first n_nodes of a
+ * cluster. */
 fr_checkpoint_cost fr_checkpoint_price(uint64_t bytes,
                                        const fr_cluster *cluster,
                                        int64_t n_nodes, fr_checkpoint_kind kind,

@@ -14,7 +14,7 @@ static double sample_bytes(const fr_model *model, const fr_job *job)
     return (model->vocab > 1 << 16 ? 4 : 2) * (double)(job->seq + 1);
 }
 
-/* Of the samples, that are not in the host's memory. */
+/* Returns the share of the samples that are not in the host's memory. */
 static double read_frac(const fr_job *job, const fr_node_type *node,
                         uint64_t taken_bytes)
 {
@@ -38,7 +38,7 @@ fr_input_cost fr_input_cost_of(const fr_model *model, const fr_job *job,
     return cost;
 }
 
-/* Of the data-parallel rank that has most. */
+/* Returns the number of samples of the data-parallel rank with the most. */
 static double most_samples(const fr_job *job, const fr_plan *plan)
 {
     int32_t most = 0;

@@ -23,8 +23,9 @@ typedef struct fr_input_cost {
 fr_input_cost fr_input_cost_of(const fr_model *model, const fr_job *job,
                                const fr_cluster *cluster, uint64_t taken_bytes);
 
-/* Of a step, read from n_nodes: no step is shorter.  It is as long as the
- * slower of reading and decoding, one step ahead. */
+/* Returns the time to read and decode the samples of a step on n_nodes.  No
+ * step is shorter.  Reading and decoding overlap, one step ahead, so the slower
+ * one counts. */
 double fr_input_s(const fr_input_cost *cost, const fr_job *job,
                   const fr_plan *plan, int64_t n_nodes);
 

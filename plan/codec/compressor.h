@@ -48,8 +48,9 @@ typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
 #define FR_POWERSGD_MAX_RANK 64
 
 /*
- * Of fr_compress_dims: payload_bytes are one rank's of all stages, n_payloads
- * the ranks of the group where DECOMPRESS is of GATHER, else 1.
+ * Of the members of fr_compress_dims, payload_bytes is for one rank and all
+ * stages; n_payloads is the number of ranks of the group if DECOMPRESS follows
+ * a GATHER, else 1.
  */
 enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
 
@@ -106,8 +107,9 @@ typedef struct fr_compressor {
     fr_codec_work encode, decode;
 } fr_compressor;
 
-/* What every compressor with error feedback does besides decoding its own
- * payload: adds the error before, and takes what it sent from the sum. */
+/* The work of every compressor with error feedback besides decoding its own
+ * payload: it adds the error before, and subtracts the sent values from the
+ * sum. */
 extern const fr_codec_work fr_codec_feedback;
 /* To add a decoded payload to those before it. */
 extern const fr_codec_work fr_codec_sum;
@@ -148,7 +150,7 @@ bool fr_compressor_has_error(const fr_plan *plan);
 /* Reads the number that the plan's compressor goes by: false where it has none
  * or the text is no number. */
 bool fr_compressor_set_number(const char *text, fr_plan *plan);
-/* Where the plan has no number for its compressor, a usual one. */
+/* Sets the default number of the compressor if the plan has none. */
 void fr_compressor_mend_number(fr_plan *plan);
 
 /* Elements that top-k and random-k keep of n: round(density * n), at least 1.

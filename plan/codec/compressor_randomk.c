@@ -6,7 +6,7 @@
 #include "core/numbers/rng.h"
 #include "plan/codec/compressor.h"
 
-/* Where run i of k < 2^32 begins: floor(i n / k). */
+/* Returns the begin of run i of k < 2^32: floor(i n / k). */
 static uint64_t run_begin(uint64_t n, uint64_t k, uint64_t i)
 {
     return i * (n / k) + i * (n % k) / k;

@@ -24,7 +24,7 @@ bool fr_collective_has_choice(const fr_plan *plan);
 typedef struct fr_collective_note {
     fr_op op;
     fr_axis axis;
-    /* What it was told to take; AUTO, 0: the library's own choice. */
+    /* The plan's settings for the library; AUTO, 0: the library chooses. */
     fr_collective_kind algorithm;
     fr_protocol protocol;
     int32_t n_channels;
@@ -65,8 +65,8 @@ typedef enum fr_nccl_algorithm {
 typedef struct fr_collective {
     const char *name;
     const char *summary;
-    /* What the runtime does not have, where that is so ("a parameter server");
-     * NULL: it carries the algorithm out. */
+    /* The part that the runtime lacks to execute the algorithm ("a parameter
+     * server"); NULL: it executes the algorithm. */
     const char *not_executable;
     bool is_internal;    /* lowering takes it by itself; nobody asks for it */
     bool is_direct;      /* everybody reads what lies with the others, which
@@ -126,10 +126,11 @@ typedef struct fr_servers {
     int64_t n_group, n_nodes;
 } fr_servers;
 
-/* Those that an instruction asks for. */
+/* Returns the servers of an instruction. */
 fr_servers fr_servers_asked(const fr_instr *instr, int64_t n_group,
                             int64_t n_nodes);
-/* How many serve; FR_INPUT: there are no nodes (members) for so many. */
+/* Sets *out to the number of servers; FR_INPUT: there are fewer nodes (members)
+ * than asked for. */
 FR_CHECKED fr_status fr_servers_count(const fr_servers *servers, int64_t *out,
                                       fr_err *err);
 /*

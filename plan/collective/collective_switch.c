@@ -125,7 +125,7 @@ static double stages_s(const stages *all, int64_t n_group, double n_bytes,
     return (N_CHUNKS + all->n - 1) * link->latency_s + bytes * link->s_per_byte;
 }
 
-/* What both have in common. */
+/* Returns the stages of an operation that is half of an all-reduce. */
 static const stages *halves(fr_op op, const stages *of_all_reduce)
 {
     return op == FR_OP_REDUCE_SCATTER ? &scatter

@@ -43,8 +43,8 @@ FR_CHECKED fr_status fr_transfer_list_move(fr_transfer_list *list, int64_t src,
                                            int64_t dst, fr_slice slice,
                                            bool is_reduce, fr_err *err);
 
-/* Where slice i of n elements begins, i = 0 .. n_group (the end); and all of
- * it. */
+/* Returns the begin of slice i of n elements, i = 0 .. n_group (the end), or
+ * the slice. */
 uint64_t fr_collective_part(uint64_t n, int64_t n_group, int64_t i);
 fr_slice fr_collective_slice(uint64_t n, int64_t n_group, int64_t i);
 

@@ -9,10 +9,10 @@
 #include <math.h>
 
 /*
- * Of `rows` tokens of a micro-batch that a rank routes, top_k copies each, so
- * many go to one expert: their mean over all experts times the plan's factor,
- * rounded up (Megatron-LM, core/transformer/moe/moe_utils.py, get_capacity()),
- * and never more than all.
+ * Returns the most copies of tokens that may go to one expert, if a rank routes
+ * `rows` tokens of a micro-batch with top_k copies each: their mean over all
+ * experts times the plan's factor, rounded up (Megatron-LM,
+ * core/transformer/moe/moe_utils.py, get_capacity()), and never more than all.
  */
 static inline int64_t fr_expert_capacity(const fr_plan *plan, int64_t rows,
                                          int64_t top_k, int64_t n_experts)

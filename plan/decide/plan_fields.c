@@ -5,7 +5,7 @@
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
 
-/* What a row says; the rest of its columns stay empty. */
+/* A row sets these columns; all others stay empty. */
 #define ROW(symbol, member, json, ...)                                         \
     [FR_PLAN_##symbol] = {.field.key = (json),                                 \
                           .field.kind = FR_FIELD_KIND(((fr_plan *)0)->member), \
@@ -36,7 +36,7 @@
 
 enum { MANY_RANKS = 1 << 20 };
 
-/* What belongs to some compressors or collectives, by their traits. */
+/* Returns whether the plan's compressor has this number, by its traits. */
 static bool has_number(const fr_plan *plan, fr_compressor_number number)
 {
     return (unsigned)plan->compressor < (unsigned)fr_n_compressors &&
@@ -79,13 +79,13 @@ static bool has_fused_kernels(const fr_plan *plan)
     return plan->execution.kernels == FR_KERNELS_FUSED;
 }
 
-/* What lowering takes by itself is not asked for. */
+/* An algorithm that lowering chooses by itself is not offered. */
 static bool is_collective_offered(int i)
 {
     return fr_collectives[i] == NULL || !fr_collectives[i]->is_internal;
 }
 
-/* Those of products, which stand first. */
+/* The dtypes of products come first; only these are offered. */
 static bool is_dtype_offered(int i)
 {
     return i <= FR_DTYPE_FP4;

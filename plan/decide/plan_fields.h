@@ -63,8 +63,8 @@
     FIELD(OFFLOAD_ACTIVATIONS)                                                 \
     FIELD(THREADS)
 
-/* What only plan files and the readers of measured runs set; the first two are
- * also the number in --compress NAME:NUMBER. */
+/* Fields that only plan files and the readers of measured runs set; the first
+ * two are also the number in --compress NAME:NUMBER. */
 #define FR_PLAN_OTHER_LIST(FIELD, FACT)                                        \
     FIELD(COMPRESSOR_RANK)                                                     \
     FIELD(COMPRESSOR_DENSITY)                                                  \
@@ -77,7 +77,7 @@
     FACT(EARLY_STOP)                                                           \
     FACT(P2P_SYNC)
 
-/* Those of one kind alone. */
+/* The lists restricted to one kind of entry. */
 #define FR_PLAN_NOTHING(symbol)
 #define FR_PLAN_OPTIONS(X) FR_PLAN_OPTION_LIST(X, FR_PLAN_NOTHING)
 #define FR_PLAN_OTHERS(X) FR_PLAN_OTHER_LIST(X, FR_PLAN_NOTHING)
@@ -119,7 +119,8 @@ enum {
 #undef FR_PLAN_OPTION_COUNT
 };
 
-/* Where the one-line description of a plan has a word for the field. */
+/* The condition under which the one-line description of a plan has a word for
+ * the field. */
 typedef enum fr_plan_shown {
     FR_SHOWN_CHANGED,      /* where it is not as fr_plan_init() has it */
     FR_SHOWN_ALWAYS,       /* everywhere */
@@ -139,7 +140,7 @@ typedef struct fr_plan_field {
     bool (*is_used)(const fr_plan *plan);
     /* Names in the description, of the bits of a mask; NULL: field.names. */
     const fr_names *words;
-    /* Of a fact: where it comes from, which targets say that have no key. */
+    /* The origin of a fact, which targets without a key for it print. */
     const char *origin;
 } fr_plan_field;
 

@@ -270,7 +270,7 @@ fr_status fr_plan_file_parse(const char *name, const char *text, size_t n_text,
     return read_json(json, out, err);
 }
 
-/* What is zero was never known. */
+/* A hash of 0 means that it is unknown. */
 static void put_hash(fr_json_writer *json, const char *key, uint64_t hash)
 {
     char text[17];

@@ -27,8 +27,8 @@ typedef struct fr_plan_file {
     fr_model model; /* owned */
     fr_job job;
     char backend[16]; /* "cpu", "cuda" */
-    /* Whose habits the plan has, "": of none.  It is told, and nothing else
-     * hangs on it: what they are stands in the plan. */
+    /* The framework whose defaults the plan has, "": none.  The name is only
+     * printed: the plan itself has the values. */
     char framework[FR_FRAMEWORK_NAME];
     char cluster[512];     /* as the user named it, "": none */
     uint64_t cluster_hash; /* fr_cluster_hash, 0: none */

@@ -17,7 +17,7 @@ typedef enum fr_recompute {
     FR_RECOMPUTE_N
 } fr_recompute;
 
-/* What selective recompute makes again; a mask. */
+/* The parts that selective recompute computes again; a mask. */
 enum {
     FR_RECOMPUTE_PART_ATTENTION = 1 << 0, /* scores and probabilities */
     FR_RECOMPUTE_PART_NORM = 1 << 1,
@@ -31,7 +31,7 @@ enum {
     FR_RECOMPUTE_PARTS_ALL = (1 << 7) - 1
 };
 
-/* Which fused attention kernel runs. */
+/* The fused attention kernel that runs. */
 typedef enum fr_flash_kind {
     FR_FLASH_NATIVE, /* written for the device: cuDNN, FlashAttention-3 */
     FR_FLASH_2, /* FlashAttention-2, instructions of Ampere on any device */
@@ -39,7 +39,7 @@ typedef enum fr_flash_kind {
     FR_FLASH_N
 } fr_flash_kind;
 
-/* Where the scales of fp8 operands come from (Transformer Engine's recipes). */
+/* The source of the scales of fp8 operands (Transformer Engine's recipes). */
 typedef enum fr_scaling {
     FR_SCALING_DELAYED, /* a tensor's maximum of the steps before */
     FR_SCALING_CURRENT, /* its maximum, looked for first */
@@ -49,7 +49,8 @@ typedef enum fr_scaling {
     FR_SCALING_N
 } fr_scaling;
 
-/* How a framework runs what is no matrix product. */
+/* The kernels with which a framework runs operations that are no matrix
+ * products. */
 typedef enum fr_kernel_set {
     FR_KERNELS_FUSED,    /* hand-written fused kernels (Megatron, Apex, TE) */
     FR_KERNELS_COMPILED, /* torch.compile: neighbours element by element fused
@@ -60,8 +61,8 @@ typedef enum fr_kernel_set {
 } fr_kernel_set;
 
 /*
- * What a framework's compressor of gradients is called for, where no kernel of
- * its own does it but operators of the framework.
+ * The unit that a framework's compressor of gradients compresses, where it
+ * consists of operators of the framework and not of a kernel of its own.
  *   BUCKET  a bucket, as PyTorch's hooks of DistributedDataParallel are; top-k
  *           is selected by many thread blocks (PyTorch since 1.12)
  *   TENSOR  each parameter by itself, as GRACE does over Horovod with
@@ -74,7 +75,7 @@ typedef enum fr_compress_unit {
     FR_COMPRESS_UNIT_N
 } fr_compress_unit;
 
-/* How tokens get to their experts. */
+/* The way of tokens to their experts. */
 typedef enum fr_dispatch_kind {
     FR_DISPATCH_ALL_TO_ALL, /* a copy for each expert */
     FR_DISPATCH_BY_NODE, /* one copy for each node, which hands it on to each of
@@ -83,7 +84,7 @@ typedef enum fr_dispatch_kind {
     FR_DISPATCH_N
 } fr_dispatch_kind;
 
-/* How context-parallel ranks see each other's keys and values. */
+/* The way in which context-parallel ranks get each other's keys and values. */
 typedef enum fr_cp_kind {
     FR_CP_RING, /* kv blocks go round beside attention (arXiv 2310.01889) */
     FR_CP_ALL_GATHER, /* kv gathered before attention */
@@ -91,7 +92,7 @@ typedef enum fr_cp_kind {
     FR_CP_N
 } fr_cp_kind;
 
-/* Which axis changes fastest as the rank number grows. */
+/* The order in which axes change as the rank number grows. */
 typedef enum fr_rank_order {
     FR_RANK_ORDER_TP_DP_PP, /* tp fastest, then dp, then pp */
     FR_RANK_ORDER_TP_PP_DP,
@@ -102,7 +103,7 @@ typedef enum fr_rank_order {
     FR_RANK_ORDER_N
 } fr_rank_order;
 
-/* How NCCL's kernels hand bytes on: with a flag beside every 4, beside every
+/* NCCL's protocols to hand bytes on: with a flag next to every 4, next to every
  * 120, or by slices and counters (nccl_model.h).  AUTO: NCCL chooses. */
 typedef enum fr_protocol {
     FR_PROTOCOL_AUTO,
@@ -119,7 +120,7 @@ enum { FR_MAX_CHANNELS = 64 };
 enum { FR_MOST_EXPERTS = 1024 };
 
 /*
- * Where parameter servers sit, and who talks to them.
+ * The place of parameter servers, and the processes that use them.
  *   HOST    processes on the nodes' processors.  The members of a node copy
  *           their gradients over PCIe to its memory, where they are added; the
  *           nodes' sums go to the servers, and the result all the way back
@@ -140,9 +141,9 @@ typedef enum fr_server_place {
 } fr_server_place;
 
 /*
- * What the host issues as one: nothing; what a layer's shapes do not depend on
- * the routing for (Transformer Engine's make_graphed_callables); the whole
- * step.  GPUs only.
+ * The unit that the host issues as one graph: nothing; the parts of a layer
+ * whose shapes do not depend on the routing (Transformer Engine's
+ * make_graphed_callables); the whole step.  GPUs only.
  */
 typedef enum fr_cuda_graphs {
     FR_CUDA_GRAPHS_NONE,

@@ -25,7 +25,8 @@ REFUSAL(is_list_of_amounts)
     return model->kind == FR_MODEL_LAYERS && !fr_model_has_layer_ops(model);
 }
 
-/* What frameworks do with a list is priced by its amounts. */
+/* A framework's own treatment of a list of layers is only known by its
+ * amounts. */
 REFUSAL(is_list_of_others)
 {
     UNUSED_BUT(job);
@@ -48,8 +49,8 @@ REFUSAL(compresses_list)
            plan->compressor != FR_COMPRESSOR_NONE;
 }
 
-/* What is normalized is its own mean: nothing is left of it, and PyTorch
- * refuses it too. */
+/* A single value is its own mean, so its norm is always 0; PyTorch refuses it
+ * too. */
 REFUSAL(norms_single_values)
 {
     UNUSED_BUT(job);
@@ -271,8 +272,8 @@ const int fr_n_plan_refusals = FR_LENGTH(fr_plan_refusals);
 
 bool fr_plan_fields_are_due(uint64_t fields, uint64_t asked, uint64_t known)
 {
-    /* What looks at the model, the job and facts of execution alone: once,
-     * where degrees are decided. */
+    /* Refusals that depend only on the model, the job and facts of execution
+     * are checked once, where degrees are decided. */
     if (fields == 0)
         fields = BIT(DP) | BIT(TP);
     return asked == FR_PLAN_BITS_ALL ||

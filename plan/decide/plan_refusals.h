@@ -8,7 +8,7 @@
 
 #include "plan/decide/plan_fields.h"
 
-/* Who refuses, as bits. */
+/* The runtimes that refuse, as bits. */
 typedef enum fr_runtime {
     FR_RUNTIME_CPU = 1,
     FR_RUNTIME_GPU = 2,

@@ -145,9 +145,9 @@ fr_status fr_plan_shares_check_lowerable(const fr_plan *plan, fr_err *err)
 /* ---- sharing out --------------------------------------------------------- */
 
 /*
- * What everybody gets in any case, and how many that are: were micro-batches
- * divisible all would end after T = (n + dp fill) / sum(1 / pass), and nobody
- * ends a whole micro-batch before that.
+ * Deals the micro-batches that each rank gets in any case, and returns their
+ * number.  If micro-batches were divisible, all ranks would end after T = (n +
+ * dp fill) / sum(1 / pass), and no rank ends a whole micro-batch before that.
  */
 static int64_t deal_most(int64_t n, double fill, const double *pass_s,
                          fr_plan *plan)

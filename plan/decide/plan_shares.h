@@ -14,7 +14,7 @@ int64_t fr_plan_share(const fr_plan *plan, const fr_job *job, int32_t dp);
 int64_t fr_plan_least_share(const fr_plan *plan, const fr_job *job);
 int64_t fr_plan_first_micro(const fr_plan *plan, const fr_job *job, int32_t dp);
 
-/* Of all that have uneven ones; 0: they are even. */
+/* Returns the sum of uneven shares; 0: they are even. */
 int64_t fr_plan_shares_sum(const fr_plan *plan);
 
 /* Data-parallel ranks with as many micro-batches do the same and are of one
@@ -25,7 +25,7 @@ int32_t fr_plan_n_share_classes(const fr_plan *plan);
 /* Why the shares of a plan do not come to its global batch. */
 FR_CHECKED fr_status fr_plan_shares_refuse(const fr_plan *plan,
                                            const fr_job *job, fr_err *err);
-/* Of what fr_plan_check_lowerable() asks. */
+/* Checks the shares, as a part of fr_plan_check_lowerable(). */
 FR_CHECKED fr_status fr_plan_shares_check_lowerable(const fr_plan *plan,
                                                     fr_err *err);
 

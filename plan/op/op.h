@@ -206,9 +206,9 @@ uint64_t fr_instr_moved_bytes(const fr_instr *instr, int n_group);
 uint64_t fr_instr_payload_bytes(const fr_instr *instr);
 
 /*
- * Where the range of an optimizer's instruction begins in the flat list, for
- * the rank at `position` on the instruction's axis: ZeRO's shards of n elements
- * follow each other.
+ * Returns the begin of the range of an optimizer's instruction in the flat
+ * list, for the rank at `position` on the instruction's axis: ZeRO's shards of
+ * n elements follow each other.
  */
 static inline int64_t fr_instr_range_first(const fr_instr *instr,
                                            int64_t position)

@@ -105,7 +105,8 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
     return instr->op == FR_OP_ATTN_FWD ? forward[i_ref] : backward[i_ref];
 }
 
-/* Of another rank's keys half are looked at, or all by half of the queries. */
+/* Of another rank's keys only half are read, or all of them by half of the
+ * queries. */
 static uint64_t attention_touched(const fr_instr *instr, int i_ref,
                                   uint64_t bytes)
 {
@@ -168,7 +169,7 @@ static uint64_t head_norm_bytes(const fr_instr *instr, int i_ref)
            (uint64_t)d->head_dim;
 }
 
-/* Of qkv the heads that are normed. */
+/* Of qkv only the heads that are normed are touched. */
 static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
                                   uint64_t bytes)
 {
@@ -181,7 +182,7 @@ static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
 const op_special op_special_head_norm = {.ref_bytes = head_norm_bytes,
                                          .touched_bytes = head_norm_touched};
 
-/* Of the queries what is rotated. */
+/* Of the queries only the rotated part is touched. */
 static uint64_t latent_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 {
     const fr_latent_dims *d = &instr->latent;
@@ -192,8 +193,8 @@ static uint64_t latent_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 
 const op_special op_special_latent = {.touched_bytes = latent_touched};
 
-/* Of the tables only the rows of the tokens move, of positions those of a
- * share of a sequence. */
+/* Of the tables only the rows of the tokens move, and of positions only the
+ * rows of a share of a sequence. */
 static uint64_t embed_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 {
     const uint64_t n = product(instr->embed.rows, instr->embed.cols);
@@ -238,7 +239,7 @@ static uint64_t permute_touched(const fr_instr *instr, int i_ref,
 
 const op_special op_special_permute = {.touched_bytes = permute_touched};
 
-/* Of rows those that are there. */
+/* Of the room for rows only the existing rows are touched. */
 static uint64_t grouped_touched(const fr_instr *instr, int i_ref,
                                 uint64_t bytes)
 {

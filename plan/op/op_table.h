@@ -13,7 +13,7 @@ typedef struct op_product {
     uint8_t dim[3]; /* index in fr_instr.dim, plus 1; 0: none */
 } op_product;
 
-/* What one element of an operand is: see the list. */
+/* The type of one element of an operand: see the list. */
 typedef enum op_element {
     OP_ELEMENT_PRODUCT,
     OP_ELEMENT_STORED,
@@ -34,10 +34,12 @@ typedef struct op_operand {
     op_product count;
 } op_operand;
 
-/* What no product of dimensions says; NULL: the row says it. */
+/* Functions for amounts that are no products of dimensions; NULL: the row has
+ * the amount. */
 typedef struct op_special {
     uint64_t (*flop)(const fr_instr *instr);
-    /* Of operands whose element is SPECIAL; their type, NULL: as stored. */
+    /* Bytes and type of operands whose element is SPECIAL; type NULL: as
+     * stored. */
     uint64_t (*ref_bytes)(const fr_instr *instr, int i_ref);
     fr_dtype (*ref_dtype)(const fr_instr *instr, int i_ref);
     /* Bytes of an operand that are touched, where those are not all. */

@@ -16,7 +16,8 @@ enum {
     FR_TENSOR_IDS_MORE = 32
 };
 
-/* Of a layer's linear and norm: the weight; its bias has the next number. */
+/* The role of a layer's linear or norm is that of its weight; its bias has the
+ * next number. */
 typedef enum fr_tensor_role {
     FR_TENSOR_NORM1 = 0,
     FR_TENSOR_NORM2 = 2,

@@ -46,8 +46,9 @@ typedef struct fr_move {
     uint64_t n;
 } fr_move;
 
-/* How n gradients are summed, one move after the other: their number.  ZeRO
- * over a part of the ranks: the shards of all parts are summed after it. */
+/* Lists the moves, in sequence, that sum n gradients, and returns their number.
+ * With ZeRO over a part of the ranks the shards of all parts are summed at the
+ * end. */
 int fr_sharding_reduce(const fr_sharding *sharding, bool is_expert, uint64_t n,
                        fr_move out[2]);
 /* Is what ZeRO leaves of a bucket's payload the own shard? */
@@ -66,14 +67,15 @@ fr_axis fr_sharding_coded_axis(const fr_sharding *sharding,
 uint64_t fr_sharding_coded(const fr_sharding *sharding,
                            const fr_compressor *compressor, bool is_expert,
                            uint64_t n);
-/* How the payload of one stage, of n gradients, comes together from a group of
- * n_group on the axis above: added up as the gradients would be, or gathered.
- * The last move is of the payload; one before it is of the gradients. */
+/* Lists the moves that combine the payload of one stage, of n gradients, over a
+ * group of n_group on the axis above: it is summed as the gradients would be,
+ * or gathered.  The last move is of the payload; a move before it is of the
+ * gradients. */
 int fr_sharding_exchange(const fr_sharding *sharding,
                          const fr_compressor *compressor, bool is_expert,
                          uint64_t n, uint64_t payload_bytes, int64_t n_group,
                          fr_move out[2]);
-/* How n parameters become whole again. */
+/* Returns the move that makes n parameters whole again. */
 fr_move fr_sharding_gather(const fr_sharding *sharding, bool is_expert,
                            uint64_t n);
 /* The sums of one number each for which ranks meet at the end of a step: of the
@@ -104,7 +106,7 @@ static inline fr_state_bytes fr_sharding_state(const fr_sharding *sharding,
                                                  sharding->has_master)};
 }
 
-/* What stands on the device. */
+/* Returns the bytes of state on the device. */
 static inline uint64_t fr_sharding_resident(const fr_sharding *sharding,
                                             const fr_state_bytes *state)
 {
@@ -117,7 +119,7 @@ static inline uint64_t fr_sharding_resident(const fr_sharding *sharding,
 void fr_move_tell(const fr_move *move, const fr_plan *plan, int64_t n_group,
                   bool is_local, fr_instr *out);
 
-/* What a rank has of n elements. */
+/* Returns the number of elements that a rank has of n. */
 static inline uint64_t fr_sharding_part(const fr_sharding *sharding,
                                         bool is_expert, uint64_t n)
 {

@@ -71,8 +71,8 @@ static inline bool fr_stages_are_tied_apart(const fr_plan *plan,
            fr_stage_head_holder(plan) != 0;
 }
 
-/* Of the n layers of a stage so many are recomputed as a whole before their
- * backward: the first ones. */
+/* Returns how many of the n layers of a stage are recomputed as a whole before
+ * their backward: the first ones. */
 static inline int32_t fr_stage_n_recomputed(const fr_plan *plan, int32_t n)
 {
     if (plan->recompute != FR_RECOMPUTE_FULL)

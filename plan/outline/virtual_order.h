@@ -48,8 +48,8 @@ fr_virtual_order_at(const fr_virtual_order *order, int32_t rank, size_t i)
 bool fr_virtual_order_is_paired(const fr_plan *plan, const fr_task *task,
                                 const fr_task *next);
 
-/* When the input of a task of a virtual stage is there; -1: its maker has not
- * run yet. */
+/* Returns the virtual time at which the input of a task of a virtual stage
+ * exists; -1: its producer has not run yet. */
 int64_t fr_virtual_order_input(const fr_virtual_order *order, int32_t stage,
                                const fr_task *task);
 

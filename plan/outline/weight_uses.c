@@ -31,7 +31,7 @@ static void list_backward(const fr_model *model, const fr_stage_span *span,
         if (i < n)
             add(out, span->end - 1 - i, true);
     }
-    /* Of the embedding's weights only a norm matters in backward. */
+    /* In backward only a norm uses the embedding's weights. */
     if (span->has_embed && model->has_embed_norm)
         add(out, ends.embed, true);
 }

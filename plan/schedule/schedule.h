@@ -42,14 +42,14 @@ typedef struct fr_schedule {
     const char *name;
     const char *summary;
 
-    /* What it needs: fr_schedule_fits(). */
+    /* The requirements of the schedule: fr_schedule_fits(). */
     bool needs_pipeline; /* more ranks than one */
     int32_t n_chunks;    /* of a rank (vpp); 0: as many as asked for, not one */
     bool is_grouped;     /* micro-batches come in groups of n_stages, each of
                             which goes through all chunks before the next */
     int64_t (*least_micro)(int64_t n_stages); /* NULL: one micro-batch */
 
-    /* What its tasks are. */
+    /* The tasks of the schedule. */
     bool is_split; /* WEIGHTS are tasks of their own */
     bool is_v;     /* of two chunks, the second goes back up the ranks */
     /* Writes exactly fr_schedule_n_tasks() tasks.  Each chunk meets its
@@ -64,7 +64,7 @@ typedef struct fr_schedule {
     double (*bubble_s)(int64_t n_stages, int64_t n_micro, int64_t vpp,
                        const fr_pass_times *times);
 
-    /* What makes lower bounds closer.  All may be left out. */
+    /* Facts that tighten lower bounds.  All may be omitted. */
     bool is_1f1b; /* one chunk; rank s alternates once it has run n_stages - s
                      forwards, so that no more wait for their backward */
     bool is_forward_first; /* no backward before the last forward */
@@ -72,8 +72,8 @@ typedef struct fr_schedule {
      * peak_live_micro() says. */
     int64_t (*live_at_backward)(int64_t stage, int64_t n_stages,
                                 int64_t n_micro);
-    /* Of n_micro WEIGHTS, those that come after the last BACKWARD of a rank
-     * with one chunk. */
+    /* Returns how many of n_micro WEIGHTS come after the last BACKWARD of a
+     * rank with one chunk. */
     int64_t (*weights_at_end)(int64_t stage, int64_t n_micro);
 } fr_schedule;
 
