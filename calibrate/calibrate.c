@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the time is shared out. */
+/* The shares of the time for each kind of point. */
 static const double rates_frac = 0.05;
 static const double compute_frac = 0.65;
 static const double comm_frac = 0.25;

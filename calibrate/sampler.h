@@ -14,7 +14,7 @@
 #include "core/base/err.h"
 #include "spec/profile/profile.h"
 
-/* What is timed: a table of points behind callbacks; see bench_*.c. */
+/* A table of points to time, behind callbacks; see bench_*.c. */
 typedef struct fr_bench {
     const char *name;
     void *context;
@@ -25,8 +25,8 @@ typedef struct fr_bench {
      * seconds: somebody else had the core meanwhile; such a sample counts
      * only where there is no other. */
     fr_status (*run)(void *context, size_t i_point, double *out_s, fr_err *err);
-    /* What is known of a point goes into the profile; fr_bench_profile()
-     * calls it. */
+    /* Puts the sample of a point into the profile; fr_bench_profile() calls
+     * it. */
     fr_status (*keep)(void *context, size_t i_point, const fr_sample *sample,
                       fr_profile *profile, fr_err *err);
 } fr_bench;

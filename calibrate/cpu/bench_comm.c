@@ -294,8 +294,8 @@ static fr_status begin_round(void *context, fr_err *err)
     bench->step_begin_s = fr_clock_s() + bench->clock_offset_s;
     FR_TRY(fr_interpreter_step(bench->interpreter, bench->n_steps, true,
                                &step_s, err));
-    /* What the process used besides this thread, its communication thread
-     * did; meanwhile this one waits or computes. */
+    /* The CPU time of the process beyond this thread is that of its
+     * communication thread; meanwhile this thread waits or computes. */
     bench->cpu_s += cpu_clock_s(CLOCK_PROCESS_CPUTIME_ID) - process_s -
                     (cpu_clock_s(CLOCK_THREAD_CPUTIME_ID) - main_s);
     n_spans = fr_interpreter_copy_spans(bench->interpreter, bench->spans);

@@ -17,7 +17,7 @@
 #include "plan/collective/collective.h"
 #include "runtime/comm/transport.h"
 
-/* What to time; cpu_frac and sample are not set yet. */
+/* The points to time; their cpu_frac and sample are not set yet. */
 typedef fr_vec(fr_comm_point) fr_comm_list;
 
 typedef struct fr_comm_wanted {

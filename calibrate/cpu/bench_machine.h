@@ -34,7 +34,8 @@ FR_CHECKED fr_status fr_bench_storage(fr_transport *transport, const char *dir,
 FR_CHECKED fr_status fr_bench_overheads(fr_transport *transport,
                                         fr_profile *profile, fr_err *err);
 
-/* What a rank needs beyond its slab, from a run of an empty program. */
+/* Measures the memory of a rank beyond its slab with a run of an empty
+ * program. */
 FR_CHECKED fr_status fr_bench_baseline(fr_transport *transport,
                                        uint64_t *out_bytes, fr_err *err);
 

@@ -55,8 +55,9 @@ static fr_status add_size(fr_comm_list *list, const fr_comm_wanted *wanted,
 }
 
 /*
- * What lowering takes at this size, and for gradients also what a plan may
- * ask for by name; one algorithm's shape says the rest.
+ * Returns whether lowering chooses the algorithm at this size, or, for
+ * gradients, a plan may name it.  Closed forms give the times of the other
+ * algorithms.
  */
 static bool is_wanted(const fr_comm_wanted *wanted, fr_op op,
                       fr_collective_kind algorithm, uint64_t n_bytes)

@@ -18,15 +18,17 @@ FR_CHECKED fr_status fr_ranks_open_slab(fr_transport *transport,
                                         uint64_t n_bytes, fr_err *err);
 
 /*
- * What to add to this rank's clock (fr_clock_s) to have rank 0's: 0 where all
- * ranks are on one machine; else from the fastest of some exchanges (Cristian,
- * Distributed Computing 3, 1989), good to half of what that one took.
+ * Sets *out_s to the offset of this rank's clock (fr_clock_s) from rank 0's: 0
+ * where all ranks are on one machine; else from the fastest of some exchanges
+ * (Cristian, Distributed Computing 3, 1989), accurate to half the time of that
+ * exchange.
  */
 FR_CHECKED fr_status fr_ranks_clock_offset(fr_transport *transport,
                                            double *out_s, fr_err *err);
 
-/* Where the storage is timed: rank 0's directory; elsewhere, where nothing is
- * written, "/".  NULL everywhere if rank 0 has none. */
+/* Sets *out to the directory in which the storage is timed: on rank 0 its own;
+ * on other ranks, which write nothing, "/".  NULL on all ranks if rank 0 has
+ * none. */
 FR_CHECKED fr_status fr_ranks_scratch_dir(fr_transport *transport,
                                           const char *own, const char **out,
                                           fr_err *err);

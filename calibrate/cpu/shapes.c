@@ -231,7 +231,8 @@ static fr_status add_other_ways(fr_shapes *shapes, const fr_candidates *wanted,
     return FR_OK;
 }
 
-/* What is varied one at a time, from the plan with all of it off. */
+/* Adds plans in which one field at a time differs from the plan with all
+ * variations off. */
 static fr_status add_variations(fr_shapes *shapes, const fr_candidates *wanted,
                                 const fr_plan *base,
                                 const fr_fingerprint *machine, fr_err *err)

@@ -80,8 +80,8 @@ void fr_check_gpus(fr_examination *at)
                       "none is seen; %s", built);
 }
 
-/* What a function of a library (NULL: of any that is loaded) says of its
- * version; 0: it is not there. */
+/* Returns the version that a function of a library (NULL: of any loaded
+ * library) reports; 0: the function does not exist. */
 static int library_version(void *library, const char *name)
 {
     typedef int (*version_fn)(int *);
@@ -130,8 +130,8 @@ void fr_check_nccl(fr_examination *at)
                       "libnccl.so.2 is not found");
 }
 
-/* What products on GPUs load (kernels/cuda/cublaslt_cuda.h): its major
- * version is CUDA's. */
+/* Checks the library that products on GPUs load (kernels/cuda/cublaslt_cuda.h):
+ * its major version is CUDA's. */
 void fr_check_cublaslt(fr_examination *at)
 {
     char name[40];

@@ -236,8 +236,8 @@ static fr_status measure(timed_set *t, double budget_s, fr_err *err)
                             t->bench->profile, err);
 }
 
-/* What the library itself expects of the same collectives, beside what was
- * measured and never mixed with it. */
+/* Keeps the times that the library itself expects of the same collectives.
+ * They are kept next to the measurements and never mixed with them. */
 static fr_status keep_estimates(const fr_gpu_comm_bench *bench,
                                 const fr_gpu_comm_set *set, fr_gpu_links *links,
                                 fr_err *err)

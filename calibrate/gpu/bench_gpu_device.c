@@ -431,7 +431,7 @@ static fr_status settle(const fr_gpu_rig *rig, const fr_gpu_task *task,
     }
 }
 
-/* What the sensors say while the device is busy; false: nothing. */
+/* Reads the sensors while the device is busy; false: they give nothing. */
 static bool read_sensors_loaded(const fr_gpu_rig *rig, const fr_gpu_task *task,
                                 double each_s, fr_gpu_readings *out)
 {

@@ -95,8 +95,9 @@ static fr_status share_both(const fr_gpu_comm_bench *bench, overlap *b,
     }
     /* All ranks take rank 0's numbers, so that they enqueue the same. */
     FR_TRY(fr_ranks_share(b->rig->transport, both_s, sizeof both_s, err));
-    /* Of short exchanges there are no more than a stream takes behind one that
-     * waits; then the kernels beside them are as few. */
+    /* A stream takes only so many exchanges behind one that waits.  If
+     * exchanges are short, this limits their number, and with it the number of
+     * overlapped kernels. */
     const double exchanges_s = most_exchanges * both_s[1];
     b->n_kernels = (int)fmin(
         ceil(fmin(wanted_s, exchanges_s / longer) / both_s[0]), 2000.0);
@@ -212,8 +213,9 @@ static fr_status measure_group(const fr_gpu_comm_bench *bench, int32_t n_group,
     return FR_OK;
 }
 
-/* What the library loads for its first communicator and keeps: a run of
- * several ranks has it once, like the communicator of the world. */
+/* Measures the memory that the library takes for its first communicator and
+ * keeps: a run of several ranks has it once, like the communicator of the
+ * world. */
 static fr_status measure_loading(const fr_gpu_comm_bench *bench, double *out,
                                  fr_err *err)
 {

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the time is shared out. */
+/* The shares of the time for each kind of point. */
 static const double compute_frac = 0.55, steady_frac = 0.1, comm_frac = 0.25,
                     storage_frac = 0.05;
 
@@ -75,9 +75,9 @@ static fr_status measure_compute(calibration *c, fr_err *err)
 }
 
 /*
- * What a rank holds beyond its slab: a run of two steps on one rank, of the
- * smallest program that there is.  First of all, for libraries keep what they
- * have loaded.
+ * The memory of a rank beyond its slab is measured by two steps of the smallest
+ * program on one rank.  This comes first, because libraries keep what they have
+ * loaded.
  */
 static const fr_program *smallest_program(const calibration *c)
 {

@@ -81,7 +81,7 @@ FR_CHECKED fr_status fr_gpu_rig_refill(const fr_gpu_rig *rig, fr_err *err);
 /* Nothing that was in the L2 is there afterwards. */
 FR_CHECKED fr_status fr_gpu_rig_flush(const fr_gpu_rig *rig, fr_err *err);
 
-/* What a kernel needs in addition to its instruction and operands. */
+/* The inputs of a kernel in addition to its instruction and operands. */
 typedef struct fr_gpu_task {
     const fr_instr *instr;
     const fr_program *program; /* its plan, job */

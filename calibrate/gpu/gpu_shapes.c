@@ -69,7 +69,8 @@ static fr_status add_layers(filling *f, const fr_plan *base, fr_err *err)
     return FR_OK;
 }
 
-/* What works on ranges of parameters: shards of ZeRO 1, codecs, optimizers. */
+/* Adds kernels that work on ranges of parameters: shards of ZeRO 1, codecs,
+ * optimizers. */
 static fr_status add_ranges(filling *f, const fr_plan *base, fr_err *err)
 {
     fr_plan plan = *base;

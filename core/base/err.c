@@ -13,8 +13,9 @@ static const int exit_codes[FR_STATUS_N] = {
 #undef FR_STATUS_ROW
 };
 
-/* What a terminal shows as it is: no control character of ASCII or of Unicode
- * (U+0080 to U+009F), none that turns the direction of a line. */
+/* Returns whether a terminal shows a character unchanged: it is no control
+ * character of ASCII or of Unicode (U+0080 to U+009F), and does not change the
+ * direction of a line. */
 static bool is_shown(const unsigned char *c, size_t n)
 {
     if (n == 1)

@@ -29,8 +29,8 @@ typedef struct fr_memo {
 
 /* The value; NULL: none. */
 void *fr_memo_find(const fr_memo *memo, const void *key, size_t n_bytes);
-/* Of a key that is not there yet.  The value in the memo, NULL: out of memory,
- * and nothing has changed. */
+/* Adds a key that is not in the memo yet.  Returns its value in the memo, NULL:
+ * out of memory, and nothing has changed. */
 void *fr_memo_add(fr_memo *memo, const void *key, size_t n_bytes,
                   const void *value);
 /* The value added after this one, NULL after the last; the first of NULL. */

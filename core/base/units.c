@@ -178,7 +178,8 @@ static bool read_number(const char *text, double *out, const char **rest)
     return *end == '\0';
 }
 
-/* What the unit at `unit` is worth; 0 when it is none of the row's. */
+/* Returns the factor of the unit at `unit`; 0 if it is not a unit of the
+ * row. */
 static double unit_worth(const quantity_row *row, const char *unit,
                          bool is_simgrid)
 {

@@ -44,7 +44,7 @@ typedef struct fr_field {
     size_t count_offset; /* LIST: of the count */
     const struct fr_field *members;
     size_t n_members;
-    /* What follows may be left out.  A range with max 0 is none. */
+    /* The members below may be omitted.  A range with max 0 means no range. */
     double initial, min, max;
     bool (*is_offered)(int i); /* may the command line ask for name i? */
     const char *option;        /* without dashes; NULL: none */
@@ -52,7 +52,8 @@ typedef struct fr_field {
     const char *help;
 } fr_field;
 
-/* Where there is no limit, as far as anybody will notice; exact in a double. */
+/* A limit that no real value reaches, for fields without one; it is exact in a
+ * double. */
 #define FR_NO_LIMIT 1e15
 
 #define FR_FIELD_KIND(member)                                                  \

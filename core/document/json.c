@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of traces; models and plans have FR_FILE_BYTES_MAX, and so many values, each
- * of which takes some hundred bytes for a moment. */
+/* The limit of traces; models and plans have FR_FILE_BYTES_MAX. The number of
+ * values is limited too, because each takes some hundred bytes for a moment. */
 static const size_t trace_bytes_max = (size_t)1 << 30;
 static const size_t values_max = (size_t)1 << 21;
 
@@ -64,7 +64,8 @@ static fr_status check_duplicates(const fr_json_value *object, fr_err *err)
     return status;
 }
 
-/* What is built leaves cJSON's tree, so that both never stand side by side. */
+/* A value that has been built is removed from cJSON's tree, so that the two
+ * trees never exist in full at the same time. */
 static fr_status build_items(builder *b, cJSON *from, fr_json_value *out)
 {
     cJSON *child;

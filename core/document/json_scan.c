@@ -170,7 +170,7 @@ static fr_status scan_number(scanner *s)
         if (scan_digits(s) == 0)
             return expect(s, "a digit of the exponent");
     }
-    /* What follows must not glue to it: 1x, 0x10, 1.2.3. */
+    /* The next character must end the number: 1x, 0x10 and 1.2.3 are errors. */
     if (s->at < s->n && strchr(" \t\r\n,]}", peek(s)) == NULL)
         return expect(s, "the end of the number");
     if (s->at - first > FR_JSON_NUMBER_MAX)

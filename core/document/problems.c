@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What nobody will mend in one go is counted. */
+/* Problems beyond this number are only counted. */
 enum { MOST_KEPT = 64 };
 
 static bool is_known(const fr_problems *problems, const char *text)

@@ -63,7 +63,7 @@ static void skip_lines(reader *r)
     }
 }
 
-/* What is written next stands on the line that it is read from. */
+/* Writes line ends, so that the next output is on the line of its source. */
 static void keep_line(reader *r)
 {
     while (r->line_out < r->line) {

@@ -18,15 +18,15 @@ struct fr_xml {
     char *path;
 };
 
-/* What the parser's callbacks are told and tell. */
+/* The state that the parser's callbacks share. */
 typedef struct parse_state {
     const char *name;
     fr_err *err;
     bool has_failed;
     fr_problems problems; /* what is not well-formed, one a line */
     int last_line;        /* of these */
-    /* What is open or closed wrongly later follows from a value that has
-     * swallowed tags, and from an end tag that closed what it is not of. */
+    /* Set after a value that has swallowed tags, or an end tag that closed an
+     * element of another name: later errors of nesting then follow from it. */
     bool has_swallowed, has_mismatch;
     char closed_by[64]; /* that end tag */
 } parse_state;
@@ -58,7 +58,7 @@ static void write_parse_error(parse_state *state, int line, const char *message)
             fr_text_trim(text));
 }
 
-/* What is meant by the commonest errors of who writes XML by hand. */
+/* Plain words for the most common errors in XML that people write. */
 static const struct {
     int code;
     const char *says;

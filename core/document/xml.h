@@ -44,7 +44,7 @@ const fr_xml_node *fr_xml_next_named(const fr_xml_node *node, const char *name);
 const char *fr_xml_name(const fr_xml_node *node);
 bool fr_xml_is(const fr_xml_node *node, const char *name);
 int fr_xml_line(const fr_xml_node *node);
-/* What messages call the document of the node. */
+/* Returns the name of the node's document for messages. */
 const char *fr_xml_path(const fr_xml_node *node);
 /* Text directly inside the element, NULL when there is none; borrowed. */
 const char *fr_xml_text(const fr_xml_node *node);

@@ -75,7 +75,7 @@ static fr_status next(reader *r)
     return FR_OK;
 }
 
-/* What is written next stands on the line that it is read from. */
+/* Writes line ends, so that the next output is on the line of its source. */
 static void keep_line(reader *r)
 {
     for (; r->line_out < line_of(r); r->line_out++)
@@ -152,7 +152,7 @@ static bool is_one_of(const char *text, const char *const *words)
     return false;
 }
 
-/* What a plain scalar is; written to *out unless it is a string. */
+/* Finds the kind of a plain scalar; writes it to *out unless it is a string. */
 static fr_status resolve(reader *r, const char *text, fr_buffer *out,
                          scalar_kind *kind)
 {

@@ -73,7 +73,7 @@ void fr_rng_destroy(fr_rng *rng)
 
 uint64_t fr_rng_below(fr_rng *rng, uint64_t n)
 {
-    /* What is left of 2^64 after whole multiples of n is drawn again. */
+    /* Words below the remainder of 2^64 divided by n are drawn again. */
     uint64_t least = n ? -n % n : 0, word;
 
     assert(n > 0);

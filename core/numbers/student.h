@@ -8,7 +8,8 @@
 
 #include "core/base/err.h"
 
-/* Of one value: mean + scale x t with `dof` degrees of freedom. */
+/* The distribution of a value: mean + scale x t with `dof` degrees of
+ * freedom. */
 typedef struct fr_student {
     double mean, scale, dof;
 } fr_student;

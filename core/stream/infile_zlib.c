@@ -107,7 +107,7 @@ fr_status fr_infile_open(const char *path, fr_infile **out, fr_err *err)
         return fr_fail(err, FR_INPUT, "%s: is a folder or a device, no file",
                        path);
     }
-    /* Who writes into a pipe may be slow. */
+    /* The writer of a pipe may be slow. */
     if (fcntl(fd, F_SETFL, 0) != 0) {
         close(fd);
         return fr_fail(err, FR_IO, "%s: %s", path, strerror(errno));

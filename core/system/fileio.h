@@ -8,8 +8,8 @@
 #include "core/base/buffer.h"
 #include "core/base/err.h"
 
-/* What a document may have: what people and programs write is far smaller.
- * Traces alone have their own limit. */
+/* The largest size of a document: files of people and programs are far smaller.
+ * Only traces have a separate limit. */
 #define FR_FILE_BYTES_MAX ((size_t)64 << 20)
 
 /*

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the short names in `source` stand for. */
+/* The meaning of the short names in `source`. */
 static const fr_catalog_source sources[] = {
     {"nvidia", "datasheets and user guides at nvidia.com; tensor peaks halved "
                "where the sheet counts sparsity"},
@@ -141,7 +141,8 @@ static bool has_word(const char *name, const char *word, size_t n)
     return false;
 }
 
-/* How many words of the product are in the name; 0 unless all are. */
+/* Returns the number of words of the product, if all of them are in the name;
+ * else 0. */
 static size_t product_words(const char *product, const char *name)
 {
     size_t n_words = 0;

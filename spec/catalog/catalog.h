@@ -28,7 +28,8 @@ typedef struct fr_catalog_device {
     const char *product; /* words in the name that a driver shows; or NULL */
     /* vendor << 16 | device of the PCI function, 0 at the end. */
     uint32_t pci_ids[FR_CATALOG_PCI_IDS];
-    /* What joins it to its like in the usual node; link_Bps 0: the PCIe. */
+    /* The link to devices of the same type in the default node; link_Bps 0:
+     * PCIe. */
     fr_intra_kind link_kind;
     double link_Bps;      /* all links of one device */
     double link_pair_Bps; /* between two of a full node; <= link_Bps */
@@ -64,8 +65,8 @@ const fr_catalog_source *fr_catalog_source_at(size_t i);
 /* NULL when absent. */
 const fr_catalog_device *fr_catalog_device_find(const char *id);
 const fr_catalog_node *fr_catalog_node_find(const char *id);
-/* Who makes a device of a cluster: the row with its id says it, or any of its
- * generation; NVIDIA when there is none. */
+/* Returns the vendor of a device of a cluster, by the row with its id or a row
+ * of its generation; NVIDIA if no row matches. */
 fr_vendor fr_catalog_vendor(const fr_device_type *device);
 /* By the ids of its PCI function (0x10de, 0x2330). */
 const fr_catalog_device *fr_catalog_device_find_pci(uint32_t vendor,

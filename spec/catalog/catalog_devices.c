@@ -9,11 +9,11 @@
 
 /* clang-format off */
 #define GPU(name) .id = name, .kind = FR_DEVICE_GPU
-/* How many links, GB/s of all of them and between a pair. */
+/* The number of links, and the GB/s of all of them and between a pair. */
 #define LINKS(joined_by, n, gbps, pair_gbps)                                   \
     .link_kind = FR_INTRA_##joined_by, .n_links = (n),                         \
     .link_Bps = (gbps) * GBPS, .link_pair_Bps = (pair_gbps) * GBPS
-/* What chips of several products have in common. */
+/* Values that chips of several products share. */
 #define V100                                                                   \
     .generation = "volta", .n_cores = 80, .cache_bytes = 6 * MIB,              \
     .n_peaks = 3, .peaks = {PEAK("fp64", 7.8), PEAK("fp32", 15.7),             \

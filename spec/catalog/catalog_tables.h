@@ -53,8 +53,8 @@
     .n_nics = (n), .nic_Bps = (gbitps) * GBITPS, .nic_kind = (kind),           \
     .nic_latency_s = CLOUD_LATENCY_S
 /*
- * What hosts, NICs, fans and switches inside a node draw at work: what the
- * system does, less its GPUs.  Power supplies are made for more: of 8 H100
+ * The power of hosts, NICs, fans and switches inside a node at work: that of
+ * the system, less its GPUs.  Power supplies are made for more: of 8 H100
  * whose system may draw 10.2 kW, 76 % were measured under heavy training
  * (Newkirk et al., arXiv 2506.14551, 2025), which is taken for all that are
  * cooled by air. The maxima: DGX-2: 10 kW (NVIDIA at GTC 2018, in
@@ -62,9 +62,9 @@
  * and H200: 10.2 kW (user guide).  DGX B200 14.3 kW, DGX B300 14.5 kW
  * (NVIDIA's deployment guides).  GB200 NVL72: 120 kW (NVIDIA, GTC 2024).
  * GB300 NVL72: 132 kW (Supermicro's rack: eight power shelves of 33 kW, 132 to
- * 140 kW in operation).  Clouds and others do not say it: theirs is that of
- * NVIDIA's system of the same board.  Of DGX-1 no document was at hand:
- * unknown, 0.
+ * 140 kW in operation).  Clouds and others do not publish it: theirs is
+ * that of NVIDIA's system of the same board.  No document about DGX-1 was
+ * found: unknown, 0.
  */
 #define AT_WORK(most_w) (0.76 * (most_w))
 #define DGX_2_POWER (AT_WORK(10000) - 16 * 350)

@@ -302,7 +302,7 @@ double fr_cluster_nic_Bps(const fr_cluster *cluster, int64_t node)
            fr_cluster_network_frac(cluster, node);
 }
 
-/* How many of the first n_nodes nodes are in a group. */
+/* Returns how many of the first n_nodes nodes are in a group. */
 static int64_t nodes_in(const fr_node_group *group, int64_t n_nodes)
 {
     int64_t n = n_nodes - group->first_node;

@@ -48,7 +48,7 @@ typedef enum fr_intra_kind {
     FR_INTRA_N
 } fr_intra_kind;
 
-/* What the NICs speak. */
+/* The kind of network of the NICs. */
 typedef enum fr_nic_kind {
     FR_NIC_UNKNOWN,
     FR_NIC_INFINIBAND,
@@ -159,7 +159,8 @@ void fr_cluster_release(fr_cluster *cluster);
 /* Every broken invariant of a finished cluster, the first in err. */
 FR_CHECKED fr_status fr_cluster_check(const fr_cluster *cluster, fr_err *err);
 
-/* Of what counts for a prediction; equal for equal clusters on any machine. */
+/* Returns a hash of all values that predictions depend on; it is equal for
+ * equal clusters on any machine. */
 uint64_t fr_cluster_hash(const fr_cluster *cluster);
 
 int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
@@ -170,7 +171,7 @@ void fr_cluster_count_nodes(fr_cluster *cluster);
 bool fr_cluster_is_all_gpu(const fr_cluster *cluster);
 bool fr_cluster_is_unlike(const fr_cluster *cluster);
 
-/* Of a node number in [0, n_nodes). */
+/* These return the group and the type of a node number in [0, n_nodes). */
 const fr_node_group *fr_cluster_group_of(const fr_cluster *cluster,
                                          int64_t node);
 const fr_node_type *fr_cluster_node_type(const fr_cluster *cluster,
@@ -211,8 +212,8 @@ uint64_t fr_cluster_rank_memory_bytes(const fr_cluster *cluster, int64_t node,
 /* Dense peak of a dtype name (fp32 = f32 ...); 0: the device has none. */
 double fr_device_peak_flops(const fr_device_type *device, const char *dtype);
 
-/* How fast `local` on `node` computes against its type, and the node's NICs are
- * against theirs, (0, 1]. */
+/* Returns the compute speed of device `local` on `node`, or of the node's NICs,
+ * relative to their type, (0, 1]. */
 double fr_cluster_compute_frac(const fr_cluster *cluster, int64_t node,
                                int32_t local);
 double fr_cluster_network_frac(const fr_cluster *cluster, int64_t node);
@@ -233,13 +234,13 @@ typedef struct fr_path {
 
 fr_path fr_cluster_path(const fr_cluster *cluster, int64_t from, int64_t to);
 
-/* Of the first n_nodes nodes; devices priced alone count when the node has
- * no price of its own.  0: no price is known. */
+/* Returns the price of the first n_nodes nodes; prices of devices count where
+ * the node has no price.  0: no price is known. */
 double fr_cluster_usd_per_h(const fr_cluster *cluster, int64_t n_nodes,
                             bool is_spot);
 
-/* Of the first n_nodes nodes with all devices busy at `load_frac`, what hosts
- * and switches draw and the power usage effectiveness counted. */
+/* Returns the power of the first n_nodes nodes with all devices busy at
+ * `load_frac`, including hosts, switches and the power usage effectiveness. */
 double fr_cluster_power_w(const fr_cluster *cluster, int64_t n_nodes,
                           double load_frac);
 

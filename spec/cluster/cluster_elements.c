@@ -383,7 +383,8 @@ static fr_status check_child(const fr_xml_node *child, const fr_element *parent,
                        name, parent->name);
 }
 
-/* Which fabrics the rows of <fabric> may be of; other elements have one. */
+/* Returns the kinds of fabric that a row of <fabric> applies to; rows of other
+ * elements have one. */
 static unsigned fabric_of(const fr_xml_node *node, const fr_element *kind)
 {
     const char *text = fr_xml_find(node, "kind");

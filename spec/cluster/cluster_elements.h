@@ -13,7 +13,7 @@
 
 enum { FR_ELEMENT_NAMES = 12, FR_CLUSTER_MAX_NODES = 1000000 };
 
-/* What a text may look like that is neither a number nor one of some names. */
+/* The form of a text that is neither a number nor one of some names. */
 typedef enum fr_attribute_form {
     FR_FORM_ANY,
     FR_FORM_ID,         /* a name of this file's own */
@@ -44,7 +44,7 @@ typedef struct fr_element {
     const char *children[FR_ELEMENT_NAMES];
 } fr_element;
 
-/* Of that name, which must be one of the file's. */
+/* Returns the element of that name, which must exist in cluster files. */
 const fr_element *fr_element_find(const char *name);
 
 /* Attributes up to the first without a name. */

@@ -63,8 +63,9 @@ typedef struct fr_fabric {
     size_t n_links;
 } fr_fabric;
 
-/* What the switches above the first n_nodes nodes draw, as far as the file
- * says it; n_rails of them of each in rails.  0: of none it is known. */
+/* Returns the power of the switches above the first n_nodes nodes, as far as
+ * the file gives it; with rails, each counts n_rails times.  0: none is
+ * known. */
 double fr_fabric_power_w(const fr_fabric *fabric, int64_t n_nodes,
                          int32_t n_rails);
 

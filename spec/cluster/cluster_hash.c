@@ -49,7 +49,8 @@ static uint64_t hash_device(const fr_device_type *device, uint64_t h)
     return h;
 }
 
-/* What may be left unsaid: where it is, hashes are as they always were. */
+/* Adds optional values.  Defaults add nothing, so that older hashes stay
+ * valid. */
 static uint64_t hash_stated(const fr_node_type *type, uint64_t h)
 {
     if (type->n_hosts > 1)

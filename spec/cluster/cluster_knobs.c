@@ -278,7 +278,7 @@ static fr_status turn_nvlink(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-/* Where GPUs had a rail of switches each, they keep it. */
+/* If each GPU had a rail of switches, it keeps one. */
 static fr_status turn_nics(fr_cluster *cluster, fr_knob_value to, fr_err *err)
 {
     for (size_t i = 0; i < cluster->n_node_types; i++) {
@@ -307,7 +307,8 @@ static fr_status turn_nic(fr_cluster *cluster, fr_knob_value to, fr_err *err)
     return FR_OK;
 }
 
-/* Of the ways up from the switches of level `i`, 0 the leaves. */
+/* Sets the oversubscription of the links up from the switches of level `i`, 0
+ * the leaves. */
 static fr_status turn_level(fr_cluster *cluster, int32_t i, fr_knob_value to,
                             fr_err *err)
 {
@@ -416,8 +417,8 @@ static fr_status turn_gpu_price(fr_cluster *cluster, fr_knob_value to,
     return FR_OK;
 }
 
-/* Of what the cluster says, where 0 is nothing said: then a multiple of it is
- * none, and it cannot be asked for. */
+/* Scales or sets a value of the cluster.  0 means that the file does not give
+ * it, so it has no multiple, and the request is refused. */
 static fr_status turn_said(const char *what, double *member, fr_knob_value to,
                            fr_err *err)
 {
@@ -433,7 +434,7 @@ static fr_status turn_said(const char *what, double *member, fr_knob_value to,
     return FR_OK;
 }
 
-/* Of a device, and that is all that fails. */
+/* Sets the MTBF of a device; nothing else fails then. */
 static fr_status turn_mtbf(fr_cluster *cluster, fr_knob_value to, fr_err *err)
 {
     cluster->node_mtbf_s = 0;

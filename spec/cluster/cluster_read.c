@@ -80,7 +80,7 @@ static fr_status add_stand_in(fr_cluster *cluster, int32_t *out, fr_err *err)
     return FR_OK;
 }
 
-/* How many nodes there are is known where this is FR_OK. */
+/* The number of nodes is known if this returns FR_OK. */
 static fr_status read_group(const fr_xml_node *node, fr_cluster *cluster,
                             fr_problems *problems, fr_err *err)
 {
@@ -270,7 +270,7 @@ static fr_status read_rest(const fr_xml_node *root, fr_cluster *cluster,
     return FR_OK;
 }
 
-/* What was filled on failure is released by the caller. */
+/* On failure the caller releases the members that were filled. */
 static fr_status read_root(const fr_xml_node *root, fr_cluster *cluster,
                            fr_problems *problems, fr_err *err)
 {

@@ -19,9 +19,9 @@ extern const unsigned char fr_cluster_xsd[];
 extern const size_t fr_cluster_xsd_n;
 
 /*
- * What cannot be read joins the problems and leaves a stand-in behind, so that
- * what refers to it is not a problem, too: a device without memory, a node type
- * without devices.
+ * An element that cannot be read adds a problem and leaves a stand-in, so that
+ * references to it are no further problems: a device without memory, a node
+ * type without devices.
  */
 #define FR_IS_STAND_IN_DEVICE(device) ((device)->memory_bytes == 0)
 #define FR_IS_STAND_IN_NODE(type) ((type)->n_devices == 0)

@@ -44,7 +44,7 @@ typedef struct chain {
 static fr_status read_device(const fr_xml_node *node, chain links,
                              fr_device_type *device, fr_err *err);
 
-/* What `like` names: a device of the file, else of the catalogue. */
+/* Reads the device that `like` names: of the file, else of the catalogue. */
 static fr_status read_like(const fr_xml_node *node, chain links,
                            const char *like, fr_device_type *device,
                            fr_err *err)

@@ -121,7 +121,7 @@ static void detect_memory(fr_machine *out)
         out->memory_bytes = limit;
 }
 
-/* What the first processor says of itself. */
+/* The facts that the first processor reports. */
 typedef struct cpu_facts {
     double mhz;
     long family;

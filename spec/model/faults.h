@@ -44,9 +44,10 @@ FR_CHECKED fr_status fr_faults_parse(const char *text, fr_faults *out,
 const fr_fault *fr_faults_at(const fr_faults *faults, fr_fault_kind kind,
                              int64_t rank, int64_t step);
 
-/* Those that happen once, and have: of steps up to `reached`. */
+/* Removes faults that happen once and have happened at a step up to
+ * `reached`. */
 void fr_faults_forget(fr_faults *faults, int64_t reached);
-/* How many of a kind have begun by then. */
+/* Returns how many faults of a kind have begun by then. */
 int64_t fr_faults_count(const fr_faults *faults, fr_fault_kind kind,
                         int64_t reached);
 

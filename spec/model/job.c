@@ -108,7 +108,7 @@ void fr_job_count_steps(fr_job *job, const fr_model *model)
     job->n_steps = job->tokens / batch + (job->tokens % batch != 0);
 }
 
-/* What the batch makes of the rate. */
+/* Returns the factor of the learning rate that follows from the batch. */
 static double rule_factor(const fr_job *job)
 {
     double ratio = (double)job->global_batch / (double)job->lr_base_batch;

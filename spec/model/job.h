@@ -25,7 +25,8 @@ typedef enum fr_lr_schedule {
     FR_LR_N
 } fr_lr_schedule;
 
-/* How the learning rate follows the batch: lr * (batch/base)^{0, 1, 1/2}. */
+/* The rule by which the learning rate follows the batch: lr * (batch/base)^{0,
+ * 1, 1/2}. */
 typedef enum fr_lr_rule {
     FR_LR_RULE_NONE,
     FR_LR_RULE_LINEAR,
@@ -55,7 +56,7 @@ typedef struct fr_job {
     fr_lr_rule lr_rule;
     int64_t lr_base_batch; /* batch that `lr` was chosen for */
     char data[512];        /* token file; "": synthetic tokens */
-    /* What its samples take until they can be computed with. */
+    /* The cost of reading and decoding samples. */
     double sample_bytes;  /* of one on storage; 0: its tokens */
     double decode_s;      /* of a loader, for one */
     int64_t n_loaders;    /* threads of each device that decode; 0: one */

@@ -44,7 +44,8 @@ static bool has_weight(const fr_layer_op *op)
     return op->kind == FR_LAYER_OP_CONV || op->kind == FR_LAYER_OP_LINEAR;
 }
 
-/* What is left out is 0: a step of 1, one group; pools step by a window. */
+/* An omitted value is 0 and means: a step of 1, one group; pools step by a
+ * window. */
 int64_t fr_layer_op_stride(const fr_layer_op *op)
 {
     if (op->stride > 0)
@@ -142,8 +143,9 @@ int64_t fr_layer_op_weight(const fr_layer_op *op, fr_image in)
 /* ---- an entry ----------------------------------------------------------- */
 
 /*
- * What backward needs: the input of convolutions, matrices and max pools, and
- * the output of convolutions, which a norm or an activation reads.
+ * Returns the elements that backward needs: the input of convolutions, matrices
+ * and max pools, and the output of convolutions, which a norm or an activation
+ * reads.
  */
 static uint64_t kept_elements(const fr_layer_op *op, fr_image in, fr_image out)
 {

@@ -51,14 +51,15 @@ static inline bool fr_model_has_layer_ops(const fr_model *model)
 /* With what is left out filled in. */
 int64_t fr_layer_op_stride(const fr_layer_op *op);
 int64_t fr_layer_op_groups(const fr_layer_op *op);
-/* What an operation makes of an image.  FR_INPUT says why it cannot. */
+/* Sets *out to the shape of the image after an operation.  FR_INPUT: the
+ * operation is impossible, with the reason. */
 FR_CHECKED fr_status fr_layer_op_image(const fr_layer_op *op, fr_image in,
                                        fr_image *out, fr_err *err);
 /* Elements of its weight (out x in), 0: it has none. */
 int64_t fr_layer_op_weight(const fr_layer_op *op, fr_image in);
 
-/* What of a list cannot be: -1 where it is not one entry, or not one operation
- * of it. */
+/* The place of an error in a list: -1 if it is not about a single entry, or not
+ * about a single operation of it. */
 typedef struct fr_layer_place {
     int64_t i_entry, i_op;
 } fr_layer_place;
@@ -75,7 +76,7 @@ FR_CHECKED fr_status fr_model_derive_layers(fr_model *model,
  * Of a single one the mean is all there is. */
 bool fr_model_norms_one_pixel(const fr_model *model);
 
-/* What comes into entry i of a list that was derived. */
+/* Returns the image that entry i of a list with operations gets. */
 fr_image fr_model_layer_image(const fr_model *model, size_t i);
 
 #endif

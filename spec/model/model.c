@@ -130,7 +130,7 @@ static fr_status check_ranges(const range *ranges, size_t n, fr_err *err)
 
 enum { MOST_LAYERS = 100000 };
 
-/* Of one sample: a thousand times what any device has. */
+/* The limit for one sample: a thousand times the memory of any device. */
 #define MOST_LAYER_BYTES UINT64_C(1000000000000000)
 
 static fr_status check_layer_list(const fr_model *model, fr_err *err)

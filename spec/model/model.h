@@ -48,7 +48,7 @@ typedef struct fr_layer_op {
     int64_t kernel, stride, padding, groups; /* 0: left out */
 } fr_layer_op;
 
-/* How rotary frequencies are rescaled. */
+/* The rescaling of rotary frequencies. */
 typedef enum fr_rope_kind {
     FR_ROPE_LLAMA3, /* by wavelength, or all alike (linear) */
     FR_ROPE_YARN,
@@ -110,11 +110,11 @@ typedef struct fr_model {
     bool has_sigmoid_router, has_router_bias;
     int64_t n_expert_groups, n_chosen_groups;
     double routed_scale;
-    /* Of each layer's auxiliary loss, n_experts times the sum over experts of
-     * the share of all copies that go to one and its mean probability (Fedus et
-     * al. 2021, arXiv 2101.03961, equations 4 to 6), 0: none.  Shares and means
-     * are over a micro-batch, or over each sequence of it (DeepSeek-V3, arXiv
-     * 2412.19437, equations 17 to 20). */
+    /* The coefficient of each layer's auxiliary loss: n_experts times the sum
+     * over experts of the share of all copies that go to one and its mean
+     * probability (Fedus et al.  2021, arXiv 2101.03961, equations 4 to 6), 0:
+     * no such loss.  Shares and means are over a micro-batch, or over each
+     * sequence of it (DeepSeek-V3, arXiv 2412.19437, equations 17 to 20). */
     double router_aux_coef;
     bool is_aux_by_sequence;
     /* Multi-head latent attention (deepseek); kv_lora_rank == 0: none. */
@@ -132,11 +132,11 @@ typedef struct fr_model {
     bool is_parallel_block; /* gpt_neox: attention and MLP side by side */
     double rope_frac;       /* of head_dim that is rotated, 1: all */
     bool has_rope_scaling;  /* frequencies are rescaled: rope.h */
-    /* How: wavelengths beyond rope_original_seq / rope_low_factor are stretched
-     * by rope_factor, those within rope_original_seq / rope_high_factor stay,
-     * in between both are mixed; original 0: all stretched; DYNAMIC: all, by
-     * what the sequence has beyond original; factor 0: otherwise than that
-     * (longrope ...). */
+    /* The rescaling: wavelengths beyond rope_original_seq / rope_low_factor are
+     * stretched by rope_factor, wavelengths within rope_original_seq /
+     * rope_high_factor stay, and in between both are mixed. original 0: all are
+     * stretched; DYNAMIC: all are stretched, by a factor that grows with the
+     * sequence beyond original; factor 0: another rule (longrope ...). */
     fr_rope_kind rope_kind;
     double rope_factor, rope_low_factor, rope_high_factor;
     int64_t rope_original_seq;

@@ -109,7 +109,8 @@ static uint64_t block_vectors(const fr_model *m, int64_t n_used)
     return n_moe > 0 ? n + n_moe * moe_vectors(m, n_used) : n;
 }
 
-/* What comes in: tokens or patches, positions, types, their norm. */
+/* Returns the parameters of the inputs: tokens or patches, positions, types,
+ * their norm. */
 static uint64_t embedding(const fr_model *m)
 {
     uint64_t hidden = u(m->hidden);
@@ -124,7 +125,7 @@ static uint64_t embedding(const fr_model *m)
     return n;
 }
 
-/* What comes out: norm, heads. */
+/* Returns the parameters of the outputs: norm, heads. */
 static uint64_t outputs(const fr_model *m)
 {
     uint64_t hidden = u(m->hidden), n = 0;

@@ -31,7 +31,7 @@ static fr_status get_or(const fr_json_value *config, const char *key,
     return fr_json_get_i64_or(config, key, otherwise, out, err);
 }
 
-/* Of a list or object that may be absent. */
+/* Returns the number of items of a list or object that may be absent. */
 static size_t count(const fr_json_value *value)
 {
     return value != NULL ? fr_json_n(value) : 0;
@@ -346,7 +346,7 @@ static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
     return FR_OK;
 }
 
-/* Which heads a BERT has stands in the name of its class. */
+/* The class name of a BERT says which heads it has. */
 static fr_status read_bert_heads(const fr_json_value *config, fr_model *model,
                                  fr_err *err)
 {

@@ -62,8 +62,8 @@ fr_status fr_hf_read_qwen_experts(const fr_json_value *config, fr_model *model,
     return fr_hf_read_aux_loss(config, 0.001, model, err);
 }
 
-/* Where a file does not say how experts are chosen: as in the class, if its
- * groups fit. */
+/* If a file does not say how experts are chosen, the rule of the class holds,
+ * provided that its groups fit. */
 fr_status fr_hf_read_deepseek_router(const fr_json_value *config,
                                      fr_model *model, fr_err *err)
 {

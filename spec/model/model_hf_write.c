@@ -5,7 +5,7 @@
 #include "spec/model/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
-/* What a class of transformers is called, and its language model. */
+/* The names of a class of transformers and of its language model. */
 static const struct {
     const char *type, *class_name;
 } classes[FR_MODEL_HF_N] = {
@@ -158,7 +158,7 @@ static void put_experts(const fr_model *m, fr_json_writer *json)
         put_qwen_experts(m, json);
 }
 
-/* What all but GPT-2 name alike. */
+/* Writes the sizes that have the same names in all models except GPT-2. */
 static void put_sizes(const fr_model *m, fr_json_writer *json)
 {
     const bool has_own_width = m->n_heads * m->head_dim != m->hidden;

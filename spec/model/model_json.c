@@ -100,10 +100,11 @@ static const fr_field layer_fields[] = {
     FR_FIELD_ELSEWHERE("ops"),
 };
 
-/* What operations tell, and the rows from AMOUNT on say without them. */
+/* Operations give the amounts, which the rows from AMOUNT on give in lists
+ * without operations. */
 enum { AMOUNT = 1, N_AMOUNTS = 5, N_NEEDED = 4 };
 
-/* Of a list whose layers tell their operations. */
+/* The fields of a list whose layers name their operations. */
 static const fr_field image_fields[] = {
     FR_FIELD_ELSEWHERE("schema"),
     FR_FIELD_ELSEWHERE("name"),
@@ -205,7 +206,7 @@ static fr_status read_layer(const fr_json_value *object, fr_model *model,
     return read_ops(object, model, layer, err);
 }
 
-/* What the file says of an entry is what its operations come to. */
+/* The amounts in the file must equal those of the entry's operations. */
 static fr_status check_amounts(const fr_json_value *object,
                                const fr_model_layer *layer, fr_err *err)
 {

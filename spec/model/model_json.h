@@ -41,7 +41,7 @@ typedef enum fr_model_hf {
 
 fr_model_hf fr_model_hf_type(const fr_model *model);
 
-/* What its configuration calls the activation. */
+/* Returns the name of the activation in Hugging Face's configuration. */
 const char *fr_model_hf_activation(const fr_model *model);
 
 /* Its config.json; the model has a class. */

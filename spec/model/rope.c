@@ -46,7 +46,7 @@ fr_rope fr_rope_of(const fr_model *model, double theta, int64_t n_pairs,
     return rope;
 }
 
-/* How much of its own frequency f the pair keeps. */
+/* Returns the share of its own frequency f that pair i keeps. */
 static double kept(const fr_rope *rope, double i, double f)
 {
     const fr_model *model = rope->model;

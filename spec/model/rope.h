@@ -28,17 +28,17 @@ typedef struct fr_rope {
 fr_rope fr_rope_of(const fr_model *model, double theta, int64_t n_pairs,
                    int64_t seq);
 
-/* Of pair i, in radians a position. */
+/* Returns the frequency of pair i, in radians per position. */
 double fr_rope_frequency(const fr_rope *rope, int64_t i);
 
-/* What cosines and sines are multiplied by. */
+/* Returns the factor of cosines and sines. */
 double fr_rope_magnitude(const fr_rope *rope);
 
 /* YaRN's 0.1 m ln(factor) + 1, for factors above 1. */
 double fr_rope_yarn_magnitude(double factor, double m);
 
-/* What scores of attention over heads of so many columns are multiplied by,
- * which models stretched as YARN change too; model NULL: 1 / sqrt(head_dim). */
+/* Returns the factor of attention's scores over heads of so many columns;
+ * models stretched as YARN change it too. model NULL: 1 / sqrt(head_dim). */
 double fr_rope_score_scale(const fr_model *model, int64_t head_dim);
 
 #endif

@@ -222,7 +222,8 @@ void fr_profile_release(fr_profile *profile)
     fr_profile_init(profile);
 }
 
-/* What is alike of all arrays of records; copied, since their types differ. */
+/* The members that all arrays of records share; they are copied, since the
+ * types differ. */
 typedef fr_vec(void) record_array;
 
 fr_status fr_profile_append(fr_profile *profile, const fr_record *record,

@@ -36,7 +36,7 @@ typedef struct fr_gpu_print {
     double power_limit_w;             /* 0: unknown */
 } fr_gpu_print;
 
-/* Whose machine.  Two machines with equal hash() may share a profile. */
+/* Identifies a machine.  Two machines with equal hash() may share a profile. */
 typedef struct fr_fingerprint {
     char cpu[128];
     char kernel[128]; /* operating system */
@@ -69,7 +69,7 @@ typedef struct fr_sample {
 } fr_sample;
 
 /*
- * Where an operand was when the kernel began, one letter for each operand in
+ * The place of an operand when the kernel began, one letter for each operand in
  * the order of op.h: '-' absent, FR_PROFILE_NEAR in the core's own caches,
  * FR_PROFILE_LLC in the last-level cache (a GPU's L2), FR_PROFILE_MEMORY in
  * DRAM.
@@ -111,7 +111,7 @@ typedef struct fr_comm_point {
     fr_sample sample;
 } fr_comm_point;
 
-/* How much slower `victim` is while `beside` runs: ratio of medians. */
+/* The slowdown of `victim` while `beside` runs: a ratio of medians. */
 typedef struct fr_sharing_point {
     char victim[FR_PROFILE_NAME]; /* "linear_fwd", "axpy", "all_reduce" ... */
     char beside[FR_PROFILE_NAME]; /* "same" (other ranks), "all_reduce" ... */
@@ -137,9 +137,9 @@ typedef struct fr_held_out {
     double mean_ape, worst_ape;
 } fr_held_out;
 
-/* What the runtime of a GPU takes in addition to its kernels; 0 where it was
- * not measured.  A program on one rank also holds the profile's
- * baseline_alone_bytes. */
+/* The time and memory that the runtime of a GPU takes in addition to its
+ * kernels; 0 where it was not measured.  A program on one rank also holds the
+ * profile's baseline_alone_bytes. */
 typedef struct fr_gpu_costs {
     uint64_t workspace_bytes;  /* of each further stream with kernels */
     uint64_t comm_world_bytes; /* the world's, and what the library loads */
@@ -175,10 +175,10 @@ typedef struct fr_profile {
     uint64_t baseline_alone_bytes; /* of a single rank, without MPI */
     double instr_overhead_s;       /* the runtime's own, per instruction */
     double call_overhead_s;        /* per call: dependencies, lane hand-over */
-    double wake_s;       /* until a waiting lane sees its dependency */
-    double jitter_frac;  /* spread (p95 - p5) / median of the sentinel */
-    int32_t n_disturbed; /* phases repeated because the sentinel moved */
-    fr_gpu_costs gpu;    /* meaningful where the fingerprint has a GPU */
+    double wake_s;            /* until a waiting lane sees its dependency */
+    double jitter_frac;       /* spread (p95 - p5) / median of the sentinel */
+    int32_t n_disturbed;      /* phases repeated because the sentinel moved */
+    fr_gpu_costs gpu;         /* meaningful where the fingerprint has a GPU */
     fr_running_costs running; /* may be absent in a file */
     fr_compute_point *compute;
     size_t n_compute, cap_compute;

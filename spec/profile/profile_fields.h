@@ -34,7 +34,7 @@ extern const fr_field fr_profile_scalars[];
 extern const size_t fr_profile_scalars_n;
 extern const fr_field fr_fingerprint_fields[];
 extern const size_t fr_fingerprint_fields_n;
-/* Of profiles of a GPU only. */
+/* These fields exist in profiles of a GPU only. */
 extern const fr_field fr_gpu_print_fields[];
 extern const size_t fr_gpu_print_fields_n;
 extern const fr_field fr_gpu_costs_fields[];

@@ -24,7 +24,7 @@ static void write_record(fr_json_writer *json, const fr_profile *profile,
                               items, n, record->item_bytes, json);
 }
 
-/* What only profiles of a GPU have. */
+/* Writes the part that only profiles of a GPU have. */
 static void write_gpu(fr_json_writer *json, const fr_profile *profile)
 {
     if (!fr_profile_is_gpu(profile))

@@ -8,10 +8,10 @@
 #include "core/document/fields.h"
 
 /*
- * Of what a stack may take more or less than predicted: symbol, key, what it
- * is.  Parts of the predicted step as shares of it; the last two are a fixed
- * time for each pass of a micro-batch over a layer, and for each step, over
- * the predicted step.
+ * Parts of a step for which a stack may take more or less time than predicted:
+ * symbol, key, meaning.  They are shares of the predicted step; the last two
+ * are a fixed time for each pass of a micro-batch over a layer, and for each
+ * step, over the predicted step.
  */
 #define FR_RUN_SHARE_LIST(X)                                                   \
     X(COMPUTE, "compute", "kernels")                                           \
@@ -34,7 +34,7 @@
     X(CP, "log2_cp")                                                           \
     X(PP, "log2_pp")
 
-/* What is alike or not: numbers that stand for a choice. */
+/* Features that are equal or not: numbers that stand for a choice. */
 #define FR_RUN_KIND_LIST(X)                                                    \
     X(DEVICE, "kind_of_device")                                                \
     X(PRECISION, "kind_of_precision")                                          \

@@ -8,7 +8,7 @@
 #include "core/base/err.h"
 #include "spec/result/tuning.h"
 
-/* What a step is spent on, and what more of would shorten it. */
+/* A resource that a step spends time on, and of which more would shorten it. */
 typedef enum fr_resource {
     FR_RESOURCE_FLOPS,        /* arithmetic; CPUs: all that kernels do */
     FR_RESOURCE_MEMORY_RATE,  /* of a device */
@@ -51,8 +51,8 @@ typedef struct fr_plan_change {
     fr_run_features features;
 } fr_plan_change;
 
-/* Which plan to run once: of the plan and its changes the one whose step tells
- * most of the choice between the plan and its fastest change. */
+/* The plan to run next: of the plan and its changes, the one whose measured
+ * step best decides between the plan and its fastest change. */
 typedef struct fr_measurement {
     char what[48], plan[FR_TUNED_NAME]; /* "this plan", or a change */
     char rival[48];    /* that change; "": there is none, of the plan alone */
@@ -62,7 +62,7 @@ typedef struct fr_measurement {
 
 #define FR_PLAN_CHANGES 96
 
-/* What a compressor of gradients does to the step. */
+/* The effect of a compressor of gradients on the step. */
 typedef enum fr_verdict {
     FR_VERDICT_PAYS,      /* shorter than without, and fits */
     FR_VERDICT_NOT,       /* no shorter */
@@ -96,8 +96,8 @@ typedef struct fr_compression {
 #define FR_COMPRESSIONS 8
 
 /*
- * Where compressors of gradients begin to pay: the rate of the links that the
- * gradients go through is multiplied by least to most, and every plan
+ * The rate at which compressors of gradients begin to pay: the rate of the
+ * links that the gradients cross is multiplied by least to most, and every plan
  * simulated.
  */
 typedef struct fr_break_even {
@@ -127,10 +127,11 @@ typedef struct fr_explanation {
     double normal_s;     /* the step were nothing slow; 0: nothing is */
     fr_sensitivity of[FR_RESOURCE_N];
     double changed_by; /* factor of x, such as 1.02 */
-    /* Of the step: what follows each resource (minus the elasticity of a rate,
-     * the elasticity of a latency; of the network without its switches) with
-     * the bubble taken out of all of them, and the rest, times that nothing
-     * changes (launches of kernels). */
+    /* Shares of the step: the part that follows each resource (minus the
+     * elasticity of a rate, the elasticity of a latency; for the network
+     * without its switches) after the bubble was subtracted from all of them,
+     * the bubble, and the rest, times that nothing changes (launches of
+     * kernels). */
     double share[FR_RESOURCE_N], bubble_share, fixed_share;
     char bound_by[24]; /* largest share: name of a resource, "bubble", "fixed",
                           or "memory" when the plan does not fit */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Where the time goes: shares of all of it. */
+/* The parts of a run, as shares of its time. */
 typedef enum fr_run_part {
     FR_RUN_USEFUL,      /* steps that count */
     FR_RUN_CHECKPOINT,  /* training waits for a checkpoint to be written */
@@ -26,7 +26,7 @@ typedef enum fr_run_part {
 
 extern const fr_names fr_run_part_names; /* the JSON keys */
 
-/* Of a distribution over runs. */
+/* Percentiles of a distribution over runs. */
 typedef struct fr_spread {
     double p5, p50, p95;
 } fr_spread;

@@ -67,8 +67,8 @@ typedef struct fr_prediction {
          * the whole process.  On CPUs the first two are the slab, the third is
          * the slab and the memory of the process itself. */
         uint64_t allocated_bytes, reserved_bytes, device_bytes;
-        /* What is offloaded to the memory of the fullest node (its ranks
-         * together), 0: nothing; and what it has, 0: unknown. */
+        /* The bytes that the ranks of the fullest node together offload to its
+         * memory, 0: none; and the capacity of that memory, 0: unknown. */
         uint64_t host_bytes, host_capacity_bytes;
         /* On GPUs: the pipeline stages in order; n_stages is 0 where there
          * are more than FR_PREDICTION_MAX_STAGES.  The numbers above are those
@@ -79,7 +79,8 @@ typedef struct fr_prediction {
     struct {
         double usd_per_hour, usd_total, kwh;
     } cost;
-    /* What measured steps of the stack taught; n_runs 0: nothing did. */
+    /* The correction by measured steps of the stack; n_runs 0: there is
+     * none. */
     struct {
         int64_t n_runs;           /* that it rests on */
         double factor;            /* step_s over what it was without them */
@@ -88,8 +89,8 @@ typedef struct fr_prediction {
         const char *left;         /* of what most of the width is */
         double left_frac;         /* that share of its variance */
         fr_run_features features; /* of the step without them */
-        /* Where nothing was measured: what stacks of the field take over
-         * step_s in the middle; 0: it is not known of such steps. */
+        /* Without measurements: the median ratio of the steps of published
+         * stacks to step_s; 0: it is not known for such steps. */
         double field_factor;
     } learned;
     const char *source; /* the worst source of a cost on the critical path */

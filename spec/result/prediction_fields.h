@@ -12,7 +12,7 @@ enum {
     FR_PREDICTION_MEMORY_N = 14,
     FR_PREDICTION_AFTER_MEMORY = FR_PREDICTION_TIMES_N + 1,
     FR_PREDICTION_FIELDS_N = 12,
-    /* Of the members of memory, what the peak rank's memory is made of. */
+    /* The members of memory that the peak rank's memory consists of. */
     FR_PREDICTION_FIRST_PART = 3,
     FR_PREDICTION_PARTS_N = 10
 };

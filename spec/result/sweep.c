@@ -210,7 +210,7 @@ static void mark_best(fr_sweep *sweep)
         best->is_best = true;
 }
 
-/* Of a run, where all points tell one, else of its steps. */
+/* The price and the rate of runs, if all points have runs, else of tokens. */
 typedef struct offer {
     double usd, per_s; /* runs or tokens */
     size_t point;

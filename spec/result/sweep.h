@@ -38,19 +38,21 @@ typedef struct fr_sweep_point {
     fr_run_outlook run; /* of the goal's tokens */
     double goal;      /* smaller is better; HUGE_VAL: a constraint is broken */
     char broken[200]; /* which */
-    /* Of a tuned point: plans that were walked over and simulated; none of
-     * them is faster by more than the share `gap`, 0: proven.  NAN: kept. */
+    /* The search of a tuned point: the number of plans that were walked over
+     * and simulated.  None of them is faster by more than the share `gap`, 0:
+     * proven.  NAN: the plan was kept. */
     double gap;
     uint64_t n_plans, n_simulated;
     bool is_best;
     bool is_pareto; /* with a price: none is faster and no dearer per token, or
                        cheaper and no slower */
-    /* Of its curve: throughput per device against the base; what the devices
-     * beyond those of the row before add, against those of the base. */
+    /* The scaling of the point: throughput per device relative to the base, and
+     * the gain of the devices beyond those of the row before relative to the
+     * base's. */
     double efficiency, marginal;
     bool is_knee;
-    /* Of the sweep's trials: how many run at a time, in how many rounds, and
-     * what all of them take; n_at_once 0: there are no trials. */
+    /* The trials of the sweep: how many run at a time, in how many rounds, and
+     * the time, cost and energy of all; n_at_once 0: there are no trials. */
     int64_t n_at_once, n_rounds;
     double all_s, all_usd, all_kwh;
 } fr_sweep_point;
@@ -89,7 +91,7 @@ FR_CHECKED fr_status fr_sweep_make_points(fr_sweep *sweep, size_t n_max,
                                           fr_err *err);
 
 int fr_sweep_find_key(const fr_sweep *sweep, const char *name); /* or -1 */
-/* Which value key i_key has at a point. */
+/* Returns the value of key i_key at a point. */
 size_t fr_sweep_value_of(const fr_sweep *sweep, size_t point, int i_key);
 const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key);
 

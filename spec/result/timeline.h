@@ -15,9 +15,9 @@ typedef struct fr_span {
     uint32_t i_instr;         /* of the program */
     int32_t step;             /* measured: training step, simulated: 0 */
     int64_t begin_ps, end_ps; /* since the begin of the step */
-    /* Of a simulated span, from its begin on: the wait for ranks that had not
-     * come yet, then the expected wait for the slowest under jitter.  A
-     * measured one has 0 twice. */
+    /* The wait of a simulated span, from its begin on: first for ranks that had
+     * not arrived yet, then the expected wait for the slowest under jitter.  A
+     * measured span has 0 for both. */
     int64_t wait_ps, late_ps;
 } fr_span;
 

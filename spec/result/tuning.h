@@ -61,7 +61,7 @@ typedef struct fr_tuning_baseline {
 /* "one device", "one node", "forerun runs" */
 const char *fr_baseline_name(fr_baseline baseline);
 
-/* What is best; value and bound are those of the best plan. */
+/* The goal; value and bound are those of the best plan. */
 typedef struct fr_tuning_goal {
     char name[16], unit[16], summary[96];
     char lr_rule[64]; /* what a free batch asks for; "" where it is given */

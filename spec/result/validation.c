@@ -93,8 +93,9 @@ static void score(const fr_validation *v, select_fn select, const char *source,
 
 /* ---- widths of intervals ------------------------------------------------- */
 
-/* How far the measurement lies from the prediction, and the end of the
- * interval on that side, both as logarithms of ratios: errors multiply. */
+/* Returns the distance of the measurement from the prediction over the distance
+ * of the interval's end on that side, both as logarithms of ratios, because
+ * errors multiply. */
 static double in_half_widths(const fr_validation_row *row)
 {
     double off = log(row->measured_s / row->predicted_s);
@@ -164,7 +165,7 @@ static fr_validation_source *source_of(fr_validation *v, const char *name)
     return source;
 }
 
-/* What --fit-confidence is unless told. */
+/* The default of --fit-confidence. */
 static const double confident = 0.9;
 
 static void count_rows(fr_validation *v)

@@ -70,8 +70,8 @@ typedef struct fr_validation {
     fr_validation_baseline others_mfu;   /* what the other sources reach */
     size_t fits_right[2], fits_wrong[2]; /* by what was measured: no, yes */
     double fits_balanced; /* mean of the shares right of both kinds */
-    /* What --fit-confidence promises: said to fit with 0.9 and more; of these
-     * ran out. */
+    /* The promise of --fit-confidence: the number of rows that were predicted
+     * to fit with 0.9 and more, and how many of these ran out of memory. */
     size_t n_confident, n_confident_ran_out;
     /* Half-widths multiplied so that 90 % of the other sources' rows are
      * covered (the centre stays): what they would cover and be. */

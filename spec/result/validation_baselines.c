@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is often said of large models without knowing more. */
+/* A common rule of thumb for large models. */
 static const double flat_mfu = 0.4;
 
 static bool counts(const fr_validation_row *row)
@@ -17,7 +17,8 @@ static bool counts(const fr_validation_row *row)
     return row->is_step_scored && row->prediction.mfu > 0;
 }
 
-/* Of the step if every device did nothing but the model's flop at its peak. */
+/* Returns the time of the step if every device only did the model's flop at its
+ * peak. */
 static double peak_s(const fr_validation_row *row)
 {
     return row->prediction.mfu * row->predicted_s;

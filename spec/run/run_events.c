@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a number of a word goes, and what it is. */
+/* The member and the unit of a number of a word. */
 typedef struct part {
     size_t offset;
     fr_quantity quantity;

@@ -15,7 +15,7 @@
 
 #include "core/base/err.h"
 
-/* What is 0 does not happen. */
+/* An event whose members are 0 does not happen. */
 typedef struct fr_run_events {
     double maintenance_s, maintenance_every_s;
     double evaluation_s, evaluation_every_steps;

@@ -19,16 +19,18 @@ typedef struct fr_step_record {
     /* Before it, since the step before: how long the ranks stood still for
      * checkpoints and copies of their state, at most. */
     double saving_s;
-    /* Where the ranks' compute lanes spent their time, mean over them; what a
-     * backend cannot tell: has_parts is false. */
+    /* The parts of the time of the ranks' compute lanes, mean over the ranks;
+     * has_parts is false if the backend cannot measure them. */
     bool has_parts;
     double part_s[FR_PART_N];
-    /* Who computed longest, and how long the ranks did in the middle. */
+    /* The rank that computed longest, its time, and the median over the
+     * ranks. */
     int64_t slowest_rank;
     double slowest_compute_s, median_compute_s;
     uint64_t memory_bytes;   /* resident, of the rank that has most */
     uint64_t received_bytes; /* by all ranks in this step, from others */
-    /* Who holds the run up now; on rank 0, the first so many. */
+    /* The ranks that slow the run now, at most this many; set on rank 0
+     * only. */
     int n_stragglers;
     fr_straggler stragglers[FR_STEP_STRAGGLERS];
 } fr_step_record;
