@@ -32,7 +32,7 @@ typedef struct fr_gpu_properties {
     char runtime[32];                 /* version of the library, "13.0" */
 } fr_gpu_properties;
 
-/* What a device's sensors say now; 0 or "": not known. */
+/* The readings of a device's sensors; 0 or "": not known. */
 typedef struct fr_gpu_readings {
     char driver[32]; /* version */
     double clock_Hz; /* of the multiprocessors */
@@ -110,8 +110,8 @@ typedef struct fr_gpu_driver {
                            void (*fn)(void *context), void *context,
                            fr_err *err);
 
-    /* What is enqueued on `stream`, and on those that wait for it, between
-     * the two becomes a graph and does not run. */
+    /* The work that is enqueued between the two calls on `stream`, and on
+     * streams that wait for it, becomes a graph and does not run. */
     fr_status (*capture_begin)(fr_gpu *gpu, fr_gpu_stream stream, fr_err *err);
     fr_status (*capture_end)(fr_gpu *gpu, fr_gpu_stream stream,
                              fr_gpu_graph **out, fr_err *err);
@@ -142,8 +142,8 @@ typedef struct fr_gpu_exchange {
 
 #define FR_GPU_NO_COLOUR (-1)
 
-/* How one operation of a communicator is wanted; AUTO and 0: as the library
- * chooses. */
+/* The plan's choice for one operation of a communicator; AUTO and 0: the
+ * library chooses. */
 typedef struct fr_gpu_choice {
     fr_op op;
     fr_collective_kind algorithm; /* AUTO, RING, DOUBLE_TREE, NVLS */
@@ -197,7 +197,7 @@ typedef struct fr_gpu_comm_driver {
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* What a GPU run stands on.  All fields are borrowed. */
+/* The interfaces that a GPU run uses.  All fields are borrowed. */
 typedef struct fr_gpu_system {
     const char *name; /* "cuda" */
     const fr_gpu_driver *driver;

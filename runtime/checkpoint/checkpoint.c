@@ -53,7 +53,7 @@ fr_status fr_shard_plan(const fr_program *program, int64_t rank, fr_shard *out,
     return fr_layout_ranges(program, rank, &out->own, err);
 }
 
-/* What rank 0 sees to before any step. */
+/* Rank 0 prepares the directory before any step. */
 static fr_status prepare(fr_checkpoints *c, bool is_resumed, fr_err *err)
 {
     char path[FR_CHECKPOINT_PATH];
@@ -151,7 +151,7 @@ void fr_checkpoints_close(fr_checkpoints *checkpoints)
 
 /* ---- loading ------------------------------------------------------------ */
 
-/* How it went with one checkpoint; the worst of all ranks counts. */
+/* The result of loading one checkpoint; the worst of all ranks counts. */
 typedef enum verdict { WHOLE, DAMAGED, FOREIGN, FAILED } verdict;
 
 typedef struct report {
@@ -161,8 +161,8 @@ typedef struct report {
     char text[500];
 } report;
 
-/* Where one lies: in the directory of the run, or put together of copies in
- * memory, which are verified as they are found. */
+/* The place of a checkpoint: the directory of the run, or copies in memory,
+ * which are verified when they are found. */
 typedef struct place {
     const char *dir;
     int64_t n_done;

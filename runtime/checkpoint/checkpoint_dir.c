@@ -39,7 +39,8 @@ int64_t fr_checkpoint_older(const char *dir, int64_t below)
     return newest;
 }
 
-/* What `latest` names; 0: it is not there, or names nothing. */
+/* Returns the step that `latest` names; 0: the file does not exist, or names
+ * none. */
 static int64_t latest(const char *dir)
 {
     char path[FR_CHECKPOINT_PATH], *name = NULL;

@@ -14,8 +14,9 @@ int64_t fr_checkpoint_step(const char *name);
 /* The largest N below `below` of a directory step-N in `dir`; 0: none. */
 int64_t fr_checkpoint_older(const char *dir, int64_t below);
 
-/* Where to begin: what `latest` names, else the newest there is, 0: nothing;
- * a line in `notes` where `latest` is missing or says nothing. */
+/* Returns the step to resume from: the one that `latest` names, else the
+ * newest, 0: there is none.  Adds a line to `notes` if `latest` is missing or
+ * invalid. */
 int64_t fr_checkpoint_newest(const char *dir, fr_buffer *notes);
 
 /* Was it ever a checkpoint to go on from?  What a run was killed in the middle

@@ -52,7 +52,8 @@ static int try_lock(int fd, double wait_s)
     return 0;
 }
 
-/* What who holds the lock has written: "4711 on host"; it may be about to. */
+/* Reads the text of the lock's holder: "4711 on host".  It may not be written
+ * yet. */
 static void read_owner(int fd, char out[OWNER_BYTES])
 {
     const ssize_t n = pread(fd, out, OWNER_BYTES - 1, 0);
@@ -61,7 +62,8 @@ static void read_owner(int fd, char out[OWNER_BYTES])
     out[strcspn(out, "\n")] = '\0';
 }
 
-/* Who finds it there can tell people which process to look at. */
+/* Writes the owner, so that a message can name the process that holds the
+ * lock. */
 static bool write_owner(int fd)
 {
     char host[64] = "", text[OWNER_BYTES];

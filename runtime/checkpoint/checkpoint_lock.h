@@ -10,8 +10,8 @@
 
 #include "core/base/err.h"
 
-/* How long to wait for a run that may be on its way out: one that was killed
- * as its successor was started gives its memory back first. */
+/* Seconds to wait for a run that may be about to end: a run that was killed
+ * when its successor started must first release its memory. */
 #define FR_CHECKPOINT_LEAVE_S 3.0
 
 /*

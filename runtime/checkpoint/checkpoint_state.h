@@ -43,7 +43,7 @@ struct fr_checkpoints {
     int lock; /* of rank 0, on the directory (checkpoint_lock.h); -1: none */
 };
 
-/* What a rank of a program writes. */
+/* Lists the parts of the state that a rank of a program writes. */
 FR_CHECKED fr_status fr_shard_plan(const fr_program *program, int64_t rank,
                                    fr_shard *out, fr_err *err);
 

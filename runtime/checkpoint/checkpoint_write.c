@@ -113,8 +113,8 @@ static fr_status publish(fr_checkpoints *c, fr_err *err)
     return FR_OK;
 }
 
-/* What will never be complete goes, so that it takes no room; not what was a
- * checkpoint before this run wrote to it. */
+/* Removes a file whose checkpoint will never be complete, so that it takes no
+ * room.  A checkpoint that was finished before this run wrote to it stays. */
 static void drop_own_file(const fr_checkpoints *c)
 {
     const int64_t step = c->writer.n_steps_done;
@@ -189,7 +189,7 @@ static fr_status agree(fr_checkpoints *c, fr_status mine, fr_err *err)
 
     w->is_pending = false;
     const fr_status status = fr_transport_agree(c->transport, mine, false, err);
-    /* Where it is rank 0 that is not heard, it may publish. */
+    /* If the message of rank 0 is lost, rank 0 may still publish. */
     if (mine != FR_OK || status == FR_IO)
         drop_own_file(c);
     if (status != FR_OK)
@@ -238,7 +238,7 @@ bool fr_checkpoints_is_written(const fr_checkpoints *c)
     return c->writer.is_pending && atomic_load(&c->writer.is_written);
 }
 
-/* What is pending is agreed on; rank 0 begins to publish it. */
+/* Agrees on the pending checkpoint; rank 0 begins to publish it. */
 static fr_status settle(fr_checkpoints *c, fr_err *err)
 {
     fr_checkpoint_writer *w = &c->writer;

@@ -13,7 +13,7 @@
 
 #define SCHEMA "forerun.checkpoint/2"
 
-/* What makes global batches the same on every layout (data.h). */
+/* The rule that makes global batches the same on every layout (data.h). */
 static const char data_order[] =
     "sample i of step s begins at hash(seed, s, i), whatever the layout";
 

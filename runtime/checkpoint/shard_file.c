@@ -190,7 +190,7 @@ uint64_t fr_shard_image_hash(const unsigned char *image, uint64_t n_bytes)
     return hash;
 }
 
-/* What the file is made of: the state, or an image of it. */
+/* The source of the file: the state, or an image of it. */
 typedef struct source {
     const fr_shard *shard;
     const fr_state *state;

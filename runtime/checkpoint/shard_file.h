@@ -16,7 +16,7 @@
 #include "runtime/checkpoint/state.h"
 #include "runtime/checkpoint/tensor_slices.h"
 
-/* What a rank writes, and where it lies in its slab. */
+/* The parts that a rank writes, and their places in its slab. */
 typedef struct fr_shard {
     uint64_t layout; /* a hash: who has another cannot use `own` */
     fr_tensor_slices slices;
@@ -25,7 +25,7 @@ typedef struct fr_shard {
 
 void fr_shard_release(fr_shard *shard);
 
-/* Of the whole file. */
+/* Returns the bytes of the whole file. */
 uint64_t fr_shard_bytes(const fr_shard *shard);
 
 /*
@@ -44,7 +44,7 @@ FR_CHECKED fr_status fr_shard_write_image(const unsigned char *image,
                                           uint64_t n_bytes, const char *path,
                                           uint64_t *hash, fr_err *err);
 
-/* What fr_shard_write_image() would say of its file. */
+/* Returns the hash that fr_shard_write_image() gives for its file. */
 uint64_t fr_shard_image_hash(const unsigned char *image, uint64_t n_bytes);
 
 /* The head and the index of a file; FR_IO: it is none, or is cut off. */
@@ -57,7 +57,7 @@ typedef struct fr_shard_index {
 FR_CHECKED fr_status fr_shard_read_index(const char *path, fr_shard_index *out,
                                          fr_err *err);
 void fr_shard_index_release(fr_shard_index *index);
-/* What of the file comes before the elements. */
+/* Returns the bytes of the file before the elements. */
 uint64_t fr_shard_index_bytes(const fr_shard_index *index);
 
 /* FR_IO: the file is not as long, or has another hash. */

@@ -186,7 +186,8 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What of a slice an entry has; *n_taken elements more are there. */
+/* Copies the part of a slice that an entry has, and adds its number of elements
+ * to *n_taken. */
 static fr_status take(fr_shard_reader *reader, const entry *from,
                       const fr_tensor_slice *slice, unsigned char *bytes,
                       int64_t *n_taken, fr_err *err)

@@ -14,17 +14,17 @@ enum { FR_CHECKPOINT_PATH = 1024 };
 
 typedef struct fr_state {
     void *context;
-    /* Where it lies, for whoever reads more than a piece, also from several
-     * threads; NULL: it is not in this process's memory. */
+    /* The address of the state, for readers of more than a piece, also from
+     * several threads; NULL: it is not in this process's memory. */
     const unsigned char *memory;
-    /* What is read stays until the next call. */
+    /* The bytes stay valid until the next call. */
     fr_status (*view)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
                       const void **out, fr_err *err);
     fr_status (*store)(void *context, uint64_t offset_bytes, uint64_t n_bytes,
                        const void *bytes, fr_err *err);
 } fr_state;
 
-/* Of a slab in this process's memory, which is borrowed. */
+/* Returns the state of a slab in this process's memory, which is borrowed. */
 fr_state fr_state_of_memory(unsigned char *slab);
 
 #endif

@@ -34,7 +34,8 @@ static uint64_t place_of(const fr_rank_context *context,
                                  context->coordinate, i_ref);
 }
 
-/* What the rank updates: each step of the optimizer has a range of its own. */
+/* Lists the ranges that the rank updates: each step of the optimizer has a
+ * separate range. */
 static fr_status list_updates(const fr_program *program, int64_t rank,
                               flat_ranges *out, fr_err *err)
 {
@@ -320,7 +321,7 @@ static fr_status list_holders(const fr_program *program, holders *out,
     return status;
 }
 
-/* Which of how many holders of a slice a rank is. */
+/* Finds the index of a rank among the holders of a slice, and their number. */
 static void find_place(const holders *all, const fr_tensor_slice *slice,
                        int64_t rank, int64_t *i, int64_t *n)
 {
@@ -436,7 +437,8 @@ static int64_t n_rows_there(const fr_tensor *tensor,
     return n < 0 ? 0 : n < tensor->rows ? n : tensor->rows;
 }
 
-/* Of a range what fills a tensor up: signs have no zero, so it is trained. */
+/* Adds the part of a range that fills a tensor up: signs have no zero, so the
+ * filling is trained. */
 static fr_status push_filling(const fr_tensor *tensor,
                               const fr_tensor_place *place,
                               const flat_range *range, fr_byte_ranges *out,

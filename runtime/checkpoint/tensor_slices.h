@@ -37,16 +37,16 @@ FR_CHECKED fr_status fr_tensor_slices_held(const fr_program *program,
                                            int64_t rank, fr_tensor_slices *out,
                                            fr_err *err);
 
-/* What a rank writes: of what several hold alike each has its part, so that
- * all ranks together write each element once. */
+/* Lists the slices that a rank writes.  Of a slice that several ranks hold each
+ * writes a part, so that all ranks together write each element once. */
 FR_CHECKED fr_status fr_tensor_slices_written(const fr_program *program,
                                               int64_t rank,
                                               fr_tensor_slices *out,
                                               fr_err *err);
 
-/* What outlives a step and belongs to the layout: error feedback of a
- * compressor, and each rank's own copies of tensors that others hold too, where
- * compressed gradients let them differ. */
+/* Lists the state that outlives a step and belongs to the layout: error
+ * feedback of a compressor, and each rank's own copies of tensors that others
+ * hold too, where compressed gradients let them differ. */
 FR_CHECKED fr_status fr_layout_ranges(const fr_program *program, int64_t rank,
                                       fr_byte_ranges *out, fr_err *err);
 

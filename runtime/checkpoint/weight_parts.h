@@ -15,8 +15,9 @@ typedef struct fr_weight_part {
 
 typedef fr_vec(fr_weight_part) fr_weight_parts;
 
-/* Where the parameters that an OPT_STEP updates lie in the slab; with flag HOST
- * its own operand is a copy of them, and the HOST_COPY behind it has them. */
+/* Returns the offset in the slab of the parameters that an OPT_STEP updates.
+ * With flag HOST its own operand is a copy of them, and the HOST_COPY behind it
+ * has them. */
 uint64_t fr_updated_bytes(const fr_rank_context *rank, const fr_call *call,
                           const fr_instr *instr);
 

@@ -23,7 +23,7 @@
 /* Work between two looks at the other lanes. */
 #define FR_ENGINE_SLICE_BYTES ((uint64_t)256 << 10)
 
-/* How this rank takes part in one communication instruction. */
+/* The part of this rank in one communication instruction. */
 typedef struct fr_engine_route {
     uint8_t op, dtype, axis, lane;
     bool is_max;

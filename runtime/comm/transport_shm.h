@@ -61,8 +61,8 @@ void fr_shm_ring(fr_shm_bell *bell);
 void fr_shm_set_failure(fr_shm_control *control, const char *text);
 
 /*
- * How a thread waits: it spins, then yields, then sleeps on its bell; so that
- * more threads than cores stay sane.  Poll like this:
+ * The state of a thread that waits.  It spins, then yields, then sleeps on its
+ * bell, so that more threads than cores still make progress.  Poll like this:
  *
  *     fr_waiter_reset(&w);
  *     while (!is_ready())

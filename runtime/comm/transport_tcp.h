@@ -33,7 +33,8 @@ enum {
     FR_TCP_DEATH  /* of src; the payload is its reason, if it gave one */
 };
 
-/* What goes before each payload; all machines of a job are alike. */
+/* The head before each payload; all machines of a job have the same byte
+ * order. */
 typedef struct fr_tcp_head {
     uint32_t kind;
     int32_t src, dst, tag;

@@ -16,7 +16,7 @@
 #define NAP_S                                                                  \
     0.02 /* of a slow reader, which looks whether it is still wanted */
 
-/* What a thread that reads has for itself. */
+/* The buffers of a thread that reads. */
 typedef struct reader {
     unsigned char *window; /* the bytes of a sample */
     int32_t *tokens;       /* seq + 1 of it */

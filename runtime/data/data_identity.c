@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is read of a file: so many pieces at most. */
+/* The sample that is read of a file: at most so many pieces. */
 typedef struct sample {
     uint64_t n_pieces, piece_bytes;
 } sample;
@@ -79,7 +79,7 @@ static fr_status add_file(const char *path, const sample *of, uint64_t *hash,
 
 /* ---- manifests ---------------------------------------------------------- */
 
-/* Of tokens, or of images with their labels. */
+/* Adds an entry of tokens, or of images with their labels. */
 static fr_status add_entry(const char *folder, const fr_json_value *entry,
                            const sample *of, uint64_t *hash, fr_err *err)
 {

@@ -9,14 +9,15 @@
 
 typedef struct fr_data_identity {
     uint64_t hash; /* of the file itself; synthetic data: 0 */
-    /* Of the files that it names, where it is a manifest; 0: it is none, not
-     * all of them can be seen, or a checkpoint of before this was known. */
+    /* The hash of the files that a manifest names; 0: the data are no manifest,
+     * not all of its files can be seen, or the checkpoint is older than this
+     * hash. */
     uint64_t files_hash;
 } fr_data_identity;
 
 /*
- * Of the sizes and of all bytes, or of pieces spread over what is larger than
- * 64 MiB; many files of a manifest share about as much.  "": synthetic.
+ * Hashes the sizes and all bytes, or pieces spread over files larger than 64
+ * MiB; the many files of a manifest share about as many bytes. "": synthetic.
  * FR_IO: it cannot be read.
  */
 FR_CHECKED fr_status fr_data_identify(const char *path, fr_data_identity *out,

@@ -13,7 +13,7 @@
 #include "core/base/vec.h"
 #include "spec/model/model.h"
 
-/* Where something of every image lies: at first_byte + i * stride_bytes. */
+/* The place of a part of every image: first_byte + i * stride_bytes. */
 typedef struct fr_image_part {
     char path[512];
     int fd; /* -1: not open */
@@ -28,14 +28,14 @@ typedef struct fr_image_file {
 enum { FR_IMAGE_CHANNELS_MAX = 64 };
 
 /*
- * Of one file, or of many by a manifest, whose name ends in ".json":
+ * Images of one file, or of many by a manifest, whose name ends in ".json":
  *
  *     {"schema": "forerun.images/1", "shuffle": "all", "label_bytes": 1,
  *      "mean": [0.49, 0.48, 0.45], "std": [0.25, 0.24, 0.26],
  *      "files": [{"path": "data_batch_1.bin"}, ...]}
  *
- * Paths count from its folder; a file with "labels" is of IDX.  A value is
- * (pixel / 255 - mean) / std of its channel, 0.5 and 0.5 where nothing is said.
+ * Paths are relative to its folder; a file with "labels" is of IDX.  A value is
+ * (pixel / 255 - mean) / std of its channel; the default of both is 0.5.
  */
 typedef struct fr_image_set {
     fr_vec(fr_image_file) files;
@@ -51,8 +51,8 @@ FR_CHECKED fr_status fr_image_set_open(fr_image_set *set, const char *path,
                                        const fr_model *model, fr_err *err);
 void fr_image_set_close(fr_image_set *set);
 
-/* Which image comes n-th: every epoch shows each once, in an order of its own,
- * drawn from the seed. */
+/* Returns the index of the n-th image: every epoch shows each image once, in a
+ * different order drawn from the seed. */
 uint64_t fr_image_set_at(const fr_image_set *set, uint64_t seed, uint64_t n);
 
 /* Bytes of an image. */

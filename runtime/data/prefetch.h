@@ -11,7 +11,7 @@
 
 typedef struct fr_prefetch fr_prefetch;
 
-/* What is asked for: samples [first, first + n) of a step, this share of each;
+/* The request: samples [first, first + n) of a step, this share of each;
  * n_values numbers of it. */
 typedef struct fr_batch_request {
     int64_t i_step, first, n;

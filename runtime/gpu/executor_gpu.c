@@ -137,7 +137,8 @@ static fr_status wait_copied(gpu_executor *self, fr_err *err)
     }
 }
 
-/* What lies at an offset: on the device, or behind it on the host. */
+/* Returns the memory at an offset: on the device, or behind the slab on the
+ * host. */
 static unsigned char *memory_at(const gpu_executor *self, uint64_t offset_bytes)
 {
     const uint64_t slab_bytes = self->base.rank_program->slab_bytes;
@@ -290,7 +291,7 @@ static fr_status fill_master(gpu_executor *self, const float *weights,
     return status;
 }
 
-/* What of the flat list, of elements of so many bytes, is the rank's. */
+/* Stores the parts of the flat list that are the rank's. */
 static fr_status store_parts(gpu_executor *self, const void *list,
                              size_t element_bytes, fr_err *err)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ranks tell each other of their devices. */
+/* The report of a rank about its devices, which ranks exchange. */
 typedef struct device_report {
     int32_t status;
     int32_t n_devices;

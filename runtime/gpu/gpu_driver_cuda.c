@@ -397,7 +397,7 @@ static fr_status cuda_fill(fr_gpu *gpu, fr_gpu_stream stream, void *dst,
     return FR_OK;
 }
 
-/* What the device calls a word of page-locked memory. */
+/* Returns the device's address of a word of page-locked memory. */
 static fr_status device_word(uint32_t *word, CUdeviceptr *out, fr_err *err)
 {
     void *address = NULL;

@@ -62,7 +62,7 @@ const fr_step_scalars *fr_gpu_interpreter_scalars(const fr_gpu_interpreter *it);
 size_t fr_gpu_interpreter_copy_spans(const fr_gpu_interpreter *it,
                                      fr_span *out);
 
-/* What the program has in the host's memory. */
+/* Returns the program's memory on the host. */
 unsigned char *fr_gpu_interpreter_host(const fr_gpu_interpreter *it);
 
 /* Has every instruction of the rank's program a kernel or a way to go?

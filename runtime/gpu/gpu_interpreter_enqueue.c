@@ -348,8 +348,8 @@ static fr_status copy_scalars(fr_gpu_interpreter *it, fr_err *err)
         sizeof it->pinned->scalars, err);
 }
 
-/* Where ranks share a device this copy must not wait in a stream for what
- * another rank sends: it could hold up the copy that is to be sent
+/* If ranks share a device, this copy must not wait in a stream for data of
+ * another rank: it could delay the copy that sends these data
  * (gpu_links_host.c). */
 static bool is_copied_late(const fr_gpu_interpreter *it)
 {

@@ -103,7 +103,8 @@ struct fr_gpu_interpreter {
     unsigned char *gradients; /* for on_gradients */
 };
 
-/* What an instruction has from data, in the host's memory: aligned for all. */
+/* Returns the bytes that an instruction gets from data, in the host's memory,
+ * aligned for every type. */
 static inline uint64_t fr_gpu_input_room(const fr_gpu_interpreter *it,
                                          const fr_instr *instr)
 {

@@ -105,9 +105,9 @@ static fr_status fail_late(const fr_gpu_interpreter *it, int lane, fr_err *err)
 }
 
 /*
- * When nothing goes on and no communication is under way, a kernel of the
- * earliest call that a lane is in hangs.  -1: no call has begun, or all are
- * over.
+ * Returns the call that hangs if nothing progresses and no communication is
+ * under way: the earliest call that a lane is in. -1: no call has begun, or all
+ * are over.
  */
 static int64_t find_stuck_call(const fr_gpu_interpreter *it)
 {

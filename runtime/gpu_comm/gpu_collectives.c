@@ -11,7 +11,7 @@ static bool is_collective(const fr_instr *instr)
            instr->op != FR_OP_BARRIER;
 }
 
-/* What the plan says of it. */
+/* Returns the plan's choice for the operation. */
 static fr_gpu_choice choice_of(const fr_plan *plan, const fr_instr *instr)
 {
     fr_gpu_choice choice = {.op = (fr_op)instr->op,

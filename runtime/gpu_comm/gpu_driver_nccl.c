@@ -117,7 +117,8 @@ static void nccl_destroy(fr_gpu_comm *comm)
     free(comm);
 }
 
-/* What a communicator has besides NCCL's; takes `nccl` even when it fails. */
+/* Creates the state of a communicator beyond NCCL's; takes `nccl` even when it
+ * fails. */
 static fr_status wrap(ncclComm_t nccl, double timeout_s, fr_gpu_comm **out,
                       fr_err *err)
 {

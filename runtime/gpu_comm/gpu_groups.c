@@ -13,7 +13,7 @@ typedef struct pair {
     int32_t sender, receiver; /* pipeline coordinates */
     uint32_t tag;             /* 0: of all boundaries */
     uint32_t i_split;
-    /* What is sent and received, in order. */
+    /* Hashes of the sent and of the received messages, in order. */
     uint64_t sent, received;
 } pair;
 

@@ -24,7 +24,7 @@ typedef struct fr_gpu_split {
     uint8_t axis, lane; /* of a group; pairs: FR_AXIS_PP and the own lane */
 } fr_gpu_split;
 
-/* How this rank carries out one communication instruction. */
+/* The way in which this rank carries out one communication instruction. */
 typedef struct fr_gpu_route {
     int32_t i_split; /* -1: a group of one, nothing to communicate */
     int32_t peer;    /* SEND, RECV: 1 or 0; BROADCAST: the root's place */

@@ -15,7 +15,7 @@
 #include "runtime/gpu_comm/gpu_groups.h"
 #include "runtime/run/run.h"
 
-/* What both ways stand on; all borrowed. */
+/* The data that both kinds of links use; all are borrowed. */
 typedef struct fr_gpu_place {
     const fr_gpu_system *system;
     fr_gpu *gpu;

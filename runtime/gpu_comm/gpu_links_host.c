@@ -28,7 +28,7 @@ typedef struct host_post {
     void *src, *dst; /* on the device */
 } host_post;
 
-/* How far a lane's oldest post is that is not done. */
+/* The stage of a lane's oldest post that is not done. */
 typedef enum host_stage {
     HOST_WAITS, /* until the stream is there */
     HOST_COPIES_IN,

@@ -9,7 +9,7 @@
 typedef struct fr_inject {
     const fr_faults *faults; /* borrowed; NULL: there are none */
     int64_t rank;
-    /* Of the running step: */
+    /* The next three members are for the running step. */
     double factor; /* compute takes so many times as long; 1: as it is */
     bool is_hung;
     int64_t owed_ns; /* of slowness that has not been slept yet */

@@ -63,8 +63,8 @@ typedef struct fr_launch_options {
      * first SIGTERM or SIGUSR1 is handed on to them.  A second one is as any,
      * and so are steps that take hung_s longer than thrice their longest. */
     bool is_stoppable;
-    /* What goes where this process is killed: a run's copies in memory; may be
-     * NULL. */
+    /* A directory that is removed if this process is killed: a run's copies in
+     * memory; may be NULL. */
     const char *memory_dir;
     /* Looks at the run some times a second, and once after its end: the
      * furthest step that a rank of this machine has begun, -1: none.  True asks
@@ -103,7 +103,7 @@ void fr_launch_begin_rank(int64_t rank);
 void fr_launch_hold_signals(void);
 /* The one that waits; 0: none, or they are not held back. */
 int fr_launch_held_signal(void);
-/* Those that would be held back. */
+/* Sets *out to the signals that would be held back. */
 void fr_launch_held_set(sigset_t *out);
 
 /* Does this process ignore the signal, as nohup and `&` in scripts make it?

@@ -29,7 +29,8 @@ static void say(const fr_supervisor *sv, const char *line)
         sv->options->on_line(sv->options->context, line);
 }
 
-/* Those that wait for nobody come first: it is they who hold up the others. */
+/* Lists ranks that wait for no other rank first, because they delay the
+ * others. */
 static void list(fr_supervisor *sv, int64_t now_ns, bool is_waiting,
                  int *n_lines)
 {

@@ -10,7 +10,8 @@
 
 #include <sys/types.h>
 
-/* What was found out, most telling last: a later kind replaces an earlier. */
+/* The reason of a failure, the most specific last: a later kind replaces an
+ * earlier one. */
 enum {
     FR_BLAME_NONE,
     FR_BLAME_LAUNCHER, /* mpirun's own words */

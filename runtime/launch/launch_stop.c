@@ -40,7 +40,7 @@ bool fr_stop_is_of_user(const fr_supervisor *sv)
     return sv->is_interrupted || (sv->stop.signal != 0 && !sv->stop.is_own);
 }
 
-/* What is known of all ranks that have a page. */
+/* The times of all ranks that have a page. */
 typedef struct rank_times {
     int64_t n_seen, n_in_step, longest_ns;
 } rank_times;

@@ -101,9 +101,9 @@ static void become_mpirun(const char **args, const fr_launch_options *options,
     sigset_t none;
     const int nothing = open("/dev/null", O_RDONLY);
 
-    /* What a terminal sends to all of a group is this program's to hand on:
-     * mpirun would end at a signal that it was started to ignore.  Nor does it
-     * read what was meant for others. */
+    /* The process gets its own group and no terminal: a signal of the terminal
+     * is for this program to pass on (mpirun would end at a signal that it was
+     * started to ignore), and mpirun must not read input meant for others. */
     (void)setpgid(0, 0);
     if (nothing > STDIN_FILENO) {
         (void)dup2(nothing, STDIN_FILENO);
@@ -345,7 +345,8 @@ static fr_status find_reason(const fr_supervisor *sv, int wait_status,
                    WEXITSTATUS(wait_status));
 }
 
-/* Who asks a run to stop does not want another try. */
+/* A failure after a user's request to stop is FR_INTERRUPTED, so that the run
+ * is not tried again. */
 static fr_status judge(const fr_supervisor *sv, int wait_status, fr_err *err)
 {
     fr_err why = {0};
@@ -374,8 +375,8 @@ static fr_status make_dir(fr_supervisor *sv, fr_err *err)
     return FR_OK;
 }
 
-/* What ends this process by default is taken from signal_fd instead.  Nobody
- * who reads the answer (SIGPIPE) ends it too, but after all the rest. */
+/* Signals that end this process by default are taken from signal_fd instead.  A
+ * closed output (SIGPIPE) also ends it, but after everything else. */
 static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
 {
     static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};

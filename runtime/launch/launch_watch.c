@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 /*
- * What comes after somebody has ended the run is a consequence of that, and so
- * are words of other ranks where one has said what no other try would mend.
+ * Later reports are a consequence of the end of the run and are ignored, and so
+ * are other ranks' messages after a rank has reported a failure that another
+ * try would not mend.
  */
 static FR_PRINTF(4, 5) void blame(fr_supervisor *sv, int kind, fr_status status,
                                   const char *format, ...)
@@ -177,7 +178,8 @@ static bool is_stopped(const fr_rank_page *page)
     return is_it;
 }
 
-/* What a rank that has stood still for too long should have done. */
+/* Returns the action that a rank that has stood still for too long should have
+ * done. */
 static const char *due_of(uint32_t state)
 {
     return state == FR_RANK_JOINING    ? " before it joined the others"

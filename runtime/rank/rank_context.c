@@ -145,9 +145,9 @@ static fr_status swap_halves(const fr_rank_context *rank, int64_t i_step,
 }
 
 /*
- * What an encoder learns: the tokens themselves, some of which it does not see
- * (Devlin et al. 2018, arXiv 1810.04805, of whose 15 % all are masked here; the
- * loss is that of all positions).  Which does not depend on the layout.
+ * Hides some of the tokens that an encoder learns to restore (Devlin et al.
+ * 2018, arXiv 1810.04805, of whose 15 % all are masked here; the loss is over
+ * all positions).  The choice does not depend on the layout.
  */
 static void mask(const fr_rank_context *rank, int64_t i_step, int64_t first,
                  int64_t n, int32_t *tokens)
@@ -223,7 +223,8 @@ static fr_status load_labels(const fr_rank_context *rank, const fr_instr *instr,
 
     memset(tokens, 0, (size_t)n * sizeof *tokens);
     FR_TRY(fr_data_load_labels(rank->data, i_step, first, n, labels, err));
-    /* Who has the first token tells; a row without a target counts nothing. */
+    /* Only the rank with the first token has labels; a row without a target
+     * counts nothing. */
     for (int64_t i = 0; share_of(rank).i > 0 && i < n; i++)
         labels[i] = -1;
     return FR_OK;

@@ -34,8 +34,8 @@ FR_CHECKED fr_status fr_rank_data_open(const fr_program *program,
                                        const char *path, fr_data **out,
                                        fr_err *err);
 
-/* What a kernel needs for an instruction, but for the operands; call NULL: no
- * mask is drawn. */
+/* Returns the inputs of a kernel for an instruction, except the operands; call
+ * NULL: no mask is drawn. */
 fr_kernel_call fr_rank_kernel_call(const fr_rank_context *rank,
                                    const fr_call *call, const fr_instr *instr,
                                    int n_threads, int64_t i_step);

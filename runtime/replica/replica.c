@@ -78,7 +78,7 @@ static fr_status open_slot(fr_replicas *r, int i, fr_err *err)
     return map_file(r, slot, r->transport->rank, r->own_bytes, &slot->own, err);
 }
 
-/* What lies in it is of no step any more. */
+/* Removes the manifest of a slot, so that its contents belong to no step. */
 static fr_status empty_slot(fr_replicas *r, int i, fr_err *err)
 {
     char path[FR_CHECKPOINT_PATH];
@@ -130,7 +130,7 @@ static fr_status learn_sizes(fr_replicas *r, fr_err *err)
     return status;
 }
 
-/* Of this rank alone. */
+/* Creates the store of this rank alone. */
 static fr_status make_store(fr_replicas *r, const fr_replica_options *options,
                             fr_err *err)
 {
@@ -141,7 +141,7 @@ static fr_status make_store(fr_replicas *r, const fr_replica_options *options,
     return FR_OK;
 }
 
-/* What a rank was killed in the middle of. */
+/* Removes slots that a killed rank was writing. */
 static void drop_slots(const fr_replicas *r)
 {
     char path[FR_CHECKPOINT_PATH];
@@ -251,7 +251,7 @@ static fr_status post(fr_replicas *r, int64_t peer, const void *from, void *to,
     return FR_OK;
 }
 
-/* What rank 0 alone knows its holder keeps too. */
+/* Posts the losses, which only rank 0 knows, to its holder, too. */
 static fr_status post_losses(fr_replicas *r, fr_err *err)
 {
     fr_replica_transfer *t = &r->transfer;
@@ -299,7 +299,7 @@ static fr_status take_losses(fr_replica_transfer *t, const double *loss,
     return FR_OK;
 }
 
-/* Of this rank alone. */
+/* Copies the state of this rank alone. */
 static fr_status copy(fr_replicas *r, const fr_state *state, const double *loss,
                       fr_err *err)
 {
@@ -360,7 +360,8 @@ static fr_status wait_all(fr_replicas *r, fr_err *err)
     return FR_OK;
 }
 
-/* What each rank says of its own image; of the losses, rank 0. */
+/* The report of each rank about its own image; rank 0 also reports the
+ * losses. */
 typedef struct news {
     fr_manifest_file file;
     int64_t n_losses;
@@ -411,7 +412,7 @@ static fr_status publish(fr_replicas *r, const fr_manifest *manifest,
     return fr_manifest_write(r->store, r->program, manifest, err);
 }
 
-/* What ranks before this one's have left. */
+/* Removes steps that ranks of earlier runs have left. */
 static void remove_stale(const fr_replicas *r)
 {
     for (int64_t at = INT64_MAX;

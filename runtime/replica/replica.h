@@ -56,7 +56,8 @@ FR_CHECKED fr_status fr_replicas_finish(fr_replicas *replicas, fr_err *err);
 /* Collective: what was copied is needed no more. */
 FR_CHECKED fr_status fr_replicas_remove(fr_replicas *replicas, fr_err *err);
 
-/* Of this rank: its own state and the other rank's, once. */
+/* Returns the bytes of one copy of this rank's state and of the other
+ * rank's. */
 uint64_t fr_replicas_bytes(const fr_replicas *replicas);
 
 /* ---- going on from them (replica_load.c) --------------------------------- */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What one rank says of one file. */
+/* The report of one rank about one file. */
 typedef struct finding {
     int32_t store; /* on its host, whose file is good; -1: none is */
     uint64_t index_bytes;
@@ -156,7 +156,8 @@ static fr_status look(view *v, fr_err *err)
     return status;
 }
 
-/* What the host of a rank has of a file; NULL: nothing. */
+/* Returns the finding of a rank's host about a file; NULL: the host does not
+ * have it. */
 static const finding *found_at(const view *v, int64_t rank, int64_t i_file)
 {
     for (int64_t i = 0; i < v->r->transport->world; i++) {
@@ -279,7 +280,7 @@ static fr_status take_manifest(view *v, fr_err *err)
     return status;
 }
 
-/* What this host has. */
+/* Links the files that this host has. */
 static fr_status link_files(const view *v, fr_err *err)
 {
     char name[32], from[FR_CHECKPOINT_PATH], to[FR_CHECKPOINT_PATH];

@@ -68,7 +68,7 @@ static int64_t next_store(const char *run, int64_t from)
     return least;
 }
 
-/* What has no manifest is not complete, or is being written over. */
+/* A step without a manifest is incomplete, or is being overwritten. */
 static bool has_step(const char *store, int64_t step)
 {
     char path[FR_CHECKPOINT_PATH];

@@ -43,14 +43,15 @@ typedef struct fr_executor_ops {
     void (*part_s)(const fr_executor *executor, double part_s[FR_PART_N]);
     /* From other ranks, since the begin; NULL: not known. */
     uint64_t (*received_bytes)(const fr_executor *executor);
-    /* How many there are; `out` may be NULL. */
+    /* Returns the number of spans; `out` may be NULL. */
     size_t (*copy_spans)(const fr_executor *executor, fr_span *out);
     /* Bytes of the slab: to look at until the next call; to replace. */
     fr_status (*view)(fr_executor *executor, uint64_t offset_bytes,
                       uint64_t n_bytes, const void **out, fr_err *err);
     fr_status (*store)(fr_executor *executor, uint64_t offset_bytes,
                        uint64_t n_bytes, const void *bytes, fr_err *err);
-    /* How many there are; `out` may be NULL.  NULL: it uses no library. */
+    /* Returns the number of collectives; `out` may be NULL. A NULL function
+     * means that the backend uses no library. */
     size_t (*copy_collectives)(const fr_executor *executor,
                                fr_collective_note *out);
     fr_status (*peak)(fr_executor *executor, uint64_t *peak_bytes, fr_err *err);

@@ -142,7 +142,7 @@ static bool is_call_done(const fr_interpreter *it, uint32_t i_call)
            it->step_mark;
 }
 
-/* What a call that is not ready waits for. */
+/* Returns the part for which a call that is not ready waits. */
 static fr_part part_awaited(const fr_interpreter *it, uint32_t i_call)
 {
     const fr_call *call = &it->rank.rank_program->calls[i_call];
@@ -154,7 +154,8 @@ static fr_part part_awaited(const fr_interpreter *it, uint32_t i_call)
     return FR_PART_OTHER;
 }
 
-/* What the end of the step waits for: the lanes that are still busy. */
+/* Returns the part for which the end of the step waits: that of the lanes that
+ * are still busy. */
 static fr_part part_of_end(const fr_interpreter *it)
 {
     for (int lane = 1; lane < FR_LANE_N; lane++) {

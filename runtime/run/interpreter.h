@@ -24,18 +24,19 @@ typedef struct fr_instr_view {
     void *const *ptr; /* [FR_INSTR_REFS] */
 } fr_instr_view;
 
-/* What a thread is at, for whoever looks from outside (launch.h). */
+/* Receives the position of a thread, for observers outside of the process
+ * (launch.h). */
 typedef void (*fr_status_fn)(void *context, int64_t i_step, uint32_t i_call,
                              uint32_t i_instr);
 
-/* Who looks on while a rank steps; each may be NULL. */
+/* Observers of a rank's steps; each may be NULL. */
 typedef struct fr_step_watch {
     /* Shown each OPT_STEP before it runs (on GPUs in the first step alone),
      * with its gradients in the host's memory as float32. */
     void (*on_gradients)(void *context, const fr_instr_view *view);
     fr_status_fn on_status;
-    /* What the compute lane waits in, and for which rank (-1: it cannot be
-     * told), now and then while the wait goes on. */
+    /* Called now and then while the compute lane waits, with the call, the
+     * instruction and the rank that it waits for (-1: unknown). */
     void (*on_wait)(void *context, uint32_t i_call, uint32_t i_instr,
                     int64_t peer);
     void *context; /* of all */
@@ -74,9 +75,9 @@ FR_CHECKED fr_status fr_interpreter_step(fr_interpreter *interpreter,
                                          double *step_s, fr_err *err);
 
 /*
- * What of a step the loss needs, on the n-th global batch of `data` (NULL
- * where the program loads no tokens); parameters stay, gradients are lost.
- * The scalars then have its loss.
+ * Runs the part of a step that the loss needs, on the n-th global batch of
+ * `data` (NULL where the program loads no tokens).  Parameters stay, gradients
+ * are lost.  The scalars then have its loss.
  */
 FR_CHECKED fr_status fr_interpreter_evaluate(fr_interpreter *interpreter,
                                              fr_data *data, int64_t i_batch,
@@ -88,10 +89,10 @@ double fr_interpreter_own_loss(const fr_interpreter *interpreter);
 const fr_step_scalars *fr_interpreter_scalars(const fr_interpreter *it);
 
 /*
- * Where the compute lane spent the last step, which adds up to its time: what
- * it waited for (collectives of its own, other lanes) by part, the optimizer
- * and the data; the rest is compute.  A wait for a pipeline neighbour counts
- * as exposed_pp, the bubble with it.
+ * Sets part_s to the parts of the compute lane's last step, which add up to its
+ * time: waits (for collectives of its own, for other lanes) by part, the
+ * optimizer and the data; the rest is compute.  A wait for a pipeline
+ * neighbour, the bubble included, counts as exposed_pp.
  */
 void fr_interpreter_part_s(const fr_interpreter *it, double part_s[FR_PART_N]);
 

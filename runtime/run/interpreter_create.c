@@ -39,7 +39,8 @@ static fr_status list_lanes(fr_interpreter *it, fr_err *err)
     return FR_OK;
 }
 
-/* What kernels of each thread need beside their operands, touched now. */
+/* Allocates the memory that kernels of each thread need beyond their operands,
+ * and touches it. */
 static fr_status take_scratch(fr_interpreter *it, fr_err *err)
 {
     uint64_t n_bytes[2] = {0, 0};

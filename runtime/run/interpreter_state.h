@@ -55,7 +55,7 @@ struct fr_interpreter {
     uint8_t *part_of_instr;     /* [program->n_instrs] fr_part */
     int64_t part_ns[FR_PART_N]; /* of the last step; COMPUTE: what is left */
     fr_inject inject;
-    /* What the two threads tell each other. */
+    /* The state that the two threads share. */
     pthread_t thread;
     bool has_thread;
     _Atomic uint32_t open_mark;  /* the step that the lanes may run */

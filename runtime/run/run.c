@@ -199,7 +199,8 @@ static fr_status fill_slab(run *r, fr_err *err)
     return resume(r, err);
 }
 
-/* What is not a number would be saved, and trained on for days. */
+/* A loss that is no number ends the run, since it would be saved, and trained
+ * on for days. */
 static fr_status check_loss(const fr_step_record *record, fr_err *err)
 {
     if (isfinite(record->loss))
@@ -372,7 +373,7 @@ static fr_status note_collectives(const run *r, fr_run_result *out, fr_err *err)
     return FR_OK;
 }
 
-/* Who was slow, and how the ranks shared the time. */
+/* Records the slow ranks and the shares of the ranks' times. */
 static fr_status note_ranks(const run *r, fr_run_result *out, fr_err *err)
 {
     const fr_straggler_list *found = fr_step_monitor_stragglers(r->monitor);

@@ -69,8 +69,8 @@ typedef struct fr_run_result {
     fr_run_evaluation *evaluations; /* [n_evaluations] */
     size_t n_evaluations;
     double *loss_before; /* [resumed_from_step]; NULL: not known */
-    /* Of the steps after warm-up; on GPUs traced steps do not count, for their
-     * events slow them. */
+    /* The times of the steps after warm-up.  On GPUs traced steps do not count,
+     * because their events slow them. */
     double step_s_median, step_s_p5, step_s_p95;
     uint64_t peak_bytes;       /* of the peak rank, from the operating system */
     uint64_t baseline_bytes;   /* the same before the slab was touched */

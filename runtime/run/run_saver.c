@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells the others after each step. */
+/* The message of a rank to the others after each step. */
 typedef struct fr_saver_news {
     int32_t signal;     /* that asked to stop; 0: none */
     int32_t is_written; /* fr_checkpoints_is_written() */
@@ -45,7 +45,8 @@ void fr_run_saver_release(fr_run_saver *saver)
     *saver = (fr_run_saver){0};
 }
 
-/* Of the steps before the first, where the checkpoint has them. */
+/* Takes the losses of the steps before the first one, if the checkpoint has
+ * them. */
 static void take_losses(fr_run_saver *saver, const double *before)
 {
     if (before != NULL && saver->loss != NULL &&
@@ -86,7 +87,7 @@ bool fr_run_saver_is_from_memory(const fr_run_saver *saver)
            fr_checkpoints_is_from_memory(saver->checkpoints);
 }
 
-/* Of all ranks. */
+/* Gathers the messages of all ranks. */
 static fr_status hear(fr_run_saver *saver, news *out, fr_err *err)
 {
     fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);

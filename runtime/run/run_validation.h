@@ -10,7 +10,7 @@
 typedef struct fr_run_validation fr_run_validation;
 
 /*
- * Of options->eval_data; *out is NULL where there is none.  FR_IO, FR_INPUT:
+ * Opens options->eval_data; *out is NULL if none is given.  FR_IO, FR_INPUT:
  * the file cannot be used; FR_USAGE: the backend cannot evaluate.  Borrows the
  * executor.
  */

@@ -12,7 +12,7 @@
 /* Reading the memory costs some 10 us, more than a word with the neighbours. */
 #define MEMORY_EVERY_NS 1000000000
 
-/* What ranks tell each other after each step. */
+/* The message of a rank to the others after each step. */
 typedef struct step_news {
     double step_s, own_loss, saving_s;
     double part_s[FR_PART_N];

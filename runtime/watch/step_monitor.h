@@ -16,7 +16,7 @@ FR_CHECKED fr_status fr_step_monitor_create(const fr_executor *executor,
                                             fr_step_monitor **out, fr_err *err);
 void fr_step_monitor_destroy(fr_step_monitor *monitor); /* takes NULL */
 
-/* What rank 0 has found; NULL: nothing can be found. */
+/* Returns the slow ranks that rank 0 has found; NULL: they cannot be found. */
 const fr_straggler_list *
 fr_step_monitor_stragglers(const fr_step_monitor *monitor);
 /* Means over the steps after warm-up: how long each rank computed, and waited
@@ -24,10 +24,11 @@ fr_step_monitor_stragglers(const fr_step_monitor *monitor);
 bool fr_step_monitor_means(const fr_step_monitor *monitor, double *compute_s,
                            double *wait_s);
 
-/* What looking at a step cost this rank, without the wait for others; what is
- * done with a record is added by who does it. */
-/* This rank stood still for so long after the last step, to save its state. */
+/* Notes that this rank stood still for saving_s after the last step, to save
+ * its state. */
 void fr_step_monitor_note_saving(fr_step_monitor *monitor, double saving_s);
+/* Adds the time that monitoring a step took on this rank, without the wait for
+ * others.  A user of records adds its own time. */
 void fr_step_monitor_charge(fr_step_monitor *monitor, int64_t cost_ns);
 double fr_step_monitor_cost_s(const fr_step_monitor *monitor); /* mean */
 

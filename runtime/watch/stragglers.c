@@ -73,7 +73,8 @@ static void series_init(series *s, fr_straggler who)
     *s = (series){.who = who, .i_found = -1};
 }
 
-/* Whoever has more micro-batches is not slow for that. */
+/* A rank is not slow because it has more micro-batches: its time is divided by
+ * its share. */
 static double share_of(const fr_plan *plan, int64_t rank)
 {
     return plan->n_shares > 0

@@ -9,7 +9,7 @@
 
 /* ---- shards -------------------------------------------------------------- */
 
-/* Those that the index names for a tensor, opened once. */
+/* Opens the shard that the index names for a tensor, once. */
 static fr_status open_shard(fr_weight_files *files, const char *path,
                             const fr_safetensors **out, fr_err *err)
 {

@@ -20,7 +20,7 @@ typedef struct fr_weight_entry {
     float offset;   /* to be added to what the file has */
 } fr_weight_entry;
 
-/* Of all tensors of one id. */
+/* The entries of all tensors with one id. */
 typedef struct fr_weight_group {
     uint32_t id;
     uint32_t first; /* entry */

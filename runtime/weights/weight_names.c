@@ -175,7 +175,7 @@ static const fr_weight_name deepseek_names[] = {
     PLAIN(Q_UP, DEEPSEEK_ATTENTION "q_b_proj.weight"),
     {0}};
 
-/* Where queries have no latents. */
+/* Names for models whose queries have no latents. */
 static const fr_weight_name deepseek_whole_names[] = {
     DEEPSEEK_NAMES, PLAIN(Q_UP, DEEPSEEK_ATTENTION "q_proj.weight"), {0}};
 

@@ -7,7 +7,7 @@
 
 #include "spec/model/model.h"
 
-/* How a tensor of the file lies beside ours, which is (out, in). */
+/* The layout of a tensor of the file relative to ours, which is (out, in). */
 typedef enum fr_weight_layout {
     FR_WEIGHT_PLAIN,
     FR_WEIGHT_CONV1D,   /* (in, out): GPT-2's Conv1D */

@@ -11,7 +11,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/transport.h"
 
-/* What a run begins with. */
+/* The weights that a run begins with. */
 typedef struct fr_weights fr_weights;
 
 /*

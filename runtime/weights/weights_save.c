@@ -31,7 +31,7 @@ typedef struct shard {
     int fd;
 } shard;
 
-/* Where an entry begins, in the elements of which shard. */
+/* The shard of an entry and the byte at which it begins there. */
 typedef struct target {
     uint32_t i_shard;
     uint64_t first_byte;
@@ -384,7 +384,7 @@ static fr_status publish(const saving *s, fr_err *err)
     return FR_OK;
 }
 
-/* What has no name yet is of no use to anybody. */
+/* Removes parts that have no final name yet, because nothing can use them. */
 static void drop_parts(const saving *s)
 {
     char name[64], path[FR_WEIGHT_PATH];
