@@ -20,10 +20,10 @@
 enum { sgemm_n = 1024, rounds_max = 16 };
 
 /*
- * What the matrix products of one token cost, forward and backward, as in
+ * Flop of the matrix products of one token, forward and backward, as in
  * docs/validation.md: 6 for each parameter of a matrix that the token is
- * multiplied by (of experts, those that it is sent to), and 12 L C T for
- * attention over all pairs of tokens.
+ * multiplied by (of experts, the chosen ones), and 12 L C T for attention over
+ * all pairs of tokens.
  */
 typedef struct runtime_row {
     const char *name; /* of the plan's file */

@@ -489,7 +489,7 @@ static void bench_estimate(bench *b)
         put_absent(b, "estimate_us", err.text);
 }
 
-/* What a tuner asks for again and again. */
+/* Times the plans that a tuner simulates again and again. */
 static void bench_usual(bench *b)
 {
     static const struct usual {

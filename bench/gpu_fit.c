@@ -25,7 +25,8 @@ static const double prior_spread = 40.0;
 static const double power_spread = 0.5;
 static const double sustained_spread = 1.0;
 
-/* Where the constants start: what documents and first principles say. */
+/* Returns the initial values of the constants, from documents and first
+ * principles. */
 static fr_gpu_constants prior_constants(void)
 {
     fr_gpu_constants c = {
@@ -251,7 +252,7 @@ static void residuals(const double *x, double *out, void *context)
         out[n++] = (x[i] - fit->prior[i]) / fit->spread[i];
 }
 
-/* Which shares have rows of their own; returns the rows that are fitted. */
+/* Finds which shares have separate rows; returns the number of fitted rows. */
 static size_t
 find_shares(fitting *fit,
             bool shares[FR_GPU_GENERATION_N][FR_GPU_MATH_FITTED_N])
@@ -278,7 +279,7 @@ find_shares(fitting *fit,
     return n;
 }
 
-/* Of one unknown. */
+/* Returns the prior deviation of one unknown. */
 static double spread_of(const fr_gpu_constants *c, const double *at)
 {
     const double *first = &c->sustained[0][0];
@@ -386,7 +387,7 @@ static bool table_residual(const fr_gpu_rows *rows, const fr_gpu_constants *c,
     return n > 0.0;
 }
 
-/* What the fit without a source says of that source. */
+/* Predicts a source with the fit that leaves it out. */
 static fr_status leave_out(const fr_gpu_rows *rows, const char *source,
                            const fr_gpu_constants *all, sizes *lists,
                            fr_err *err)
@@ -417,7 +418,8 @@ static bool is_first_of_source(const fr_gpu_rows *rows, size_t i)
     return rows->items[i].weight > 0.0;
 }
 
-/* Of single rows, for kinds that one source alone has measured. */
+/* Adds the errors of single rows, for kinds that only one source has
+ * measured. */
 static fr_status add_own(const fr_gpu_rows *rows, const fr_gpu_constants *c,
                          fr_gpu_family family, sizes *list, fr_err *err)
 {

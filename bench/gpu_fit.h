@@ -61,7 +61,7 @@ void fr_gpu_rows_release(fr_gpu_rows *rows);
 
 fr_gpu_family fr_gpu_row_family(const fr_gpu_row *row);
 
-/* What the model says for a row; 0: the device cannot do it. */
+/* Returns the model's time of a row; 0: the device cannot do it. */
 double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row);
 
 /* The constants that fit the rows best, with their errors and counts. */

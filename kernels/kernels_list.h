@@ -62,7 +62,8 @@
     X(GROUPED_DGRAD, grouped_dgrad)                                            \
     X(GROUPED_WGRAD, grouped_wgrad)
 
-/* Those that no GPU has yet, and what its interpreter does itself. */
+/* Kernels that no GPU has yet, and instructions that the GPU's interpreter
+ * executes itself. */
 #define FR_KERNEL_CPU_LIST(X)                                                  \
     X(HOST_COPY, host_copy)                                                    \
     X(CONV_FWD, conv_fwd)                                                      \

@@ -6,7 +6,7 @@
 #include "kernels/cpu/kernels_cpu.h"
 #include "plan/codec/compressor.h"
 
-/* Where the parts of a bucket's state and wire area begin. */
+/* The places of the parts of a bucket's state and wire area. */
 typedef struct fr_powersgd_layout {
     fr_bucket bucket;
     float *error, *p, *q;              /* state; error NULL: not kept */

@@ -39,8 +39,9 @@ static void shuffle(fr_rng *rng, fr_run_point *runs, size_t n)
     }
 }
 
-/* What is said of the runs behind the known ones: into ape[], half_width[],
- * one each; *n_covered grows by those within their interval. */
+/* Scores the predictions of the runs behind the known ones: writes one value
+ * each into ape[] and half_width[]; *n_covered grows by the number of runs
+ * within their interval. */
 static fr_status score_others(const fr_run_point *runs, size_t n, double *ape,
                               double *half_width, size_t *n_covered,
                               fr_err *err)

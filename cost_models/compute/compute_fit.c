@@ -46,7 +46,7 @@ static void add_places(const fr_compute_point *key, const fr_instr *instr,
 {
     for (int i = 0; i < FR_PROFILE_REFS && key->where[i] != '\0'; i++) {
         double n_bytes = (double)fr_instr_ref_bytes(instr, i, 1);
-        /* Of an embedding table only the rows of the tokens are touched, so the
+        /* Only the rows of the tokens are touched in an embedding table, so the
          * bytes are limited to these rows. */
         if (instr->op == FR_OP_EMBED_FWD || instr->op == FR_OP_EMBED_BWD)
             n_bytes = fmin(n_bytes, 4.0 * (double)instr->embed.rows *

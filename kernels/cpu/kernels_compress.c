@@ -302,7 +302,7 @@ static topk_count count_part(const float *x, fr_range part, uint32_t threshold)
     return count;
 }
 
-/* Where a part writes, and how many ties it may take. */
+/* The place where a part writes, and the number of ties that it may take. */
 typedef struct topk_out {
     uint32_t *indices;
     float *values;

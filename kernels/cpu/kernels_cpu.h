@@ -25,8 +25,9 @@ typedef struct fr_kernel_call {
     bool is_evaluation;           /* nothing is learnt from it */
     void *scratch;  /* fr_kernels_cpu_scratch_bytes(); the thread's own */
     int64_t i_step; /* from 0 */
-    /* Where the rows stand in training, for what is drawn: the layer, the first
-     * sequence of the global batch, the first row of those that are there. */
+    /* The position of the rows in training, from which random numbers are
+     * drawn: the layer, the first sequence of the global batch, the first
+     * existing row. */
     int64_t layer, first_sequence, first_row;
     double dropout; /* the job's; 0 where nothing is trained */
     const fr_job *job;
@@ -45,7 +46,7 @@ extern const fr_kernel_fn fr_kernels_cpu[FR_OP_N];
 /* Runs an instruction that has a kernel, on float32 or bfloat16. */
 void fr_kernels_cpu_run(const fr_kernel_call *call);
 
-/* What call->scratch must have room for; 0: it may be NULL. */
+/* Returns the bytes that call->scratch must have; 0: it may be NULL. */
 uint64_t fr_kernels_cpu_scratch_bytes(const fr_instr *instr);
 
 /* Sets OpenMP's and OpenBLAS's thread count of the calling thread. */

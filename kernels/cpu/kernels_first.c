@@ -56,7 +56,8 @@ void fr_kernel_labels(const fr_kernel_call *call)
 {
     const fr_labels_dims *d = &call->instr->labels;
     int32_t *tokens = call->ptr[FR_LABELS_TOKENS];
-    /* Who has the first token tells; a row without a target counts nothing. */
+    /* Only the rank with the first token has labels; a row without a target
+     * counts nothing. */
     for (int64_t i = 0; i < d->n; i++) {
         tokens[i] = 0;
         tokens[d->n + i] =
@@ -83,7 +84,7 @@ static void make_row(const fr_kernel_call *call, int64_t i, int64_t t,
     }
 }
 
-/* Where in its sequence a row stands. */
+/* Returns the position of a row in its sequence. */
 static int64_t position_of(const fr_kernel_call *call, int64_t row)
 {
     const int64_t len = call->instr->first_rows.seq;

@@ -99,7 +99,8 @@ void fr_kernels_cpu_init_weights(float *weights, int64_t first, int64_t n,
         const int64_t cols = tensor->cols, start = (int64_t)tensor->first;
         init_place at = {tensor, place,
                          fr_hash_u64(seed, tensor->id, 0x77656967, 0)};
-        /* What of the tensor is asked for, in its own elements. */
+        /* These are the requested elements of the tensor, by their index in
+         * it. */
         int64_t begin = first > start ? first - start : 0;
         int64_t end = first + n - start;
         end = end < (int64_t)tensor->n ? end : (int64_t)tensor->n;

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* What the router chose for a row; expert -1 - e: e, which has no room. */
+/* The router's choice for a row; expert -1 - e: expert e, which has no room. */
 typedef struct choice {
     float weight;
     int32_t expert;
@@ -109,7 +109,7 @@ static bool is_by_sigmoid(const fr_kernel_call *call)
     return call->instr->activation == FR_ACTIVATION_SIGMOID;
 }
 
-/* What the weights are multiplied by. */
+/* Returns the factor of the weights. */
 static float scale_of(const fr_kernel_call *call)
 {
     return call->instr->scalar > 0 ? (float)call->instr->scalar : 1.0F;
@@ -240,9 +240,9 @@ static uint32_t bits_of(float weight)
 }
 
 /*
- * Of each expert the `capacity` copies with the largest weights stay, of equal
- * ones the first.  The least weight that stays is found bit by bit for all
- * experts at once: the largest number that as many weights reach.
+ * Keeps for each expert the `capacity` copies with the largest weights, of
+ * equal ones the first.  The least weight that stays is found bit by bit for
+ * all experts at once: the largest number that as many weights reach.
  */
 static void drop_copies(const fr_router_dims *d, int64_t capacity,
                         choice *chosen)
@@ -298,8 +298,8 @@ void fr_kernel_router_fwd(const fr_kernel_call *call)
             counts[chosen[i].expert]++;
 }
 
-/* Of weights scale s / sum, where s are sigmoids; out: the gradients of the
- * weights become those of the logits. */
+/* For weights scale s / sum, where s are sigmoids: replaces the gradients of
+ * the weights in `out` by those of the logits. */
 static void sigmoid_backward(const fr_kernel_call *call, const choice *row,
                              const float *logits, float mean, float *out)
 {
@@ -333,7 +333,8 @@ static void router_row(const fr_kernel_call *call, int64_t i, places *at)
     for (int64_t e = 0; e < n; e++)
         out[e] = 0.0F;
     for (int64_t k = 0; k < d->top_k; k++) {
-        /* What was dropped has no gradient, but a part in those of others. */
+        /* A dropped copy has no gradient, but a part in the gradients of
+         * others. */
         float dw =
             is_dropped(&row[k]) ? 0.0F : dweights[at->next[row[k].expert]++];
         out[expert_of(&row[k])] = is_by_sigmoid(call) ? dw : row[k].weight * dw;

@@ -38,7 +38,7 @@ static void onebit_encode_block(const fr_kernel_call *call, int64_t block)
         first / 32;
     if (error != NULL)
         fr_floats_add(x, (const float *)call->ptr[0] + first, n_here);
-    /* What is not finite is not hidden: the block decodes to NaN. */
+    /* Values that are not finite are not hidden: the block decodes to NaN. */
     const float mean = sum_of_magnitudes(x, n_here) / (float)n_here;
     const float scale = scales[block] = isfinite(mean) ? mean : NAN;
     for (int64_t i = 0; i < n_here; i += 32) {

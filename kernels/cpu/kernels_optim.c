@@ -24,7 +24,7 @@ static flat_range range_of(const fr_kernel_call *call)
                         call->instr->range.n};
 }
 
-/* What of `tensor` lies in [first, last), relative to `first`. */
+/* Returns the part of `tensor` in [first, last), relative to `first`. */
 static fr_range overlap(const fr_tensor *tensor, int64_t first, int64_t last)
 {
     int64_t begin = (int64_t)tensor->first, end = begin + (int64_t)tensor->n;
@@ -78,7 +78,8 @@ void fr_kernel_grad_sqsum(const fr_kernel_call *call)
     double sum = 0;
     for (int i = 0; i < FR_SUM_PIECES; i++)
         sum += sums[i];
-    /* Where several ranks of the sum hold the same, each counts its part. */
+    /* If several ranks of the sum hold the same gradients, each adds only its
+     * share of the square. */
     step->grad_sq_sum +=
         call->instr->scalar > 0 ? call->instr->scalar * sum : sum;
 }

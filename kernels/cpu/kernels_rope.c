@@ -184,7 +184,7 @@ static void copy_floats(float *to, const float *from, int64_t n)
     memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* What is not rotated of a row's keys, and its values. */
+/* Copies the part of a row's keys that is not rotated, and its values. */
 static void move_plain(const fr_latent_dims *d, const latent_row *row,
                        bool is_backward)
 {

@@ -49,7 +49,7 @@ static double row_exp(float *x, int64_t n, float shift, bool is_written)
     return sum;
 }
 
-/* What a row of logits is. */
+/* The shape of the logits. */
 typedef struct xent_shape {
     int64_t rows, cols; /* cols: local, padding included */
     int64_t vocab;      /* global */

@@ -227,8 +227,8 @@ struct radix {
     uint32_t bins[MAX_BINS];
 };
 
-/* Of a block of SELECT_BLOCK elements: how many are above the threshold and
- * equal to it; after the scan: how many of both lie before it. */
+/* Counts elements of a block of SELECT_BLOCK above the threshold and equal to
+ * it; after the scan, those of earlier blocks. */
 struct topk_count {
     uint32_t n_above, n_equal;
 };
@@ -329,7 +329,7 @@ __global__ __launch_bounds__(SCAN_THREADS) void topk_scan(topk_count *counts,
     }
 }
 
-/* How many of the block's threads before this one say so; *total: all. */
+/* Returns for how many threads before this one is_true holds; *total: all. */
 FR_DEVICE uint32_t rank_in_block(bool is_true, uint32_t *room, uint32_t *total)
 {
     const uint32_t bits = __ballot_sync(0xffffffffU, is_true);

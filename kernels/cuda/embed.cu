@@ -113,7 +113,7 @@ extern "C" fr_status fr_cuda_embed_fwd(const fr_cuda_launch *launch,
 
 /* ---- gradients ---------------------------------------------------------- */
 
-/* Where the rows of each token are; all in the workspace. */
+/* The lists of the rows of each token; all are in the workspace. */
 struct token_lists {
     int32_t *begin;  /* [n_local + 1] first place of a token */
     int32_t *cursor; /* [n_local] its count, then its next free place */
@@ -208,7 +208,8 @@ struct token_rows {
     int32_t first, last;
 };
 
-/* Those of the token at a place, if it is the token's first; else none. */
+/* Returns the rows of the token at a place, if it is the token's first place;
+ * else none. */
 FR_DEVICE token_rows rows_from(const embed_shape &at, const token_lists &lists,
                                int64_t place)
 {

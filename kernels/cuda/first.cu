@@ -89,7 +89,7 @@ extern "C" fr_status fr_cuda_first_rows_bwd(const fr_cuda_launch *launch,
 
 /* ---- labels and images -------------------------------------------------- */
 
-/* What samples are drawn from; the step is read where the kernel runs. */
+/* The source of samples; the step is read where the kernel runs. */
 struct sample_source {
     const fr_cuda_step *step;
     uint64_t seed;
@@ -110,7 +110,8 @@ FR_DEVICE int32_t label_of(const sample_source &of, int64_t i)
     return (int32_t)(x * (double)of.n_labels);
 }
 
-/* Who has the first token tells; a row without a target counts nothing. */
+/* Only the rank with the first token writes labels; a row without a target
+ * counts nothing. */
 __global__ void write_labels(sample_source of, int64_t n, bool is_later,
                              int32_t *tokens)
 {

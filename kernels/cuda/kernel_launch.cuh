@@ -49,7 +49,7 @@ void start(const launch_shape &shape, void (*kernel)(P...), A... args)
 #endif
 }
 
-/* What the launches so far have said. */
+/* Returns the error of the launches so far. */
 static inline fr_status launched(const fr_cuda_launch *launch, fr_err *err)
 {
     cudaError_t error = cudaGetLastError();
@@ -99,7 +99,8 @@ template <class F> bool with_type(int dtype, const F &f)
     }
 }
 
-/* Of activations and of the gradients of parameters: f(T(), G()). */
+/* Calls f(T(), G()) with the types of activations and of the gradients of
+ * parameters. */
 template <class F> bool with_types(const fr_instr *instr, const F &f)
 {
     return with_type(instr->dtype, [&](auto t) {

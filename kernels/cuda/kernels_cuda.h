@@ -23,7 +23,8 @@
 #include "core/base/err.h"
 #include "kernels/cpu/kernels_cpu.h"
 
-/* What a step has of its own, written by the host before it begins. */
+/* The values that differ between steps; the host writes them before a step
+ * begins. */
 typedef struct fr_cuda_step {
     int64_t i_step; /* from 0 */
     float learning_rate;

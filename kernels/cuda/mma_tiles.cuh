@@ -26,7 +26,7 @@ template <class T> constexpr int STEP = 32 / (int)sizeof(T);
  * different banks of 16 bytes. */
 template <class T, int HD> constexpr int stride_of = HD + PACK<T>;
 
-/* What tensor cores read of a float32. */
+/* Rounds float32 operands to the bits that tensor cores read. */
 template <class T> FR_DEVICE void round_operand(uint32_t (&at)[4])
 {
     if constexpr (sizeof(T) == 4)

@@ -136,7 +136,7 @@ extern "C" fr_status fr_cuda_clip(const fr_cuda_launch *launch, fr_err *err)
 
 /* ---- updates ------------------------------------------------------------ */
 
-/* What all elements of a launch share; the rest is in `step`. */
+/* The values that all elements of a launch share; the others are in `step`. */
 struct update_shape {
     float beta1, beta2, one_beta1, one_beta2, eps, decay;
     double trust_coefficient;
@@ -188,7 +188,7 @@ FR_DEVICE update coefficients(const update_shape &shape,
             sqrtf(at.step->moment2_scale),  1.0F};
 }
 
-/* What an element's update reads and writes. */
+/* The values that an element's update reads and writes. */
 struct element {
     float g, w, m, v;
 };

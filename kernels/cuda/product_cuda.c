@@ -216,7 +216,7 @@ static choice *find(fr_cuda_products *products, const fr_cuda_product *product)
     return NULL;
 }
 
-/* What a launch needs. */
+/* The inputs of a launch. */
 typedef struct running {
     fr_cuda_kernels *kernels;
     const fr_cuda_product *product;

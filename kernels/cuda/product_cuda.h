@@ -12,7 +12,8 @@
 
 #include "kernels/cuda/kernels_cuda_state.h"
 
-/* How a matrix lies in memory, in elements; all 0: row after row, alone. */
+/* The layout of a matrix in memory, in elements; all 0: a single matrix, row
+ * after row. */
 typedef struct fr_cuda_matrix {
     int64_t stride; /* from row to row; 0: what a row has */
     int64_t step;   /* to the next product's */
@@ -32,8 +33,8 @@ typedef struct fr_cuda_product {
     fr_cuda_matrix a_lies, b_lies, c_lies;
 } fr_cuda_product;
 
-/* Of what width an instruction's operands are multiplied: TF32 is the plan's
- * way to multiply float32. */
+/* Returns the dtype in which an instruction's operands are multiplied: TF32 is
+ * the plan's way to multiply float32. */
 fr_dtype fr_cuda_product_dtype(const fr_kernel_call *call);
 
 /* FR_FAILURE with the library's reason. */

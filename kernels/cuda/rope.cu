@@ -173,7 +173,8 @@ template <class T> FR_DEVICE void turn_pair(T *x, const turn &by)
     store(&x[1], b * by.c + a * by.s);
 }
 
-/* What is not turned: a head's own key columns, then its values. */
+/* Copies the columns that are not rotated: a head's own key columns, then its
+ * values. */
 template <bool IS_BACKWARD, class T>
 FR_DEVICE void move_plain(const latent_shape &at, const latent_row<T> &row,
                           int64_t h)
@@ -244,7 +245,7 @@ static fr_status run_latent(const fr_cuda_launch *launch, fr_err *err)
     bool is_known = with_type(call->instr->dtype, [&](auto t) {
         using T = decltype(t);
         void *const *ptr = call->ptr;
-        /* Those of backward are in the same places. */
+        /* The operands of backward are in the same places. */
         const latent_row<T> of = {(T *)ptr[FR_LATENT_FWD_Q],
                                   (T *)ptr[FR_LATENT_FWD_UP],
                                   (T *)ptr[FR_LATENT_FWD_SHARED],

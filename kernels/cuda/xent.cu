@@ -13,8 +13,8 @@
 
 enum { THREADS = 512, N_WARPS = THREADS / 32, BATCH = 4 };
 
-/* Of a row: what a block may have on every GPU since sm_80, and two blocks of
- * an SM of an H100 at once. */
+/* The bytes of a row that are kept: as many as a block may have on every GPU
+ * since sm_80, and two blocks of an SM of an H100 at once. */
 enum { KEPT_BYTES = 98 * 1024 + 512 };
 
 template <class T> struct xent_operands {
@@ -115,7 +115,8 @@ FR_DEVICE void for_row(const T *x, int n, uint4 *kept, int n_kept, F f)
     }
 }
 
-/* Of the valid columns of a row, over the block. */
+/* Returns the maximum and the sum of the valid columns of a row, over the
+ * block. */
 template <int N, class T>
 FR_DEVICE softmax_state softmax_of_row(const xent_operands<T> &at, int64_t row,
                                        uint4 *kept, float *room)
@@ -129,7 +130,7 @@ FR_DEVICE softmax_state softmax_of_row(const xent_operands<T> &at, int64_t row,
     return {max, sum};
 }
 
-/* What the gradients of a row are made of. */
+/* The inputs of the gradients of a row. */
 struct row_grad {
     float max, factor, scale;
     int target; /* local column; -1: none */

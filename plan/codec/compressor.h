@@ -48,9 +48,8 @@ typedef enum fr_wire { FR_WIRE_PLAIN, FR_WIRE_GATHER, FR_WIRE_REDUCE } fr_wire;
 #define FR_POWERSGD_MAX_RANK 64
 
 /*
- * Of the members of fr_compress_dims, payload_bytes is for one rank and all
- * stages; n_payloads is the number of ranks of the group if DECOMPRESS follows
- * a GATHER, else 1.
+ * In fr_compress_dims, payload_bytes is for one rank and all stages; n_payloads
+ * is the number of ranks of the group if DECOMPRESS follows a GATHER, else 1.
  */
 enum { FR_COMPRESS_STAGES = 2 }; /* that a compressor has at most */
 

@@ -105,7 +105,7 @@ static uint64_t attention_bytes(const fr_instr *instr, int i_ref)
     return instr->op == FR_OP_ATTN_FWD ? forward[i_ref] : backward[i_ref];
 }
 
-/* Of another rank's keys only half are read, or all of them by half of the
+/* Half of another rank's keys are read, or all of them by half of the
  * queries. */
 static uint64_t attention_touched(const fr_instr *instr, int i_ref,
                                   uint64_t bytes)
@@ -169,7 +169,7 @@ static uint64_t head_norm_bytes(const fr_instr *instr, int i_ref)
            (uint64_t)d->head_dim;
 }
 
-/* Of qkv only the heads that are normed are touched. */
+/* In qkv only the heads that are normed are touched. */
 static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
                                   uint64_t bytes)
 {
@@ -182,7 +182,7 @@ static uint64_t head_norm_touched(const fr_instr *instr, int i_ref,
 const op_special op_special_head_norm = {.ref_bytes = head_norm_bytes,
                                          .touched_bytes = head_norm_touched};
 
-/* Of the queries only the rotated part is touched. */
+/* Only the rotated part of the queries is touched. */
 static uint64_t latent_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 {
     const fr_latent_dims *d = &instr->latent;
@@ -193,8 +193,8 @@ static uint64_t latent_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 
 const op_special op_special_latent = {.touched_bytes = latent_touched};
 
-/* Of the tables only the rows of the tokens move, and of positions only the
- * rows of a share of a sequence. */
+/* Only the rows of the tokens move in the tables, and only the rows of a share
+ * of a sequence in the positions. */
 static uint64_t embed_touched(const fr_instr *instr, int i_ref, uint64_t bytes)
 {
     const uint64_t n = product(instr->embed.rows, instr->embed.cols);
@@ -239,7 +239,7 @@ static uint64_t permute_touched(const fr_instr *instr, int i_ref,
 
 const op_special op_special_permute = {.touched_bytes = permute_touched};
 
-/* Of the room for rows only the existing rows are touched. */
+/* Only existing rows are touched, not all the room for rows. */
 static uint64_t grouped_touched(const fr_instr *instr, int i_ref,
                                 uint64_t bytes)
 {

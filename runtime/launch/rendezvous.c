@@ -23,7 +23,7 @@ bool fr_rendezvous_first_host(const char *list, char *out, size_t n)
             is_skipped = false;
             continue;
         }
-        /* Of a range in brackets the first number counts. */
+        /* The first number of a range in brackets counts. */
         is_skipped =
             is_skipped || (is_in_brackets && (*at == '-' || *at == ','));
         if (is_skipped)

@@ -225,8 +225,8 @@ static double excess_of(const fr_goal_point *at)
     return excess(limits);
 }
 
-/* Of two points with equal values, the one with the smaller excess over the
- * limits is better, then the shorter run. */
+/* A point with a smaller value is better.  If values are equal, the smaller
+ * excess over the limits decides, then the shorter run. */
 static bool is_better(const fr_goal_point *a, const fr_goal_point *b)
 {
     const double x = value_of(a), y = value_of(b);

@@ -148,7 +148,8 @@ static void output_saved(const fr_attn_shape *shape, const attn_head *head,
     }
 }
 
-/* Where probabilities are kept, a tile is all of a run and lies in place. */
+/* If probabilities are kept, a tile is all of a run and lies in its final
+ * place. */
 static void forward_saved(const fr_attn_shape *shape, const attn_head *head,
                           const fr_row_block *block)
 {

@@ -4,7 +4,7 @@
 #include "kernels/cpu/dropout/dropout.h"
 #include "spec/model/rope.h"
 
-/* Which rows of the sequence the operands have: see op_list.inc. */
+/* Sets the rows of the sequence that the operands have: see op_list.inc. */
 static void set_rows(const fr_kernel_call *call, fr_attn_shape *shape)
 {
     const fr_instr *instr = call->instr;

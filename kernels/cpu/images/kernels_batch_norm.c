@@ -21,7 +21,7 @@ uint64_t fr_batch_norm_scratch_bytes(const fr_instr *instr)
            (uint64_t)instr->batch_norm.cols;
 }
 
-/* What a column is multiplied with and gets added. */
+/* The factor and the summand of each column. */
 typedef struct columns {
     const float *scale, *shift;
 } columns;

@@ -17,7 +17,7 @@ typedef struct pooled {
     uint8_t *index;
 } pooled;
 
-/* What of a window that begins at `first` lies in the image. */
+/* Returns the part of a window that begins at `first` inside the image. */
 static fr_range inside(const fr_pool_dims *d, int64_t first)
 {
     const int64_t last = first + d->kernel;

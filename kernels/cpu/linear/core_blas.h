@@ -9,11 +9,12 @@
 /* By this variable of the environment it is told. */
 #define FR_BLAS_CORE_ENV "OPENBLAS_CORETYPE"
 
-/* Of its kernels those that are best for this CPU ("SkylakeX"), if it has
- * chosen much worse ones; else NULL. */
+/* Returns the kernels of the library that are best for this CPU ("SkylakeX"),
+ * if it has chosen much worse ones; else NULL. */
 const char *fr_blas_core_better(const char *chosen);
 
-/* What it should be told; NULL: it chose well, or has been told. */
+/* Returns the value that the variable should have; NULL: the library chose
+ * well, or the variable is set. */
 const char *fr_blas_core_instead(void);
 
 #endif

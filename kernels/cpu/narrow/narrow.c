@@ -4,8 +4,8 @@
 #include "kernels/cpu/kernels_simd.h"
 #include "plan/op/op_table.h"
 
-/* What of an instruction's operands is in scratch at once, unless a single row
- * or what belongs to all rows has more. */
+/* The limit of the part of an instruction's operands that is in scratch at
+ * once; a single row or operands of all rows may be larger. */
 #define WINDOW_BYTES (2 << 20)
 
 void fr_narrow_load(float *out, const void *from, fr_dtype dtype, int64_t first,

@@ -77,7 +77,7 @@ struct mat {
     int row, col;
 };
 
-/* Where a product goes: [TILE, n] rows `stride` apart, n even. */
+/* The destination of a product: [TILE, n] rows `stride` apart, n even. */
 struct product_out {
     float *at;
     int stride, n;
@@ -377,7 +377,7 @@ __global__ void attend_grad_kv(attn_backward<T, S> at)
 
 /* ---- host --------------------------------------------------------------- */
 
-/* What the kernels do not know. */
+/* Refuses instructions that the kernels do not support. */
 static fr_status check(const fr_instr *instr, fr_err *err)
 {
     const fr_attention_dims *dim = &instr->attention;

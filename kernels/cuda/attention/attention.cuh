@@ -29,7 +29,7 @@ template <bool IS_PLAIN_> struct attn_shape {
     int64_t q_stride, k_stride, o_stride;
     float scale;
     bool is_causal;
-    /* What is plain has none of the rest. */
+    /* Plain attention does not use the members below. */
     int window; /* keys that a query sees; 0: all before it */
     fr_sequence_rows queries, keys;
     attn_dropped dropped;
@@ -71,7 +71,7 @@ FR_DEVICE int position_in(const fr_sequence_rows &rows, int i)
            i % run_rows;
 }
 
-/* How many of `n` rows stand before a position. */
+/* Returns how many of `n` rows come before a position. */
 FR_DEVICE int rows_before(const fr_sequence_rows &rows, int n, int position)
 {
     int sum = 0;
@@ -117,7 +117,7 @@ template <class S> FR_DEVICE int key_position(const S &shape, int i)
         return position_in(shape.keys, i);
 }
 
-/* Of the first query's lse or delta of a head. */
+/* Returns the index of the first query of a head in lse and delta. */
 template <class S> FR_DEVICE int64_t row_at(const S &shape, int b, int head)
 {
     return ((int64_t)b * shape.n_q + head) * shape.n_queries;

@@ -27,8 +27,8 @@ enum {
     GOOD_ROWS = 256 /* of queries at a time, where heads leave the room */
 };
 
-/* What the workspace has for it.  The emulation has little, so that small
- * shapes go in pieces too. */
+/* The part of the workspace for it.  The emulation has little, so that small
+ * shapes are cut too. */
 #ifdef FR_EMULATED
 static const int64_t ROOM_BYTES = 128 << 10;
 #else
@@ -62,7 +62,7 @@ __host__ __device__ static int64_t probs_at(const kept_shape &shape,
 
 /* ---- on the device ------------------------------------------------------- */
 
-/* Where in its sequence a row stands; rows in the order of memory. */
+/* Returns a row's position in its sequence; rows are in memory order. */
 FR_DEVICE int place_of(const fr_sequence_rows &rows, int i)
 {
     fr_sequence_share share = rows.share;
@@ -102,7 +102,7 @@ template <class F> FR_DEVICE void for_keys(const kept_shape &shape, F f)
             f(c, place_of(shape.keys, c));
 }
 
-/* Of one probability after the other, what it is multiplied by. */
+/* The factors of probabilities, one after the other. */
 struct kept_factor {
     drop_cursor cursor;
 
@@ -182,7 +182,7 @@ __global__ void softmax_grad_kept(kept_shape shape, kept_part part,
     });
 }
 
-/* Where sums[n_heads, n_rows, n_cols] go. */
+/* The destination of sums[n_heads, n_rows, n_cols]. */
 template <class T> struct kept_target {
     T *at;
     int64_t stride, step;
@@ -332,7 +332,7 @@ static kept_operand<T> room_of(T *room, int64_t n_rows, int64_t n_cols,
     return {room + first, {n_cols, n_rows * n_cols}};
 }
 
-/* What a product of a part is, but for its operands. */
+/* The shape of a product of a part. */
 struct kept_product {
     int64_t m, n, k;
     bool is_a_transposed, is_b_transposed, is_added;

@@ -56,8 +56,8 @@ extern "C" fr_status fr_cuda_attn_merge(const fr_cuda_launch *launch,
 
 /* ---- heads -------------------------------------------------------------- */
 
-/* Where in its row an element of a group lies: `i` of the group's columns,
- * which are queries, keys, then values. */
+/* Returns the column in its row of an element of a group: `i` of the group's
+ * columns, which are queries, keys, then values. */
 FR_DEVICE int64_t column_of(const fr_heads_dims &dim, int64_t group, int64_t i)
 {
     const int64_t widths[] = {dim.q_cols, dim.k_cols,

@@ -53,15 +53,14 @@ enum mma_kernel {
     GRAD_KV_FEW
 };
 
-/* What leaves a thread within its 255 registers.  For heads of 64 in bf16, two
- * row tiles take 64 for each result that is summed up, 32 for each operand that
- * is kept, and n for each matrix of scores.  So beside dk and dv, and for
- * larger heads, operands are read again.  One row tile is left where the
- * results are twice as wide (dk and dv of heads of 128), where elements are
- * words, and where positions are computed for each score (what is not plain).
- * For heads of 64 five such choices were timed on an H200 (2026-11-27); of each
- * kernel the fastest is here.
- */
+/* Returns a tiling that keeps a thread within its 255 registers.  For heads of
+ * 64 in bf16, two row tiles take 64 registers for each result that is summed
+ * up, 32 for each operand that is kept, and n for each matrix of scores.  So
+ * with dk and dv, and for larger heads, operands are read again.  One row tile
+ * is left where results are twice as wide (dk and dv of heads of 128), where
+ * elements are words, and where attention is not plain, so that positions are
+ * computed for each score.  For heads of 64 five such choices were timed on an
+ * H200 (2026-11-27); the fastest of each kernel is here. */
 template <mma_kernel KERNEL, class T, class S, int HD>
 __host__ __device__ constexpr mma_tiling tiling_of()
 {

@@ -12,7 +12,8 @@ extern "C" {
 #include "spec/model/rope.h"
 }
 
-/* Which rows of the sequence the operands have, as attention_blas.c. */
+/* Sets the rows of the sequence that the operands have, as attention_blas.c
+ * does. */
 template <bool IS_PLAIN>
 static void set_rows(const fr_kernel_call *call, attn_shape<IS_PLAIN> *shape)
 {

@@ -99,7 +99,8 @@ FR_DEVICE T *value_head(T *k, const S &shape, int i_kv)
     return key_head(k, shape, shape.n_kv + i_kv);
 }
 
-/* What was asked for so far is there for all. */
+/* Waits until all operands that were requested so far have arrived for all
+ * threads. */
 FR_DEVICE void await_operands()
 {
     copy_commit();
@@ -117,7 +118,7 @@ FR_DEVICE void step_tiles(const TILES &tiles, int i, int n, const S &shape)
         tiles.fill(i + 1, shape);
 }
 
-/* Where a tile of queries begins. */
+/* The place at which a tile of queries begins. */
 struct query_place {
     int h, row0;
 };

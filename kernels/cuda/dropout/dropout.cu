@@ -10,7 +10,7 @@
 
 enum { THREADS = 256 };
 
-/* Where the rows of an operand stand in training. */
+/* The position of the rows of an operand in training. */
 struct drop_rows {
     drop_place place;
     int64_t rows, cols;

@@ -27,8 +27,8 @@ FR_DEVICE uint4 philox(uint4 counter, uint32_t k0, uint32_t k1)
     return counter;
 }
 
-/* What all elements of an instruction have in common.  The step is read where
- * the kernel runs: a graph of launches serves all of them. */
+/* The values that all elements of an instruction share.  The step is read where
+ * the kernel runs, so that one graph of launches serves all steps. */
 struct drop_place {
     const fr_cuda_step *step;
     uint32_t key[2]; /* of the seed */

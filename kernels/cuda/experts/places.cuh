@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/kernel_launch.cuh"
 
-/* What the router chose for a row; expert -1 - e: e, which has no room. */
+/* The router's choice for a row; expert -1 - e: expert e, which has no room. */
 struct choice {
     float weight;
     int32_t expert;

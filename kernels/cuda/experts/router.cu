@@ -88,12 +88,13 @@ FR_DEVICE candidate warp_best(candidate mine)
                                  __shfl_xor_sync(0xffffffffU, mine.at, mask)};
         mine = better(mine, other);
     }
-    /* Of NaNs each lane may have its own. */
+    /* With NaNs the lanes may differ, so lane 0 decides. */
     return {__shfl_sync(0xffffffffU, mine.score, 0),
             __shfl_sync(0xffffffffU, mine.at, 0)};
 }
 
-/* Which of a lane's items are gone: bit i for item 32 i + lane. */
+/* Takes the best item that is left; bit i of a lane's `gone` marks item 32 i +
+ * lane as taken. */
 FR_DEVICE candidate take_best(const float *scores, int first, int n,
                               uint32_t *gone)
 {
@@ -228,9 +229,9 @@ struct last_digit {
     int32_t n, n_staying;
 };
 
-/* Of each expert the `capacity` copies that are first in their order stay.  A
- * block has an expert: it finds the last of them digit by digit, until all that
- * agree with it so far stay. */
+/* Keeps for each expert the `capacity` copies that come first in their order.
+ * A block has an expert: it finds the last of them digit by digit, until all
+ * that agree with it so far stay. */
 __global__ __launch_bounds__(DROP_THREADS) void drop_copies(choice *chosen,
                                                             int64_t n,
                                                             int32_t capacity,
@@ -320,14 +321,14 @@ extern "C" fr_status fr_cuda_router_fwd(const fr_cuda_launch *launch,
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* Of a row: what its logits' gradients are made of. */
+/* The inputs of the gradients of a row's logits. */
 struct router_row {
     const choice *chosen;
     const int32_t *places;
     float mean; /* sum of weights times their gradients */
 };
 
-/* What was dropped has no gradient, but a part in those of others. */
+/* A dropped copy has no gradient, but a part in the gradients of others. */
 FR_DEVICE float weight_grad(const router_row &row, const float *dweights,
                             int64_t k)
 {
@@ -352,7 +353,7 @@ FR_DEVICE float by_weight(const router_shape &at, const router_row &row,
     return ds / sum * s * (1.0F - s);
 }
 
-/* Of a row: the loads of its set, what its probabilities are made of. */
+/* The loads of a row's set, and the inputs of its probabilities. */
 struct balance_row {
     const float *loads;
     float max, sum, mean; /* mean: of the loads, by the probabilities */

@@ -14,7 +14,7 @@ enum { ADD_WARPS = 32 };
  * too. */
 static const int64_t PART_SMS = 132;
 
-/* Where the sums of columns are added to: `first` has the first `n_first`,
+/* The destination of the sums of columns: `first` has the first `n_first`,
  * `second` the others. */
 template <class G> struct column_sums {
     G *first, *second;

@@ -17,7 +17,8 @@ enum { THREADS = 256, N_WARPS = THREADS / 32 };
  * for a second row. */
 enum { WARP_TEAM = 32, BLOCK_TEAM = 768, WARP_BLOCKS_OF_SM = 3 };
 
-/* Of rows that are not kept: columns that a block has alone, most parts. */
+/* For rows that are not kept: the number of columns from which a row is long,
+ * and the most blocks. */
 static const int64_t LONG_ROW = 1024;
 static const uint64_t GRAD_BLOCKS = 512;
 
@@ -56,7 +57,7 @@ FR_DEVICE void load_pack(const norm_grad_operands<T> &at, int64_t row,
     out->rstd = at.stats[at.rows + row];
 }
 
-/* What a thread has of dw and db: of its own columns, over all its rows. */
+/* The sums of dw and db of a thread: of its own columns, over all its rows. */
 template <int N> struct own_sums {
     float dw[N], db[N];
 };
