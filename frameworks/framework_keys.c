@@ -23,12 +23,20 @@ static bool is_written(const fr_framework_key *key, int version)
            fr_target_rule_is_of(&versions, version);
 }
 
-static const char *word_of(const fr_key_word *words, int value)
+const char *fr_key_word_of(const fr_key_word *words, int value)
 {
     for (const fr_key_word *at = words; at->word != NULL; at++)
         if (at->value == value)
             return at->word;
     return words->word;
+}
+
+const fr_key_word *fr_key_word_find(const fr_key_word *words, const char *word)
+{
+    for (const fr_key_word *at = words; at->word != NULL; at++)
+        if (strcmp(at->word, word) == 0)
+            return at;
+    return NULL;
 }
 
 static void put_member(const fr_framework_key *key, const fr_key_style *style,
@@ -37,7 +45,8 @@ static void put_member(const fr_framework_key *key, const fr_key_style *style,
     const fr_field *field = &key->field;
     if (key->words != NULL)
         fr_framework_put_string(
-            word_of(key->words, (int)fr_field_get_i64(field, file)), out);
+            fr_key_word_of(key->words, (int)fr_field_get_i64(field, file)),
+            out);
     else if (field->kind == FR_FIELD_TEXT)
         fr_framework_put_string(fr_field_at(field, file), out);
     else if (field->kind == FR_FIELD_BOOL)
@@ -98,11 +107,11 @@ static fr_status read_word(const fr_framework_key *key,
 {
     const char *text;
     FR_TRY(fr_json_as_string(value, &text, err));
-    for (const fr_key_word *at = key->words; at->word != NULL; at++)
-        if (strcmp(at->word, text) == 0) {
-            fr_field_set_i64(&key->field, at->value, file);
-            return FR_OK;
-        }
+    const fr_key_word *known = fr_key_word_find(key->words, text);
+    if (known != NULL) {
+        fr_field_set_i64(&key->field, known->value, file);
+        return FR_OK;
+    }
     return fr_json_fail(value, err,
                         "%s '%.40s' is not known here; known are %s and its "
                         "like",

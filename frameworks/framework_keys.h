@@ -20,6 +20,11 @@ typedef struct fr_key_word {
     const char *word;
 } fr_key_word;
 
+/* The word that is written for a value. */
+const char *fr_key_word_of(const fr_key_word *words, int value);
+/* The pair of a word, NULL: it is none of them. */
+const fr_key_word *fr_key_word_find(const fr_key_word *words, const char *word);
+
 typedef struct fr_framework_key {
     const char *table, *name; /* "training", "seq_len" */
     fr_field field; /* of fr_plan_file (FR_KEY_MEMBER); n_bytes 0: of none */

@@ -32,14 +32,13 @@ bool fr_torchtitan_has_schedule_file(const fr_plan_file *file)
     return file->plan.pp > 1 && file->plan.schedule == FR_SCHEDULE_ZB_H1;
 }
 
-const fr_key_word fr_torchtitan_expert_backends[] = {
+static const fr_key_word backends[] = {
     {FR_DISPATCH_ALL_TO_ALL, "standard"}, {FR_DISPATCH_BY_NODE, "deepep"}, {0}};
 
 const char *fr_torchtitan_expert_backend(const fr_plan *plan)
 {
-    return fr_torchtitan_expert_backends[plan->ep > 1 &&
-                                         plan->expert_dispatch ==
-                                             FR_DISPATCH_BY_NODE]
+    return backends[plan->ep > 1 &&
+                    plan->expert_dispatch == FR_DISPATCH_BY_NODE]
         .word;
 }
 
@@ -301,8 +300,7 @@ static const fr_framework_key rows[] = {
     {KEY("parallelism", "expert_tensor_parallel_degree"), .put = put_etp,
      .is_used = has_experts, TOML},
     {KEY("parallelism", "expert_parallel_comm_backend"),
-     FR_KEY_MEMBER(plan.expert_dispatch),
-     .words = fr_torchtitan_expert_backends, .put = put_backend,
+     FR_KEY_MEMBER(plan.expert_dispatch), .words = backends, .put = put_backend,
      .is_used = has_experts, .since = FR_TORCHTITAN_0_2, TOML},
     {KEY("parallelism", "pipeline_parallel_schedule"),
      FR_KEY_MEMBER(plan.schedule), .words = schedules, .is_used = is_staged},

@@ -28,6 +28,5 @@ bool fr_torchtitan_has_schedule_file(const fr_plan_file *file);
 
 /* DeepEP is asked for only where experts are parallel. */
 const char *fr_torchtitan_expert_backend(const fr_plan *plan);
-extern const fr_key_word fr_torchtitan_expert_backends[];
 
 #endif

@@ -1,5 +1,6 @@
 /* config_megatron_job.c: batch, optimizer and schedule of arguments of
  * Megatron-LM, with its own values where they say nothing. */
+#include "frameworks/megatron/megatron_keys.h"
 #include "interop/config/megatron/megatron_flags.h"
 
 #include <ctype.h>
@@ -36,11 +37,6 @@ static fr_status read_optimizer(fr_megatron_flags *flags, fr_job *job,
 static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
                                fr_err *err)
 {
-    static const char *const words[FR_LR_N] = {[FR_LR_CONSTANT] = "constant",
-                                               [FR_LR_COSINE] = "cosine",
-                                               [FR_LR_LINEAR] = "linear",
-                                               [FR_LR_INVERSE_SQRT] =
-                                                   "inverse-square-root"};
     fr_job *job = &out->file.job;
     const char *style;
     double min_lr = 0, fraction = 0;
@@ -49,17 +45,14 @@ static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
     if (job->lr > 0 && min_lr <= job->lr)
         job->lr_min_frac = min_lr / job->lr;
     FR_TRY(fr_megatron_word(flags, "lr-decay-style", "linear", &style, err));
-    int kind = 0;
-    while (kind < FR_LR_N && strcmp(words[kind], style) != 0)
-        kind++;
-    if (kind == FR_LR_N) {
+    const fr_key_word *known = fr_key_word_find(fr_megatron_lr_styles, style);
+    if (known == NULL)
         fr_buffer_printf(&out->notes,
                          "--lr-decay-style %.40s: taken as "
                          "constant\n",
                          style);
-        kind = FR_LR_CONSTANT;
-    }
-    job->lr_schedule = (fr_lr_schedule)kind;
+    job->lr_schedule =
+        known != NULL ? (fr_lr_schedule)known->value : FR_LR_CONSTANT;
     (void)fr_megatron_has(flags, "lr-decay-iters");
     FR_TRY(
         fr_megatron_i64(flags, "lr-warmup-iters", 0, &job->warmup_steps, err));

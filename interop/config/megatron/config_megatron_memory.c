@@ -1,6 +1,7 @@
 /* config_megatron_memory.c: data parallelism, recompute, offload, precision and
  * kernels of arguments of Megatron-LM. */
 #include "core/base/text.h"
+#include "frameworks/megatron/megatron_keys.h"
 #include "frameworks/megatron/target_megatron.h"
 #include "interop/config/megatron/megatron_flags.h"
 
@@ -12,24 +13,24 @@
 static fr_status read_sharding(fr_megatron_flags *flags, int version,
                                fr_plan *plan, fr_err *err)
 {
-    static const char *const words[] = {"no_shard", "optim", "optim_grads",
-                                        "optim_grads_params"};
     const char *word;
     bool is_fsdp = fr_megatron_has(flags, "use-custom-fsdp");
     is_fsdp = fr_megatron_has(flags, "use-megatron-fsdp") || is_fsdp;
     FR_TRY(fr_megatron_word(flags, "data-parallel-sharding-strategy",
-                            version < FR_MEGATRON_0_18 ? words[0] : words[3],
+                            fr_key_word_of(fr_megatron_shardings,
+                                           version < FR_MEGATRON_0_18 ? 0 : 3),
                             &word, err));
     if (fr_megatron_has(flags, "use-distributed-optimizer"))
         plan->zero_stage = 1;
     if (is_fsdp) {
-        int stage = fr_text_find(word, words, FR_LENGTH(words));
-        if (stage < 0)
+        const fr_key_word *known =
+            fr_key_word_find(fr_megatron_shardings, word);
+        if (known == NULL)
             return fr_megatron_refuse(
                 flags,
                 fr_megatron_find(flags, "data-parallel-sharding-strategy"),
                 "give no_shard, optim, optim_grads or optim_grads_params", err);
-        plan->zero_stage = stage;
+        plan->zero_stage = known->value;
     }
     plan->is_resharded =
         !fr_megatron_has(flags, "torch-fsdp2-no-reshard-after-forward");
@@ -96,8 +97,6 @@ static void read_gradients(fr_megatron_flags *flags, fr_plan *plan)
 static fr_status read_modules(fr_megatron_flags *flags, fr_plan *plan,
                               fr_err *err)
 {
-    static const char *const words[] = {
-        "core_attn", "layernorm", "moe_act", "mlp", "moe", "", "mla_up_proj"};
     const fr_megatron_flag *flag = fr_megatron_find(flags, "recompute-modules");
     plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
     if (flag == NULL)
@@ -105,15 +104,15 @@ static fr_status read_modules(fr_megatron_flags *flags, fr_plan *plan,
     plan->recompute_parts = 0;
     for (size_t i = 0; i < flag->n_values; i++) {
         const char *word = flag->values[i].text;
-        int part = fr_text_find(word, words, FR_LENGTH(words));
+        const fr_key_word *known = fr_key_word_find(fr_megatron_modules, word);
         if (strcmp(word, "shared_experts") == 0)
             continue; /* less than an activation of a layer */
-        if (part < 0 || *word == '\0')
+        if (known == NULL)
             return fr_megatron_refuse(flags, flag,
                                       "one of its parts is none "
                                       "that a plan makes again",
                                       err);
-        plan->recompute_parts |= UINT32_C(1) << part;
+        plan->recompute_parts |= (uint32_t)known->value;
     }
     return FR_OK;
 }
@@ -201,20 +200,16 @@ static fr_status read_scales(fr_megatron_flags *flags, fr_config *out,
     const char *recipe;
     plan->precision = FR_DTYPE_FP8;
     FR_TRY(fr_megatron_word(flags, "fp8-recipe", "delayed", &recipe, err));
-    if (strcmp(recipe, "tensorwise") == 0) {
-        plan->execution.scaling = FR_SCALING_CURRENT;
-    } else if (strcmp(recipe, "mxfp8") == 0 ||
-               strcmp(recipe, "blockwise") == 0) {
-        plan->execution.scaling = FR_SCALING_BLOCK;
-        if (*recipe == 'b')
-            fr_buffer_puts(&out->notes, "--fp8-recipe blockwise: predicted as "
-                                        "blocks of 32, mxfp8\n");
-    } else if (strcmp(recipe, "delayed") != 0) {
+    const fr_key_word *known = fr_key_word_find(fr_megatron_recipes, recipe);
+    if (known == NULL)
         return fr_megatron_refuse(flags, fr_megatron_find(flags, "fp8-recipe"),
                                   "give delayed, tensorwise, mxfp8 or "
                                   "blockwise",
                                   err);
-    }
+    plan->execution.scaling = (fr_scaling)known->value;
+    if (strcmp(recipe, "blockwise") == 0)
+        fr_buffer_puts(&out->notes, "--fp8-recipe blockwise: predicted as "
+                                    "blocks of 32, mxfp8\n");
     return FR_OK;
 }
 

@@ -1,5 +1,6 @@
 /* config_megatron_parallel.c: how arguments of Megatron-LM split a model over
  * ranks. */
+#include "frameworks/megatron/megatron_keys.h"
 #include "interop/config/config_parts.h"
 #include "interop/config/megatron/megatron_flags.h"
 #include "plan/schedule/schedule.h"
@@ -239,17 +240,13 @@ static fr_status read_context(fr_megatron_flags *flags, fr_plan *plan,
     if (kind == NULL || kind->n_values == 0)
         return FR_OK;
     const char *word = kind->values[0].text;
-    if (strcmp(word, "p2p") == 0)
-        plan->cp_kind = FR_CP_RING;
-    else if (strcmp(word, "all_gather") == 0 || strcmp(word, "allgather") == 0)
-        plan->cp_kind = FR_CP_ALL_GATHER;
-    else if (strcmp(word, "a2a") == 0)
-        plan->cp_kind = FR_CP_ALL_TO_ALL;
-    else
+    const fr_key_word *known = fr_key_word_find(fr_megatron_cp_kinds, word);
+    if (known == NULL)
         return fr_megatron_refuse(flags, kind,
                                   "a plan has p2p, all_gather and a2a; take "
                                   "one of them",
                                   err);
+    plan->cp_kind = (fr_cp_kind)known->value;
     return FR_OK;
 }
 

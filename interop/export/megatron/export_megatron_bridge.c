@@ -5,6 +5,7 @@
  */
 #include "frameworks/framework_keys.h"
 #include "frameworks/framework_list.h"
+#include "frameworks/megatron/megatron_keys.h"
 #include "interop/export/export_job.h"
 #include "interop/export/export_list.h"
 #include "interop/export/megatron/megatron_arguments.h"
@@ -182,7 +183,8 @@ static void put_parallel(const fr_plan *plan, const fr_model *model,
     put_stages(plan, model, out);
     put_number(out, "context_parallel_size", plan->cp);
     if (plan->cp > 1)
-        put_word(out, "cp_comm_type", fr_megatron_cp_kind(plan->cp_kind));
+        put_word(out, "cp_comm_type",
+                 fr_key_word_of(fr_megatron_cp_kinds, (int)plan->cp_kind));
     if (model->n_experts == 0)
         return;
     bool is_flex = plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL;
@@ -301,7 +303,7 @@ static void put_ddp(const fr_plan *plan, fr_buffer *out)
     put_switch(out, "use_megatron_fsdp", plan->zero_stage > 1);
     if (plan->zero_stage > 1)
         put_word(out, "data_parallel_sharding_strategy",
-                 plan->zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+                 fr_key_word_of(fr_megatron_shardings, plan->zero_stage));
     put_switch(out, "check_for_nan_in_grad",
                plan->execution.cuda_graphs != FR_CUDA_GRAPHS_FULL);
     fr_buffer_puts(out, "    )\n");
@@ -332,7 +334,8 @@ static void put_optimizer(const fr_plan *plan, const fr_job *job,
         put_switch(out, "use_precision_aware_optimizer", true);
     }
     fr_buffer_puts(out, "    )\n    scheduler = SchedulerConfig(\n");
-    put_word(out, "lr_decay_style", fr_megatron_lr_style(job->lr_schedule));
+    put_word(out, "lr_decay_style",
+             fr_key_word_of(fr_megatron_lr_styles, (int)job->lr_schedule));
     put_number(out, "lr_decay_iters", job->n_steps);
     put_number(out, "lr_warmup_iters", job->warmup_steps);
     put_real(out, "start_weight_decay", job->weight_decay);
@@ -360,8 +363,9 @@ static void put_precision(const fr_plan *plan, fr_buffer *out)
     put_switch(out, "grad_reduce_in_fp32", plan->grad_dtype == FR_DTYPE_F32);
     if (plan->precision == FR_DTYPE_FP8) {
         put_word(out, "fp8", "hybrid");
-        put_word(out, "fp8_recipe",
-                 fr_megatron_fp8_recipe(plan->execution.scaling));
+        put_word(
+            out, "fp8_recipe",
+            fr_key_word_of(fr_megatron_recipes, (int)plan->execution.scaling));
     } else if (plan->precision == FR_DTYPE_FP4) {
         put_word(out, "fp4", "e2m1");
         put_word(out, "fp4_recipe", "nvfp4");

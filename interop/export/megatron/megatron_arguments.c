@@ -5,6 +5,7 @@
  */
 #include "interop/export/megatron/megatron_arguments.h"
 
+#include "frameworks/megatron/megatron_keys.h"
 #include "interop/export/export_job.h"
 #include "plan/decide/plan_fields.h"
 
@@ -263,7 +264,8 @@ void fr_megatron_put_training(const fr_megatron_request *of, fr_buffer *out)
                          job->lr, (long long)job->lr_base_batch);
     put_real(out, "lr", lr);
     put_real(out, "min-lr", lr * job->lr_min_frac);
-    put_word(out, "lr-decay-style", fr_megatron_lr_style(job->lr_schedule));
+    put_word(out, "lr-decay-style",
+             fr_key_word_of(fr_megatron_lr_styles, (int)job->lr_schedule));
     put_number(out, "lr-decay-iters", job->n_steps);
     put_number(out, "lr-warmup-iters", job->warmup_steps);
     put_real(out, "attention-dropout", job->dropout);
@@ -380,7 +382,8 @@ void fr_megatron_put_parallel(const fr_megatron_request *of, fr_buffer *out)
     put_stages(of, out);
     put_number(out, "context-parallel-size", plan->cp);
     if (plan->cp > 1 && of->version >= FR_MEGATRON_0_10)
-        put_word(out, "cp-comm-type", fr_megatron_cp_kind(plan->cp_kind));
+        put_word(out, "cp-comm-type",
+                 fr_key_word_of(fr_megatron_cp_kinds, (int)plan->cp_kind));
     if (of->model->n_experts > 0)
         put_expert_parallel(of, out);
     if (plan->rank_order == FR_RANK_ORDER_TP_PP_DP)
@@ -394,7 +397,7 @@ static void put_fsdp(const fr_megatron_request *of, fr_buffer *out)
     bool has_new_name = of->version >= FR_MEGATRON_0_14;
     put_switch(out, has_new_name ? "use-megatron-fsdp" : "use-custom-fsdp");
     put_word(out, "data-parallel-sharding-strategy",
-             of->plan->zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+             fr_key_word_of(fr_megatron_shardings, of->plan->zero_stage));
     if (has_new_name)
         put_word(out, "ckpt-format", "fsdp_dtensor");
     if (fr_megatron_builds_on_meta(of->model, of->version))
@@ -503,7 +506,8 @@ static void put_precision(const fr_megatron_request *of, fr_buffer *out)
         put_word(out, "fp8-format", "hybrid");
         if (of->version >= FR_MEGATRON_0_12)
             put_word(out, "fp8-recipe",
-                     fr_megatron_fp8_recipe(plan->execution.scaling));
+                     fr_key_word_of(fr_megatron_recipes,
+                                    (int)plan->execution.scaling));
     } else if (plan->precision == FR_DTYPE_FP4) {
         put_word(out, "fp4-format", "e2m1");
         put_word(out, "fp4-recipe", "nvfp4");

@@ -73,9 +73,6 @@ int fr_megatron_graph_modules(const fr_plan *plan, const fr_model *model,
 int64_t fr_megatron_bucket(const fr_plan *plan);
 /* --num-distributed-optimizer-instances, 1: one copy. */
 int64_t fr_megatron_instances(const fr_plan *plan);
-const char *fr_megatron_cp_kind(fr_cp_kind kind);
-const char *fr_megatron_fp8_recipe(fr_scaling scaling);
-const char *fr_megatron_lr_style(fr_lr_schedule schedule);
 /* --vocab-size of a NullTokenizer, which had a token more until core 0.17. */
 int64_t fr_megatron_null_vocab(const fr_model *model, int version);
 /* Is the layout written, the plan's stages not being even? */

@@ -1,6 +1,7 @@
 /* megatron_words.c: single values of a plan in Megatron-LM's words. */
 #include "core/base/vec.h"
 #include "core/system/fileio.h"
+#include "frameworks/megatron/megatron_keys.h"
 #include "interop/export/megatron/megatron_arguments.h"
 
 #include <math.h>
@@ -78,19 +79,10 @@ void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out)
 int fr_megatron_recompute_modules(const fr_plan *plan,
                                   const char *out[FR_MEGATRON_MODULES_MAX])
 {
-    static const struct {
-        uint32_t part;
-        const char *word;
-    } words[] = {{FR_RECOMPUTE_PART_ATTENTION, "core_attn"},
-                 {FR_RECOMPUTE_PART_NORM, "layernorm"},
-                 {FR_RECOMPUTE_PART_ACTIVATION, "moe_act"},
-                 {FR_RECOMPUTE_PART_MLP, "mlp"},
-                 {FR_RECOMPUTE_PART_EXPERTS, "moe"},
-                 {FR_RECOMPUTE_PART_LATENT, "mla_up_proj"}};
     int n = 0;
-    for (size_t i = 0; i < FR_LENGTH(words); i++)
-        if (plan->recompute_parts & words[i].part)
-            out[n++] = words[i].word;
+    for (const fr_key_word *at = fr_megatron_modules; at->word != NULL; at++)
+        if (plan->recompute_parts & (uint32_t)at->value)
+            out[n++] = at->word;
     return n;
 }
 
@@ -123,35 +115,6 @@ int64_t fr_megatron_instances(const fr_plan *plan)
     return plan->zero_stage > 0 && plan->zero_group > 0
                ? n_data / plan->zero_group
                : 1;
-}
-
-const char *fr_megatron_cp_kind(fr_cp_kind kind)
-{
-    static const char *const words[FR_CP_N] = {[FR_CP_RING] = "p2p",
-                                               [FR_CP_ALL_GATHER] =
-                                                   "all_gather",
-                                               [FR_CP_ALL_TO_ALL] = "a2a"};
-    return words[kind];
-}
-
-const char *fr_megatron_fp8_recipe(fr_scaling scaling)
-{
-    static const char *const words[FR_SCALING_N] = {
-        [FR_SCALING_DELAYED] = "delayed",
-        [FR_SCALING_CURRENT] = "tensorwise",
-        [FR_SCALING_BLOCK] = "mxfp8",
-        [FR_SCALING_ROW] = "tensorwise"}; /* refused: scales_no_rows */
-    return words[scaling];
-}
-
-const char *fr_megatron_lr_style(fr_lr_schedule schedule)
-{
-    static const char *const words[FR_LR_N] = {[FR_LR_CONSTANT] = "constant",
-                                               [FR_LR_COSINE] = "cosine",
-                                               [FR_LR_LINEAR] = "linear",
-                                               [FR_LR_INVERSE_SQRT] =
-                                                   "inverse-square-root"};
-    return words[schedule];
 }
 
 int64_t fr_megatron_null_vocab(const fr_model *model, int version)

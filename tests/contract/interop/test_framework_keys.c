@@ -5,6 +5,7 @@
  */
 #include "core/document/toml.h"
 #include "frameworks/framework_list.h"
+#include "frameworks/megatron/megatron_keys.h"
 #include "frameworks/torchtitan/torchtitan_keys.h"
 #include "tests/check.h"
 
@@ -122,6 +123,22 @@ static void test_unique(void)
     }
 }
 
+/* Each word of Megatron-LM is read as a value that is written by a word of the
+ * same value. */
+static void test_megatron(void)
+{
+    const fr_key_word *const tables[] = {
+        fr_megatron_cp_kinds, fr_megatron_recipes, fr_megatron_lr_styles,
+        fr_megatron_shardings, fr_megatron_modules};
+    for (size_t i = 0; i < FR_LENGTH(tables); i++)
+        for (const fr_key_word *at = tables[i]; at->word != NULL; at++) {
+            const char *written = fr_key_word_of(tables[i], at->value);
+            CHECK(fr_key_word_find(tables[i], at->word) == at);
+            CHECK_INT(fr_key_word_find(tables[i], written)->value, at->value);
+        }
+    CHECK(fr_key_word_find(fr_megatron_recipes, "rowwise") == NULL);
+}
+
 static bool has_key(const char *table, const char *name)
 {
     const fr_framework_keys keys = fr_torchtitan_keys;
@@ -170,4 +187,4 @@ static void test_named(void)
 }
 
 CHECK_MAIN({"round_trip", test_round_trip}, {"unique", test_unique},
-           {"named", test_named})
+           {"megatron", test_megatron}, {"named", test_named})
