@@ -57,7 +57,7 @@ static void put_today(const today *now, fr_document *out)
     fr_json_end_object(&out->data);
 }
 
-/* Of the best plan, for readers alone. */
+/* The setup of the best plan, for readers alone. */
 static void put_setup(const fr_inputs *inputs, const fr_plan_choice *choice,
                       const fr_tuned *best, fr_document *out)
 {

@@ -27,19 +27,21 @@ typedef enum fr_node_kind {
     FR_NODE_CLOSE
 } fr_node_kind;
 
-/* Points of a curve on doubly logarithmic axes, ordered by x. */
+typedef struct fr_plot_point {
+    double x, y;
+    bool is_marked; /* the knee */
+} fr_plot_point;
+
+/* A curve on doubly logarithmic axes. */
 typedef struct fr_plot {
     const char *x_title, *y_title;
     size_t n;
-    struct fr_plot_point {
-        double x, y;
-        bool is_marked; /* the knee */
-    } * points;
-    double ideal_slope; /* of the guide y = slope * x */
+    fr_plot_point *points; /* ordered by x */
+    double ideal_slope;    /* of the guide y = slope * x */
 } fr_plot;
 
-/* What stands in a span of a lane; charts.c has a glyph and a title for each.
- */
+/* The kind of work in a span of a lane; charts.c has a glyph and a title for
+ * each. */
 typedef enum fr_lane_use {
     FR_USE_IDLE,
     FR_USE_FORWARD,
@@ -93,7 +95,8 @@ typedef enum fr_audience {
 } fr_audience;
 
 typedef struct fr_document {
-    /* Of what is added; builders may set it for a while, and set it back. */
+    /* Parts that are added are for this audience; builders may set it for a
+     * while, and set it back. */
     fr_audience audience;
     fr_json_writer data; /* the answer's object is open in it */
     fr_vec(fr_node) nodes;

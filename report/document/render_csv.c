@@ -8,13 +8,16 @@
 #include <math.h>
 #include <string.h>
 
+/* Records are an array of objects in the innermost container. */
+enum { MOST_DEPTH = FR_JSON_DEPTH_MAX + 2 };
+
 typedef struct csv_state {
-    bool has_main;                   /* some table is a main one */
-    bool has_any;                    /* one was printed */
-    fr_buffer path;                  /* of the open containers, with a '.' */
-    int depth;                       /* open containers */
-    size_t start[FR_JSON_DEPTH_MAX]; /* bytes of the path before each */
-    size_t index[FR_JSON_DEPTH_MAX]; /* items of each so far */
+    bool has_main;            /* some table is a main one */
+    bool has_any;             /* one was printed */
+    fr_buffer path;           /* of the open containers, with a '.' */
+    int depth;                /* open containers */
+    size_t start[MOST_DEPTH]; /* bytes of the path before each */
+    size_t index[MOST_DEPTH]; /* items of each so far */
 } csv_state;
 
 static void begin(fr_rendering *r)

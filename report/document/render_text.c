@@ -11,8 +11,8 @@
 
 enum { WRAP_INDENT = 4, MOST_INDENT = 32 };
 
-/* Where the further lines of one begin: under its second column, if it is a
- * name and a text ("gradients      scattered ..."). */
+/* The further lines of a line begin under its second column, if it is a name
+ * and a text ("gradients      scattered ..."). */
 static size_t indent_of(const char *text)
 {
     const size_t n = strlen(text), n_indent = strspn(text, " ");

@@ -26,7 +26,8 @@ typedef struct fr_renderer {
     size_t state_bytes;
     void (*begin)(fr_rendering *r);
     fr_render_fn show[FR_NODE_CLOSE + 1]; /* by the kind of the node */
-    /* Comes after begin() whatever failed, and frees what that took. */
+    /* The walk ends with it even if memory is short; it frees what begin()
+     * took. */
     void (*end)(fr_rendering *r);
 } fr_renderer;
 
@@ -34,9 +35,10 @@ extern const fr_renderer fr_render_text, fr_render_json, fr_render_csv,
     fr_render_markdown;
 
 extern const fr_names fr_renderer_names;
-/* In the order of the names; NULL past the last. */
+/* Renderers in the order of the names; NULL past the last. */
 const fr_renderer *fr_renderer_at(int i);
-/* By the ending of a file's name.  FR_USAGE names the endings that exist. */
+/* The renderer of a file, by the ending of its name.  FR_USAGE names the
+ * endings that exist. */
 FR_CHECKED fr_status fr_renderer_of_file(const char *path,
                                          const fr_renderer **out, fr_err *err);
 

@@ -219,13 +219,8 @@ void fr_report_waterfall(const double shares[FR_RUN_PARTS], double amount,
 {
     char unit_heading[16];
     (void)snprintf(unit_heading, sizeof unit_heading, ">%s", unit);
-    const fr_column columns[] = {{"time", "part"},
-                                 {">share", "share"},
-                                 {unit_heading, unit},
-                                 {"", NULL}};
-    fr_table *table =
-        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
-    table->is_main = true;
+    const char *const headings[] = {"time", ">share", unit_heading, "", NULL};
+    fr_table *table = fr_document_table(out, headings);
     for (int part = 0; part < FR_RUN_PARTS; part++) {
         const double of_part = shares[part] * amount;
         if (!(shares[part] > 0))

@@ -266,7 +266,7 @@ static void test_charts(void)
     fr_buffer_release(&text);
 }
 
-/* What is for one audience is not shown to the other. */
+/* A part for one audience is not shown to the other. */
 static void test_audience(void)
 {
     fr_document document;
