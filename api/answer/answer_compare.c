@@ -210,7 +210,6 @@ static bool is_plan_file(const fr_json_value *root)
     return schema != NULL &&
            fr_json_as_string(schema, &text, &unused) == FR_OK &&
            (strcmp(text, FR_PLAN_SCHEMA) == 0 ||
-            strcmp(text, FR_PLAN_SCHEMA_2) == 0 ||
             strcmp(text, FR_PLAN_SCHEMA_1) == 0);
 }
 

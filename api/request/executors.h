@@ -9,8 +9,8 @@
 
 extern const fr_names fr_executor_names;
 
-/* The target of value i of --for; forerun's is its runtime for GPUs or for CPUs.
- * NULL of "any": plans are not restricted. */
+/* The target of value i of --for; forerun's is its runtime for GPUs or for
+ * CPUs.  NULL of "any": plans are not restricted. */
 const fr_target *fr_executor_at(int i, bool is_gpu);
 
 #endif

@@ -179,7 +179,7 @@ static fr_status read_plan(const fr_json_value *root, bool is_first,
     return FR_OK;
 }
 
-/* Today's name of a framework: before version 3, "megatron" was Megatron-LM of
+/* Today's name of a framework: in version 1, "megatron" was Megatron-LM of
  * 2021, and "deepspeed" Megatron-DeepSpeed. */
 static const char *framework_name(const char *schema, const char *name)
 {
@@ -219,8 +219,7 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(need_object(root, "a plan file", err));
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
     const bool is_first = strcmp(schema, FR_PLAN_SCHEMA_1) == 0;
-    if (!is_first && strcmp(schema, FR_PLAN_SCHEMA_2) != 0 &&
-        strcmp(schema, FR_PLAN_SCHEMA) != 0)
+    if (!is_first && strcmp(schema, FR_PLAN_SCHEMA) != 0)
         return fr_json_fail(fr_json_find(root, "schema"), err,
                             "schema is '%s'; expected '" FR_PLAN_SCHEMA "'",
                             schema);

@@ -1,11 +1,11 @@
 /*
- * plan_json.h: plan files, schema "forerun.plan/3" (docs/formats.md).
+ * plan_json.h: plan files, schema "forerun.plan/2" (docs/formats.md).
  *
  * A plan file is all that a run needs: the plan, its whole model and job,
  * which cluster and profile it was made for (by hash), where each rank goes,
  * and what was predicted.  The same contents give the same bytes.  Files of
- * version 1, whose "plan" holds the facts of "execution" too, and of version 2,
- * with other names of frameworks, are read.
+ * version 1, whose "plan" holds the facts of "execution" too and which have
+ * other names of frameworks, are read.
  */
 #ifndef FR_PLAN_DECIDE_PLAN_JSON_H
 #define FR_PLAN_DECIDE_PLAN_JSON_H
@@ -14,10 +14,9 @@
 #include "plan/decide/plan.h"
 #include "spec/result/prediction.h"
 
-/* Version 1 has the facts of execution in "plan"; 1 and 2 have other
- * names of frameworks. */
-#define FR_PLAN_SCHEMA "forerun.plan/3"
-#define FR_PLAN_SCHEMA_2 "forerun.plan/2"
+/* Version 1 has the facts of execution in "plan", and other names of
+ * frameworks. */
+#define FR_PLAN_SCHEMA "forerun.plan/2"
 #define FR_PLAN_SCHEMA_1 "forerun.plan/1"
 
 enum { FR_FRAMEWORK_NAME = 32 };

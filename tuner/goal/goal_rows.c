@@ -35,7 +35,8 @@ double fr_goal_kwh(const fr_goal_point *at)
     return known(at->kw, at->run.outlook.kwh);
 }
 
-/* Of equally many devices the faster run is better, by less than a device. */
+/* The faster of two runs on equally many devices is better, by less than a
+ * device. */
 static double devices_of(const fr_goal_point *at)
 {
     return (double)at->run.n_devices +

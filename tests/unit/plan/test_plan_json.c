@@ -225,25 +225,29 @@ static void test_versions(void)
     CHECK(fr_plan_is_same(&files[0].plan, &files[1].plan));
     CHECK(fr_plan_hash(&files[0].plan) == fr_plan_hash(&files[1].plan));
     CHECK_STR(written[0], written[1]);
-    CHECK_HAS(written[0], "\"schema\": \"forerun.plan/3\"");
+    CHECK_HAS(written[0], "\"schema\": \"forerun.plan/2\"");
     for (int i = 0; i < 2; i++) {
         free(written[i]);
         fr_plan_file_release(&files[i]);
     }
 }
 
-/* Version 3 renamed frameworks: older files keep their meaning. */
+/* Version 2 renamed frameworks: older files keep their meaning. */
 static void test_old_names(void)
 {
     static const char *const texts[] = {
         FILE_WITH("2", "\"dp\": 2", JOB, ", \"framework\": \"megatron\""),
-        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"deepspeed\""),
-        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"megatron-core\""),
-        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"torchtitan\""),
-        FILE_2_WITH("\"dp\": 2", "", "")};
+        FILE_WITH("2", "\"dp\": 2", JOB, ", \"framework\": \"deepspeed\""),
+        FILE_WITH("2", "\"dp\": 2", JOB, ", \"framework\": \"megatron-core\""),
+        FILE_WITH("2", "\"dp\": 2", JOB, ", \"framework\": \"torchtitan\""),
+        FILE_WITH("2", "\"dp\": 2", JOB, ""),
+        FILE_2_WITH("\"dp\": 2", "", ", \"framework\": \"megatron\"")};
     static const char *const names[] = {"megatron-2021",
-                                        "megatron-deepspeed-2021", "megatron",
-                                        "torchtitan", ""};
+                                        "megatron-deepspeed-2021",
+                                        "megatron",
+                                        "torchtitan",
+                                        "",
+                                        "megatron"};
     for (size_t i = 0; i < FR_LENGTH(texts); i++) {
         fr_plan_file file, again;
         fr_err err;
