@@ -102,23 +102,3 @@ fr_status fr_answer_file(fr_status status, fr_buffer *text, const fr_cli *cli,
     fr_buffer_release(text);
     return status;
 }
-
-void fr_answer_strings(fr_json_writer *json, const char *text)
-{
-    for (const char *at = text; *at;) {
-        size_t n = strcspn(at, "\n");
-        char *line = strndup(at, n);
-        if (line != NULL)
-            fr_json_string(json, line);
-        free(line);
-        at += n + (at[n] != '\0');
-    }
-}
-
-void fr_answer_put_lines(fr_json_writer *json, const char *key,
-                         const char *text)
-{
-    fr_json_open_array(json, key);
-    fr_answer_strings(json, text);
-    fr_json_end_array(json);
-}

@@ -24,11 +24,6 @@ FR_CHECKED fr_status fr_answer_save(const fr_document *document,
                                     const char *path, const fr_cli *cli,
                                     fr_err *err);
 
-/* Every line of a text as a string, within an array; as an array. */
-void fr_answer_strings(fr_json_writer *json, const char *text);
-void fr_answer_put_lines(fr_json_writer *json, const char *key,
-                         const char *text);
-
 /* Prints a file that is no answer of ours, such as a trace, and releases it.
  * FR_USAGE: it is asked for in another format. */
 FR_CHECKED fr_status fr_answer_file(fr_status status, fr_buffer *text,

@@ -25,10 +25,6 @@ typedef struct fr_cli {
     fr_layout *layout;  /* of the answer as text; NULL: the default one */
 } fr_cli;
 
-/* The table of the program.  main() hands it over, so that code which commands
- * share need not see the commands. */
-extern const fr_command fr_commands[];
-
 static inline bool fr_cli_has(const fr_cli *cli, fr_option option)
 {
     return fr_request_has(&cli->request, option);
@@ -69,19 +65,13 @@ void fr_cli_status_end(const fr_cli *cli);
 int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
                 FILE *chatter);
 
-/* What import reads: kind i, NULL past the last. */
-const char *fr_import_word(int i);
-
 #define FR_COMMAND_FUNCTION(name)                                              \
     fr_status fr_cmd_##name(const fr_cli *cli, fr_err *err)
 
 FR_COMMAND_FUNCTION(calibrate);
 FR_COMMAND_FUNCTION(run);
 FR_COMMAND_FUNCTION(checkpoint);
-FR_COMMAND_FUNCTION(validate);
 FR_COMMAND_FUNCTION(doctor);
-FR_COMMAND_FUNCTION(import);
-FR_COMMAND_FUNCTION(export);
 FR_COMMAND_FUNCTION(report);
 FR_COMMAND_FUNCTION(help);
 FR_COMMAND_FUNCTION(version);

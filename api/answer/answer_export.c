@@ -1,9 +1,8 @@
-/* cmd_export.c: a plan as files of other programs. */
+/* answer_export.c: a plan as files of other programs. */
+#include "api/answer/answers.h"
 #include "api/fit_answer.h"
 #include "api/nccl_rows.h"
 #include "api/resolve/plan_options.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "interop/export/export_job.h"
@@ -44,48 +43,48 @@ static void adopt(const fr_inputs *inputs, const fr_prediction *prediction,
  * plan is another one now: costs that a profile measured are better than those
  * of a datasheet.  Where the cluster of that name has changed (a power cap of
  * the plan, another file), it stays until the user names the cluster. */
-static bool keeps_prediction(const fr_cli *cli, const fr_inputs *inputs,
+static bool keeps_prediction(const fr_request *request, const fr_inputs *inputs,
                              const fr_prediction *prediction,
                              const fr_plan_file *file)
 {
-    const bool is_named = cli->request.n_positional > 1;
+    const bool is_named = request->n_positional > 1;
     if (!file->has_prediction)
         return false;
     if (file->cluster_hash == fr_cluster_hash(&inputs->cluster))
         return fr_fit_answer_is_carried(file, inputs, prediction);
     if (is_named)
         return false;
-    fr_cli_note(cli,
-                "forerun: %s is not as it was when the plan was made (a power "
-                "cap, another file): the prediction in the plan stays; forerun "
-                "export PLAN CLUSTER predicts it anew",
-                file->cluster);
+    fr_request_note(
+        request,
+        "%s is not as it was when the plan was made (a power "
+        "cap, another file): the prediction in the plan stays; forerun "
+        "export PLAN CLUSTER predicts it anew",
+        file->cluster);
     return true;
 }
 
 /* A plan that cannot be predicted on the cluster cannot run there either. */
-static fr_status predict(const fr_cli *cli, const char *cluster,
+static fr_status predict(const fr_request *request, const char *cluster,
                          fr_plan_file *file, fit_check *out, fr_err *err)
 {
     const fr_fit_place place = {.cluster = cluster};
     fr_inputs inputs = {0};
     fr_prediction prediction;
-    out->status = fr_fit_answer_predict(&cli->request, file, &place, &inputs,
+    out->status = fr_fit_answer_predict(request, file, &place, &inputs,
                                         &prediction, &out->refusal);
     if (out->status == FR_OK) {
-        if (keeps_prediction(cli, &inputs, &prediction, file)) {
+        if (keeps_prediction(request, &inputs, &prediction, file)) {
             prediction = file->prediction;
         } else {
-            fr_inputs_note_wrong_cluster(&cli->request, &inputs, file->cluster,
+            fr_inputs_note_wrong_cluster(request, &inputs, file->cluster,
                                          file->cluster_hash);
             adopt(&inputs, &prediction, file);
         }
-        out->status =
-            fr_fit_answer_check(&cli->request, &inputs, file, &prediction,
-                                &out->advice, &out->refusal);
-    } else if (inputs.costs != NULL && fr_cli_on(cli, FR_OPT_FORCE)) {
-        fr_cli_note(cli, "forerun: %s; exported because of --force",
-                    out->refusal.text);
+        out->status = fr_fit_answer_check(request, &inputs, file, &prediction,
+                                          &out->advice, &out->refusal);
+    } else if (inputs.costs != NULL && fr_request_on(request, FR_OPT_FORCE)) {
+        fr_request_note(request, "%s; exported because of --force",
+                        out->refusal.text);
         out->status = FR_OK;
         file->has_prediction = false;
     }
@@ -96,18 +95,18 @@ static fr_status predict(const fr_cli *cli, const char *cluster,
     return status;
 }
 
-static fr_status check_fit(const fr_cli *cli, const char *cluster,
+static fr_status check_fit(const fr_request *request, const char *cluster,
                            fr_plan_file *file, fit_check *out, fr_err *err)
 {
     if (cluster[0] != '\0')
-        FR_TRY(predict(cli, cluster, file, out, err));
+        FR_TRY(predict(request, cluster, file, out, err));
     else if (file->has_prediction)
         out->status =
-            fr_fit_answer_check(&cli->request, NULL, file, &file->prediction,
+            fr_fit_answer_check(request, NULL, file, &file->prediction,
                                 &out->advice, &out->refusal);
     if (out->advice.verdict[0] != '\0')
-        fr_cli_note(cli, "forerun: %s; exported because of --force",
-                    out->advice.verdict);
+        fr_request_note(request, "%s; exported because of --force",
+                        out->advice.verdict);
     return FR_OK;
 }
 
@@ -152,11 +151,11 @@ static void put_rows(const fr_nccl_rows *rows, fr_document *out)
 }
 
 /* The file is the answer, or goes where -o says. */
-static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
+static fr_status print_rows(const fr_request *request, const fr_nccl_rows *rows,
                             const fr_plan *plan, const char *cluster,
-                            const fit_check *fit, fr_err *err)
+                            const fit_check *fit, fr_document *out, fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     char name[256];
     fr_buffer text;
     fr_buffer_init(&text);
@@ -168,34 +167,34 @@ static fr_status print_rows(const fr_cli *cli, const fr_nccl_rows *rows,
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     if (status == FR_OK)
-        fr_request_note_lines(&cli->request, NULL, fr_buffer_text(&rows->also));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.export/1");
-    fr_json_put_string(&answer.data, "format", "nccl-csv");
-    put_fit(fit, &answer);
-    put_rows(rows, &answer);
+        fr_request_note_lines(request, NULL, fr_buffer_text(&rows->also));
+    fr_document_init(out, "forerun.export/1");
+    fr_json_put_string(&out->data, "format", "nccl-csv");
+    put_fit(fit, out);
+    put_rows(rows, out);
     if (output == NULL)
-        fr_document_verbatim(&answer, fr_buffer_text(&text));
+        fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }
 
-static fr_status export_rows(const fr_cli *cli, fr_plan_file *file,
+static fr_status export_rows(const fr_request *request, fr_plan_file *file,
                              const char *cluster, const fit_check *fit,
-                             fr_err *err)
+                             fr_document *out, fr_err *err)
 {
     fr_inputs inputs = {0};
     fr_nccl_rows rows = {0};
     if (cluster[0] == '\0')
         return fr_fail(err, FR_INPUT, "%s names no cluster; give one",
-                       cli->request.positional[0]);
-    fr_status status = fr_inputs_load(&cli->request, cluster, &inputs, err);
+                       request->positional[0]);
+    fr_status status = fr_inputs_load(request, cluster, &inputs, err);
     if (status == FR_OK)
         status = fr_nccl_rows_make(&inputs, file, &rows, err);
     if (status == FR_OK)
         status = refuse(fit, err);
     if (status == FR_OK)
-        status = print_rows(cli, &rows, &file->plan, cluster, fit, err);
+        status =
+            print_rows(request, &rows, &file->plan, cluster, fit, out, err);
     fr_nccl_rows_release(&rows);
     fr_inputs_release(&inputs);
     return status;
@@ -213,10 +212,10 @@ static fr_status save_file(const fr_export_file *file, const char *path,
     return FR_OK;
 }
 
-static fr_status save_all(const fr_cli *cli, const fr_export_files *files,
-                          fr_err *err)
+static fr_status save_all(const fr_request *request,
+                          const fr_export_files *files, fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     char path[4096];
     size_t n = strlen(output);
     bool is_folder = files->n > 1 || fr_dir_exists(output) ||
@@ -236,21 +235,21 @@ static fr_status save_all(const fr_cli *cli, const fr_export_files *files,
 }
 
 static void put_files(const fr_exporter *exporter,
-                      const fr_export_request *request,
+                      const fr_export_request *wanted,
                       const fr_export_files *files, const fit_check *fit,
                       fr_document *out)
 {
     fr_buffer notes;
     const fr_target *target = fr_exporter_target(
-        fr_exporter_target(exporter) != NULL ? exporter : request->program);
+        fr_exporter_target(exporter) != NULL ? exporter : wanted->program);
     fr_json_writer *json = &out->data;
     fr_json_put_string(json, "format", fr_exporter_name_of(exporter));
     put_fit(fit, out);
-    if (request->program != NULL)
+    if (wanted->program != NULL)
         fr_json_put_string(json, "program",
-                           fr_exporter_name_of(request->program));
+                           fr_exporter_name_of(wanted->program));
     if (target->versions != NULL)
-        fr_json_put_string(json, "version", target->versions[request->version]);
+        fr_json_put_string(json, "version", target->versions[wanted->version]);
     fr_json_open_array(json, "files");
     for (size_t i = 0; i < files->n; i++) {
         fr_json_begin_object(json);
@@ -261,37 +260,38 @@ static void put_files(const fr_exporter *exporter,
     }
     fr_json_end_array(json);
     fr_buffer_init(&notes);
-    fr_target_put_notes(target, &request->file->plan, "", &notes);
-    fr_answer_put_lines(json, "not_written", fr_buffer_text(&notes));
+    fr_target_put_notes(target, &wanted->file->plan, "", &notes);
+    fr_data_put_lines(json, "not_written", fr_buffer_text(&notes));
     fr_buffer_release(&notes);
 }
 
 /* One file is the answer where -o does not say where it goes. */
-static fr_status print_files(const fr_cli *cli, const fr_exporter *exporter,
-                             const fr_export_request *request,
+static fr_status print_files(const fr_request *request,
+                             const fr_exporter *exporter,
+                             const fr_export_request *wanted,
                              const fr_export_files *files, const fit_check *fit,
-                             fr_err *err)
+                             fr_document *out, fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
-    fr_document answer;
-    if (output == NULL && !fr_cli_on(cli, FR_OPT_JSON) && files->n > 1)
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
+    if (output == NULL && !fr_request_on(request, FR_OPT_JSON) && files->n > 1)
         return fr_fail(err, FR_USAGE,
                        "%s is %zu files; give a folder: -o %s-files",
                        fr_exporter_name_of(exporter), files->n,
                        fr_exporter_name_of(exporter));
     if (output != NULL)
-        FR_TRY(save_all(cli, files, err));
-    fr_document_init(&answer, "forerun.export/1");
-    put_files(exporter, request, files, fit, &answer);
+        FR_TRY(save_all(request, files, err));
+    fr_document_init(out, "forerun.export/1");
+    put_files(exporter, wanted, files, fit, out);
     if (output == NULL && files->n == 1)
-        fr_document_verbatim(&answer, fr_buffer_text(&files->items[0].text));
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+        fr_document_verbatim(out, fr_buffer_text(&files->items[0].text));
+    return FR_OK;
 }
 
-static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
-                              fr_export_request *request, fr_err *err)
+static fr_status find_program(const fr_request *request,
+                              const fr_exporter *exporter,
+                              fr_export_request *wanted, fr_err *err)
 {
-    const char *name = fr_cli_text(cli, FR_OPT_PROGRAM);
+    const char *name = fr_request_text(request, FR_OPT_PROGRAM);
     bool is_fixed =
         fr_exporter_target(exporter) != NULL || exporter->program != NULL;
     if (is_fixed && name != NULL)
@@ -299,7 +299,7 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                        "--program is for launchers; --to %s is "
                        "a program itself",
                        fr_exporter_name_of(exporter));
-    request->program = exporter->program;
+    wanted->program = exporter->program;
     if (is_fixed)
         return FR_OK;
     if (name == NULL)
@@ -307,16 +307,16 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
                        "what shall %s start? give --program megatron, "
                        "deepspeed, ddp, forerun ...",
                        fr_exporter_name_of(exporter));
-    const fr_exporter *other = fr_exporter_find(name, &request->file->plan);
+    const fr_exporter *other = fr_exporter_find(name, &wanted->file->plan);
     if (other != NULL && other->put_command != NULL)
-        request->program = other;
-    if (request->program == NULL && other != NULL &&
+        wanted->program = other;
+    if (wanted->program == NULL && other != NULL &&
         fr_exporter_target(other) != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %s: its script starts itself on the cluster; "
                        "give export --to %s",
                        fr_exporter_name_of(other), fr_exporter_name_of(other));
-    if (request->program == NULL)
+    if (wanted->program == NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %.40s cannot be started; give one of the "
                        "frameworks of --to",
@@ -326,23 +326,23 @@ static fr_status find_program(const fr_cli *cli, const fr_exporter *exporter,
 
 /* The command line's words on the job; if the cluster is known, also the
  * interval that its failures ask for, as goodput finds it. */
-static fr_export_wish wish_of(const fr_cli *cli,
-                              const fr_export_request *request)
+static fr_export_wish wish_of(const fr_request *request,
+                              const fr_export_request *wanted)
 {
-    const fr_option_value *v = cli->request.option;
-    const fr_plan_file *file = request->file;
+    const fr_option_value *v = request->option;
+    const fr_plan_file *file = wanted->file;
     fr_export_wish wish = {.time_limit_s = v[FR_OPT_TIME_LIMIT].real,
                            .checkpoint_dir =
-                               fr_cli_text(cli, FR_OPT_CHECKPOINT),
+                               fr_request_text(request, FR_OPT_CHECKPOINT),
                            .checkpoint_every = v[FR_OPT_CHECKPOINT_EVERY].count,
-                           .is_forced = fr_cli_on(cli, FR_OPT_FORCE)};
-    if (request->cluster == NULL || !file->has_prediction)
+                           .is_forced = fr_request_on(request, FR_OPT_FORCE)};
+    if (wanted->cluster == NULL || !file->has_prediction)
         return wish;
     fr_goal goal;
     fr_goal_init(&goal);
     goal.is_disturbed = true;
     const fr_job job = fr_goal_job(&file->model, &file->job);
-    const fr_goal_subject subject = {&file->model, &job, request->cluster};
+    const fr_goal_subject subject = {&file->model, &job, wanted->cluster};
     wish.best_every_s =
         fr_goal_run_of(&goal, file->prediction.step_s, &file->plan, &subject)
             .outlook.checkpoint_every_s;
@@ -350,11 +350,11 @@ static fr_export_wish wish_of(const fr_cli *cli,
 }
 
 /* Of the nearest plan that a target can have, on the cluster of the file. */
-static void judge(const fr_export_request *request, const fr_plan *plan,
+static void judge(const fr_export_request *wanted, const fr_plan *plan,
                   char *buf, size_t n_buf)
 {
-    const fr_cli *cli = request->judge_context;
-    fr_plan_file other = *request->file; /* it owns nothing of its own */
+    const fr_request *request = wanted->judge_context;
+    fr_plan_file other = *wanted->file; /* it owns nothing of its own */
     const fr_fit_place place = {.cluster = other.cluster};
     fr_inputs inputs = {0};
     fr_prediction prediction;
@@ -363,59 +363,59 @@ static void judge(const fr_export_request *request, const fr_plan *plan,
     other.plan = *plan;
     other.node_of_rank = NULL;
     if (other.cluster[0] != '\0' &&
-        fr_fit_answer_predict(&cli->request, &other, &place, &inputs,
-                              &prediction, &unused) == FR_OK &&
+        fr_fit_answer_predict(request, &other, &place, &inputs, &prediction,
+                              &unused) == FR_OK &&
         !prediction.memory.fits)
         fr_fit_verdict(&prediction, buf, n_buf);
     fr_inputs_release(&inputs);
 }
 
-static void warn(const fr_cli *cli, const fr_export_wish *wish,
-                 const fr_export_request *request)
+static void warn(const fr_request *request, const fr_export_wish *wish,
+                 const fr_export_request *wanted)
 {
     fr_buffer text;
     fr_buffer_init(&text);
-    fr_export_put_unknown(request, "", &text);
-    fr_export_put_warnings(wish, request, &text);
-    fr_request_note_lines(&cli->request, NULL, fr_buffer_text(&text));
+    fr_export_put_unknown(wanted, "", &text);
+    fr_export_put_warnings(wish, wanted, &text);
+    fr_request_note_lines(request, NULL, fr_buffer_text(&text));
     fr_buffer_release(&text);
 }
 
-static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
+static fr_status export_files(const fr_request *request,
+                              const fr_exporter *exporter,
                               const fr_plan_file *file,
                               const char *cluster_name, const fit_check *fit,
-                              fr_err *err)
+                              fr_document *out, fr_err *err)
 {
     fr_cluster cluster;
     fr_export_files files = {0};
-    fr_export_request request = {
+    fr_export_request wanted = {
         .file = file,
         .writer = exporter,
         .judge = judge,
-        .judge_context = cli,
-        .plan_path = cli->request.positional[0],
+        .judge_context = request,
+        .plan_path = request->positional[0],
         .verdict = fit->advice.verdict[0] != '\0' ? fit->advice.verdict : NULL};
     bool has_cluster = cluster_name[0] != '\0';
-    FR_TRY(find_program(cli, exporter, &request, err));
+    FR_TRY(find_program(request, exporter, &wanted, err));
     FR_TRY(fr_target_version(
-        fr_exporter_target(request.program != NULL ? request.program
-                                                   : exporter),
-        fr_cli_text(cli, FR_OPT_VERSION), &request.version, err));
+        fr_exporter_target(wanted.program != NULL ? wanted.program : exporter),
+        fr_request_text(request, FR_OPT_VERSION), &wanted.version, err));
     if (has_cluster)
         FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
-    request.cluster = has_cluster ? &cluster : NULL;
-    fr_status status = fr_export_count_hosts(&request, err);
-    const fr_export_wish wish = wish_of(cli, &request);
+    wanted.cluster = has_cluster ? &cluster : NULL;
+    fr_status status = fr_export_count_hosts(&wanted, err);
+    const fr_export_wish wish = wish_of(request, &wanted);
     if (status == FR_OK)
-        status = fr_export_choose_job(&wish, &request, err);
+        status = fr_export_choose_job(&wish, &wanted, err);
     if (status == FR_OK)
-        status = fr_export(exporter, &request, &files, err);
+        status = fr_export(exporter, &wanted, &files, err);
     if (status == FR_OK)
         status = refuse(fit, err);
     if (status == FR_OK)
-        warn(cli, &wish, &request);
+        warn(request, &wish, &wanted);
     if (status == FR_OK)
-        status = print_files(cli, exporter, &request, &files, fit, err);
+        status = print_files(request, exporter, &wanted, &files, fit, out, err);
     fr_export_files_release(&files);
     if (has_cluster)
         fr_cluster_release(&cluster);
@@ -423,19 +423,19 @@ static fr_status export_files(const fr_cli *cli, const fr_exporter *exporter,
 }
 
 /* Options that the files of this exporter have no place for. */
-static fr_status check_job_options(const fr_cli *cli,
+static fr_status check_job_options(const fr_request *request,
                                    const fr_exporter *exporter, fr_err *err)
 {
     static const fr_option of_jobs[] = {FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY};
     if (fr_exporter_target(exporter) != NULL &&
-        cli->request.option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
+        request->option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
         return fr_fail(err, FR_USAGE,
                        "--time-limit is for launchers: --to slurm --program "
                        "%s",
                        fr_exporter_name_of(exporter));
     for (size_t i = 0; exporter->write == NULL && i < FR_LENGTH(of_jobs); i++)
-        if (cli->request.option[of_jobs[i]].source == FR_SOURCE_FLAG)
+        if (request->option[of_jobs[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE,
                            "--%s is for jobs; --to %s starts "
                            "none",
@@ -446,32 +446,33 @@ static fr_status check_job_options(const fr_cli *cli,
 
 /* ---- the command --------------------------------------------------------- */
 
-FR_COMMAND_FUNCTION(export)
+fr_status fr_api_export(const fr_request *request, fr_document *out,
+                        fr_err *err)
 {
     fr_plan_file file;
     fit_check fit = {0};
-    if (!fr_cli_has(cli, FR_OPT_TO))
+    if (!fr_request_has(request, FR_OPT_TO))
         return fr_fail(err, FR_USAGE,
                        "export to what? give --to megatron, deepspeed, slurm, "
                        "nccl-csv ... (forerun help export)");
-    FR_TRY(fr_as_input(
-        fr_plan_file_load(cli->request.positional[0], &file, err), err));
+    FR_TRY(fr_as_input(fr_plan_file_load(request->positional[0], &file, err),
+                       err));
     char home[sizeof file.cluster]; /* check_fit() changes that of `file` */
     memcpy(home, file.cluster, sizeof home);
     const char *cluster =
-        cli->request.n_positional > 1 ? cli->request.positional[1] : home;
+        request->n_positional > 1 ? request->positional[1] : home;
     const fr_exporter *exporter =
-        fr_exporter_chosen((int)cli->request.option[FR_OPT_TO].count,
-                           &file.plan);
-    fr_status status = check_job_options(cli, exporter, err);
+        fr_exporter_chosen((int)request->option[FR_OPT_TO].count, &file.plan);
+    fr_status status = check_job_options(request, exporter, err);
     if (status == FR_OK)
-        status = fr_request_apply_plan(&cli->request, &file.plan, NULL, err);
+        status = fr_request_apply_plan(request, &file.plan, NULL, err);
     if (status == FR_OK)
-        status = check_fit(cli, cluster, &file, &fit, err);
+        status = check_fit(request, cluster, &file, &fit, err);
     if (status == FR_OK)
         status = exporter->write == NULL
-                     ? export_rows(cli, &file, cluster, &fit, err)
-                     : export_files(cli, exporter, &file, cluster, &fit, err);
+                     ? export_rows(request, &file, cluster, &fit, out, err)
+                     : export_files(request, exporter, &file, cluster, &fit,
+                                    out, err);
     fr_plan_file_release(&file);
     return status;
 }

@@ -1,16 +1,17 @@
-/* cmd_validate.c: predictions against a file of measurements. */
+/* answer_validate.c: predictions against a file of measurements. */
+#include "api/answer/answers.h"
+#include "api/answer/explain_row.h"
+#include "api/answer/learn_runs.h"
+#include "api/answer/validate_shots.h"
 #include "api/inputs.h"
 #include "api/resolve/no_effect.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
-#include "cli/measured/explain_row.h"
-#include "cli/measured/learn_runs.h"
-#include "cli/measured/validate_shots.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/system/fileio.h"
 #include "cost_models/stack/stack_features.h"
 #include "frameworks/framework_plan.h"
 #include "interop/case/case.h"
+#include "report/document/renderer.h"
 #include "report/validation/shots_report.h"
 #include "report/validation/validation_report.h"
 #include "spec/result/cases.h"
@@ -34,7 +35,7 @@ typedef struct batch {
     int64_t max_ranks; /* 0: no limit */
     bool is_all;       /* grades do not count */
     const fr_profile *profile;
-    fr_log log;
+    const fr_log *log;
     size_t n_done;
 } batch;
 
@@ -106,7 +107,7 @@ static fr_status run_case(const batch *b, const fr_case *text,
         status = fr_fail(err, FR_INPUT, "more ranks than --max-ranks %lld",
                          (long long)b->max_ranks);
     else
-        status = fr_cli_predict_case(b->profile, &setup, &prediction, err);
+        status = fr_predict_case(b->profile, &setup, &prediction, err);
     if (status == FR_OK)
         fill_row(b, &setup, &prediction, row);
     fr_case_setup_release(&setup);
@@ -145,11 +146,11 @@ static fr_status run_rows(batch *b, int n_threads, fr_err *err)
                 *err = own;
             }
             b->n_done++;
-            fr_log_progress(&b->log, (double)b->n_done / (double)b->n,
+            fr_log_progress(b->log, (double)b->n_done / (double)b->n,
                             "%zu of %zu rows", b->n_done, b->n);
         }
     }
-    fr_log_progress_end(&b->log);
+    fr_log_progress_end(b->log);
     return status;
 }
 
@@ -190,79 +191,91 @@ static void drop_repeated(batch *b)
 }
 
 /* The row, of the framework that the command names where it names none. */
-static fr_case take_row(const fr_cli *cli, const fr_case *row, size_t *n_taken)
+static fr_case take_row(const fr_request *request, const fr_case *row,
+                        size_t *n_taken)
 {
     fr_case taken = *row;
-    if (fr_cli_has(cli, FR_OPT_FRAMEWORK) &&
+    if (fr_request_has(request, FR_OPT_FRAMEWORK) &&
         row->field[FR_CASE_FRAMEWORK][0] == '\0') {
         taken.field[FR_CASE_FRAMEWORK] = fr_case_framework_word(
-            fr_framework_at((int)cli->request.option[FR_OPT_FRAMEWORK].count));
+            fr_framework_at((int)request->option[FR_OPT_FRAMEWORK].count));
         (*n_taken)++;
     }
     return taken;
 }
 
-static fr_status load(const fr_cli *cli, batch *b, fr_err *err)
+static fr_status load(const fr_request *request, batch *b, fr_err *err)
 {
     size_t n = 0, n_taken = 0;
-    for (int i = 0; i < cli->request.n_positional; i++) {
+    for (int i = 0; i < request->n_positional; i++) {
         FR_TRY(fr_as_input(
-            fr_cases_load(cli->request.positional[i], &b->files[i], err), err));
+            fr_cases_load(request->positional[i], &b->files[i], err), err));
         n += b->files[i].n;
     }
     b->cases = calloc(n + 1, sizeof *b->cases);
     b->rows = calloc(n + 1, sizeof *b->rows);
     if (b->cases == NULL || b->rows == NULL)
         return fr_fail_no_memory(err);
-    const char *source = fr_cli_text(cli, FR_OPT_SOURCE);
-    for (int i = 0; i < cli->request.n_positional; i++)
+    const char *source = fr_request_text(request, FR_OPT_SOURCE);
+    for (int i = 0; i < request->n_positional; i++)
         for (size_t j = 0; j < b->files[i].n; j++) {
             const fr_case *row = &b->files[i].at[j];
             if (source == NULL ||
                 strcasestr(row->field[FR_CASE_SOURCE], source) != NULL)
-                b->cases[b->n++] = take_row(cli, row, &n_taken);
+                b->cases[b->n++] = take_row(request, row, &n_taken);
         }
-    if (fr_cli_has(cli, FR_OPT_FRAMEWORK) && n_taken == 0)
-        fr_note_ignored(&cli->request, "--framework",
-                        "every row names its own");
+    if (fr_request_has(request, FR_OPT_FRAMEWORK) && n_taken == 0)
+        fr_note_ignored(request, "--framework", "every row names its own");
     return FR_OK;
 }
 
-static void build(const fr_cli *cli, const fr_validation *v,
+static void build(const fr_request *request, const fr_validation *v,
                   const fr_shots *shots, fr_document *out)
 {
-    const size_t n_worst = fr_cli_has(cli, FR_OPT_TOP)
-                               ? (size_t)cli->request.option[FR_OPT_TOP].count
+    const size_t n_worst = fr_request_has(request, FR_OPT_TOP)
+                               ? (size_t)request->option[FR_OPT_TOP].count
                                : 10;
     out->audience = FR_FOR_DATA; /* which stand in front */
     fr_report_shots(shots, out);
     out->audience = FR_FOR_ALL;
-    fr_report_validation(v, n_worst, fr_cli_on(cli, FR_OPT_ROWS), out);
+    fr_report_validation(v, n_worst, fr_request_on(request, FR_OPT_ROWS), out);
     out->audience = FR_FOR_READERS;
     fr_report_shots(shots, out);
     out->audience = FR_FOR_ALL;
 }
 
-static fr_status deliver(const fr_cli *cli, const fr_validation *v,
-                         fr_shots *shots, fr_err *err)
+/* The answer as JSON in the file of --output. */
+static fr_status save(const fr_document *document, const char *path,
+                      fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
-    const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
-    fr_document answer;
-    fr_status status = FR_OK;
-    FR_TRY(fr_cli_shots_make(v, shots, err));
-    fr_document_init(&answer, "forerun.validation/1");
-    build(cli, v, shots, &answer);
+    fr_buffer text;
+    fr_buffer_init(&text);
+    fr_status status =
+        fr_document_render(document, &fr_render_json, NULL, &text, err);
+    if (status == FR_OK)
+        status = fr_file_write(path, text.data, text.n, err);
+    fr_buffer_release(&text);
+    return status;
+}
+
+static fr_status answer(const fr_request *request, const fr_validation *v,
+                        fr_shots *shots, fr_document *out, fr_err *err)
+{
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
+    const char *bounds = fr_request_text(request, FR_OPT_CHECK);
+    FR_TRY(fr_shots_draw(v, shots, err));
+    fr_document_init(out, "forerun.validation/1");
+    build(request, v, shots, out);
     if (output != NULL)
-        status = fr_answer_save(&answer, &fr_render_json, output, cli, err);
-    FR_TRY(fr_answer_deliver(status, &answer, cli, err));
+        FR_TRY(save(out, output, err));
+    out->has_answer = true;
     return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
 }
 
 /* Bounds that are not understood are said before anything runs. */
-static fr_status check_bounds(const fr_cli *cli, fr_err *err)
+static fr_status check_bounds(const fr_request *request, fr_err *err)
 {
-    const char *bounds = fr_cli_text(cli, FR_OPT_CHECK);
+    const char *bounds = fr_request_text(request, FR_OPT_CHECK);
     const fr_validation nothing = {0};
     fr_err why;
     if (bounds == NULL ||
@@ -272,29 +285,29 @@ static fr_status check_bounds(const fr_cli *cli, fr_err *err)
     return FR_USAGE;
 }
 
-FR_COMMAND_FUNCTION(validate)
+fr_status fr_api_validate(const fr_request *request, fr_document *out,
+                          fr_err *err)
 {
     fr_status status;
     fr_profile profile;
     fr_validation validation = {0};
-    batch b = {.max_ranks = cli->request.option[FR_OPT_MAX_RANKS].count,
-               .is_all = fr_cli_on(cli, FR_OPT_ALL)};
-    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
-    int n_threads = fr_cli_has(cli, FR_OPT_JOBS)
-                        ? (int)cli->request.option[FR_OPT_JOBS].count
+    batch b = {.max_ranks = request->option[FR_OPT_MAX_RANKS].count,
+               .is_all = fr_request_on(request, FR_OPT_ALL)};
+    const char *path = fr_request_text(request, FR_OPT_PROFILE);
+    int n_threads = fr_request_has(request, FR_OPT_JOBS)
+                        ? (int)request->option[FR_OPT_JOBS].count
                         : omp_get_max_threads();
     fr_shots shots;
-    FR_TRY(check_bounds(cli, err));
-    FR_TRY(fr_cli_shots_asked(cli, &shots, err));
-    if (!fr_cli_on(cli, FR_OPT_QUIET))
-        fr_log_init_stream(&b.log, cli->chatter);
+    FR_TRY(check_bounds(request, err));
+    FR_TRY(fr_shots_asked(request, &shots, err));
+    b.log = fr_request_log(request);
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &profile, err), err));
         b.profile = &profile;
     }
-    FR_TRY_GOTO(status, load(cli, &b, err), out_batch);
-    if (fr_cli_has(cli, FR_OPT_EXPLAIN_ROW)) {
-        status = fr_cli_explain_row(cli, b.cases, b.n, err);
+    FR_TRY_GOTO(status, load(request, &b, err), out_batch);
+    if (fr_request_has(request, FR_OPT_EXPLAIN_ROW)) {
+        status = fr_explain_row(request, b.cases, b.n, out, err);
         goto out_batch;
     }
     FR_TRY_GOTO(status, run_rows(&b, n_threads, err), out_batch);
@@ -302,7 +315,7 @@ FR_COMMAND_FUNCTION(validate)
     status = fr_validation_make(b.rows, b.n, &validation, err);
     b.rows = NULL;
     if (status == FR_OK)
-        status = deliver(cli, &validation, &shots, err);
+        status = answer(request, &validation, &shots, out, err);
 out_batch:
     fr_validation_release(&validation);
     fr_shots_release(&shots);

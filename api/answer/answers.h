@@ -26,6 +26,12 @@ FR_API_FUNCTION(collective);
 FR_API_FUNCTION(compare);
 FR_API_FUNCTION(flows);
 FR_API_FUNCTION(catalog);
+FR_API_FUNCTION(export);
+FR_API_FUNCTION(import);
+FR_API_FUNCTION(validate);
+
+/* Words that come first after import: kind i, NULL past the last. */
+const char *fr_import_word(int i);
 
 #undef FR_API_FUNCTION
 

@@ -1,6 +1,5 @@
 /* commands.c: one row per command, in the order of the help text. */
 #include "api/answer/answers.h"
-#include "cli/cli.h"
 
 #define OPTION(symbol) FR_OPT_##symbol,
 /* The last of the lists of commands that take a plan. */
@@ -179,7 +178,7 @@ WORDS(shell_words, "bash", "zsh", "fish")
 #define IS(kind) FR_POSITIONAL_##kind
 /* clang-format off */
 const fr_command fr_commands[] = {
-    {"calibrate", NULL, fr_cmd_calibrate,
+    {"calibrate", NULL,
      "measure this machine: kernels, memory, links, storage",
      "[MODEL...]", 0, 4, {IS(MODEL), IS(MODEL), IS(MODEL), IS(MODEL)},
      NULL, calibrate_options, NULL,
@@ -192,7 +191,7 @@ const fr_command fr_commands[] = {
      "  forerun calibrate --quick --ranks 2 -o machine.json\n"
      "  forerun calibrate --backend cuda -o gpu.json\n"
      "  forerun calibrate --runs mine.csv -o stack.json"},
-    {"simulate", fr_api_simulate, NULL,
+    {"simulate", fr_api_simulate,
      "predict one plan: time of a step by part, memory, cost",
      "MODEL CLUSTER [PLAN] | PLAN CLUSTER", 1, 3,
      {IS(MODEL), IS(CLUSTER), IS(FILE)},
@@ -206,7 +205,7 @@ const fr_command fr_commands[] = {
      "--micro-batch 1 --gantt\n"
      "  forerun simulate gpt2-124m this-machine plan.json --json\n"
      "  forerun simulate --from megatron.sh dgx-h100:4"},
-    {"tune", fr_api_tune, NULL,
+    {"tune", fr_api_tune,
      "find the best plan that fits, and explain why the others lose",
      "MODEL CLUSTER | PLAN CLUSTER", 1, 2,
      {IS(MODEL), IS(CLUSTER)}, NULL, tune_options, tune_usual,
@@ -233,7 +232,7 @@ const fr_command fr_commands[] = {
      "--for deepspeed\n"
      "  forerun tune gpt2-1.5b p5.48xlarge:2 --seq 1024 --goal loss --tokens "
      "10B \\\n      --critical-batch 500k"},
-    {"sweep", fr_api_sweep, NULL,
+    {"sweep", fr_api_sweep,
      "print a what-if table over nodes, GPUs, links, batches, prices",
      "MODEL CLUSTER [PLAN]", 2, 3, {IS(MODEL), IS(CLUSTER), IS(FILE)},
      NULL, sweep_options, sweep_usual,
@@ -255,7 +254,7 @@ const fr_command fr_commands[] = {
      "  forerun sweep llama-3-8b p5.48xlarge:8 --vary nodes=4,8,16,32 "
      "--fixed --zero 1 \\\n      --global-batch 1024 --seq 8192 --tokens 1T "
      "--goal deadline --deadline 60d"},
-    {"run", NULL, fr_cmd_run,
+    {"run", NULL,
      "train under a plan and compare with its prediction", "PLAN", 1, 1,
      {IS(FILE)}, NULL, run_options, NULL,
      "Without a launcher, run starts its ranks with mpirun and watches them; "
@@ -269,7 +268,7 @@ const fr_command fr_commands[] = {
      "  forerun run plan.json --trace trace.json -p machine.json\n"
      "  mpirun -n 2 forerun run plan.json --json\n"
      "  srun -N 2 --ntasks-per-node 8 forerun run plan.json --backend cuda"},
-    {"checkpoint", NULL, fr_cmd_checkpoint,
+    {"checkpoint", NULL,
      "inspect, verify and convert checkpoints",
      "inspect|verify|convert DIR [PLAN]", 2, 3,
      {IS(WORD), IS(FILE), IS(FILE)}, checkpoint_words, checkpoint_options,
@@ -281,7 +280,7 @@ const fr_command fr_commands[] = {
      "converts by itself.",
      "  forerun checkpoint inspect checkpoints\n"
      "  forerun checkpoint convert checkpoints plan-of-8.json -o for-8"},
-    {"explain", fr_api_explain, NULL,
+    {"explain", fr_api_explain,
      "explain a plan: its parts, its bottleneck, the next change",
      "PLAN [CLUSTER] | MODEL CLUSTER", 1, 2,
      {IS(FILE), IS(CLUSTER)},
@@ -296,7 +295,7 @@ const fr_command fr_commands[] = {
      "  forerun explain plan.json this-machine -p machine.json --gantt\n"
      "  forerun explain llama-3-8b dgx-h100:2 --dp 8 --tp 2 --zero 1 "
      "--global-batch 128 --seq 4096"},
-    {"goodput", fr_api_goodput, NULL,
+    {"goodput", fr_api_goodput,
      "simulate a run of weeks: failures, checkpoints, finish time",
      "PLAN CLUSTER | MODEL CLUSTER", 1, 2, {IS(FILE), IS(CLUSTER)},
      NULL, goodput_options, goodput_usual,
@@ -312,7 +311,7 @@ const fr_command fr_commands[] = {
      "--checkpoint-kind async\n"
      "  forerun goodput llama-3-8b p4d.24xlarge:8 --zero 1 --tokens 100B "
      "--spot \\\n      --spot-every 10h --spot-notice 2min"},
-    {"compare", fr_api_compare, NULL,
+    {"compare", fr_api_compare,
      "compare two plans, predictions or runs",
      "A B | PREDICTED TRACE...", 2, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, table_options, NULL,
@@ -332,7 +331,7 @@ const fr_command fr_commands[] = {
      "\\\n      forerun compare sim.json profiler-traces/\n"
      "  nsys export --type sqlite run.nsys-rep && forerun compare plan.json "
      "run.sqlite"},
-    {"validate", NULL, fr_cmd_validate,
+    {"validate", fr_api_validate,
      "predict a file of measured runs, and print the errors",
      "CASES.csv...", 1, 4, {IS(FILE), IS(FILE), IS(FILE), IS(FILE)},
      NULL, validate_options, NULL,
@@ -344,7 +343,7 @@ const fr_command fr_commands[] = {
      "  forerun validate llm_steps.csv memory.csv --rows -o errors.json\n"
      "  forerun validate runs.csv --shots 0,1,3 --seed 7\n"
      "  forerun validate runs.csv --check 'mape<=10%,bias<=3%'"},
-    {"collective", fr_api_collective, NULL,
+    {"collective", fr_api_collective,
      "predict the time and bandwidth of a collective by size",
      "OP BYTES CLUSTER", 3, 3, {IS(WORD), IS(WORD), IS(CLUSTER)},
      collective_words, collective_options, NULL,
@@ -359,7 +358,7 @@ const fr_command fr_commands[] = {
      "--ranks 64\n"
      "  forerun collective all_reduce 64kB..64MB this-machine -p "
      "machine.json"},
-    {"flows", fr_api_flows, NULL,
+    {"flows", fr_api_flows,
      "predict the finish times of data flows on a shared network",
      "PLATFORM.xml FLOWS.csv", 2, 2, {IS(FILE), IS(FILE)}, NULL, table_options,
      NULL,
@@ -367,7 +366,7 @@ const fr_command fr_commands[] = {
      "deps\n(deps: ids joined by ';').  Links are shared max-min fairly.",
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json"},
-    {"catalog", fr_api_catalog, NULL,
+    {"catalog", fr_api_catalog,
      "list models, clusters, nodes, devices, export targets and frameworks",
      "[WHAT [NAME]]", 0, 2,
      {IS(WORD), IS(WORD)},
@@ -385,7 +384,7 @@ const fr_command fr_commands[] = {
      "  forerun catalog frameworks\n"
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
-    {"doctor", NULL, fr_cmd_doctor,
+    {"doctor", NULL,
      "check this machine and print a fix for each problem", "[CLUSTER]", 0,
      1, {IS(CLUSTER)}, NULL, doctor_options, NULL,
      "Each line is one check: its finding, the commands that a missing part "
@@ -395,7 +394,7 @@ const fr_command fr_commands[] = {
      "import) are as fast as the description of the cluster. It\nexits with "
      "4 if anything is missing.",
      "  forerun doctor\n  forerun doctor dgx-h100:2 -p nccl-tests.json"},
-    {"import", NULL, fr_cmd_import,
+    {"import", fr_api_import,
      "read topologies, configurations, logs and traces of other tools",
      "[KIND] FILE [[KIND] FILE]", 1, 4,
      {IS(WORD), IS(FILE), IS(WORD), IS(FILE)}, fr_import_word, import_options,
@@ -430,7 +429,7 @@ const fr_command fr_commands[] = {
      "cases.csv\n"
      "  forerun import kineto rank0.json.gz --top 30\n"
      "  forerun import kineto rank0.json.gz -o h100.json"},
-    {"export", NULL, fr_cmd_export,
+    {"export", fr_api_export,
      "write a plan for another framework or a launcher",
      "PLAN [CLUSTER]", 1, 2, {IS(FILE), IS(CLUSTER)}, NULL, export_options,
      NULL,
@@ -447,7 +446,7 @@ const fr_command fr_commands[] = {
      "  forerun export plan.json --to nccl-csv -o nccl_tuner.conf\n"
      "  forerun export plan.json dgx-h100:4 --to nccl-csv "
      "--nccl-protocol ll128"},
-    {"report", NULL, fr_cmd_report, "write and check timelines",
+    {"report", NULL, "write and check timelines",
      "trace PLAN CLUSTER | check-trace FILE", 2, 3,
      {IS(WORD), IS(FILE), IS(CLUSTER)}, report_words, report_options, NULL,
      "trace writes the simulated step as a Chrome trace. check-trace exits "
@@ -455,17 +454,17 @@ const fr_command fr_commands[] = {
      "  forerun report trace plan.json this-machine -p machine.json "
      "-o trace.json\n"
      "  forerun report check-trace trace.json"},
-    {"help", NULL, fr_cmd_help, "explain a command or a term of the field",
+    {"help", NULL, "explain a command or a term of the field",
      "[COMMAND | TERM | terms]", 0, 1, {IS(COMMAND)}, NULL, no_options, NULL,
      NULL,
      "  forerun help\n  forerun help tune\n  forerun help bubble\n"
      "  forerun help terms"},
-    {"version", NULL, fr_cmd_version,
+    {"version", NULL,
      "print the version and the features that were built in",
      "", 0, 0, {IS(NONE)}, NULL, no_options, NULL,
      NULL,
      "  forerun version\n  forerun version --json"},
-    {"completions", NULL, fr_cmd_completions,
+    {"completions", NULL,
      "print the completion script of a shell",
      "bash|zsh|fish", 1, 1, {IS(WORD)}, shell_words, no_options, NULL,
      NULL,

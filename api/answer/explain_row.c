@@ -1,7 +1,6 @@
 /* explain_row.c: see explain_row.h. */
-#include "cli/measured/explain_row.h"
+#include "api/answer/explain_row.h"
 
-#include "cli/answer.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -105,30 +104,26 @@ static void put_reading(const fr_case *row, const reading *at, fr_table *table,
     fr_json_end_object(json);
 }
 
-static fr_status print(const fr_cli *cli, const fr_case *row,
-                       const reading *readings, fr_err *err)
+static void build(const fr_case *row, const reading *readings, fr_document *out)
 {
     static const fr_column columns[] = {
         {"column", "column"}, {"cell", "cell"}, {"read as", "read_as"}};
     char name[160];
-    fr_document answer;
-    fr_document_init(&answer, "forerun.row/1");
+    fr_document_init(out, "forerun.row/1");
     fr_table *table =
-        fr_document_records(&answer, NULL, columns, FR_LENGTH(columns));
+        fr_document_records(out, NULL, columns, FR_LENGTH(columns));
     table->is_main = true;
-    fr_json_put_string(&answer.data, "id",
-                       fr_case_name(row, name, sizeof name));
-    fr_json_open_array(&answer.data, "readings");
+    fr_json_put_string(&out->data, "id", fr_case_name(row, name, sizeof name));
+    fr_json_open_array(&out->data, "readings");
     for (int i = 0; i < N_READINGS; i++)
-        put_reading(row, &readings[i], table, &answer.data);
-    fr_json_end_array(&answer.data);
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+        put_reading(row, &readings[i], table, &out->data);
+    fr_json_end_array(&out->data);
 }
 
-fr_status fr_cli_explain_row(const fr_cli *cli, const fr_case *rows, size_t n,
-                             fr_err *err)
+fr_status fr_explain_row(const fr_request *request, const fr_case *rows,
+                         size_t n, fr_document *out, fr_err *err)
 {
-    const char *id = fr_cli_text(cli, FR_OPT_EXPLAIN_ROW);
+    const char *id = fr_request_text(request, FR_OPT_EXPLAIN_ROW);
     const fr_case *row = NULL;
     char name[160];
     fr_case_setup setup;
@@ -145,5 +140,6 @@ fr_status fr_cli_explain_row(const fr_cli *cli, const fr_case *rows, size_t n,
     read_hardware(&setup, readings);
     read_training(&setup, readings);
     fr_case_setup_release(&setup);
-    return print(cli, row, readings, err);
+    build(row, readings, out);
+    return FR_OK;
 }

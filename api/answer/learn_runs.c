@@ -1,9 +1,7 @@
 /* learn_runs.c: see learn_runs.h. */
-#include "cli/measured/learn_runs.h"
+#include "api/answer/learn_runs.h"
 
 #include "api/inputs.h"
-#include "calibrate/fingerprint.h"
-#include "cli/answer.h"
 #include "cost_models/stack/stack.h"
 #include "cost_models/stack/stack_features.h"
 
@@ -13,9 +11,8 @@
 
 #define DEFAULT_OUTPUT "stack.json"
 
-fr_status fr_cli_predict_case(const fr_profile *profile,
-                              const fr_case_setup *setup, fr_prediction *out,
-                              fr_err *err)
+fr_status fr_predict_case(const fr_profile *profile, const fr_case_setup *setup,
+                          fr_prediction *out, fr_err *err)
 {
     fr_inputs inputs = {.cluster = setup->cluster};
     FR_TRY(fr_cost_model_create(profile, &inputs.cluster, &inputs.costs, err));
@@ -27,8 +24,8 @@ fr_status fr_cli_predict_case(const fr_profile *profile,
 
 /* ---- from rows to runs --------------------------------------------------- */
 
-fr_status fr_cli_put_run(fr_profile *profile, const fr_run_point *run,
-                         fr_err *err)
+fr_status fr_profile_put_run(fr_profile *profile, const fr_run_point *run,
+                             fr_err *err)
 {
     for (size_t i = 0; i < profile->n_run; i++)
         if (strcmp(profile->run[i].name, run->name) == 0) {
@@ -51,7 +48,7 @@ static fr_status run_of(const fr_case *row, const fr_profile *profile,
     if (setup.why_unscored_step[0] != '\0')
         status = fr_fail(err, FR_INPUT, "%s", setup.why_unscored_step);
     if (status == FR_OK)
-        status = fr_cli_predict_case(&kernels, &setup, &prediction, err);
+        status = fr_predict_case(&kernels, &setup, &prediction, err);
     if (status == FR_OK) {
         fr_stack_run_of(&setup.model, &setup.job, &setup.plan,
                         fr_cluster_device(&setup.cluster, 0), &prediction,
@@ -62,9 +59,10 @@ static fr_status run_of(const fr_case *row, const fr_profile *profile,
     return status;
 }
 
-static fr_status read_runs(const fr_cli *cli, fr_profile *profile, fr_err *err)
+static fr_status read_runs(const fr_request *request, fr_profile *profile,
+                           fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_RUNS_FILE);
+    const char *path = fr_request_text(request, FR_OPT_RUNS_FILE);
     fr_cases cases;
     size_t n = 0;
     fr_status status = FR_OK;
@@ -75,14 +73,14 @@ static fr_status read_runs(const fr_cli *cli, fr_profile *profile, fr_err *err)
         char name[160];
         status = run_of(&cases.at[i], profile, &run, &why);
         if (status == FR_OK) {
-            status = fr_cli_put_run(profile, &run, err);
+            status = fr_profile_put_run(profile, &run, err);
             n++;
         } else if (status == FR_NO_MEMORY) {
             *err = why;
         } else {
-            fr_cli_note(cli, "forerun: nothing is learned from '%s': %s",
-                        fr_case_name(&cases.at[i], name, sizeof name),
-                        why.text);
+            fr_request_note(request, "nothing is learned from '%s': %s",
+                            fr_case_name(&cases.at[i], name, sizeof name),
+                            why.text);
             status = FR_OK;
         }
     }
@@ -130,42 +128,40 @@ static void put_runs(const fr_profile *profile, const fr_stack *stack,
     }
 }
 
-static fr_status print(const fr_cli *cli, const fr_profile *profile,
-                       const fr_stack *stack, const char *path, fr_err *err)
+static void build(const fr_profile *profile, const fr_stack *stack,
+                  const char *path, fr_document *out)
 {
     const size_t n = fr_stack_n(stack), n_used = fr_stack_n_used(stack);
-    fr_document answer;
-    fr_document_init(&answer, "forerun.calibration/1");
-    fr_json_put_string(&answer.data, "profile", path);
-    fr_json_put_u64(&answer.data, "learned_from", n_used);
-    put_runs(profile, stack, &answer);
-    fr_document_printf(&answer, "%s: learned from %zu measured step%s", path,
+    fr_document_init(out, "forerun.calibration/1");
+    fr_json_put_string(&out->data, "profile", path);
+    fr_json_put_u64(&out->data, "learned_from", n_used);
+    put_runs(profile, stack, out);
+    fr_document_printf(out, "%s: learned from %zu measured step%s", path,
                        n_used, n_used == 1 ? "" : "s");
     if (n > n_used)
-        fr_document_printf(&answer,
-                           "; %zu that the others contradict %s left out",
+        fr_document_printf(out, "; %zu that the others contradict %s left out",
                            n - n_used, n - n_used == 1 ? "is" : "are");
-    fr_document_puts(&answer, "\n");
-    return fr_answer_deliver(FR_OK, &answer, cli, err);
+    fr_document_puts(out, "\n");
 }
 
-static fr_status learn(const fr_cli *cli, fr_profile *profile, fr_err *err)
+static fr_status learn(const fr_request *request, fr_profile *profile,
+                       fr_document *out, fr_err *err)
 {
-    const char *path = fr_cli_has(cli, FR_OPT_OUTPUT)
-                           ? fr_cli_text(cli, FR_OPT_OUTPUT)
+    const char *path = fr_request_has(request, FR_OPT_OUTPUT)
+                           ? fr_request_text(request, FR_OPT_OUTPUT)
                            : DEFAULT_OUTPUT;
     fr_stack *stack;
-    FR_TRY(read_runs(cli, profile, err));
+    FR_TRY(read_runs(request, profile, err));
     FR_TRY(fr_stack_create(fr_stack_prior_without(""), profile->run,
                            profile->n_run, &stack, err));
     fr_status status = fr_profile_save(profile, path, err);
     if (status == FR_OK)
-        status = print(cli, profile, stack, path, err);
+        build(profile, stack, path, out);
     fr_stack_destroy(stack);
     return status;
 }
 
-static fr_status learn_run(const fr_cli *cli, const fr_plan_file *file,
+static fr_status learn_run(const fr_request *request, const fr_plan_file *file,
                            double measured_s, fr_profile *profile, fr_err *err)
 {
     fr_profile kernels = *profile;
@@ -188,44 +184,47 @@ static fr_status learn_run(const fr_cli *cli, const fr_plan_file *file,
                         measured_s, &run);
         snprintf(run.name, sizeof run.name, "%.60s: %.90s", file->model.name,
                  run.plan);
-        status = fr_cli_put_run(profile, &run, err);
+        status = fr_profile_put_run(profile, &run, err);
     }
     fr_cost_model_destroy(inputs.costs);
     fr_cluster_release(&inputs.cluster);
     if (status == FR_OK)
-        status =
-            fr_profile_save(profile, fr_cli_text(cli, FR_OPT_PROFILE), err);
+        status = fr_profile_save(profile,
+                                 fr_request_text(request, FR_OPT_PROFILE), err);
     return status;
 }
 
-fr_status fr_cli_learn_run(const fr_cli *cli, const fr_plan_file *file,
-                           double measured_s, fr_err *err)
+fr_status fr_learn_run(const fr_request *request, const fr_plan_file *file,
+                       double measured_s, fr_err *err)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
+    const char *path = fr_request_text(request, FR_OPT_PROFILE);
     fr_profile profile;
     FR_TRY(fr_as_input(fr_profile_load(path, &profile, err), err));
-    fr_status status = learn_run(cli, file, measured_s, &profile, err);
+    fr_status status = learn_run(request, file, measured_s, &profile, err);
     if (status == FR_OK)
-        fr_cli_note(cli, "forerun: wrote %s: %zu measured step%s", path,
-                    profile.n_run, profile.n_run == 1 ? "" : "s");
+        fr_request_note(request, "wrote %s: %zu measured step%s", path,
+                        profile.n_run, profile.n_run == 1 ? "" : "s");
     fr_profile_release(&profile);
     return status;
 }
 
-fr_status fr_cli_learn_runs(const fr_cli *cli, fr_err *err)
+fr_status fr_learn_runs(const fr_request *request, fr_document *out,
+                        fr_err *err)
 {
     fr_profile profile;
-    const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
-    if (cli->request.n_positional > 0)
+    const char *path = fr_request_text(request, FR_OPT_PROFILE);
+    if (request->n_positional > 0)
         return fr_fail(err, FR_USAGE,
                        "--runs says what was trained: leave out MODEL");
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &profile, err), err));
     } else {
         fr_profile_init(&profile);
-        fr_fingerprint_detect(&profile.fingerprint);
+        if (request->session != NULL &&
+            request->session->describe_machine != NULL)
+            request->session->describe_machine(&profile.fingerprint);
     }
-    fr_status status = learn(cli, &profile, err);
+    fr_status status = learn(request, &profile, out, err);
     fr_profile_release(&profile);
     return status;
 }

@@ -1,5 +1,5 @@
 /* validate_shots.c: see validate_shots.h. */
-#include "cli/measured/validate_shots.h"
+#include "api/answer/validate_shots.h"
 
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -33,30 +33,29 @@ static fr_status parse_numbers(const char *text, fr_shots *out, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_cli_shots_asked(const fr_cli *cli, fr_shots *out, fr_err *err)
+fr_status fr_shots_asked(const fr_request *request, fr_shots *out, fr_err *err)
 {
-    const char *text = fr_cli_text(cli, FR_OPT_SHOTS);
+    const char *text = fr_request_text(request, FR_OPT_SHOTS);
     fr_shots asked = {.n = 0};
-    bool has_draws = fr_cli_has(cli, FR_OPT_DRAWS);
+    bool has_draws = fr_request_has(request, FR_OPT_DRAWS);
     if (text == NULL) {
-        if (has_draws || fr_cli_has(cli, FR_OPT_SEED))
+        if (has_draws || fr_request_has(request, FR_OPT_SEED))
             return fr_fail(err, FR_USAGE,
                            "--draws and --seed go with --shots 0,1,3");
         *out = asked;
         return FR_OK;
     }
     asked.n_draws =
-        has_draws ? cli->request.option[FR_OPT_DRAWS].count : usual_draws;
-    asked.seed = fr_cli_has(cli, FR_OPT_SEED)
-                     ? cli->request.option[FR_OPT_SEED].count
+        has_draws ? request->option[FR_OPT_DRAWS].count : usual_draws;
+    asked.seed = fr_request_has(request, FR_OPT_SEED)
+                     ? request->option[FR_OPT_SEED].count
                      : 1;
     FR_TRY(parse_numbers(text, &asked, err));
     *out = asked;
     return FR_OK;
 }
 
-fr_status fr_cli_shots_make(const fr_validation *v, fr_shots *shots,
-                            fr_err *err)
+fr_status fr_shots_draw(const fr_validation *v, fr_shots *shots, fr_err *err)
 {
     size_t n = 0;
     fr_sourced_run *runs;

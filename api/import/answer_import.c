@@ -1,10 +1,9 @@
-/* cmd_import.c: descriptions of other tools as cluster files and profiles,
+/* answer_import.c: descriptions of other tools as cluster files and profiles,
  * configurations of frameworks as plan files. */
+#include "api/answer/answers.h"
+#include "api/import/measured.h"
 #include "api/inputs.h"
 #include "api/resolve/config_choice.h"
-#include "cli/answer.h"
-#include "cli/cli.h"
-#include "cli/measured/measured.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
@@ -138,21 +137,21 @@ static fr_status read_sources(source sources[2], size_t n,
  * The words of the command line: [KIND] FILE [[KIND] FILE].  A word before
  * another one is a kind unless it is a file.
  */
-static fr_status find_sources(const fr_cli *cli, source sources[2], size_t *out,
-                              fr_err *err)
+static fr_status find_sources(const fr_request *request, source sources[2],
+                              size_t *out, fr_err *err)
 {
     size_t n = 0;
-    for (int i = 0; i < cli->request.n_positional; i++) {
-        const char *word = cli->request.positional[i];
+    for (int i = 0; i < request->n_positional; i++) {
+        const char *word = request->positional[i];
         if (n == 2)
             return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
                            word);
-        bool is_last = i + 1 == cli->request.n_positional;
+        bool is_last = i + 1 == request->n_positional;
         bool is_kind =
             !is_last && (fr_import_kind_find(word) >= 0 ||
                          fr_config_find(word) != NULL || !fr_file_exists(word));
         sources[n++] = (source){.word = is_kind ? word : NULL,
-                                .path = cli->request.positional[i += is_kind]};
+                                .path = request->positional[i += is_kind]};
     }
     *out = n;
     return FR_OK;
@@ -195,8 +194,8 @@ static fr_status format(const source sources[2], size_t n, fr_buffer *out,
     return status;
 }
 
-static void put_data(const fr_cli *cli, const source sources[2], size_t n,
-                     fr_json_writer *json)
+static void put_data(const fr_request *request, const source sources[2],
+                     size_t n, fr_json_writer *json)
 {
     char hash[17];
     const fr_import *import = &sources[0].import;
@@ -219,40 +218,40 @@ static void put_data(const fr_cli *cli, const source sources[2], size_t n,
         fr_json_put_string(json, "fabric",
                            fr_fabric_kind_name(cluster->fabric.kind));
     }
-    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
-        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
+    if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output",
+                           fr_request_text(request, FR_OPT_OUTPUT));
     fr_json_open_array(json, "assumed");
     for (size_t i = n; i-- > 0;)
-        fr_answer_strings(json, fr_buffer_text(&sources[i].import.notes));
+        fr_data_lines(json, fr_buffer_text(&sources[i].import.notes));
     fr_json_end_array(json);
 }
 
 /* Assumptions are chatter; the file is the answer, or goes where -o says. */
-static fr_status print(const fr_cli *cli, const source sources[2], size_t n,
-                       fr_err *err)
+static fr_status print(const fr_request *request, const source sources[2],
+                       size_t n, fr_document *out, fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     fr_buffer text;
     fr_buffer_init(&text);
     fr_status status = format(sources, n, &text, err);
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     for (size_t i = n; status == FR_OK && i-- > 0;)
-        fr_request_note_lines(&cli->request,
-                              fr_import_kind_name(sources[i].kind),
+        fr_request_note_lines(request, fr_import_kind_name(sources[i].kind),
                               fr_buffer_text(&sources[i].import.notes));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.import/1");
+    fr_document_init(out, "forerun.import/1");
     if (status == FR_OK)
-        put_data(cli, sources, n, &answer.data);
+        put_data(request, sources, n, &out->data);
     if (output == NULL)
-        fr_document_verbatim(&answer, fr_buffer_text(&text));
+        fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }
 
 /* What the two kinds of files need said beside them differs. */
-static fr_status check_options(const fr_cli *cli, bool is_config, fr_err *err)
+static fr_status check_options(const fr_request *request, bool is_config,
+                               fr_err *err)
 {
     static const fr_option of_config[] = {FR_OPT_MODEL, FR_OPT_RANKS,
                                           FR_OPT_SEQ};
@@ -260,7 +259,7 @@ static fr_status check_options(const fr_cli *cli, bool is_config, fr_err *err)
                                            FR_OPT_NODES};
     const fr_option *others = is_config ? of_cluster : of_config;
     for (int i = 0; i < 3; i++)
-        if (cli->request.option[others[i]].source == FR_SOURCE_FLAG)
+        if (request->option[others[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE, "--%s is for %s",
                            fr_option_get(others[i]).name,
                            is_config ? "descriptions of machines"
@@ -268,52 +267,52 @@ static fr_status check_options(const fr_cli *cli, bool is_config, fr_err *err)
     return FR_OK;
 }
 
-static fr_status import_config(const fr_cli *cli, const source *from,
-                               fr_err *err)
+static fr_status import_config(const fr_request *request, const source *from,
+                               fr_document *out, fr_err *err)
 {
     const fr_config_source config = {.format = from->config,
                                      .path = from->path,
                                      .text = from->text,
                                      .n_text = from->n_text};
-    FR_TRY(check_options(cli, true, err));
-    return fr_import_config(cli, &config, err);
+    FR_TRY(check_options(request, true, err));
+    return fr_import_config(request, &config, out, err);
 }
 
-static fr_status import_machine(const fr_cli *cli, source sources[2], size_t n,
-                                fr_err *err)
+static fr_status import_machine(const fr_request *request, source sources[2],
+                                size_t n, fr_document *out, fr_err *err)
 {
     const fr_import_options options = {
-        .gpu = fr_cli_text(cli, FR_OPT_GPU),
-        .node_type = fr_cli_text(cli, FR_OPT_NODE_TYPE),
-        .n_nodes = cli->request.option[FR_OPT_NODES].count,
+        .gpu = fr_request_text(request, FR_OPT_GPU),
+        .node_type = fr_request_text(request, FR_OPT_NODE_TYPE),
+        .n_nodes = request->option[FR_OPT_NODES].count,
     };
-    FR_TRY(check_options(cli, false, err));
+    FR_TRY(check_options(request, false, err));
     FR_TRY(read_sources(sources, n, options, err));
-    return print(cli, sources, n, err);
+    return print(request, sources, n, out, err);
 }
 
-FR_COMMAND_FUNCTION(import)
+fr_status fr_api_import(const fr_request *request, fr_document *out,
+                        fr_err *err)
 {
-    const fr_measured_kind *measured =
-        fr_measured_find(cli->request.positional[0]);
-    if (measured != NULL && cli->request.n_positional > 1)
-        return measured->import(cli, err);
+    const fr_measured_kind *measured = fr_measured_find(request->positional[0]);
+    if (measured != NULL && request->n_positional > 1)
+        return measured->import(request, out, err);
     source sources[2] = {{0}, {0}};
     size_t n = 0;
     fr_status status = FR_OK;
-    for (int i = 0; cli->request.n_positional == 1 && fr_import_word(i) != NULL;
+    for (int i = 0; request->n_positional == 1 && fr_import_word(i) != NULL;
          i++)
-        if (strcmp(fr_import_word(i), cli->request.positional[0]) == 0 &&
-            !fr_file_exists(cli->request.positional[0]))
+        if (strcmp(fr_import_word(i), request->positional[0]) == 0 &&
+            !fr_file_exists(request->positional[0]))
             return fr_fail(err, FR_USAGE, "import %s: of which file?",
-                           cli->request.positional[0]);
-    FR_TRY(find_sources(cli, sources, &n, err));
+                           request->positional[0]);
+    FR_TRY(find_sources(request, sources, &n, err));
     for (size_t i = 0; status == FR_OK && i < n; i++)
         status = load_source(&sources[i], err);
     if (status == FR_OK)
         status = n == 1 && sources[0].config != NULL
-                     ? import_config(cli, &sources[0], err)
-                     : import_machine(cli, sources, n, err);
+                     ? import_config(request, &sources[0], out, err)
+                     : import_machine(request, sources, n, out, err);
     for (size_t i = 0; i < n; i++) {
         free(sources[i].text);
         if (sources[i].is_read)

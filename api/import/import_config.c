@@ -1,10 +1,9 @@
 /* import_config.c: `import FORMAT FILE` of a framework's configuration: the
  * plan file, or with --json what it holds. */
+#include "api/import/measured.h"
 #include "api/resolve/config_choice.h"
-#include "cli/answer.h"
-#include "cli/measured/measured.h"
 
-static void put_data(const fr_cli *cli, const fr_config_source *source,
+static void put_data(const fr_request *request, const fr_config_source *source,
                      const fr_config *config, fr_json_writer *json)
 {
     char name[512];
@@ -16,9 +15,10 @@ static void put_data(const fr_cli *cli, const fr_config_source *source,
     fr_plan_json_put(&config->file.plan, json);
     fr_json_key(json, "job");
     fr_job_json_write(&config->file.job, json);
-    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
-        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
-    fr_answer_put_lines(json, "assumed", fr_buffer_text(&config->notes));
+    if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output",
+                           fr_request_text(request, FR_OPT_OUTPUT));
+    fr_data_put_lines(json, "assumed", fr_buffer_text(&config->notes));
 }
 
 static fr_status put_file(const fr_config *config, fr_document *out,
@@ -37,23 +37,23 @@ static fr_status put_file(const fr_config *config, fr_document *out,
     return status;
 }
 
-fr_status fr_import_config(const fr_cli *cli, const fr_config_source *source,
+fr_status fr_import_config(const fr_request *request,
+                           const fr_config_source *source, fr_document *out,
                            fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     fr_config config;
-    FR_TRY(fr_config_choice_read(&cli->request, source, &config, err));
+    FR_TRY(fr_config_choice_read(request, source, &config, err));
     fr_status status = FR_OK;
     if (output != NULL)
         status = fr_plan_file_save(&config.file, output, err);
     if (status == FR_OK)
-        fr_request_note_lines(&cli->request, source->format->framework->name,
+        fr_request_note_lines(request, source->format->framework->name,
                               fr_buffer_text(&config.notes));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.import/1");
-    put_data(cli, source, &config, &answer.data);
+    fr_document_init(out, "forerun.import/1");
+    put_data(request, source, &config, &out->data);
     if (status == FR_OK && output == NULL)
-        status = put_file(&config, &answer, err);
+        status = put_file(&config, out, err);
     fr_config_release(&config);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }

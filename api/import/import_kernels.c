@@ -1,8 +1,7 @@
 /* import_kernels.c: traces of profilers as a table of kernels or as a profile.
  */
+#include "api/import/measured.h"
 #include "api/inputs.h"
-#include "cli/answer.h"
-#include "cli/measured/measured.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
@@ -21,16 +20,16 @@ static double sum_of(const fr_kernel_row *rows, size_t n)
     return sum_s;
 }
 
-static void print_rows(const fr_cli *cli, const fr_kernel_table *kernels,
-                       fr_document *out)
+static void print_rows(const fr_request *request,
+                       const fr_kernel_table *kernels, fr_document *out)
 {
     static const char *const headings[] = {
         ">count", ">total", ">share", ">median", "kernel", "shape", NULL};
     size_t n;
     const fr_kernel_row *rows = fr_kernel_table_rows(kernels, &n);
     const double sum_s = sum_of(rows, n);
-    size_t n_shown = fr_cli_has(cli, FR_OPT_TOP)
-                         ? (size_t)cli->request.option[FR_OPT_TOP].count
+    size_t n_shown = fr_request_has(request, FR_OPT_TOP)
+                         ? (size_t)request->option[FR_OPT_TOP].count
                          : N_SHOWN;
     char name[36], shape[28];
     fr_table *table = fr_document_table(out, headings);
@@ -87,7 +86,7 @@ static void write_csv(const fr_kernel_table *table, fr_buffer *out)
     }
 }
 
-static void put_data(const fr_cli *cli, const fr_kernel_table *kernels,
+static void put_data(const fr_request *request, const fr_kernel_table *kernels,
                      const fr_buffer *notes, fr_document *out)
 {
     static const fr_column columns[] = {
@@ -97,10 +96,11 @@ static void put_data(const fr_cli *cli, const fr_kernel_table *kernels,
     size_t n;
     const fr_kernel_row *rows = fr_kernel_table_rows(kernels, &n);
     fr_json_writer *json = &out->data;
-    fr_json_put_string(json, "kind", cli->request.positional[0]);
+    fr_json_put_string(json, "kind", request->positional[0]);
     fr_json_put_string(json, "device", fr_kernel_table_about(kernels)->gpu);
-    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
-        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
+    if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output",
+                           fr_request_text(request, FR_OPT_OUTPUT));
     fr_table *table =
         fr_document_records(out, "kernels", columns, FR_LENGTH(columns));
     table->is_main = true;
@@ -114,14 +114,15 @@ static void put_data(const fr_cli *cli, const fr_kernel_table *kernels,
         fr_table_s(table, rows[i].total_s);
         fr_table_s(table, fr_kernel_row_quantile_s(&rows[i], 0.5));
     }
-    fr_answer_put_lines(json, "notes", fr_buffer_text(notes));
+    fr_data_put_lines(json, "notes", fr_buffer_text(notes));
 }
 
 /* .csv: the whole table; anything else: a profile. */
-static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
-                              fr_buffer *notes, fr_err *err)
+static fr_status write_output(const fr_request *request,
+                              const fr_kernel_table *table, fr_buffer *notes,
+                              fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     fr_profile profile;
     fr_buffer text;
     if (output == NULL)
@@ -131,7 +132,7 @@ static fr_status write_output(const fr_cli *cli, const fr_kernel_table *table,
         write_csv(table, &text);
         return fr_file_write_buffer(output, &text, err);
     }
-    FR_TRY(fr_kernel_table_profile(table, cli->request.positional[1], &profile,
+    FR_TRY(fr_kernel_table_profile(table, request->positional[1], &profile,
                                    notes, err));
     fr_status status = fr_profile_save(&profile, output, err);
     fr_profile_release(&profile);
@@ -151,42 +152,44 @@ static fr_status load_table(const char *path, fr_trace_reader_fn read,
     return status;
 }
 
-static fr_status import_with(const fr_cli *cli, fr_trace_reader_fn read,
-                             fr_err *err)
+static fr_status import_with(const fr_request *request, fr_trace_reader_fn read,
+                             fr_document *out, fr_err *err)
 {
     fr_kernel_table *table;
     fr_buffer notes;
-    if (cli->request.n_positional > 2)
+    if (request->n_positional > 2)
         return fr_fail(err, FR_USAGE, "'%.200s' is one file too many",
-                       cli->request.positional[2]);
-    FR_TRY(fr_as_input(
-        load_table(cli->request.positional[1], read, &table, err), err));
+                       request->positional[2]);
+    FR_TRY(fr_as_input(load_table(request->positional[1], read, &table, err),
+                       err));
     fr_buffer_init(&notes);
-    fr_status status = write_output(cli, table, &notes, err);
+    fr_status status = write_output(request, table, &notes, err);
     if (status == FR_OK)
-        fr_request_note_lines(&cli->request, cli->request.positional[0],
+        fr_request_note_lines(request, request->positional[0],
                               fr_buffer_text(&notes));
-    fr_document answer;
-    fr_document_init(&answer, "forerun.import/1");
-    put_data(cli, table, &notes, &answer);
-    if (fr_cli_text(cli, FR_OPT_OUTPUT) == NULL)
-        print_rows(cli, table, &answer);
+    fr_document_init(out, "forerun.import/1");
+    put_data(request, table, &notes, out);
+    if (fr_request_text(request, FR_OPT_OUTPUT) == NULL)
+        print_rows(request, table, out);
     fr_buffer_release(&notes);
     fr_kernel_table_destroy(table);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }
 
-fr_status fr_import_kineto(const fr_cli *cli, fr_err *err)
+fr_status fr_import_kineto(const fr_request *request, fr_document *out,
+                           fr_err *err)
 {
-    return import_with(cli, NULL, err);
+    return import_with(request, NULL, out, err);
 }
 
-fr_status fr_import_nsys(const fr_cli *cli, fr_err *err)
+fr_status fr_import_nsys(const fr_request *request, fr_document *out,
+                         fr_err *err)
 {
-    return import_with(cli, fr_nsys_read, err);
+    return import_with(request, fr_nsys_read, out, err);
 }
 
-fr_status fr_import_chakra(const fr_cli *cli, fr_err *err)
+fr_status fr_import_chakra(const fr_request *request, fr_document *out,
+                           fr_err *err)
 {
-    return import_with(cli, fr_chakra_read, err);
+    return import_with(request, fr_chakra_read, out, err);
 }

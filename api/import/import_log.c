@@ -1,7 +1,6 @@
 /* import_log.c: logs of training runs as rows of measured cases. */
+#include "api/import/measured.h"
 #include "api/inputs.h"
-#include "cli/answer.h"
-#include "cli/measured/measured.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
@@ -13,19 +12,19 @@
 
 enum { LOGS_MAX = FR_MAX_POSITIONAL - 1 };
 
-static void put_option(const fr_cli *cli, fr_option option,
+static void put_option(const fr_request *request, fr_option option,
                        fr_case_column column, fr_runlog *log)
 {
-    if (fr_cli_has(cli, option))
+    if (fr_request_has(request, option))
         fr_text_copy_cut(log->field[column], FR_RUNLOG_FIELD,
-                         fr_cli_text(cli, option));
+                         fr_request_text(request, option));
 }
 
 /* Options go before what the log says: the user knows the run. */
-static fr_status put_options(const fr_cli *cli, const char *path,
+static fr_status put_options(const fr_request *request, const char *path,
                              fr_runlog *log, fr_err *err)
 {
-    const char *gpu = fr_cli_text(cli, FR_OPT_GPU);
+    const char *gpu = fr_request_text(request, FR_OPT_GPU);
     const char *name = fr_path_name(path);
     size_t n = strcspn(name, ".");
     fr_text_copy_cut(log->field[FR_CASE_ID], FR_RUNLOG_FIELD, name);
@@ -38,15 +37,15 @@ static fr_status put_options(const fr_cli *cli, const char *path,
                        "--gpu '%.60s' is not in the catalogue (forerun catalog "
                        "devices)",
                        gpu);
-    put_option(cli, FR_OPT_GPU, FR_CASE_GPU, log);
-    put_option(cli, FR_OPT_MODEL, FR_CASE_MODEL, log);
-    put_option(cli, FR_OPT_RANKS, FR_CASE_NUM_GPUS, log);
-    put_option(cli, FR_OPT_SEQ, FR_CASE_SEQ, log);
+    put_option(request, FR_OPT_GPU, FR_CASE_GPU, log);
+    put_option(request, FR_OPT_MODEL, FR_CASE_MODEL, log);
+    put_option(request, FR_OPT_RANKS, FR_CASE_NUM_GPUS, log);
+    put_option(request, FR_OPT_SEQ, FR_CASE_SEQ, log);
     return FR_OK;
 }
 
-static fr_status read_log(const fr_cli *cli, const char *path, fr_runlog *out,
-                          fr_err *err)
+static fr_status read_log(const fr_request *request, const char *path,
+                          fr_runlog *out, fr_err *err)
 {
     fr_infile *stream;
     FR_TRY(fr_as_input(fr_infile_open(path, &stream, err), err));
@@ -54,13 +53,14 @@ static fr_status read_log(const fr_cli *cli, const char *path, fr_runlog *out,
     fr_infile_close(stream);
     if (status != FR_OK)
         return status;
-    status = put_options(cli, path, out, err);
+    status = put_options(request, path, out, err);
     if (status != FR_OK)
         fr_runlog_release(out);
     return status;
 }
 
-static void note(const fr_cli *cli, const char *path, const fr_runlog *log)
+static void note(const fr_request *request, const char *path,
+                 const fr_runlog *log)
 {
     const fr_runlog_steps *steps = &log->steps;
     char line[256], median[FR_FORMAT_MAX], low[FR_FORMAT_MAX],
@@ -79,17 +79,18 @@ static void note(const fr_cli *cli, const char *path, const fr_runlog *log)
                  "%llu lines of steps without a time; their rate stands in "
                  "the row",
                  (unsigned long long)steps->n_lines);
-    fr_request_note_lines(&cli->request, fr_path_name(path), line);
-    fr_request_note_lines(&cli->request, fr_path_name(path),
+    fr_request_note_lines(request, fr_path_name(path), line);
+    fr_request_note_lines(request, fr_path_name(path),
                           fr_buffer_text(&log->notes));
 }
 
-static void put_data(const fr_cli *cli, const fr_runlog *logs, size_t n,
+static void put_data(const fr_request *request, const fr_runlog *logs, size_t n,
                      fr_json_writer *json)
 {
     fr_json_put_string(json, "kind", "log");
-    if (fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
-        fr_json_put_string(json, "output", fr_cli_text(cli, FR_OPT_OUTPUT));
+    if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
+        fr_json_put_string(json, "output",
+                           fr_request_text(request, FR_OPT_OUTPUT));
     fr_json_open_array(json, "runs");
     for (size_t i = 0; i < n; i++) {
         const fr_runlog_steps *steps = &logs[i].steps;
@@ -109,16 +110,16 @@ static void put_data(const fr_cli *cli, const fr_runlog *logs, size_t n,
                 fr_json_put_string(json, fr_case_column_name((fr_case_column)c),
                                    logs[i].field[c]);
         fr_json_end_object(json);
-        fr_answer_put_lines(json, "notes", fr_buffer_text(&logs[i].notes));
+        fr_data_put_lines(json, "notes", fr_buffer_text(&logs[i].notes));
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
 }
 
-static fr_status print(const fr_cli *cli, const fr_runlog *logs, size_t n,
-                       fr_err *err)
+static fr_status print(const fr_request *request, const fr_runlog *logs,
+                       size_t n, fr_document *out, fr_err *err)
 {
-    const char *output = fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     fr_buffer text;
     fr_buffer_init(&text);
     fr_runlog_write(logs, n, &text);
@@ -126,28 +127,28 @@ static fr_status print(const fr_cli *cli, const fr_runlog *logs, size_t n,
     if (status == FR_OK && output != NULL)
         status = fr_file_write(output, text.data, text.n, err);
     for (size_t i = 0; status == FR_OK && i < n; i++)
-        note(cli, cli->request.positional[i + 1], &logs[i]);
-    fr_document answer;
-    fr_document_init(&answer, "forerun.import/1");
-    put_data(cli, logs, n, &answer.data);
+        note(request, request->positional[i + 1], &logs[i]);
+    fr_document_init(out, "forerun.import/1");
+    put_data(request, logs, n, &out->data);
     if (output == NULL)
-        fr_document_verbatim(&answer, fr_buffer_text(&text));
+        fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }
 
-fr_status fr_import_runlog(const fr_cli *cli, fr_err *err)
+fr_status fr_import_runlog(const fr_request *request, fr_document *out,
+                           fr_err *err)
 {
     fr_runlog *logs;
     size_t n = 0;
     fr_status status = FR_OK;
     FR_TRY_CALLOC(logs, LOGS_MAX, err);
-    for (int i = 1; i < cli->request.n_positional && status == FR_OK; i++) {
-        status = read_log(cli, cli->request.positional[i], &logs[n], err);
+    for (int i = 1; i < request->n_positional && status == FR_OK; i++) {
+        status = read_log(request, request->positional[i], &logs[n], err);
         n += status == FR_OK;
     }
     if (status == FR_OK)
-        status = print(cli, logs, n, err);
+        status = print(request, logs, n, out, err);
     for (size_t i = 0; i < n; i++)
         fr_runlog_release(&logs[i]);
     free(logs);

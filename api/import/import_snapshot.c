@@ -1,7 +1,6 @@
 /* import_snapshot.c: snapshots of PyTorch's allocator as a table. */
+#include "api/import/measured.h"
 #include "api/inputs.h"
-#include "cli/answer.h"
-#include "cli/measured/measured.h"
 #include "core/document/fields.h"
 #include "interop/trace/snapshot.h"
 
@@ -68,27 +67,27 @@ static void put_data(const fr_snapshot *snapshot, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-fr_status fr_import_snapshot(const fr_cli *cli, fr_err *err)
+fr_status fr_import_snapshot(const fr_request *request, fr_document *out,
+                             fr_err *err)
 {
     fr_snapshot *snapshot;
     fr_infile *file;
-    if (cli->request.n_positional > 2 ||
-        fr_cli_text(cli, FR_OPT_OUTPUT) != NULL)
+    if (request->n_positional > 2 ||
+        fr_request_text(request, FR_OPT_OUTPUT) != NULL)
         return fr_fail(err, FR_USAGE,
                        "memory-snapshot takes one file and no -o: what it "
                        "holds is printed (--json)");
-    FR_TRY(fr_as_input(fr_infile_open(cli->request.positional[1], &file, err),
-                       err));
+    FR_TRY(
+        fr_as_input(fr_infile_open(request->positional[1], &file, err), err));
     snapshot = calloc(1, sizeof *snapshot);
     fr_status status = snapshot != NULL ? fr_snapshot_read(file, snapshot, err)
                                         : fr_fail_no_memory(err);
     fr_infile_close(file);
-    fr_document answer;
-    fr_document_init(&answer, "forerun.import/1");
+    fr_document_init(out, "forerun.import/1");
     if (status == FR_OK) {
-        put_data(snapshot, &answer.data);
-        print_devices(snapshot, &answer);
+        put_data(snapshot, &out->data);
+        print_devices(snapshot, out);
     }
     free(snapshot);
-    return fr_answer_deliver(status, &answer, cli, err);
+    return status;
 }

@@ -1,5 +1,5 @@
 /* measured.c: the list of kinds. */
-#include "cli/measured/measured.h"
+#include "api/import/measured.h"
 
 #include <string.h>
 

@@ -20,17 +20,15 @@ typedef enum fr_positional_kind {
     FR_POSITIONAL_WORD /* one of the command's word() */
 } fr_positional_kind;
 
-struct fr_cli;
 struct fr_request;
 struct fr_document;
 
 typedef struct fr_command {
     const char *name;
     /* Answers the request (answers.h); NULL: the command starts processes, or
-     * is about the command line itself, and `run` of cli/ does all. */
+     * is about the command line itself, and cli/ does all. */
     fr_status (*answer)(const struct fr_request *request,
                         struct fr_document *out, fr_err *err);
-    fr_status (*run)(const struct fr_cli *cli, fr_err *err);
     const char *summary;  /* one line, lower case, no full stop */
     const char *synopsis; /* positional part of the usage line */
     int n_required, n_positional;
@@ -41,6 +39,10 @@ typedef struct fr_command {
     const char *description; /* paragraphs of the help text; may be NULL */
     const char *examples;    /* 2 or 3 lines, indented by two */
 } fr_command;
+
+/* All commands, in the order of help texts; the last row has no name
+ * (commands.c). */
+extern const fr_command fr_commands[];
 
 /* The command of that name among `commands`, whose last row has no name; NULL:
  * there is none. */

@@ -109,6 +109,17 @@ static fr_status apply_columns(const fr_cli *cli, fr_err *err)
     return FR_OK;
 }
 
+/* Commands that start processes, or are about the command line itself. */
+static const struct {
+    const char *name;
+    fr_status (*run)(const fr_cli *cli, fr_err *err);
+} own_commands[] = {
+    {"calibrate", fr_cmd_calibrate},   {"run", fr_cmd_run},
+    {"checkpoint", fr_cmd_checkpoint}, {"doctor", fr_cmd_doctor},
+    {"report", fr_cmd_report},         {"help", fr_cmd_help},
+    {"version", fr_cmd_version},       {"completions", fr_cmd_completions},
+};
+
 /* The answer of a command of api/, which may be shown although it fails. */
 static fr_status deliver_answer(const fr_cli *cli, fr_err *err)
 {
@@ -143,8 +154,9 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
                                .is_ascii = !is_utf8_terminal()};
     FR_TRY(apply_format(cli, err));
     FR_TRY(apply_columns(cli, err));
-    if (cli->request.command->run != NULL)
-        return cli->request.command->run(cli, err);
+    for (size_t i = 0; i < FR_LENGTH(own_commands); i++)
+        if (strcmp(own_commands[i].name, cli->request.command->name) == 0)
+            return own_commands[i].run(cli, err);
     return deliver_answer(cli, err);
 }
 

@@ -3,13 +3,13 @@
  * GPUs.  Like run, the same command line is the supervisor and each of its
  * ranks.
  */
+#include "api/answer/learn_runs.h"
 #include "api/inputs.h"
 #include "api/resolve/plan_options.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/gpu/calibrate_gpu.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
-#include "cli/measured/learn_runs.h"
 #include "cli/measured/measure_running.h"
 #include "cli/train/gpu_ranks.h"
 #include "cli/train/supervise.h"
@@ -301,12 +301,19 @@ static fr_status measure_starts(const fr_cli *cli, int64_t n_ranks, fr_err *err)
     return FR_OK;
 }
 
+static fr_status learn(const fr_cli *cli, fr_err *err)
+{
+    fr_document answer = {0};
+    const fr_status status = fr_learn_runs(&cli->request, &answer, err);
+    return fr_answer_deliver(status, &answer, cli, err);
+}
+
 FR_COMMAND_FUNCTION(calibrate)
 {
     int64_t n_ranks;
     cases c = {.n = 0};
     if (fr_cli_has(cli, FR_OPT_RUNS_FILE))
-        return fr_cli_learn_runs(cli, err);
+        return learn(cli, err);
     if (fr_cli_has(cli, FR_OPT_PROFILE))
         return fr_fail(err, FR_USAGE, "--profile goes with --runs");
     /* Before anything is started: a bad model costs nothing. */

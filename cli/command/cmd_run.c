@@ -3,12 +3,12 @@
  * that starts the ranks, and each rank; rank 0 prints the answer.  GPU ranks
  * may also be started by srun or torchrun, without MPI.
  */
+#include "api/answer/learn_runs.h"
 #include "api/inputs.h"
 #include "api/resolve/no_effect.h"
 #include "api/resolve/plan_options.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
-#include "cli/measured/learn_runs.h"
 #include "cli/train/elastic.h"
 #include "cli/train/gpu_ranks.h"
 #include "cli/train/rebalance.h"
@@ -187,7 +187,7 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
         status = fr_run_answer(cli, file, program, &timeline, &result, err);
     if (status == FR_OK && on->rank == 0 &&
         fr_cli_on(cli, FR_OPT_UPDATE_PROFILE))
-        status = fr_cli_learn_run(cli, file, result.step_s_median, err);
+        status = fr_learn_run(&cli->request, file, result.step_s_median, err);
     fr_run_result_release(&result);
     fr_transport_destroy(on->transport);
     fr_run_leave();

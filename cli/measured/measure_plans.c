@@ -1,7 +1,7 @@
 /* measure_plans.c: see measure_plans.h. */
 #include "cli/measured/measure_plans.h"
 
-#include "cli/measured/learn_runs.h"
+#include "api/answer/learn_runs.h"
 #include "cli/spawn_self.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
@@ -268,7 +268,7 @@ static fr_status update_profile(const fr_request *request, fr_inputs *inputs,
                         &tuned->prediction, m->median_s, &run);
         snprintf(run.name, sizeof run.name, "%s: %s", choice->file.model.name,
                  m->name);
-        FR_TRY(fr_cli_put_run(&inputs->profile, &run, err));
+        FR_TRY(fr_profile_put_run(&inputs->profile, &run, err));
     }
     FR_TRY(fr_profile_save(&inputs->profile, path, err));
     fr_request_note(request, "wrote %s", path);

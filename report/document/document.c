@@ -279,3 +279,22 @@ fr_status fr_document_check(const fr_document *document, fr_err *err)
     }
     return has_failed ? fr_fail_no_memory(err) : FR_OK;
 }
+
+void fr_data_lines(fr_json_writer *data, const char *text)
+{
+    for (const char *at = text; *at;) {
+        size_t n = strcspn(at, "\n");
+        char *line = strndup(at, n);
+        if (line != NULL)
+            fr_json_string(data, line);
+        free(line);
+        at += n + (at[n] != '\0');
+    }
+}
+
+void fr_data_put_lines(fr_json_writer *data, const char *key, const char *text)
+{
+    fr_json_open_array(data, key);
+    fr_data_lines(data, text);
+    fr_json_end_array(data);
+}

@@ -127,6 +127,11 @@ static inline fr_table *fr_node_table(const fr_node *node)
     return node->kind == FR_NODE_TABLE ? node->table : NULL;
 }
 
+/* Adds each line of a text as a string to the open array of the data; the same
+ * as an array of its own. */
+void fr_data_lines(fr_json_writer *data, const char *text);
+void fr_data_put_lines(fr_json_writer *data, const char *key, const char *text);
+
 /* The title of the answer, or of what follows. */
 void fr_document_heading(fr_document *document, const char *format, ...)
     FR_PRINTF(2, 3);
