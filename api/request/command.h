@@ -56,4 +56,13 @@ FR_CHECKED fr_status fr_command_get(const fr_command *commands,
 /* Does the command take this option?  All take those of group COMMON. */
 bool fr_command_takes(const fr_command *command, fr_option option);
 
+/* The option of the command whose name is the first n bytes of `name`; -1: it
+ * takes none of that name. */
+int fr_command_find_option(const fr_command *command, const char *name,
+                           size_t n);
+/* FR_USAGE: the command does not take the option `word`, as it was written
+ * ("--tpp=2", "tpp"); with a suggestion. */
+fr_status fr_command_fail_option(const fr_command *command, const char *word,
+                                 fr_err *err);
+
 #endif

@@ -142,7 +142,7 @@
       "run the K best plans here for some steps and choose the fastest")       \
     X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
       "write the measured steps to the --profile file")                        \
-    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &fr_executor_names, 0, 0,     \
+    X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &fr_executor_names, 0, 0,         \
       "restrict to plans that NAME can execute (default: forerun on this "     \
       "machine, otherwise any)")                                               \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \

@@ -220,6 +220,39 @@ fr_status fr_request_read(fr_request *request, fr_option option,
     return FR_OK;
 }
 
+void fr_request_init(fr_request *request, const fr_command *command,
+                     const fr_session *session)
+{
+    *request = (fr_request){.command = command, .session = session};
+}
+
+fr_status fr_request_add(fr_request *request, const char *word, fr_err *err)
+{
+    if (request->n_positional == request->command->n_positional)
+        return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'", word);
+    request->positional[request->n_positional++] = word;
+    return FR_OK;
+}
+
+fr_status fr_request_put(fr_request *request, const char *name,
+                         const char *text, fr_err *err)
+{
+    const int option =
+        fr_command_find_option(request->command, name, strlen(name));
+    return option < 0 ? fr_command_fail_option(request->command, name, err)
+                      : fr_request_set(request, (fr_option)option, text, err);
+}
+
+fr_status fr_request_check(const fr_request *request, fr_err *err)
+{
+    const fr_command *command = request->command;
+    return request->n_positional >= command->n_required
+               ? FR_OK
+               : fr_fail(err, FR_USAGE,
+                         "missing argument; usage: forerun %s %s",
+                         command->name, command->synopsis);
+}
+
 fr_status fr_request_set(fr_request *request, fr_option option,
                          const char *text, fr_err *err)
 {

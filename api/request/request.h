@@ -57,6 +57,24 @@ static inline const char *fr_request_text(const fr_request *request,
     return request->option[option].text;
 }
 
+/* An empty request; `session` may be NULL. */
+void fr_request_init(fr_request *request, const fr_command *command,
+                     const fr_session *session);
+
+/* Appends a positional argument: a model, a cluster, a file.  FR_USAGE: the
+ * command takes no more.  The word is borrowed. */
+FR_CHECKED fr_status fr_request_add(fr_request *request, const char *word,
+                                    fr_err *err);
+
+/* Gives the option of that name, such as "tp" or "global-batch", a value, which
+ * is borrowed.  FR_USAGE: the command has no such option, or the text cannot be
+ * read. */
+FR_CHECKED fr_status fr_request_put(fr_request *request, const char *name,
+                                    const char *text, fr_err *err);
+
+/* FR_USAGE where a positional argument is missing. */
+FR_CHECKED fr_status fr_request_check(const fr_request *request, fr_err *err);
+
 /*
  * Gives an option the value that `text` says, which is borrowed.  `shown` is
  * the option as the user wrote it, for messages: "--dp" or "FORERUN_DP".

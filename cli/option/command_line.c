@@ -8,17 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int find_option(const fr_command *command, const char *name, size_t n)
-{
-    for (int i = 0; i < FR_OPT_N; i++) {
-        const char *known = fr_option_get((fr_option)i).name;
-        if (fr_command_takes(command, (fr_option)i) && strlen(known) == n &&
-            strncmp(known, name, n) == 0)
-            return i;
-    }
-    return -1;
-}
-
 static int find_letter(const fr_command *command, char letter)
 {
     for (int i = 0; i < FR_OPT_N; i++)
@@ -26,29 +15,6 @@ static int find_letter(const fr_command *command, char letter)
             fr_command_takes(command, (fr_option)i))
             return i;
     return -1;
-}
-
-static fr_status fail_unknown(const fr_command *command, const char *word,
-                              fr_err *err)
-{
-    char name[80], hint[96];
-    snprintf(name, sizeof name, "%s", word + strspn(word, "-"));
-    name[strcspn(name, "=")] = '\0';
-    const char *names[FR_OPT_N];
-    size_t n = 0;
-    for (int i = 0; i < FR_OPT_N; i++)
-        if (fr_command_takes(command, (fr_option)i))
-            names[n++] = fr_option_get((fr_option)i).name;
-    const char *near = fr_text_nearest(name, names, n);
-    hint[0] = '\0';
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "; did you mean '--%s'?", near);
-    bool is_elsewhere = false;
-    for (int i = 0; i < FR_OPT_N; i++)
-        is_elsewhere |= !strcmp(fr_option_get((fr_option)i).name, name);
-    return fr_fail(err, FR_USAGE, "%s option '%.80s'%s",
-                   is_elsewhere ? "this command does not take the" : "unknown",
-                   word, hint);
 }
 
 /* "--overlap 0": the word would be taken for a file. */
@@ -74,9 +40,10 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
     bool is_negated = false;
     if (word[1] == '-') {
         size_t n_name = strcspn(word + 2, "=");
-        option = find_option(cli->request.command, word + 2, n_name);
+        option = fr_command_find_option(cli->request.command, word + 2, n_name);
         if (option < 0 && !strncmp(word, "--no-", 5)) {
-            option = find_option(cli->request.command, word + 5, n_name - 3);
+            option = fr_command_find_option(cli->request.command, word + 5,
+                                            n_name - 3);
             is_negated = option >= 0;
             if (is_negated &&
                 fr_option_get((fr_option)option).kind != FR_OPTION_FLAG)
@@ -104,7 +71,7 @@ static fr_status parse_option(fr_cli *cli, int n_words, char **words,
             value = word + 2;
     }
     if (option < 0)
-        return fail_unknown(cli->request.command, word, err);
+        return fr_command_fail_option(cli->request.command, word, err);
     snprintf(shown, sizeof shown, "--%s",
              fr_option_get((fr_option)option).name);
     if (option == FR_OPT_HELP && value != NULL && word[1] == '-' &&
@@ -198,7 +165,6 @@ static fr_status parse_environment(fr_cli *cli, fr_err *err)
 
 fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words, fr_err *err)
 {
-    const fr_command *command = cli->request.command;
     bool is_only_positional = false;
     for (int i = 0; i < n_words; i++) {
         const char *word = words[i];
@@ -206,17 +172,13 @@ fr_status fr_cli_parse(fr_cli *cli, int n_words, char **words, fr_err *err)
             is_only_positional = true;
         } else if (!is_only_positional && word[0] == '-' && word[1] != '\0') {
             FR_TRY(parse_option(cli, n_words, words, &i, err));
-        } else if (cli->request.n_positional < command->n_positional) {
-            cli->request.positional[cli->request.n_positional++] = word;
         } else {
-            return fr_fail(err, FR_USAGE, "unexpected argument '%.200s'", word);
+            FR_TRY(fr_request_add(&cli->request, word, err));
         }
     }
     if (fr_cli_on(cli, FR_OPT_HELP))
         return FR_OK;
-    if (cli->request.n_positional < command->n_required)
-        return fr_fail(err, FR_USAGE, "missing argument; usage: forerun %s %s",
-                       command->name, command->synopsis);
+    FR_TRY(fr_request_check(&cli->request, err));
     check_environment(cli);
     return parse_environment(cli, err);
 }
