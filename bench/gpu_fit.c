@@ -209,7 +209,7 @@ double fr_gpu_row_s(const fr_gpu_constants *constants, const fr_gpu_row *row)
 typedef struct fitting {
     const fr_gpu_rows *rows;
     const char *left_out;       /* a source, NULL: none */
-    fr_gpu_constants constants; /* what the unknowns point into */
+    fr_gpu_constants constants; /* the unknowns point into it */
     unknowns unknowns;
     double prior[MOST_UNKNOWNS], spread[MOST_UNKNOWNS];
 } fitting;

@@ -38,7 +38,7 @@ typedef struct replica {
     double finish_s, end_s;             /* it is given up at end_s ... */
     double most_interruptions;          /* ... or after so many */
     double parts_s[FR_RUN_PARTS];       /* up to the horizon */
-    int64_t n_interruptions, n_counted; /* those before the horizon */
+    int64_t n_interruptions, n_counted; /* the second: before the horizon */
     double absent_s; /* when the nodes go next; HUGE_VAL: never */
     size_t i_span;   /* of presence: the next */
     double *back_s;  /* [ring_of()]: when nodes in repair are back, a ring */

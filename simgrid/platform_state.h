@@ -101,7 +101,7 @@ struct fr_platform {
     fr_vec(fr_zone) zones;
     fr_vec(fr_route) routes;
     fr_item_index point_index, name_index, route_index;
-    double loopback_Bps, loopback_s; /* where no zone says otherwise */
+    double loopback_Bps, loopback_s; /* the default of zones */
     uint32_t loopback_link;
 };
 

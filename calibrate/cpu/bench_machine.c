@@ -140,7 +140,7 @@ static fr_status time_file(rate_bench *bench, bool is_read, double *out_s,
     if (file < 0)
         return io_failed(path, file, err);
     begin_s = fr_clock_s();
-    errno = ENOSPC; /* what a short write means */
+    errno = ENOSPC; /* the meaning of a short write */
     if (write(file, bytes, FILE_BYTES) != FILE_BYTES || fdatasync(file) != 0)
         return io_failed(path, file, err);
     if (is_read) {

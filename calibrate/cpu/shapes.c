@@ -102,7 +102,7 @@ fr_status fr_shapes_add_program(fr_shapes *shapes, fr_program *program,
         fr_program_destroy(program);
         return fr_fail_no_memory(err);
     }
-    if (machine->gpu.name[0] == '\0') /* what a GPU's L2 has goes by space */
+    if (machine->gpu.name[0] == '\0') /* a GPU's L2 keeps operands by size */
         FR_TRY(fr_program_mark_reuse(program, err));
     FR_TRY_CALLOC(is_seen, program->n_instrs + 1, err);
     for (uint32_t c = 0; status == FR_OK && c < program->n_rank_programs; c++)

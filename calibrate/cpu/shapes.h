@@ -13,8 +13,7 @@
 typedef struct fr_shape {
     fr_compute_point key; /* n_busy and sample are not set yet */
     fr_instr instr;
-    const fr_program *program; /* whose plan, job and tensors its kernel
-                                  needs */
+    const fr_program *program; /* its kernel needs the plan, job and tensors */
     uint32_t i_stage;
     uint64_t n_uses; /* over all programs */
     uint64_t hash;

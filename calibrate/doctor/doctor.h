@@ -15,7 +15,7 @@
 typedef enum fr_finding_state {
     FR_FINDING_OK,
     FR_FINDING_ADVICE,  /* works, but slower or for less than it could */
-    FR_FINDING_MISSING, /* what needs it ends with an error */
+    FR_FINDING_MISSING, /* a command that needs it ends with an error */
     FR_FINDING_N
 } fr_finding_state;
 
@@ -24,7 +24,8 @@ typedef struct fr_finding {
     fr_finding_state state;
     char found[160];
     char mend[200];         /* "": nothing to do */
-    const char *needed_for; /* what is slower, or ends; NULL: everything */
+    const char *needed_for; /* the feature that is slower, or ends; NULL:
+                               everything */
 } fr_finding;
 
 typedef fr_vec(fr_finding) fr_findings;

@@ -23,7 +23,7 @@ typedef struct fr_gpu_comm_set {
                              second (its first one) */
     uint32_t i_align;     /* an all-reduce of one element; else unused */
     fr_program *program;
-    uint64_t slab_bytes, dst_bytes; /* where results go */
+    uint64_t slab_bytes, dst_bytes; /* the second: place of results */
 } fr_gpu_comm_set;
 
 typedef struct fr_gpu_comm_group {

@@ -31,7 +31,7 @@ enum {
      * a minute, "w" a week.
      */
     FR_UNIT_SIMGRID = 1,
-    FR_ZERO_IS_FINE = 2 /* where a zero is refused otherwise */
+    FR_ZERO_IS_FINE = 2 /* also where a zero is refused otherwise */
 };
 
 /*

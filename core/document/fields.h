@@ -48,7 +48,7 @@ typedef struct fr_field {
     double initial, min, max;
     bool (*is_offered)(int i); /* may the command line ask for name i? */
     const char *option;        /* without dashes; NULL: none */
-    const char *metavar;       /* where its text says more than one value */
+    const char *metavar;       /* if its text says more than one value */
     const char *help;
 } fr_field;
 

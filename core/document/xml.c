@@ -23,7 +23,7 @@ typedef struct parse_state {
     const char *name;
     fr_err *err;
     bool has_failed;
-    fr_problems problems; /* what is not well-formed, one a line */
+    fr_problems problems; /* errors of form, one per line */
     int last_line;        /* of these */
     /* Set after a value that has swallowed tags, or an end tag that closed an
      * element of another name: later errors of nesting then follow from it. */

@@ -55,7 +55,7 @@ typedef struct fr_gpu_generation_row {
     /* Watts per peak 16-bit TFLOP/s of the card whose share of the peak stands
      * in the constants (the datasheets); 0: none does. */
     double reference_w_per_tflops;
-    fr_gpu_generation stands_in; /* whose share, where it has none of its own */
+    fr_gpu_generation stands_in; /* its share is used if this one has none */
     fr_gpu_attention_kind attention;
     bool has_large_context; /* of the driver, as the first tensor cores */
     uint64_t blas_bytes;    /* workspace of cuBLAS, hipBLAS for one handle */

@@ -51,7 +51,7 @@ typedef enum host_kind {
     HOST_PRODUCT,
     HOST_GROUPED,
     HOST_ATTENTION,
-    HOST_ROUTED, /* what depends on where the router sends its tokens */
+    HOST_ROUTED, /* work that depends on the router's choices */
     HOST_COMMUNICATION,
     HOST_UPDATE,
     HOST_NOTHING

@@ -69,8 +69,8 @@ typedef struct fr_group_links {
     int64_t n, n_nodes;
     double per_node;   /* members on a node, >= 1 */
     double line_Bps;   /* of a member into the fabric */
-    double port_Bps;   /* what a collective reaches of it */
-    double pair_Bps;   /* what one pair of members reaches */
+    double port_Bps;   /* the part of it that a collective reaches */
+    double pair_Bps;   /* reached by one pair of members */
     double net_Bps;    /* of all members of one node; 0: inside one node */
     double n_channels; /* that NCCL opens: multiprocessors it takes */
 } fr_group_links;

@@ -18,7 +18,7 @@ struct fr_stack {
     fr_run_point *runs; /* all */
     bool *is_outlier;
     size_t n;
-    size_t *used; /* those that the process has, in order */
+    size_t *used; /* the runs of the process, in order */
     size_t n_used;
     fr_process *process;
 };

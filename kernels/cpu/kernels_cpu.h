@@ -18,7 +18,7 @@ typedef struct fr_kernel_call {
     const fr_instr *instr;
     void *ptr[FR_INSTR_REFS]; /* resolved operands; NULL: absent */
     int coordinate, n_group;  /* of the rank on instr->axis */
-    int tp_coordinate;        /* who counts replicated tensors */
+    int tp_coordinate;        /* decides which rank counts replicated tensors */
     fr_sequence_share share;  /* of a sequence, that the rank's rows are */
     int n_threads;
     const struct fr_convs *convs; /* images/conv.h; NULL: none is run */

@@ -122,9 +122,9 @@ enum {
 /* The condition under which the one-line description of a plan has a word for
  * the field. */
 typedef enum fr_plan_shown {
-    FR_SHOWN_CHANGED,      /* where it is not as fr_plan_init() has it */
+    FR_SHOWN_CHANGED,      /* if it differs from fr_plan_init() */
     FR_SHOWN_ALWAYS,       /* everywhere */
-    FR_SHOWN_CHANGED_PART, /* where it is changed, and not without effect */
+    FR_SHOWN_CHANGED_PART, /* if it is changed and has an effect */
     FR_SHOWN_PART          /* wherever it is not without effect */
 } fr_plan_shown;
 

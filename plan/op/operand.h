@@ -19,7 +19,7 @@ typedef enum fr_space {
     FR_SPACE_OUT,       /* activation that goes out, or what is received; head:
                            the gradient that it makes */
     FR_SPACE_INPUT,     /* backward only: the saved activation that came in */
-    FR_SPACE_SAVED,     /* what forward keeps for backward */
+    FR_SPACE_SAVED,     /* activations that forward keeps for backward */
     FR_SPACE_TEMP,      /* scratch, dead after the call */
     FR_SPACE_TOKENS,    /* int32 tokens[rows], then int32 targets[rows], and
                            those one token further on where a layer asks */
@@ -30,8 +30,8 @@ typedef enum fr_space {
     FR_SPACE_LOW,       /* a layer's weights in the dtype of its products */
     FR_SPACE_PIECE_IN,  /* a piece of an activation that is sent on ... */
     FR_SPACE_PIECE_OUT, /* ... and one that arrives */
-    FR_SPACE_CARRY,     /* what the calls of one layer hand to each other: parts
-                           of a ring; forward to the second part of backward */
+    FR_SPACE_CARRY,     /* data between the calls of one layer: parts of a ring;
+                           forward to the second part of backward */
     FR_SPACE_HOST,      /* the host's memory, behind the slab: what waits there
                            or, of the optimizer, stays there */
     FR_SPACE_N

@@ -34,7 +34,7 @@ typedef enum fr_segment_role {
     FR_SEGMENT_OTHER,          /* gradients, optimizer, the head ... */
     FR_SEGMENT_ZERO,           /* begins a step: gradients and scalars */
     FR_SEGMENT_CLIP,           /* the norm of all gradients is known */
-    FR_SEGMENT_INPUT,          /* what comes in, of a list of layers */
+    FR_SEGMENT_INPUT,          /* the input of a list of layers */
     FR_SEGMENT_EMBED,          /* the embedding's forward */
     FR_SEGMENT_EMBED_BACKWARD, /* of the embedding, or of what comes in */
     FR_SEGMENT_FORWARD,        /* of a layer, as all that follow */
@@ -121,7 +121,7 @@ typedef struct fr_rank_program {
     uint64_t step_offset_bytes;   /* fr_step_scalars */
     uint64_t slab_bytes;
     uint64_t host_bytes;
-    fr_repeat repeat; /* where program->n_repeats > 0 */
+    fr_repeat repeat; /* used if program->n_repeats > 0 */
 } fr_rank_program;
 
 typedef struct fr_program {

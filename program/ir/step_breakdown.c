@@ -20,7 +20,7 @@ fr_part fr_step_part_of(const fr_instr *instr)
         return FR_PART_EXPOSED_DP;
     case FR_OP_LOAD_TOKENS:
         return FR_PART_DATA;
-    case FR_OP_HOST_COPY: /* whatever it copies, no axis and no kernel */
+    case FR_OP_HOST_COPY: /* a copy has no axis and no kernel */
         return FR_PART_EXPOSED_OFFLOAD;
     default:
         break;

@@ -36,10 +36,10 @@ struct fr_checkpoints {
     int64_t n_kept;
     int64_t loaded, own_first; /* steps: the one that was loaded, 0 without; the
                                   first that this run has saved */
-    fr_shard shard;            /* what this rank writes */
+    fr_shard shard;            /* the parts that this rank writes */
     fr_checkpoint_writer writer;
     fr_replicas *replicas; /* NULL: none are wanted */
-    bool is_from_memory;   /* what was loaded */
+    bool is_from_memory;   /* the loaded checkpoint */
     int lock; /* of rank 0, on the directory (checkpoint_lock.h); -1: none */
 };
 

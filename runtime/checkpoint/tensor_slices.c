@@ -19,8 +19,8 @@ uint64_t fr_tensor_slice_bytes(const fr_tensor_slice *slice)
 /* Elements [first, first + n) of the flat list, as they lie in the slab. */
 typedef struct flat_range {
     int64_t first, n;
-    uint64_t weight_bytes, state_bytes; /* where the parameters and the
-                                           optimizer's state begin */
+    uint64_t weight_bytes, state_bytes; /* begin of the parameters and of the
+                                           optimizer's state */
     uint64_t element_bytes;             /* of a parameter */
     uint32_t n_states;
 } flat_range;

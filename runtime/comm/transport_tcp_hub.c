@@ -239,7 +239,7 @@ static bool is_over(const fr_tcp_hub *hub)
         return stop_ns > 0 || fr_clock_s() > hub->until_s;
     if (stop_ns > 0 &&
         (double)(fr_clock_ns() - stop_ns) * 1e-9 > hub->timeout_s)
-        return true; /* who has not left by now hangs */
+        return true; /* a rank that has not left by now hangs */
     for (int64_t i = 0; i < hub->n_connections; i++)
         if (hub->connections[i].fd >= 0)
             return false;

@@ -16,7 +16,7 @@ typedef struct fr_gpu_call {
     fr_gpu_event *done;           /* NULL: no other lane waits for it */
     uint32_t first_instr;         /* number of its first instruction in a step:
                                      index of the trace's events */
-    uint64_t input_bytes; /* where in the input that of its instructions is */
+    uint64_t input_bytes; /* offset of its instructions' part of the input */
     uint32_t i_host;      /* the same of its step on the host */
 } fr_gpu_call;
 

@@ -29,7 +29,7 @@ typedef struct fr_gpu_place {
 typedef struct fr_gpu_links fr_gpu_links;
 
 typedef struct fr_gpu_links_ops {
-    bool is_capturable; /* what is enqueued may become part of a graph */
+    bool is_capturable; /* enqueued work may become part of a graph */
     void (*destroy)(fr_gpu_links *links);
     /* Operands in the slab; dst of SEND and src of RECV are NULL. */
     fr_status (*enqueue)(fr_gpu_links *links, uint32_t i_instr, fr_lane lane,

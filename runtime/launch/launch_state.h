@@ -42,7 +42,7 @@ typedef struct fr_supervisor {
     pid_t keeper;     /* launch_clean.c: ends all when this process dies */
     int keeper_fd;    /* -1: there is none */
     int64_t begin_ns; /* of mpirun */
-    fr_buffer answer; /* what the first rank wrote to stdout */
+    fr_buffer answer; /* the first rank's stdout */
     int blame;        /* FR_BLAME_*, and its line */
     fr_status blame_status;
     char blame_text[512];

@@ -32,8 +32,9 @@ typedef struct fr_rank_page {
     _Atomic int64_t beat_ns;      /* CLOCK_MONOTONIC of the last sign of life */
     _Atomic uint32_t is_in_step;  /* else it saves or evaluates, say */
     _Atomic int64_t longest_ns;   /* its longest step; 0: none has ended */
-    _Atomic uint32_t stop_signal; /* who watches asks it to stop after a
-                                     checkpoint, as this signal would; 0: not */
+    _Atomic uint32_t stop_signal; /* the supervisor asks the rank to stop after
+                                     a checkpoint, as this signal would; 0:
+                                     no */
     int32_t status;               /* fr_status of the failure */
     uint32_t job; /* Open MPI's number of this job, 0: unknown */
     char host[64];

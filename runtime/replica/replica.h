@@ -21,7 +21,7 @@
 typedef struct fr_replica_options {
     const char *dir;            /* NULL: FR_REPLICA_DIR */
     const char *checkpoint_dir; /* which run it is */
-    bool is_resumed;            /* what is there may be gone on from */
+    bool is_resumed;            /* the run may resume from existing copies */
     fr_data_identity data;
 } fr_replica_options;
 

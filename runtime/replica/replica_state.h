@@ -43,7 +43,8 @@ struct fr_replicas {
     const fr_shard *shard;
     fr_data_identity data;
     char run[FR_REPLICA_PATH], store[FR_REPLICA_PATH];
-    int64_t holder, source; /* who keeps this rank's copy; whose it keeps */
+    int64_t holder, source; /* the rank that keeps this rank's copy; the rank
+                               whose copy it keeps */
     uint64_t own_bytes, held_bytes; /* held_bytes 0: the world is one rank */
     fr_replica_slot slots[2];
     int i_slot; /* the older one */

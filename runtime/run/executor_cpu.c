@@ -154,7 +154,7 @@ static fr_status fill_weights(const fr_executor *executor, unsigned char *at,
     for (int64_t i = 0; i < n; i += step) {
         float *to = is_narrow ? room : (float *)(void *)at;
         int64_t n_now = n - i < step ? n - i : step;
-        if (is_narrow) /* what belongs to no tensor stays as it is */
+        if (is_narrow) /* bytes that belong to no tensor are unchanged */
             fr_narrow_load(room, at, dtype, i, n_now);
         if (executor->weights != NULL)
             FR_TRY(fr_weights_fill(executor->weights, executor->transport->rank,

@@ -47,7 +47,7 @@ typedef struct fr_interpreter_options {
     int64_t trace_steps; /* room for spans of so many steps */
     bool is_core_shared; /* the communication thread has no core of its own */
     bool is_crowded;     /* more threads than cores: give them away early */
-    int comm_core;       /* where the communication thread runs; -1: anywhere */
+    int comm_core;       /* core of the communication thread; -1: any */
     fr_step_watch watch;
     /* Clock of the communication thread's last round; may be NULL. */
     _Atomic int64_t *beat_ns;

@@ -82,7 +82,7 @@ typedef struct fr_run_result {
     bool is_oversubscribed;   /* more compute threads than cores */
     fr_straggler *stragglers; /* [n_stragglers], by time */
     size_t n_stragglers;
-    double monitoring_s; /* what looking at a step took rank 0, mean */
+    double monitoring_s; /* time of monitoring a step on rank 0, mean */
     /* [world_size] means of a step after warm-up: how long each rank computed
      * and waited for others; NULL: not known. */
     double *compute_s, *wait_s;

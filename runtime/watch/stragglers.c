@@ -28,7 +28,7 @@ typedef struct series {
     double lost_s[WINDOW];
     int64_t step[WINDOW];
     int64_t n;           /* all there were */
-    double base[N_BASE]; /* where the first steps are the yardstick */
+    double base[N_BASE]; /* the yardstick, if it is the first steps */
     int n_base;
     double spread;   /* of the window, once it is judged */
     int64_t i_found; /* in `found`; -1: it is not slow */

@@ -27,9 +27,9 @@ typedef struct fr_weight_name {
 
 typedef struct fr_weight_family {
     const char *prefix; /* which files of the bare model lack */
-    float norm_offset;  /* what is to be added to norms as they are there */
+    float norm_offset;  /* added to the norms of the file */
     const fr_weight_name *names, *more_names; /* end with name NULL */
-    const char *const *buffers; /* what is no parameter ends like that */
+    const char *const *buffers; /* endings of names that are no parameters */
 } fr_weight_family;
 
 /* NULL: the model is of none. */

@@ -46,7 +46,7 @@ typedef struct saving {
     fr_weight_map map;
     target *targets; /* of map.entries */
     fr_vec(shard) shards;
-    const fr_weight_part *part; /* whose chunks come */
+    const fr_weight_part *part; /* the part whose chunks come */
     unsigned char *turned;      /* a chunk */
 } saving;
 

@@ -97,7 +97,7 @@ fr_status fr_estimate_state(fr_estimator *e, const fr_plan *plan,
     const est_stage stage = {
         .n_dense = l->n_embed + l->least_dense * (uint64_t)own_layers,
         .n_expert = l->least_expert * (uint64_t)own_layers,
-        .n_layers = e->n_layers, /* what is rounded down, at most */
+        .n_layers = e->n_layers, /* the most that rounding down loses */
         .n_last_layer = l->least_dense};
     *out_bytes =
         est_states_at_least(x, &stage) + est_gathered_at_least(x, &stage);

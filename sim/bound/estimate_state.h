@@ -109,7 +109,8 @@ FR_CHECKED fr_status est_split_find(fr_estimator *e, const fr_plan *plan,
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
-    const est_layers *plain; /* where some layers are not recomputed: those */
+    const est_layers *plain; /* the layers that are not recomputed, if some
+                                are */
     const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
@@ -133,9 +134,11 @@ typedef struct est_stage {
     int64_t zero_ps;     /* gradients set to zero before the first pass */
     int64_t hop_ps;      /* to the next rank */
     const est_update *update;
-    uint32_t update_id[2]; /* what it is of: estimate_update.c; 0: not known */
+    uint32_t update_id[2]; /* the inputs that it is for: estimate_update.c; 0:
+                              not known */
     est_gathers gathers;
-    uint32_t gathers_of;     /* what else they are of; 0: not known yet */
+    uint32_t gathers_of;     /* the other inputs that they are for; 0: not known
+                                yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
     int64_t path_ps; /* of all passes, by the critical path; 0: not known */
@@ -155,14 +158,14 @@ typedef struct est_plan {
     const est_layout *layout;
     int64_t n_micro;      /* of the ranks of the layout */
     int64_t meeting_ps;   /* of all, for norm and loss */
-    const est_place *met; /* where that is; NULL: nowhere yet */
+    const est_place *met; /* the place of the meeting; NULL: none yet */
     fr_axis met_axis;     /* of the norm */
     int32_t pp, vpp;
     bool is_estimate; /* about; else at least */
     bool is_split, is_v;
     bool is_executable;
     fr_sharding sharding;
-    uint32_t update_id; /* what the plan does with gradients, of the list */
+    uint32_t update_id; /* the plan's treatment of gradients, of the list */
     uint32_t update_of; /* ... of variants of this number; 0: not known */
     est_stage stages[FR_PLAN_MAX_STAGES];
     est_pass_times passes[FR_PLAN_MAX_STAGES]; /* of the virtual stages */
@@ -172,10 +175,10 @@ typedef struct est_plan {
     bool has_paths;        /* and the critical paths are known ... */
     bool is_regathered;    /* ... of a plan of which this is so */
     bool is_endless;       /* its passes end after FR_PS_END, */
-    bool is_first_endless; /* those of `first` do */
+    bool is_first_endless; /* the passes of `first` do */
     bool is_known_twice;   /* the stages are the same about as at least */
     est_pipeline_key key;
-    est_stage first; /* what the first rank holds, and its times at least */
+    est_stage first; /* the first rank's memory, and its times at least */
     bool has_first;  /* it is that of first_key */
     est_pipeline_key first_key;
 } est_plan;

@@ -17,8 +17,9 @@ typedef struct fr_simulate_options {
     fr_timeline *timeline;           /* is filled; NULL: nobody wants it */
     bool stops_without_room; /* a step that does not fit is not replayed: all
                                 but the prediction's memory is 0 */
-    bool is_bounded;         /* what takes very long, or more calls than the
-                                placement has, is FR_INFEASIBLE */
+    bool is_bounded;         /* a program that takes very long, or has more
+                                calls than the placement allows, is
+                                FR_INFEASIBLE */
 } fr_simulate_options;
 
 /*

@@ -78,7 +78,7 @@ typedef struct fr_replay_context {
 
 typedef struct fr_replay {
     fr_vec(fr_replay_record) records;
-    fr_skip skip;        /* what their times leave out */
+    fr_skip skip;        /* the rounds that their times omit */
     uint32_t n_rounds;   /* of loops, beside the first, that have records */
     bool is_unsteady;    /* a program that repeats, but the replay does not: has
                             no records; the whole program is wanted */

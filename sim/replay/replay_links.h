@@ -55,7 +55,7 @@ typedef struct fr_replay_links {
     double *rail_Bps;     /* [n_rails] */
     double *port_Bps;     /* [n_places] of one rank; 0: not told */
     int32_t *fabric_link; /* [links of the fabric] number here, -1: none */
-    fr_fabric_load *load; /* who crosses what; NULL: nobody */
+    fr_fabric_load *load; /* the crossings of ranks; NULL: none */
     int64_t *capacity;    /* [n_links] */
     size_t n_links;
     fr_maxmin *maxmin;       /* NULL: only asked for solo rates */

@@ -59,7 +59,7 @@ typedef struct replayer {
     replay_steady *steady; /* NULL: none are skipped any more */
     uint32_t **done;       /* [n actors][slots][rounds that are kept]: last
                               record of the call */
-    uint32_t *done_memory; /* what `done` points into */
+    uint32_t *done_memory; /* `done` points into it */
     int32_t *n_arrived[FR_ACTORS_TABLES]; /* [parties][FR_LANE_N] */
     int8_t table_of_axis[FR_AXIS_N];
     const fr_host_steps **hosts; /* [n actors] */

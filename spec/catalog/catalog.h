@@ -42,7 +42,7 @@ typedef struct fr_catalog_device {
 typedef struct fr_catalog_node {
     fr_node_type type;     /* i_device is 0 and means nothing */
     const char *device;    /* id of its device */
-    fr_fabric_kind fabric; /* what joins several of them */
+    fr_fabric_kind fabric; /* the network between several of them */
     const char *summary;
     const char *source;
     const char *date;

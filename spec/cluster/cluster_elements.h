@@ -34,7 +34,7 @@ typedef struct fr_attribute {
     fr_quantity quantity;
     bool is_required;
     bool is_always_written; /* else not where it is 0 or `absent` */
-    double absent;          /* what is meant where nothing is said */
+    double absent;          /* the default */
     unsigned fabrics;       /* kinds of fabrics (bits) that have it, 0: all */
 } fr_attribute;
 

@@ -148,8 +148,8 @@ typedef struct fr_gpu_costs {
     double graph_launch_s; /* of the host: a graph of one kernel ... */
     double graph_node_s;   /* ... and each further one */
     double kernel_s;       /* of the device: start to start of empty kernels */
-    double bracket_s;      /* what two events around a kernel add; the points
-                              do not contain it */
+    double bracket_s;      /* time that two events around a kernel add; the
+                              points do not contain it */
     double steady_clock_Hz, steady_power_w; /* under lasting products */
 } fr_gpu_costs;
 

@@ -36,8 +36,8 @@ typedef struct fr_stage_memory {
     uint64_t parameters_bytes, gradients_bytes, optimizer_bytes;
     uint64_t activations_bytes, buffers_bytes;
     uint64_t workspaces_bytes; /* scratch that libraries keep for good */
-    uint64_t alignment_bytes;  /* what an allocator rounds up, what packing
-                                  at fixed places loses */
+    uint64_t alignment_bytes;  /* rounding by an allocator, losses of packing at
+                                  fixed places */
     uint64_t allocated_bytes, reserved_bytes, device_bytes;
 } fr_stage_memory;
 

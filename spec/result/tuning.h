@@ -25,7 +25,8 @@ typedef struct fr_tuned {
     fr_run_outlook run;       /* the goal's */
     bool is_tie;              /* the model's error hides the difference */
     char why[160];            /* why it loses: "+12 % exposed dp" */
-    uint32_t run_by;          /* who can execute it: bits of target.h */
+    uint32_t run_by;          /* runtimes and frameworks that can execute it:
+                                 bits of target.h */
 } fr_tuned;
 
 /* Laid out as an fr_vec. */
@@ -48,7 +49,7 @@ typedef enum fr_baseline {
     FR_BASELINE_DEVICE, /* one rank; CPUs: one process */
     FR_BASELINE_NODE,
     FR_BASELINE_RUNTIME,
-    FR_BASELINE_HEALTHY, /* where nodes are slow: without them */
+    FR_BASELINE_HEALTHY, /* without the slow nodes, if there are any */
     FR_BASELINE_N
 } fr_baseline;
 
@@ -64,7 +65,7 @@ const char *fr_baseline_name(fr_baseline baseline);
 /* The goal; value and bound are those of the best plan. */
 typedef struct fr_tuning_goal {
     char name[16], unit[16], summary[96];
-    char lr_rule[64]; /* what a free batch asks for; "" where it is given */
+    char lr_rule[64]; /* the rule for a free batch; "" if the batch is given */
     bool is_step;     /* the value is that of step_s */
     bool is_whole;    /* the value is a count, and what it adds orders equals */
 } fr_tuning_goal;

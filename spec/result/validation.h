@@ -19,7 +19,8 @@ typedef enum fr_fits {
 typedef struct fr_validation_row {
     char name[160], source[96];
     char plan[128];
-    const char *framework; /* whose habits it has; NULL: it did not run */
+    const char *framework; /* the framework whose defaults it has; NULL: it did
+                              not run */
     int64_t n_gpus;
     bool has_run;
     char why[320]; /* it did not run; else why its time is not scored */
@@ -67,7 +68,8 @@ typedef struct fr_validation {
     fr_validation_score experts, large;  /* steps of mixtures of experts; of
                                             512 GPUs and more */
     fr_validation_baseline flat_mfu;     /* 40 % of the peak */
-    fr_validation_baseline others_mfu;   /* what the other sources reach */
+    fr_validation_baseline others_mfu;   /* at the MFU that the other sources
+                                            reach */
     size_t fits_right[2], fits_wrong[2]; /* by what was measured: no, yes */
     double fits_balanced; /* mean of the shares right of both kinds */
     /* The promise of --fit-confidence: the number of rows that were predicted

@@ -11,7 +11,7 @@ enum { FR_STEP_STRAGGLERS = 8 };
 
 typedef struct fr_step_record {
     int64_t step;    /* from 0 */
-    int64_t n_steps; /* where the run ends */
+    int64_t n_steps; /* the step at which the run ends */
     double loss;
     int64_t bad_rank; /* the first whose part of it is not finite; -1: none */
     double grad_norm; /* before it is clipped; NaN: it is not computed */

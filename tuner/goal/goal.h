@@ -40,7 +40,7 @@ typedef struct fr_goal {
     double least_headroom_frac; /* of the memory left free */
     bool is_disturbed;          /* runs count what interrupts them: */
     fr_run_hazards hazards;     /* as a user says it; is_spot as above */
-    fr_run_choices choices;     /* what is free beside the plan */
+    fr_run_choices choices;     /* choices beside the plan */
     bool is_nearest; /* in place of the objective: by how much the constraint
                         that is broken most is exceeded, is / limit */
 } fr_goal;

@@ -35,7 +35,7 @@ typedef struct fr_run_choices {
 
 typedef struct fr_run_way {
     fr_run_conditions conditions;
-    fr_run_stretch stretch; /* what interruptions make of the steps */
+    fr_run_stretch stretch; /* the effect of interruptions on the steps */
     double usd_per_h;       /* of all nodes; 0: not known */
     double kw;              /* the same, while they train and wait */
     double spot_frac;       /* of the nodes */

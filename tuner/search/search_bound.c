@@ -131,7 +131,7 @@ static bool is_known_too_large(const search *s, const fr_candidate *candidate)
 /* ---- seeds: many families, not one plan and its twins -------------------- */
 
 typedef struct family {
-    int64_t layout;  /* who has which part of the layers and of the state */
+    int64_t layout;  /* the distribution of layers and of state over ranks */
     size_t n_before; /* of it, whose estimates are lower */
     size_t i;
 } family;
@@ -458,7 +458,7 @@ static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
         n_max = LEAST_BATCH; /* the walk has had its time */
     for (size_t i = 0; i < list->n && *n < n_max; i++)
         out[(*n)++] = list->items[i].candidate;
-    s->n_too_large -= *n; /* who asked counts them */
+    s->n_too_large -= *n; /* the caller counts them */
     s->has_nearest = true;
 }
 

@@ -9,9 +9,10 @@
 #define FR_TUNER_SPACE_DECISION_LEVELS_H
 
 typedef enum fr_decision_level {
-    FR_DECISION_LAYERS,    /* where ranks sit and what a layer costs */
-    FR_DECISION_PIPELINE,  /* who has which layers, and their order */
-    FR_DECISION_GRADIENTS, /* what comes beside and after the passes */
+    FR_DECISION_LAYERS,    /* the places of ranks and the costs of layers */
+    FR_DECISION_PIPELINE,  /* the layers of each rank, and the order of its
+                              passes */
+    FR_DECISION_GRADIENTS, /* the communication during and after the passes */
     FR_DECISION_N
 } fr_decision_level;
 

@@ -96,7 +96,7 @@ typedef struct fr_plan_space_request {
     double most_calls;     /* passes over layers that may be written out for one
                               simulation; 0: as many as fit */
     const fr_axis_range *ranges; /* [FR_SPACE_AXIS_N]; NULL: none */
-    const fr_target *target;     /* whose rules hold too; NULL: none */
+    const fr_target *target;     /* its rules hold too; NULL: none */
     int target_version;
     /* Finds balanced splits (balance_layers.h), which are then values; NULL:
      * they are not. */

@@ -15,7 +15,7 @@ typedef struct fr_elastic_subject {
     const fr_job *job;
     const fr_cluster *cluster;
     const fr_cost_model *costs;
-    const fr_plan *base; /* what no search decides is as it has it */
+    const fr_plan *base; /* it has the values that no search decides */
 } fr_elastic_subject;
 
 /* A run, and down to how many nodes it goes on. */
@@ -56,7 +56,7 @@ fr_run_elastic fr_elastic_of(const fr_speeds *speeds);
 typedef struct fr_elastic_table {
     fr_node_steps known;
     fr_vec(fr_speeds) speeds;
-    fr_vec(fr_node_elastic) rows; /* what choices borrow */
+    fr_vec(fr_node_elastic) rows; /* choices borrow them */
 } fr_elastic_table;
 
 /*

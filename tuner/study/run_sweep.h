@@ -23,7 +23,7 @@ typedef struct fr_sweep_case {
     int64_t n_ranks;  /* 0: all that the cluster has places for; CPUs, tuned:
                          any number */
     bool allow_lossy; /* tuned */
-    fr_goal goal;     /* what its run is told for; of all cases of one kind */
+    fr_goal goal;     /* the goal of its run; all cases have one kind */
     double fit_confidence; /* tuned: how likely the plan has to fit */
     /* The framework has the defaults of all plan fields without a bit in
      * `given`; a tuned plan is also checked by `target`. NULL: no framework, no

@@ -32,7 +32,7 @@ typedef struct tile {
     const float *x, *dy;
     const float *from; /* of each column */
     const uint8_t *mask;
-    columns column; /* where the sign of the norm's output is asked for */
+    columns column; /* if the sign of the norm's output is asked for */
     bool has_relu;
     float *sum[2];
 } tile;

@@ -17,7 +17,7 @@ typedef struct lower_image_step {
     const fr_layer_op *op;
     fr_image in, out;
     int before;  /* step whose output it reads; -1: what comes into the layer */
-    bool is_end; /* what it makes goes out */
+    bool is_end; /* its output leaves the layer */
     bool has_relu, has_add; /* batch norm: in the same pass */
     /* Places in the layer's parameters, in elements, and in what it keeps, in
      * bytes; LOWER_ABSENT: none.  y: what it makes, else in scratch; note: a

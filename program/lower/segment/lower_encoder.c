@@ -113,7 +113,7 @@ static void patches_backward(lower_context *context, const lower_ends *ends,
     const lower_embed_places *e = &ends->embed;
     const lower_matrix matrix = patch_matrix(context, ends);
     if (is_run(context)) {
-        if (!context->plan->is_sequence_parallel) { /* what came in stays */
+        if (!context->plan->is_sequence_parallel) { /* the input stays */
             fr_ref own = lower_temp(context, s->stream_bytes);
             lower_copy(context, dy, own, s->stream_bytes);
             dy = own;

@@ -71,7 +71,7 @@ typedef struct lower_saved {
 /* Segments of a layer whose keys go round a ring. */
 typedef struct lower_ring_segments {
     uint32_t i_begin, i_keys, i_own, i_end;
-    uint32_t i_other; /* those with the keys of each other rank follow it */
+    uint32_t i_other; /* segments with the keys of each other rank follow it */
     /* Segments that send to the next rank of the ring: keys; in backward keys
      * with their gradients, then the gradients alone, which at the end go to
      * their owners. */

@@ -201,7 +201,7 @@ static int list_pieces(const lower_rank *rank, const lower_unit *unit,
     }
     if (n == 0)
         pieces[n++] = 0;
-    pieces[n - 1] += left; /* what stays adds less than a shard's padding */
+    pieces[n - 1] += left; /* the rest adds less than a shard's padding */
     return n;
 }
 
