@@ -83,7 +83,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
             return fr_fail(err, FR_USAGE, "--%s needs --checkpoint DIR",
                            fr_option_get(of_checkpoints[i]).name);
     if (fr_cli_has(cli, FR_OPT_ELASTIC))
-        FR_TRY(fr_elastic_parse(cli, &(fr_elastic_range){0}, err));
+        FR_TRY(fr_elastic_parse(&cli->request, &(fr_elastic_range){0}, err));
     else if (fr_cli_has(cli, FR_OPT_MAX_RESTARTS))
         return fr_fail(err, FR_USAGE, "--max-restarts needs --elastic MIN:MAX");
     if (fr_cli_has(cli, FR_OPT_REPLICATE_EVERY) &&
@@ -288,7 +288,7 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
                            : DEFAULT_TIMEOUT_S;
 
     FR_TRY(fr_gpu_system_cuda(&setup.system, err));
-    const char *output = fr_run_trace_path(cli);
+    const char *output = fr_run_trace_path(&cli->request);
     if (world > 1 && !setup.is_shared && output != NULL)
         FR_TRY(fr_nccl_topology_ask(output, err));
     fr_backend backend = fr_gpu_backend(&setup);
@@ -313,10 +313,10 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
  * another host. */
 static fr_status check_files(const fr_cli *cli, fr_err *err)
 {
-    const char *trace = fr_run_trace_path(cli);
+    const char *trace = fr_run_trace_path(&cli->request);
     if (trace != NULL && !fr_cli_has(cli, FR_OPT_HOSTFILE))
         FR_TRY(fr_file_check_writable(trace, err));
-    return fr_run_watch_check(cli, err);
+    return fr_run_watch_check(&cli->request, err);
 }
 
 /* This process is none of the ranks, and starts them as often as it takes. */

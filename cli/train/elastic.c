@@ -21,10 +21,10 @@
 #define DEFAULT_RESTARTS 3
 #define LOOK_S 1.0 /* between two looks at the hostfile */
 
-fr_status fr_elastic_parse(const fr_cli *cli, fr_elastic_range *out,
+fr_status fr_elastic_parse(const fr_request *request, fr_elastic_range *out,
                            fr_err *err)
 {
-    const char *text = fr_cli_text(cli, FR_OPT_ELASTIC);
+    const char *text = fr_request_text(request, FR_OPT_ELASTIC);
     char least[32];
     const char *colon = strchr(text, ':');
     fr_err why;
@@ -39,7 +39,7 @@ fr_status fr_elastic_parse(const fr_cli *cli, fr_elastic_range *out,
         return fr_fail(err, FR_USAGE,
                        "--elastic '%.40s': give MIN:MAX with 1 <= MIN <= MAX",
                        text);
-    if (!fr_cli_has(cli, FR_OPT_CHECKPOINT))
+    if (!fr_request_has(request, FR_OPT_CHECKPOINT))
         return fr_fail(err, FR_USAGE,
                        "--elastic needs --checkpoint DIR, and "
                        "--checkpoint-every N");
@@ -286,9 +286,9 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
 }
 
 /* Before this run writes anything; its rank 0 takes the lock. */
-static fr_status check_is_unused(const fr_cli *cli, fr_err *err)
+static fr_status check_is_unused(const fr_request *request, fr_err *err)
 {
-    const char *dir = fr_cli_text(cli, FR_OPT_CHECKPOINT);
+    const char *dir = fr_request_text(request, FR_OPT_CHECKPOINT);
     int lock = -1;
 
     if (!fr_checkpoint_is_locked(dir))
@@ -318,13 +318,13 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                  .progress_s = fr_clock_s()};
     fr_status status = FR_OK;
 
-    FR_TRY(fr_elastic_parse(cli, &e.range, err));
+    FR_TRY(fr_elastic_parse(&cli->request, &e.range, err));
     if (e.world < e.range.least || e.world > e.range.most)
         return fr_fail(err, FR_USAGE,
                        "--elastic %s: the plan is of %lld rank%s",
                        fr_cli_text(cli, FR_OPT_ELASTIC), (long long)e.world,
                        e.world == 1 ? "" : "s");
-    FR_TRY(check_is_unused(cli, err));
+    FR_TRY(check_is_unused(&cli->request, err));
     FR_TRY(fr_restart_log_begin(&e.log, &cli->request, err));
     fr_rebalance_begin(&e.rebalance, &cli->request, file, &file->plan, -1);
     e.n_planned = n_places(&e);

@@ -20,8 +20,8 @@ typedef struct fr_elastic_range {
 } fr_elastic_range;
 
 /* FR_USAGE: "MIN:MAX" cannot be read, or what it needs was not given. */
-FR_CHECKED fr_status fr_elastic_parse(const fr_cli *cli, fr_elastic_range *out,
-                                      fr_err *err);
+FR_CHECKED fr_status fr_elastic_parse(const fr_request *request,
+                                      fr_elastic_range *out, fr_err *err);
 
 /* Borrows all; `file` is the plan that the run begins with. */
 FR_CHECKED fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,

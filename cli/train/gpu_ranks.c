@@ -19,16 +19,17 @@ bool fr_request_is_on_gpu(const fr_request *request)
 }
 
 /* Said before anything is started; hosts of a hostfile look for themselves. */
-static fr_status check_gpus(const fr_cli *cli, int64_t world, fr_err *err)
+static fr_status check_gpus(const fr_request *request, int64_t world,
+                            fr_err *err)
 {
     const fr_gpu_system *system = NULL;
     int n = 0;
 
     FR_TRY(fr_gpu_system_cuda(&system, err));
-    if (fr_cli_text(cli, FR_OPT_HOSTFILE) != NULL)
+    if (fr_request_text(request, FR_OPT_HOSTFILE) != NULL)
         return FR_OK;
     FR_TRY(system->driver->count(system->context, &n, err));
-    if (n >= world || fr_cli_on(cli, FR_OPT_SHARE_GPU))
+    if (n >= world || fr_request_on(request, FR_OPT_SHARE_GPU))
         return FR_OK;
     return fr_fail(err, FR_INFEASIBLE,
                    "%lld ranks are wanted, this machine has %d GPU%s; choose "
@@ -72,7 +73,7 @@ fr_status fr_supervised_gpus(const fr_cli *cli, int64_t world, int n_threads,
     fr_rendezvous place;
     FR_TRY(fr_rendezvous_find(&place, err));
     if (place.by == FR_BOOTSTRAP_ALONE)
-        FR_TRY(check_gpus(cli, world, err));
+        FR_TRY(check_gpus(&cli->request, world, err));
     if (place.by == FR_BOOTSTRAP_ALONE || place.by == FR_BOOTSTRAP_MPI)
         return fr_supervised(cli, world, n_threads, work, err);
     fr_status status = fr_rendezvous_check(&place, world, err);

@@ -189,10 +189,10 @@ static fr_status print_report(const answer_parts *parts,
     return fr_answer_deliver(status, &answer, cli, err);
 }
 
-const char *fr_run_trace_path(const fr_cli *cli)
+const char *fr_run_trace_path(const fr_request *request)
 {
-    const char *path = fr_cli_text(cli, FR_OPT_TRACE);
-    return path != NULL ? path : fr_cli_text(cli, FR_OPT_OUTPUT);
+    const char *path = fr_request_text(request, FR_OPT_TRACE);
+    return path != NULL ? path : fr_request_text(request, FR_OPT_OUTPUT);
 }
 
 fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
@@ -201,7 +201,7 @@ fr_status fr_run_answer(const fr_cli *cli, const fr_plan_file *file,
 {
     char name[256];
     fr_run_report report;
-    const char *trace = fr_run_trace_path(cli);
+    const char *trace = fr_run_trace_path(&cli->request);
     answer_parts parts = {.cli = cli,
                           .file = file,
                           .program = program,

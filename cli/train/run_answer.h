@@ -11,7 +11,7 @@
 #include "spec/result/timeline.h"
 
 /* The file of the trace: --trace, or -o; NULL: none is wanted. */
-const char *fr_run_trace_path(const fr_cli *cli);
+const char *fr_run_trace_path(const fr_request *request);
 
 /*
  * The answer is printed, then the trace written: FR_IO may be of that alone.

@@ -51,11 +51,11 @@ fr_status fr_cli_replica_path(const fr_cli *cli, char out[FR_REPLICA_PATH],
 
 /* A rank that stands still for so long hangs, where nobody waits for it; 0: it
  * may, as on GPUs, which have limits of their own. */
-static double still_s_of(const fr_cli *cli)
+static double still_s_of(const fr_request *request)
 {
-    return fr_cli_has(cli, FR_OPT_TIMEOUT) &&
-                   !fr_request_is_on_gpu(&cli->request)
-               ? cli->request.option[FR_OPT_TIMEOUT].real
+    return fr_request_has(request, FR_OPT_TIMEOUT) &&
+                   !fr_request_is_on_gpu(request)
+               ? request->option[FR_OPT_TIMEOUT].real
                : 0;
 }
 
@@ -76,7 +76,7 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
     options.is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT);
     if (fr_cli_has(cli, FR_OPT_TIMEOUT))
         options.hung_s = cli->request.option[FR_OPT_TIMEOUT].real;
-    options.still_s = still_s_of(cli);
+    options.still_s = still_s_of(&cli->request);
     options.on_line = pass_line;
     options.on_look = pass_step;
     options.context = &o;
@@ -105,7 +105,7 @@ fr_status fr_cli_guard(const fr_cli *cli, fr_rank_guard **out, fr_err *err)
 {
     const fr_rank_guard_options options = {
         .is_stoppable = fr_cli_has(cli, FR_OPT_CHECKPOINT),
-        .still_s = still_s_of(cli),
+        .still_s = still_s_of(&cli->request),
         .on_line = tell_line,
         .on_hang = end_hung,
         .context = (void *)(uintptr_t)cli};

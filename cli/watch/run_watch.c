@@ -10,22 +10,22 @@
 
 #define SHOW_EVERY_S 0.2
 
-static bool cli_serves(const fr_cli *cli)
+static bool cli_serves(const fr_request *request)
 {
-    return fr_cli_has(cli, FR_OPT_PROMETHEUS);
+    return fr_request_has(request, FR_OPT_PROMETHEUS);
 }
 
-fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err)
+fr_status fr_run_watch_check(const fr_request *request, fr_err *err)
 {
-    const char *metrics = fr_cli_text(cli, FR_OPT_METRICS);
+    const char *metrics = fr_request_text(request, FR_OPT_METRICS);
 
     /* Rank 0 may be on another host. */
-    if (metrics != NULL && !fr_cli_has(cli, FR_OPT_HOSTFILE))
+    if (metrics != NULL && !fr_request_has(request, FR_OPT_HOSTFILE))
         FR_TRY(fr_metrics_file_check(metrics, err));
-    if (cli_serves(cli) && !fr_cli_has(cli, FR_OPT_HOSTFILE)) {
+    if (cli_serves(request) && !fr_request_has(request, FR_OPT_HOSTFILE)) {
         fr_metrics_server *server = NULL;
-        FR_TRY(fr_metrics_server_create(fr_cli_text(cli, FR_OPT_PROMETHEUS),
-                                        &server, err));
+        FR_TRY(fr_metrics_server_create(
+            fr_request_text(request, FR_OPT_PROMETHEUS), &server, err));
         fr_metrics_server_destroy(server);
     }
     return FR_OK;
@@ -51,7 +51,7 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
         FR_TRY(fr_metrics_file_open(&opened.metrics,
                                     fr_cli_text(cli, FR_OPT_METRICS),
                                     fr_cli_on(cli, FR_OPT_RESUME), err));
-    if (is_writer && cli_serves(cli)) {
+    if (is_writer && cli_serves(&cli->request)) {
         fr_status status = fr_metrics_server_create(
             fr_cli_text(cli, FR_OPT_PROMETHEUS), &opened.server, err);
         if (status != FR_OK) {

@@ -28,7 +28,7 @@ typedef struct fr_run_watch {
 
 /* Before any rank is started: what was asked for can be had, as far as it can
  * be known. */
-FR_CHECKED fr_status fr_run_watch_check(const fr_cli *cli, fr_err *err);
+FR_CHECKED fr_status fr_run_watch_check(const fr_request *request, fr_err *err);
 
 /* Opens what rank 0 writes; `is_writer` false: nothing, on the others. */
 FR_CHECKED fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,

@@ -6,6 +6,7 @@
 # safely.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+bad=0
 below=$(sed -n 's/^\([a-z_]*\):.*/\1/p' tests/lint/floors.txt | grep -vx cli)
 awk '
 # Takes comments and the insides of strings and characters out of a line.
@@ -79,4 +80,13 @@ FNR == 1 { in_comment = 0; is_cli = FILENAME ~ /^cli\// }
         complain("reads the environment")
 }
 END { exit n_bad > 0 }
-' $(find $below cli -name '*.c' | sort)
+' $(find $below cli -name '*.c' | sort) || bad=1
+
+# What is not about the command line takes a request (api/request/request.h).
+n=$(find cli -name '*.[ch]' ! -path 'cli/command/*' ! -path 'cli/option/*' -exec cat {} + |
+    grep -c 'fr_cli \*')
+if [ "$n" -gt 60 ]; then
+    echo "cli/ has $n parameters of type fr_cli outside command/ and option/; 60 are the limit"
+    bad=1
+fi
+exit $bad
