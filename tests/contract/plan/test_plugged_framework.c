@@ -4,7 +4,7 @@
  * is among the names of --framework and --for, by its alias too, plans are
  * priced as it executes them, and a search for it keeps to its rules.
  */
-#include "cli/option/options.h"
+#include "api/request/options.h"
 #include "frameworks/framework_list.h"
 #include "frameworks/target_rows.h"
 #include "tests/check.h"
