@@ -83,3 +83,12 @@ void fr_report_fit(const fr_fit_advice *advice, fr_document *out)
     fr_json_put_i64(&out->data, "left_out", advice->n_left_out);
     fr_json_end_object(&out->data);
 }
+
+void fr_report_fit_data(const fr_fit_advice *advice, fr_document *out)
+{
+    if (advice->verdict[0] == '\0')
+        return;
+    out->audience = FR_FOR_DATA;
+    fr_report_fit(advice, out);
+    out->audience = FR_FOR_ALL;
+}

@@ -117,15 +117,6 @@ static fr_status refuse(const fit_check *fit, fr_err *err)
                : fr_fail(err, fit->status, "%s", fit->refusal.text);
 }
 
-static void put_fit(const fit_check *fit, fr_document *out)
-{
-    if (fit->advice.verdict[0] == '\0')
-        return;
-    out->audience = FR_FOR_DATA;
-    fr_report_fit(&fit->advice, out);
-    out->audience = FR_FOR_ALL;
-}
-
 /* ---- the table of NCCL's tuner plugin ------------------------------------ */
 
 static void put_rows(const fr_nccl_rows *rows, fr_document *out)
@@ -170,7 +161,7 @@ static fr_status print_rows(const fr_request *request, const fr_nccl_rows *rows,
         fr_request_note_lines(request, NULL, fr_buffer_text(&rows->also));
     fr_document_init(out, "forerun.export/1");
     fr_json_put_string(&out->data, "format", "nccl-csv");
-    put_fit(fit, out);
+    fr_report_fit_data(&fit->advice, out);
     put_rows(rows, out);
     if (output == NULL)
         fr_document_verbatim(out, fr_buffer_text(&text));
@@ -244,7 +235,7 @@ static void put_files(const fr_exporter *exporter,
         fr_exporter_target(exporter) != NULL ? exporter : wanted->program);
     fr_json_writer *json = &out->data;
     fr_json_put_string(json, "format", fr_exporter_name_of(exporter));
-    put_fit(fit, out);
+    fr_report_fit_data(&fit->advice, out);
     if (wanted->program != NULL)
         fr_json_put_string(json, "program",
                            fr_exporter_name_of(wanted->program));

@@ -25,16 +25,6 @@ typedef struct told {
     fr_fit_advice fit;
 } told;
 
-/* A run that was asked for with --force: readers have seen the verdict. */
-static void add_fit(const fr_fit_advice *fit, fr_document *out)
-{
-    if (fit->verdict[0] == '\0')
-        return;
-    out->audience = FR_FOR_DATA;
-    fr_report_fit(fit, out);
-    out->audience = FR_FOR_ALL;
-}
-
 static void add_head(const fr_request *request, const fr_plan_file *file,
                      const fr_prediction *prediction, const fr_fit_advice *fit,
                      fr_document *out)
@@ -46,7 +36,7 @@ static void add_head(const fr_request *request, const fr_plan_file *file,
                         fr_plan_subject_cluster(request), name);
     fr_json_put_string(&out->data, "plan", name);
     fr_json_put_string(&out->data, "model", file->model.name);
-    add_fit(fit, out);
+    fr_report_fit_data(fit, out);
 }
 
 static void build(const fr_request *request, const fr_inputs *inputs,

@@ -164,16 +164,6 @@ static double useful_s(const fr_run_report *report)
            report->step_s_median;
 }
 
-static void add_fit(const fr_fit_advice *fit, fr_document *out)
-{
-    if (fit->verdict[0] == '\0')
-        return;
-    fr_document_printf(out, "%s\n", fit->verdict);
-    out->audience = FR_FOR_DATA;
-    fr_report_fit(fit, out);
-    out->audience = FR_FOR_ALL;
-}
-
 static fr_status print_report(const answer_parts *parts,
                               const fr_run_report *report, fr_err *err)
 {
@@ -181,7 +171,9 @@ static fr_status print_report(const answer_parts *parts,
     fr_document answer;
     fr_status status = FR_OK;
     fr_document_init(&answer, "forerun.run/1");
-    add_fit(&parts->fit, &answer);
+    if (parts->fit.verdict[0] != '\0')
+        fr_document_printf(&answer, "%s\n", parts->fit.verdict);
+    fr_report_fit_data(&parts->fit, &answer);
     fr_report_run(report, &answer);
     fr_restart_log_put(&cli->request, useful_s(report), &answer);
     if (fr_cli_on(cli, FR_OPT_GANTT))
