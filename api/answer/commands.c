@@ -367,7 +367,7 @@ const fr_command fr_commands[] = {
      "  forerun flows platform.xml flows.csv\n"
      "  forerun flows platform.xml flows.csv --json"},
     {"catalog", fr_api_catalog,
-     "list models, clusters, nodes, devices, export targets and frameworks",
+     "list models, clusters, nodes, devices, targets and frameworks",
      "[WHAT [NAME]]", 0, 2,
      {IS(WORD), IS(WORD)},
      catalog_words, catalog_options, NULL,
