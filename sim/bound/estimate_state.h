@@ -36,9 +36,8 @@ typedef struct est_passed {
 } est_passed;
 
 /* The memory of a rank at some time: the number of (chunk, micro-batch) pairs
- * that wait for backward, the number that wait for the gradients of weights
- * after it, and whether gradients of all its layers exist, to which more are
- * added. */
+ * that wait for backward, the number that wait for their gradients of weights,
+ * and whether gradients of all its layers exist, to which more are added. */
 typedef struct est_occupancy_point {
     int64_t n_kept, n_pending;
     bool has_gradients;
@@ -51,8 +50,7 @@ typedef struct est_layout_key {
     uint32_t shares; /* number of the shares of the batch; 0: even */
 } est_layout_key;
 
-/* The fields of a plan that the passes of a pipeline depend on.  It has no
- * padding, because it is a key. */
+/* The fields that the passes of a pipeline depend on; no padding: a key. */
 typedef struct est_pipeline_key {
     est_layers_key layers; /* of no place */
     int32_t dp, pp, vpp, zero_group, schedule, rank_order, recompute_layers;
@@ -109,8 +107,7 @@ FR_CHECKED fr_status est_split_find(fr_estimator *e, const fr_plan *plan,
 typedef struct est_stage {
     const est_place *place;
     const est_layers *layers;
-    const est_layers *plain; /* the layers that are not recomputed, if some
-                                are */
+    const est_layers *plain; /* the layers that are not recomputed */
     const est_times *times;
     int64_t forward_ps, backward_ps, weights_ps;
     int64_t first_forward_ps, first_backward_ps; /* of chunk 0 */
@@ -134,11 +131,9 @@ typedef struct est_stage {
     int64_t zero_ps;     /* gradients set to zero before the first pass */
     int64_t hop_ps;      /* to the next rank */
     const est_update *update;
-    uint32_t update_id[2]; /* the inputs that it is for: estimate_update.c; 0:
-                              not known */
+    uint32_t update_id[2]; /* of its inputs: estimate_update.c; 0: unknown */
     est_gathers gathers;
-    uint32_t gathers_of;     /* the other inputs that they are for; 0: not known
-                                yet */
+    uint32_t gathers_of;     /* of their other inputs; 0: unknown yet */
     int64_t begin_ps;        /* of the first forward */
     int64_t back_ps, end_ps; /* of the last backward, of all passes */
     int64_t path_ps; /* of all passes, by the critical path; 0: not known */

@@ -159,8 +159,7 @@ void fr_cluster_release(fr_cluster *cluster);
 /* Every broken invariant of a finished cluster, the first in err. */
 FR_CHECKED fr_status fr_cluster_check(const fr_cluster *cluster, fr_err *err);
 
-/* Returns a hash of all values that predictions depend on; it is equal for
- * equal clusters on any machine. */
+/* Returns a hash of all values that predictions depend on, on any machine. */
 uint64_t fr_cluster_hash(const fr_cluster *cluster);
 
 int64_t fr_cluster_n_nodes(const fr_cluster *cluster);
