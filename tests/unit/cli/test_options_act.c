@@ -3,6 +3,7 @@
  * simulate's changes the answer, or a note says why not.  And no line of a
  * table is wider than a piped text may be.
  */
+#include "api/answer/answers.h"
 #include "cli/cli.h"
 #include "core/base/text.h"
 #include "report/document/layout.h"
