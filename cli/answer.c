@@ -36,10 +36,14 @@ static const fr_renderer *renderer_of(const fr_cli *cli)
                : &fr_render_text;
 }
 
-fr_status fr_answer_save(const fr_document *document,
-                         const fr_renderer *renderer, const char *path,
-                         const fr_cli *cli, fr_err *err)
+static fr_status write_report(const fr_document *document, const fr_cli *cli,
+                              fr_err *err)
 {
+    const char *path = fr_cli_text(cli, FR_OPT_REPORT);
+    const fr_renderer *renderer;
+    if (path == NULL)
+        return FR_OK;
+    FR_TRY(fr_renderer_of_file(path, &renderer, err));
     fr_layout layout = *cli->layout;
     fr_buffer text;
     fr_buffer_init(&text);
@@ -49,17 +53,6 @@ fr_status fr_answer_save(const fr_document *document,
         status = fr_file_write(path, fr_buffer_text(&text), text.n, err);
     fr_buffer_release(&text);
     return status;
-}
-
-static fr_status write_report(const fr_document *document, const fr_cli *cli,
-                              fr_err *err)
-{
-    const char *path = fr_cli_text(cli, FR_OPT_REPORT);
-    const fr_renderer *renderer;
-    if (path == NULL)
-        return FR_OK;
-    FR_TRY(fr_renderer_of_file(path, &renderer, err));
-    return fr_answer_save(document, renderer, path, cli, err);
 }
 
 fr_status fr_answer_deliver(fr_status status, fr_document *document,

@@ -18,12 +18,6 @@
 FR_CHECKED fr_status fr_answer_deliver(fr_status status, fr_document *document,
                                        const fr_cli *cli, fr_err *err);
 
-/* The same document in a file. */
-FR_CHECKED fr_status fr_answer_save(const fr_document *document,
-                                    const fr_renderer *renderer,
-                                    const char *path, const fr_cli *cli,
-                                    fr_err *err);
-
 /* Prints a file that is no answer of ours, such as a trace, and releases it.
  * FR_USAGE: it is asked for in another format. */
 FR_CHECKED fr_status fr_answer_file(fr_status status, fr_buffer *text,

@@ -399,7 +399,7 @@ static fr_status set_options(const fr_sweep *sweep, size_t point,
     for (int k = 0; k < sweep->n_keys; k++) {
         key found = find_key(request->command, sweep->keys[k].name);
         if (found.kind == KEY_OPTION)
-            FR_TRY(fr_request_set(request, (fr_option)found.index,
+            FR_TRY(fr_request_put(request, sweep->keys[k].name,
                                   fr_sweep_text_of(sweep, point, k), err));
     }
     return FR_OK;

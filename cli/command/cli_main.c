@@ -136,10 +136,11 @@ static fr_status deliver_answer(const fr_cli *cli, fr_err *err)
 
 static fr_status run_command(fr_cli *cli, fr_err *err)
 {
+    const fr_command *command;
     if (cli->argc < 2)
         return fr_fail(err, FR_USAGE, "which command?");
-    FR_TRY(fr_command_get(cli->commands, cli->argv[1], &cli->request.command,
-                          err));
+    FR_TRY(fr_command_get(cli->commands, cli->argv[1], &command, err));
+    fr_request_init(&cli->request, command, cli->request.session);
     FR_TRY(fr_cli_parse(cli, cli->argc - 2, cli->argv + 2, err));
     if (fr_cli_on(cli, FR_OPT_HELP)) {
         fr_buffer text;

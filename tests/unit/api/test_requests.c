@@ -51,15 +51,13 @@ static char *ask(const char *command, const char *const words[2],
     return out;
 }
 
-/* The numbers of the clock differ from one call to the next. */
-static void blank_clock(char *json)
+/* The time that a call took differs from one to the next. */
+static void drop_wall_s(char *json)
 {
-    for (char *at = json; (at = strstr(at, "_s\"")) != NULL; at++) {
-        const bool is_clock =
-            (at - json > 5 && strncmp(at - 4, "wall_s", 6) == 0) ||
-            strncmp(at - 12, "events_per_s", 12) == 0;
-        for (char *c = at + 4; is_clock && *c != ',' && *c != '\n'; c++)
-            *c = '#';
+    char *at = strstr(json, "\"wall_s\"");
+    if (CHECK(at != NULL)) {
+        const size_t n = strcspn(at, ",\n");
+        memmove(at, at + n, strlen(at + n) + 1);
     }
 }
 
@@ -80,8 +78,8 @@ static void test_same_as_command_line(void)
              &line);
     CHECK_INT(line.exit_code, 0);
     if (CHECK_OK(status, &err)) {
-        blank_clock(json);
-        blank_clock(line.out);
+        drop_wall_s(json);
+        drop_wall_s(line.out);
         CHECK_STR(json, line.out);
     }
     free(json);
@@ -93,7 +91,7 @@ static void test_same_as_command_line(void)
 /* Without a session nothing is said, and nothing is printed. */
 static void test_silent(void)
 {
-    static const char *const words[2] = {"llama-3-8b", "dgx-h100:2"};
+    static const char *const words[2] = {"gpt2-124m", "dgx-h100:2"};
     static const setting settings[] = {{"fixed", "1"}, {"vary", "nodes=1,2"}};
     fr_status status;
     fr_err err;
@@ -140,8 +138,8 @@ static void test_answer_of_failure(void)
     fr_buffer text;
     fr_err err;
     fr_request_init(&request, fr_command_find(fr_commands, "tune"), NULL);
-    CHECK_OK(fr_request_add(&request, "llama-3-405b", &err), &err);
     CHECK_FAILS(fr_request_check(&request, &err), FR_USAGE, &err);
+    CHECK_OK(fr_request_add(&request, "llama-3-405b", &err), &err);
     CHECK_OK(fr_request_add(&request, "dgx-h100:1", &err), &err);
     CHECK_OK(fr_request_check(&request, &err), &err);
     CHECK_FAILS(fr_request_add(&request, "third", &err), FR_USAGE, &err);
