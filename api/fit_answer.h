@@ -1,6 +1,6 @@
 /*
- * fit_answer.h: what commands do with a plan that does not fit: the same words
- * from all, and a refusal from those that would act on it.
+ * fit_answer.h: the treatment of a plan that does not fit: all commands use the
+ * same words, and commands that would act on the plan refuse it.
  */
 #ifndef FR_API_FIT_ANSWER_H
 #define FR_API_FIT_ANSWER_H
@@ -8,7 +8,8 @@
 #include "api/inputs.h"
 #include "spec/result/fit_advice.h"
 
-/* Of a plan whose prediction on the cluster does not fit. */
+/* Finds the causes and the changes that would help, of a plan whose prediction
+ * on the cluster does not fit. */
 FR_CHECKED fr_status fr_fit_answer_find(const fr_inputs *inputs,
                                         const fr_model *model,
                                         const fr_job *job, const fr_plan *plan,
@@ -27,17 +28,19 @@ FR_CHECKED fr_status fr_fit_answer_check(const fr_request *request,
                                          const fr_prediction *prediction,
                                          fr_fit_advice *out, fr_err *err);
 
-/* Where a plan is to run. */
+/* The place where a plan is to run. */
 typedef struct fr_fit_place {
     const char *cluster;    /* "": only the prediction in the file is known */
     int64_t ranks_per_node; /* 0: as many as there are cores for */
-    /* What a device there has, 0: unknown; asked of plans that do not fit those
-     * of the cluster.  NULL: nobody can. */
+    /* Returns the memory of a device there, 0: unknown; it is called for plans
+     * that do not fit the devices of the cluster.  NULL: no device can be
+     * asked.
+     */
     uint64_t (*ask_memory_bytes)(void);
 } fr_fit_place;
 
-/* Predicts the file's plan on that cluster without a word on stderr.  The
- * caller releases *inputs, also after a failure. */
+/* Predicts the file's plan on that cluster without notes.  The caller releases
+ * *inputs, also after a failure. */
 FR_CHECKED fr_status fr_fit_answer_predict(const fr_request *request,
                                            const fr_plan_file *file,
                                            const fr_fit_place *place,
@@ -60,9 +63,9 @@ FR_CHECKED fr_status fr_fit_answer_check_file(const fr_request *request,
                                               fr_fit_advice *out, fr_err *err);
 
 /*
- * Of the prediction that a plan file carries, as lines on stderr; nothing where
- * there is none, or it fits.  Changes are told where the file's cluster can be
- * loaded and is what it was.
+ * Passes notes on the prediction in a plan file that does not fit; none if the
+ * file has no prediction.  Changes that would help are among them if the file's
+ * cluster can be loaded and is the same as then.
  */
 FR_CHECKED fr_status fr_fit_answer_warn(const fr_request *request,
                                         const fr_plan_file *file, fr_err *err);

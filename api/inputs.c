@@ -40,7 +40,7 @@ static void warn_if_stale(const fr_request *request, const fr_inputs *inputs)
         fr_request_note(request, "warning: stale profile: %s", difference);
 }
 
-/* What a cluster file says and this answer does not depend on. */
+/* Notes on values of the cluster file that this answer does not depend on. */
 static void note_unused(const fr_request *request, const fr_cluster *cluster)
 {
     if (fr_command_takes(request->command, FR_OPT_FOR_DAYS))
@@ -157,7 +157,7 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
     FR_TRY_GOTO(status,
                 fr_lower(model, job, plan, &placement, &out->program, err),
                 out_nodes);
-    /* What a cache still has is asked for on CPUs only. */
+    /* Reuse of a cache matters on CPUs alone. */
     if (fr_cluster_device(&inputs->cluster, node_of_rank[0])->kind ==
         FR_DEVICE_CPU)
         FR_TRY_GOTO(status, fr_program_mark_reuse(out->program, err),

@@ -1,6 +1,6 @@
 /*
- * inputs.h: model, cluster, profile and the cost model made from them, loaded
- * as the command line names them.
+ * inputs.h: the cluster and the profile that a request names, the cost model
+ * made from them, and predictions with it.
  */
 #ifndef FR_API_INPUTS_H
 #define FR_API_INPUTS_H
@@ -23,8 +23,8 @@ typedef struct fr_inputs {
 } fr_inputs;
 
 /*
- * Loads the cluster and --profile, and makes the cost model.  Says on stderr
- * when there is no profile, or when it was measured on another machine.
+ * Loads the cluster and --profile, and makes the cost model.  A note says that
+ * there is no profile, or that it was measured on another machine.
  * fr_inputs_release() frees, also after a failure.
  */
 FR_CHECKED fr_status fr_inputs_load(const fr_request *request,
@@ -53,25 +53,26 @@ FR_CHECKED fr_status fr_forecast_predict(const fr_inputs *inputs,
                                          const fr_model *model,
                                          const fr_job *job, const fr_plan *plan,
                                          fr_prediction *out, fr_err *err);
-/* The plan of a file, placed as the file says where it was made for this very
- * cluster; notes that in inputs->ranks_per_node.  A timeline of thousands of
- * ranks takes longer than all the rest. */
+/* Predicts the plan of a file; where the file was made for this cluster, its
+ * placement counts, and inputs->ranks_per_node changes to it.  A timeline of
+ * thousands of ranks takes longer than all the rest. */
 FR_CHECKED fr_status fr_forecast_make_file(fr_inputs *inputs,
                                            const fr_plan_file *file,
                                            bool has_timeline, fr_forecast *out,
                                            fr_err *err);
 void fr_forecast_release(fr_forecast *forecast);
 
-/* The program of that plan, and where its ranks stand: node_of_rank[world]. */
+/* Lowers the plan of a file; node_of_rank[world] gets the node of each rank. */
 FR_CHECKED fr_status fr_inputs_lower_file(fr_inputs *inputs,
                                           const fr_plan_file *file,
                                           int32_t *node_of_rank,
                                           fr_program **out, fr_err *err);
 
 /*
- * A plan file that was made for another cluster, by name and hash (of the
- * file): what went wrong follows from that, and says it first; what went well
- * says it on stderr.  Nothing where it is this cluster, or nobody knows.
+ * The name and the hash are of the cluster that a plan file was made for.  If
+ * it is another cluster than that of `inputs`, the first function puts this
+ * before the error that follows from it, and the second passes a note.  They do
+ * nothing if it is the same cluster, or is not known.
  */
 void fr_inputs_prefix_wrong_cluster(const fr_inputs *inputs,
                                     const char *cluster, uint64_t hash,

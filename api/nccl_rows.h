@@ -1,7 +1,7 @@
 /*
- * nccl_rows.h: what a plan tells NCCL on a cluster, as lines of a table: for
- * every kind of collective that carries gradients or parameters which
- * algorithm and protocol it takes at which size.
+ * nccl_rows.h: the choices of a plan for NCCL on a cluster as rows of a table:
+ * the algorithm and the protocol of each kind of collective that carries
+ * gradients or parameters, by size.
  */
 #ifndef FR_API_NCCL_ROWS_H
 #define FR_API_NCCL_ROWS_H

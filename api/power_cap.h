@@ -1,6 +1,6 @@
 /*
- * power_cap.h: --power-cap: what GPUs are kept from drawing, and which of
- * several caps is best for a goal.
+ * power_cap.h: --power-cap: limits on the power of GPUs, and the choice of the
+ * best of several for a goal.
  */
 #ifndef FR_API_POWER_CAP_H
 #define FR_API_POWER_CAP_H
@@ -27,10 +27,9 @@ FR_CHECKED fr_status fr_power_cap_apply(const fr_request *request, double cap_w,
                                         fr_cluster *cluster, fr_err *err);
 
 /*
- * Of several caps the one under which the best plan is best for the goal; the
- * inputs are as it makes them then, and a budget is what is left for the answer
- * itself.  A step depends on the clocks, so that no way of a run is priced
- * without simulating anew: each cap is a search of its own.
+ * Chooses, of several caps, the one whose best plan is best for the goal; the
+ * inputs get this cap, and the budget what remains of it.  A step depends on
+ * the clocks, so each cap needs a search of its own.
  */
 FR_CHECKED fr_status fr_power_cap_choose(const fr_request *request,
                                          fr_tune_options *options,

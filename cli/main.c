@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What is loaded has chosen its kernels; it is told to choose others by
- * starting again. */
+/* The loaded OpenBLAS has chosen its kernels; the program starts again to make
+ * it choose others. */
 static void fit_blas(char **argv)
 {
     const char *core = fr_blas_core_instead();

@@ -15,7 +15,7 @@ FR_CHECKED fr_status fr_spawn_self(char **argv, const char *out_path,
                                    const char *chatter_path, int *code,
                                    fr_err *err);
 
-/* Where this program is; false: it does not find itself. */
+/* Finds the path of this program; false: it does not find itself. */
 bool fr_self_find(char *buf, size_t n_buf);
 
 /* The last line of what it said, without the program's name. */

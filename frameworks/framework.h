@@ -13,8 +13,7 @@
 #include "frameworks/target.h"
 #include "plan/decide/plan.h"
 
-/* What a framework does unless it is told otherwise.  Sources stand where the
- * rows are. */
+/* The defaults of a framework.  Their sources stand beside the rows. */
 typedef struct fr_framework_facts {
     bool is_overlap;           /* gradient reduction overlaps backward */
     bool is_gather_overlap;    /* gathers of parameters overlap forward */
@@ -36,9 +35,9 @@ typedef struct fr_framework_facts {
     fr_compress_unit compress_by;
     fr_scaling scaling; /* of fp8, where nothing is said */
     fr_zero_unit zero_unit;
-    /* Where parameters are gathered one by one, in elements: those below stay
-     * whole; what full recompute has used is still there for backward within
-     * that distance. */
+    /* For gathers of single parameters, in elements: smaller parameters stay
+     * whole; parameters that full recompute has used are still there for
+     * backward within that distance. */
     uint64_t persistent_below, max_reuse_distance;
     uint64_t max_live; /* while so many are there nothing is fetched ahead */
     bool is_loss_fused, is_routing_fused, is_norm_fused;
@@ -59,11 +58,11 @@ typedef struct fr_framework {
      * name is no more known to --framework than any other word. */
     const char *choices;
     const fr_target *target; /* of --to and --for; NULL: nothing is written */
-    /* Whose checks its plans pass: its own, or those of what it trains with;
-     * NULL: none are known. */
+    /* The target whose checks its plans pass: its own, or that of the library
+     * it trains with; NULL: none is known. */
     const fr_target *checks;
-    /* Of a name for several rows: the one that a plan decides.  NULL: it is a
-     * row of its own. */
+    /* Chooses the row by the plan if the name stands for several rows.  NULL:
+     * it is a row of its own. */
     const struct fr_framework *(*choose)(const fr_plan *plan);
 } fr_framework;
 

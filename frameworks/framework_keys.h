@@ -50,7 +50,7 @@ typedef struct fr_framework_keys {
     size_t n;
 } fr_framework_keys;
 
-/* How keys look in a file: "before name between value after". */
+/* The form of keys in a file: "before name between value after". */
 typedef struct fr_key_style {
     const char *before, *between, *after;
     const char *off, *on; /* words of switches */

@@ -14,7 +14,7 @@
 #include "plan/decide/plan_fields.h"
 #include "spec/cluster/cluster.h"
 
-/* What becomes of a field. */
+/* The treatment of a field. */
 typedef enum fr_target_fate {
     FR_FATE_UNSAID,    /* a row that was forgotten; a test finds a field's */
     FR_FATE_WRITTEN,   /* `how` names the flag, key or argument */
@@ -74,7 +74,7 @@ typedef struct fr_target {
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
     const struct fr_target *base;
-    /* Of a runtime of ours: who refuses what (plan_refusals.h); 0: others. */
+    /* The bit of a runtime of ours in plan_refusals.h; 0: other targets. */
     unsigned runtime;
     /* Programs of which one runs a plan, NULL at the end; the fields and rules
      * of that one hold too, and their versions are those of this target.
@@ -93,7 +93,7 @@ const fr_target *fr_target_runtime(bool is_gpu);
  */
 uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
                              const fr_model *model, const fr_job *job);
-/* Of a bit; NULL past the last. */
+/* Returns the name of a bit; NULL past the last. */
 const char *fr_target_executor_name(int bit);
 
 /* Target i of the frameworks that have fields, in their order, and its name;
@@ -109,7 +109,8 @@ FR_CHECKED fr_status fr_target_version(const fr_target *target,
                                        const char *version, int *out,
                                        fr_err *err);
 
-/* What becomes of an item (plan_fields.h); of targets that have fields. */
+/* Returns the treatment of an item (plan_fields.h) by a target that has fields.
+ */
 fr_target_field fr_target_item(const fr_target *target, int item);
 /* Can the target have its value, or is the item without effect?  Rules are not
  * asked. */

@@ -55,8 +55,8 @@ static bool is_possible_alone(const nearest *n, const fr_target *target,
                            n->model, n->job, &ignored) == FR_OK;
 }
 
-/* What stands in the way: an item by itself, or the items of a rule; empty: the
- * target has nothing against the plan. */
+/* Finds the obstacle: an item by itself, or the items of a rule; empty: the
+ * target accepts the plan. */
 static item_set find_broken_of(const nearest *n, const fr_target *target,
                                const fr_plan *plan)
 {
@@ -222,7 +222,7 @@ static bool mend_all(nearest *n, const fr_plan *plan)
         if (!mend_one(n, &broken, &next))
             return false;
     }
-    /* What was part of a decision that is no longer taken. */
+    /* Items that were part of a decision which is no longer taken. */
     for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
         const fr_field *field = &fr_plan_item_row(fr_plan_items[i])->field;
         if (fr_plan_field_is_used(&next, fr_plan_items[i]))

@@ -45,18 +45,18 @@ FR_TARGET_RULE(fr_has_even_stages);
 FR_TARGET_RULE(fr_shards_without_pipeline);
 /* ZeRO 1, 2: is gathering overlapped only where reduction is? */
 FR_TARGET_RULE(fr_gathers_with_reduction);
-/* What nothing says to a framework. */
+/* Fields for which a framework has no key. */
 #define FR_TARGET_FIELDS_OF_NO_KEY                                             \
     [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("it has no such key"),              \
     [FR_PLAN_EXPERT_PAD] = FR_REFUSED("it has no such key"),                   \
     [FR_PLAN_THREADS] = FR_PREDICTED("threads of forerun's CPU kernels")
 
-/* Of all of them: batches of unlike size are nobody's. */
+/* No framework has batches of different sizes. */
 #define FR_TARGET_SHARES                                                       \
     [FR_PLAN_BATCH_SHARES] =                                                   \
         FR_REFUSED("all data-parallel ranks take as many samples")
 
-/* Those of ds_config.json. */
+/* The fields of ds_config.json. */
 extern const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N];
 extern const fr_target_field fr_deepspeed_facts[FR_EXECUTION_FIELDS_N];
 

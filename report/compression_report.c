@@ -34,7 +34,7 @@ static void put_range(const fr_break_even *answer, const fr_rate_range *range,
     fr_json_end_object(json);
 }
 
-/* What becomes of the payloads of several ranks. */
+/* Returns how the payloads of several ranks are combined. */
 static const char *way(const fr_compression *of)
 {
     return of->is_gathered ? "gathered" : "added";

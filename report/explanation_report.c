@@ -127,7 +127,7 @@ static void add_share(fr_table *table, const char *title, double share,
         fr_table_blank(table, 1);
 }
 
-/* Of CPUs kernels are measured whole. */
+/* Kernels of CPUs are measured whole. */
 static const char *title_of(const fr_explanation *e, int resource)
 {
     bool is_whole = resource == FR_RESOURCE_FLOPS &&
@@ -138,7 +138,7 @@ static const char *title_of(const fr_explanation *e, int resource)
 
 static const char fixed_title[] = "fixed times, such as launches";
 
-/* What none of the step follows is not shown. */
+/* Resources that no part of the step depends on are not shown. */
 static void print_shares(const fr_explanation *e, fr_document *out)
 {
     static const char *const headings[] = {"the step follows", ">share",
@@ -192,7 +192,7 @@ static void print_cost_of(const fr_explanation *e, double without_s,
     fr_document_puts(out, "\n");
 }
 
-/* What the cluster file calls slow, by name, and what it costs. */
+/* Shows what the cluster file calls slow, by name, and its cost. */
 static void print_slow(const fr_explanation *e, fr_document *out)
 {
     for (int i = 0; i < e->n_slow; i++) {

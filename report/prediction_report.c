@@ -219,7 +219,7 @@ void fr_report_rate(double tokens_per_s, double samples_per_s, fr_document *out)
                        tokens_per_s == samples_per_s ? "samples" : "tokens");
 }
 
-/* What the source of a cost means, where its name does not say it. */
+/* Returns the meaning of the source of a cost if its name does not say it. */
 static const char *source_meaning(const char *source)
 {
     if (strcmp(source, "extrapolated") == 0)

@@ -8,7 +8,7 @@
 #include "report/document/document.h"
 #include "spec/result/run_outlook.h"
 
-/* What energy is predicted without, where lacks_switches. */
+/* The part that predicted energy lacks if lacks_switches. */
 #define FR_RUN_ENERGY_IS_WITHOUT "switches of the network"
 
 typedef struct fr_run_length {
@@ -29,7 +29,9 @@ void fr_run_way_text(const char *label, const fr_run_length *run,
                      fr_document *out);
 void fr_run_length_legend(const fr_run_counts *counts, fr_document *out);
 
-/* What is counted, and what is not; no end of line. */
+/* Adds the quantities that are included, and those that are not; no end of
+ * line.
+ */
 void fr_run_counts_text(const fr_run_counts *counts, fr_document *out);
 /* Members "seconds", "usd" ... of an object that is open. */
 void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json);

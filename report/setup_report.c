@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* How many ranks of the plan's threads the cluster has places for. */
+/* Returns how many ranks of the plan's threads the cluster has places for. */
 static int64_t places_of(const fr_report_setup *at)
 {
     return fr_cluster_slots_of_nodes(
@@ -29,7 +29,8 @@ static void add(bool is_so, habits *out, const char *format, const char *name)
         snprintf(out->at[out->n++], sizeof out->at[0], format, name);
 }
 
-/* What is not done as it was asked for, or otherwise than its name says. */
+/* Lists values that are executed otherwise than they were asked for, or than
+ * their names say. */
 static void list_wire(const fr_report_setup *at, habits *out)
 {
     const fr_plan *p = at->plan;
@@ -46,7 +47,7 @@ static void list_wire(const fr_report_setup *at, habits *out)
         collective != NULL ? collective->name : "");
 }
 
-/* What frameworks do each in their own way, as this plan has it. */
+/* Lists the facts of this plan that differ between frameworks. */
 static void list_habits(const fr_report_setup *at, habits *out)
 {
     const fr_plan *p = at->plan;

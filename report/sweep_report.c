@@ -138,7 +138,7 @@ static const column columns[] = {
 };
 enum { N_COLUMNS = FR_LENGTH(columns) };
 
-/* What is told of rows that cannot be. */
+/* Columns that rows of impossible points have, too. */
 static bool is_told(const fr_sweep *sweep, const column *c,
                     const fr_sweep_point *point)
 {
@@ -259,7 +259,7 @@ static void put_data(const fr_sweep *sweep, fr_json_writer *json)
 
 /* ---- text --------------------------------------------------------------- */
 
-/* Of all rows some have it. */
+/* Some row has the column. */
 static bool is_used(const fr_sweep *sweep, const column *c)
 {
     for (size_t i = 0; i < sweep->n_points; i++)

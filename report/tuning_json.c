@@ -203,7 +203,8 @@ static const fr_field correction_fields[] = {
     {"most", FR_MEMBER(fr_tuning, correction.most)},
 };
 
-/* How true predictions of this model's steps were on this machine so far. */
+/* Puts how true predictions of this model's steps were on this machine so far.
+ */
 static void put_correction(const fr_tuning *t, fr_json_writer *json)
 {
     if (t->correction.n == 0)

@@ -23,7 +23,9 @@ typedef struct goal_unit {
     fr_cell_kind kind;
 } goal_unit;
 
-/* How amounts of the goal are headed and written; NULL: by the unit alone. */
+/* Returns the heading and the format of the goal's amounts; NULL: the unit
+ * alone.
+ */
 static const goal_unit *goal_unit_of(const fr_tuning *t)
 {
     static const goal_unit units[] = {
@@ -57,7 +59,7 @@ static void value_cell(const fr_tuning *t, double value, fr_table *table)
         isfinite(value) ? format_goal(t, value, text, sizeof text) : "-");
 }
 
-/* Of the value against the best: "+3.1 %". */
+/* Adds the difference of the value from the best: "+3.1 %". */
 static void more_cell(const fr_tuning *t, const fr_tuned *tuned,
                       fr_table *table)
 {
@@ -195,7 +197,7 @@ static void run_row(const fr_tuning *t, const char *label,
     fr_run_length_row(label, &run, table);
 }
 
-/* What a whole run takes, in the order of the first table. */
+/* Shows the whole runs, in the order of the first table. */
 static void print_runs(const fr_tuning *t, fr_document *out)
 {
     char label[24];

@@ -11,7 +11,8 @@
 /* Members of an object that is already open, `schema` not among them. */
 void fr_report_tuning_json(const fr_tuning *tuning, fr_json_writer *json);
 
-/* What a goal that counts things shows of a value: the count alone. */
+/* Returns the value as it is shown: the count alone if the goal counts things.
+ */
 double fr_tuning_shown_value(const fr_tuning_goal *goal, double value);
 
 void fr_report_tuning(const fr_tuning *tuning, fr_document *out);

@@ -33,7 +33,7 @@ typedef struct study {
     fr_op op;
     uint64_t sizes[MAX_SIZES];
     size_t n_sizes;
-    /* What is asked of every size; the first is the library's own choice
+    /* The algorithms asked for at each size; the first is the library's choice
      * unless --algorithm leaves it out. */
     fr_collective_kind kinds[FR_COLLECTIVE_N];
     size_t n_kinds;

@@ -81,7 +81,7 @@ static const char *framework_name(const char *text)
     return found != NULL ? found->name : NULL;
 }
 
-/* Of a tuning or the setup of a prediction. */
+/* Reads the framework of a tuning or of the setup of a prediction. */
 static fr_status read_framework(const fr_json_value *root, side *out,
                                 fr_err *err)
 {
@@ -96,7 +96,7 @@ static fr_status read_framework(const fr_json_value *root, side *out,
     return FR_OK;
 }
 
-/* Of a prediction; a run has none, and fitted. */
+/* Reads the verdict of a prediction; a run has none, because it fitted. */
 static fr_status read_verdict(const fr_json_value *memory, side *out,
                               fr_err *err)
 {

@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-/* What is explained, and what is known of it. */
+/* The plan that is explained, and all results about it. */
 typedef struct subject {
     fr_plan_file file;
     fr_inputs inputs;

@@ -340,7 +340,8 @@ static fr_export_wish wish_of(const fr_request *request,
     return wish;
 }
 
-/* Of the nearest plan that a target can have, on the cluster of the file. */
+/* Judges the nearest plan that a target can have, on the cluster of the file.
+ */
 static void judge(const fr_export_request *wanted, const fr_plan *plan,
                   char *buf, size_t n_buf)
 {

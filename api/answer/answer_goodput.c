@@ -15,7 +15,7 @@ static fr_report_setup setup_of(const fr_inputs *inputs,
                              &inputs->cluster, file->framework};
 }
 
-/* What is printed of a run. */
+/* The results of a run that the answer shows. */
 typedef struct told {
     fr_goodput goodput;
     fr_goodput_setup setup;

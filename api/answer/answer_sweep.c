@@ -101,7 +101,7 @@ static void name_goal(const fr_request *request, const fr_goal *goal,
                      row->summary);
 }
 
-/* What the run of any point counts, or lacks. */
+/* Returns the quantities that the run of any point includes, or lacks. */
 static fr_run_counts counts_of(const fr_sweep_points *points)
 {
     fr_run_counts all = {0};

@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What runs today (PLAN, --from), beside which the best plan stands. */
+/* The plan that runs today (PLAN, --from); the best plan is compared with it.
+ */
 typedef struct today {
     bool is_given;
     fr_plan plan;
@@ -104,9 +105,9 @@ static bool keeps_others(const fr_goal *goal, const fr_goal_run *run, double n)
            (goal->most_devices <= 0 || n_devices <= (double)goal->most_devices);
 }
 
-/* How many nodes would keep a deadline that the nearest plan misses, if they
- * were as efficient as its own; "" where it keeps it, or where they would break
- * another limit.  Returns buf. */
+/* Says how many nodes as efficient as those of the nearest plan would meet the
+ * deadline that it misses; "" if it meets it, or if they would break another
+ * limit.  Returns buf. */
 static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
                        const fr_goal *goal, const fr_tuning *tuning, char *buf,
                        size_t n_buf)
@@ -130,8 +131,8 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
     return buf;
 }
 
-/* Where larger batches take more tokens, the plan trains on those of its own
- * batch. */
+/* Sets the tokens that the plan needs with its own batch, since larger batches
+ * need more. */
 static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
                           fr_plan_choice *choice, fr_prediction *prediction)
 {
@@ -216,7 +217,7 @@ static int n_alternatives(const fr_request *request)
     return n_measured - 1 > n ? n_measured - 1 : n;
 }
 
-/* Which version of the target: --version, else the newest. */
+/* Finds the version of the target: --version, else the newest. */
 static fr_status choose_version(const fr_request *request,
                                 const fr_cluster *cluster, int *out,
                                 fr_err *err)
@@ -269,8 +270,8 @@ static fr_tune_options make_options(const fr_request *request,
     return options;
 }
 
-/* What contradicts itself; what no law says: how many more steps a lossy
- * compressor takes. */
+/* Refuses options that contradict each other, and a question that no law
+ * answers: how many more steps a lossy compressor takes. */
 static fr_status check_options(const fr_request *request, const fr_goal *goal,
                                fr_err *err)
 {
@@ -288,7 +289,7 @@ static fr_status check_options(const fr_request *request, const fr_goal *goal,
     return FR_OK;
 }
 
-/* What the plan that runs today takes. */
+/* Predicts the plan that runs today. */
 static fr_status ask_today(const fr_inputs *inputs,
                            const fr_plan_choice *choice, today *out,
                            fr_err *err)
@@ -311,7 +312,7 @@ static fr_status fail_for(const fr_target *target, fr_err *err)
                    why.text, target->name);
 }
 
-/* What the steps of this model in the profile took, against predictions. */
+/* Compares the steps of this model in the profile with their predictions. */
 static fr_status put_correction(const fr_inputs *inputs, const fr_model *model,
                                 fr_tuning *tuning, fr_err *err)
 {

@@ -154,7 +154,7 @@ static fr_status run_rows(batch *b, int n_threads, fr_err *err)
     return status;
 }
 
-/* How much of the configuration a row says. */
+/* Returns how many cells of the configuration a row fills. */
 static size_t n_filled(const fr_case *text)
 {
     size_t n = 0;

@@ -6,7 +6,7 @@
 #define OF_PLAN_AND_JOB                                                        \
     FR_OPT_FRAMEWORK,                                                          \
         FR_PLAN_OPTION_LIST(OPTION, OPTION) FR_JOB_OPTIONS(OPTION) FR_OPT_N
-/* What interrupts a run, and what saving it takes. */
+/* Interruptions of a run, and the cost of its checkpoints. */
 #define HAZARD_OPTIONS                                                         \
     FR_OPT_MTBF, FR_OPT_RESTART, FR_OPT_CHECKPOINT_KIND, FR_OPT_STORAGE_WRITE, \
         FR_OPT_STORAGE_READ, FR_OPT_SPOT_EVERY, FR_OPT_SPOT_WAIT,              \
@@ -140,7 +140,7 @@ static const fr_option validate_options[] = {
     FR_OPT_CHECK,   FR_OPT_OUTPUT,  FR_OPT_FRAMEWORK,   FR_OPT_SHOTS,
     FR_OPT_DRAWS,   FR_OPT_SEED,    FR_OPT_EXPLAIN_ROW, FR_OPT_N};
 
-/* What a word may be, NULL past the last. */
+/* The words that an argument may be, NULL past the last. */
 #define WORDS(name, ...)                                                       \
     static const char *name(int i)                                             \
     {                                                                          \

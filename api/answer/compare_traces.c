@@ -118,7 +118,7 @@ static void put_ranks(const fr_losses *measured, fr_document *out)
     }
 }
 
-/* What lost most, and who is slow. */
+/* Names the largest loss and the slow rank. */
 static void put_words(const fr_losses *predicted, const fr_losses *measured,
                       const fr_slow_rank *slow, fr_document *out)
 {

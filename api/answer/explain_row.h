@@ -8,8 +8,8 @@
 #include "interop/case/case.h"
 #include "report/document/document.h"
 
-/* Of the row of that name among rows[n]; FR_INPUT: there is none, or it is not
- * understood. */
+/* Shows how the row of that name among rows[n] is read; FR_INPUT: there is
+ * none, or it is not understood. */
 FR_CHECKED fr_status fr_explain_row(const fr_request *request,
                                     const fr_case *rows, size_t n,
                                     fr_document *out, fr_err *err);

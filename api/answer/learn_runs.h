@@ -12,7 +12,7 @@
 #include "spec/profile/profile.h"
 #include "spec/result/prediction.h"
 
-/* What is predicted of a row on its own cluster; profile may be NULL. */
+/* Predicts a row on its own cluster; profile may be NULL. */
 FR_CHECKED fr_status fr_predict_case(const fr_profile *profile,
                                      const fr_case_setup *setup,
                                      fr_prediction *out, fr_err *err);

@@ -13,7 +13,7 @@
 /* --shots, --draws and --seed into what is asked; FR_USAGE. */
 FR_CHECKED fr_status fr_shots_asked(const fr_request *request, fr_shots *out,
                                     fr_err *err);
-/* Of the rows whose step time is scored. */
+/* Draws from the rows whose step time is scored. */
 FR_CHECKED fr_status fr_shots_draw(const fr_validation *validation,
                                    fr_shots *shots, fr_err *err);
 

@@ -59,7 +59,7 @@ static const char *refused_on(const fr_plan_refusal *row)
                                                           : "CPUs";
 }
 
-/* What forerun's own runtime cannot train. */
+/* Puts the plans that forerun's own runtime refuses. */
 static void put_refusals(fr_json_writer *json)
 {
     fr_json_open_array(json, "runtime_refuses");

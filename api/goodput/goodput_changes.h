@@ -9,8 +9,8 @@
 
 enum { FR_GOODPUT_CHANGES = 9 };
 
-/* Those that apply, into out[FR_GOODPUT_CHANGES]; the run itself is not
- * changed.  FR_NO_MEMORY. */
+/* Puts the changes that apply into out[FR_GOODPUT_CHANGES]; the run itself is
+ * not changed.  FR_NO_MEMORY. */
 FR_CHECKED fr_status fr_goodput_changes(const fr_cluster *cluster,
                                         const fr_goodput_case *run,
                                         fr_goodput_change *out, size_t *n,

@@ -93,7 +93,7 @@ static fr_status check_fit(const void *context, const fr_plan_file *file,
     return fr_fit_answer_check_file(context, file, &place, &fit, err);
 }
 
-/* What it takes longer, by fewer places, by slow ranks, by slow reading, which
+/* Predicts the step with fewer places, slow ranks and slow reading; reading
  * is as slow where ranks are. */
 static fr_status predict_all(const pricing *p, int64_t n_places,
                              uint64_t active, fr_schedule_step *out,

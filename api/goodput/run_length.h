@@ -24,8 +24,8 @@ void fr_request_run_length(const fr_request *request,
                            const fr_report_setup *setup,
                            const fr_prediction *prediction, fr_document *out);
 
-/* What the runs of a goal count on a cluster; energy is told of up to so many
- * nodes (0: of none). */
+/* Returns the quantities that runs for a goal include on a cluster; energy is
+ * known for up to n_powered_nodes nodes. */
 fr_run_counts fr_run_counts_of(const fr_goal *goal, const fr_cluster *cluster,
                                int64_t n_powered_nodes);
 

@@ -25,7 +25,9 @@ typedef struct source {
     bool is_read;
 } source;
 
-/* Of machines, of configurations, of what runs left: by their tables. */
+/* Descriptions of machines, configurations, and what runs left, by their
+ * tables.
+ */
 const char *fr_import_word(int i)
 {
     static const char *(*const lists[])(int) = {
@@ -157,7 +159,7 @@ static fr_status find_sources(const fr_request *request, source sources[2],
     return FR_OK;
 }
 
-/* What was read from where, and what was assumed. */
+/* Appends the file, with its sources and assumptions. */
 static void describe(const source sources[2], size_t n, fr_buffer *out)
 {
     fr_buffer_printf(out, "Imported (%s) from %s",
@@ -249,7 +251,7 @@ static fr_status print(const fr_request *request, const source sources[2],
     return status;
 }
 
-/* What the two kinds of files need said beside them differs. */
+/* The two kinds of files take different options. */
 static fr_status check_options(const fr_request *request, bool is_config,
                                fr_err *err)
 {

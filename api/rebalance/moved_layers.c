@@ -3,7 +3,7 @@
 #include "plan/decide/grid.h"
 #include "plan/outline/stages.h"
 
-/* How many times as long a stage computes: as its slowest rank does. */
+/* Returns the factor by which a stage is slower: that of its slowest rank. */
 static double factor_of(const fr_plan *plan, const fr_slow_ranks *slow,
                         int32_t stage)
 {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* How many times as long a replica computes: as its slowest rank does. */
+/* Returns the factor by which a replica is slower: that of its slowest rank. */
 static void list_slowness(const fr_plan *plan, const fr_slow_ranks *slow,
                           double slowness[FR_PLAN_MAX_SHARES])
 {

@@ -24,7 +24,7 @@ static int64_t ranks_on(const fr_inputs *inputs, const fr_plan *plan,
                : fr_cluster_node_slots(cluster, node, plan->n_threads);
 }
 
-/* Where a rank stands; beyond the last node: on it. */
+/* Returns the node of a rank; ranks beyond the last node are on it. */
 static fr_slow place_of(const fr_inputs *inputs, const fr_plan *plan,
                         int64_t rank)
 {

@@ -1,6 +1,6 @@
 /*
- * config_choice.h: a configuration of a framework as model, job and plan, with
- * what --model, --ranks and --seq say beside it.
+ * config_choice.h: a configuration of a framework as model, job and plan,
+ * completed by --model, --ranks and --seq.
  */
 #ifndef FR_API_RESOLVE_CONFIG_CHOICE_H
 #define FR_API_RESOLVE_CONFIG_CHOICE_H
@@ -19,16 +19,16 @@ typedef struct fr_config_source {
 } fr_config_source;
 
 /*
- * The file of --from, whatever its format; its notes go to stderr.  `world`:
- * ranks where nobody says how many; `model` may be NULL.  fr_config_release()
- * frees what came out.
+ * Reads the file of --from, whatever its format, and passes its notes on.
+ * `world`: the number of ranks if neither an option nor the file gives it;
+ * `model` may be NULL.  The caller calls fr_config_release() on *out.
  */
 FR_CHECKED fr_status fr_config_choice_from(const fr_request *request,
                                            const fr_model *model, int64_t world,
                                            fr_config *out, fr_err *err);
 
-/* Reads that file with what the options say.  fr_config_release() frees what
- * came out. */
+/* Reads that file with the values of the options.  The caller calls
+ * fr_config_release() on *out. */
 FR_CHECKED fr_status fr_config_choice_read(const fr_request *request,
                                            const fr_config_source *source,
                                            fr_config *out, fr_err *err);

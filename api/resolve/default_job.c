@@ -10,8 +10,8 @@
  * 8192 (Llama 3, arXiv 2407.21783, sec. 3.4.1). */
 static const int64_t most_seq = 8192;
 
-/* Of a pipeline of p stages: "almost negligible when M >= 4 x K" (GPipe, arXiv
- * 1811.06965, sec. 2.3). */
+/* The number for a pipeline of p stages: "almost negligible when M >= 4 x K"
+ * (GPipe, arXiv 1811.06965, sec. 2.3). */
 static const int64_t micro_batches_per_stage = 4;
 
 /* Sequences: smaller batches are those of an experiment. */

@@ -45,7 +45,8 @@ static fr_status read_least_nodes(const fr_request *request,
     return FR_OK;
 }
 
-/* What a search may choose of a run: what no option pins, and lists. */
+/* Reads the decisions of a run that a search may make: those that no option
+ * pins, or that are lists. */
 static fr_status read_choices(const fr_request *request, fr_run_choices *out,
                               fr_err *err)
 {

@@ -13,8 +13,8 @@ typedef struct setting {
     const fr_cluster *cluster;
 } setting;
 
-/* What training does with them takes no time of its own; a plan file keeps
- * them for it. */
+/* Training uses these options, but they take no time in it; a plan file keeps
+ * them. */
 static bool is_for_training(const setting *at)
 {
     return !fr_request_has(at->request, FR_OPT_OUTPUT);

@@ -1,6 +1,6 @@
 /*
- * plan_options.h: the plan and job options of the command line, laid over
- * what a plan file or the defaults say.
+ * plan_options.h: the plan and job options of a request, laid over a plan file
+ * or the defaults.
  */
 #ifndef FR_API_RESOLVE_PLAN_OPTIONS_H
 #define FR_API_RESOLVE_PLAN_OPTIONS_H
@@ -9,8 +9,8 @@
 #include "plan/decide/plan.h"
 #include "tuner/space/plan_space.h"
 
-/* --layer-split auto, --batch-shares auto: whoever has costs calls
- * fr_plan_balance(). */
+/* --layer-split auto and --batch-shares auto: a caller that has costs calls
+ * fr_plan_balance() then. */
 bool fr_request_is_split_auto(const fr_request *request);
 bool fr_request_are_shares_auto(const fr_request *request);
 

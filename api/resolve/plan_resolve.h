@@ -1,8 +1,8 @@
 /*
- * plan_resolve.h: the one place where a plan comes from: a list of layers, each
- * laid over those before it (plan_resolve.c): defaults, a plan file or a
- * framework's configuration, options, what the machine and the framework imply,
- * and the sizes that nobody gave.
+ * plan_resolve.h: makes the model, the job and the plan of a request from a
+ * list of layers, each laid over those before it (plan_resolve.c): defaults, a
+ * plan file or a framework's configuration, options, values that the machine
+ * and the framework imply, and the sizes that nobody gave.
  */
 #ifndef FR_API_RESOLVE_PLAN_RESOLVE_H
 #define FR_API_RESOLVE_PLAN_RESOLVE_H

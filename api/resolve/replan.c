@@ -121,7 +121,7 @@ static fr_status resized_or_alone(const fr_replan_site *site,
     return resized(site, from, &alone, n_ranks, &out->plan, err);
 }
 
-/* What the machines cannot hold would take the run down again. */
+/* A plan that does not fit the machines would end the run again. */
 static bool can_start(const fr_replan_site *site, const fr_plan_file *file,
                       fr_status found, fr_err *why)
 {

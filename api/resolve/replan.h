@@ -8,10 +8,10 @@
 #include "api/request/request.h"
 #include "plan/decide/plan_json.h"
 
-/* Where the plan is to run. */
+/* The place where the plan is to run. */
 typedef struct fr_replan_site {
     const fr_request *request;
-    bool is_gpu; /* of forerun's own runtimes that for GPUs, else for CPUs */
+    bool is_gpu; /* forerun's runtime for GPUs runs it, else that for CPUs */
     /* FR_INFEASIBLE where a plan does not fit the memory there. */
     fr_status (*check_fit)(const void *context, const fr_plan_file *file,
                            fr_err *err);
@@ -19,12 +19,11 @@ typedef struct fr_replan_site {
 } fr_replan_site;
 
 /*
- * The best that the tuner finds in a third of a second for the cluster of the
- * plan; where that is not known, the plan with fewer or more data-parallel
- * ranks, else data parallelism alone.  At most n_places ranks, at least
- * `least`, and it fits the memory there.
- * FR_INFEASIBLE: there is none.  Everything but the plan and its prediction is
- * as in `from`, which owns it.
+ * Finds the best plan that the tuner finds in a third of a second for the
+ * cluster of the plan; if the cluster is not known, the plan with fewer or more
+ * data-parallel ranks, else data parallelism alone.  At most n_places ranks, at
+ * least `least`, and it fits the memory there. FR_INFEASIBLE: there is none.
+ * Everything but the plan and its prediction is as in `from`, which owns it.
  */
 FR_CHECKED fr_status fr_replan(const fr_replan_site *site,
                                const fr_plan_file *from, int64_t n_places,

@@ -24,8 +24,8 @@ typedef struct key {
     int index; /* of the knob or the option */
 } key;
 
-/* Of the plan, the job, or of what a run meets; knobs of the cluster have the
- * names of some. */
+/* Options of the plan, the job or the hazards of a run are keys, except
+ * those whose names are knobs of the cluster. */
 static bool is_key_option(const fr_command *sweep, int i)
 {
     const fr_option_row row = fr_option_get((fr_option)i);
@@ -304,7 +304,7 @@ static size_t count_variants(const fr_sweep *sweep)
     return n;
 }
 
-/* Which variant a point has: its knobs alone, the last fastest. */
+/* Returns the variant of a point: its knobs alone count, the last fastest. */
 static size_t variant_of(const fr_sweep *sweep, size_t point)
 {
     size_t variant = 0;
@@ -361,7 +361,7 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
     if (out->variants == NULL)
         return fr_fail_no_memory(err);
     out->n_variants = n;
-    /* Of each the first point that has it. */
+    /* The first point that has each variant. */
     for (size_t i = 0, n_made = 0; i < out->sweep.n_points; i++) {
         size_t v = variant_of(&out->sweep, i);
         if (out->variants[v].cluster.n_groups > 0 ||

@@ -163,7 +163,7 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
         point->run.usd = point->run.kwh = 0;
         point->all_s = run.seconds * (double)point->n_rounds;
         point->all_usd = usd_per_h * point->all_s / 3600;
-        /* What stands idle in the last round draws next to nothing. */
+        /* Parts that are idle in the last round draw next to nothing. */
         point->all_kwh =
             power_w / (double)n_parts * (double)n_trials * run.seconds / 3.6e6;
         point->goal = value_of(goal, point);

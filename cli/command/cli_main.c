@@ -42,8 +42,8 @@ static bool is_utf8_terminal(void)
     return true;
 }
 
-/* Which --format the options of one source ask for; --json and --csv are
- * aliases.  NULL: none. */
+/* Finds the --format that the options of one source ask for; --json and --csv
+ * are aliases.  NULL: none. */
 static fr_status find_format(const fr_cli *cli, fr_option_source source,
                              const char **out, fr_err *err)
 {

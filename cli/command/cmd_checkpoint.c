@@ -211,8 +211,10 @@ static void add_verdict(verdicts *v, int64_t step, uint64_t n_bytes,
     fr_table_text(v->table, is_whole ? "whole" : why->text);
 }
 
-/* What a run was killed in the middle of, or is at, is not damaged: resuming
- * never takes it.  Who asks for it by name is told what is missing. */
+/* A checkpoint that a run was killed in the middle of, or is writing, is not
+ * damaged: resuming never takes it.  Named, it is reported with what is
+ * missing.
+ */
 static void verify_all(const fr_cli *cli, const place *at, verdicts *v)
 {
     for (int64_t step = at->step > 0 ? at->step + 1 : INT64_MAX;

@@ -42,7 +42,8 @@ static fr_status parse_faults(const fr_cli *cli, const fr_plan_file *file,
     if (words == NULL)
         return FR_OK;
     FR_TRY(fr_faults_parse(words, out, err));
-    /* What went on from a failure has had some, and may be of fewer ranks. */
+    /* A run that continues after a failure has had some of them, and may have
+     * fewer ranks. */
     if (fr_launch_number(FR_REACHED_ENV, -1, INT64_MAX, &reached))
         fr_faults_forget(out, reached);
     else
@@ -69,7 +70,7 @@ static fr_status check_faults(const fr_cli *cli, const fr_plan_file *file,
     return status;
 }
 
-/* What the command line changes of the file's job. */
+/* Changes the file's job by the options. */
 static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                fr_err *err)
 {
@@ -146,7 +147,7 @@ static fr_run_options make_options(const fr_cli *cli, const fr_job *job,
     return options;
 }
 
-/* What a rank runs on; transport NULL: fr_run() finds the others. */
+/* The environment of a rank; transport NULL: fr_run() finds the others. */
 typedef struct stage {
     int64_t rank;
     fr_placement placement;
@@ -200,7 +201,7 @@ out_program:
     return status;
 }
 
-/* Who names a model where a plan is wanted is told how to make one. */
+/* If the file is a model and not a plan, the error says how to make a plan. */
 static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
 {
     fr_model model;
@@ -309,7 +310,7 @@ static fr_status run_gpu_rank(const fr_cli *cli, int64_t world, fr_err *err)
     return status;
 }
 
-/* What would be lost after hours of training is said before; rank 0 may be on
+/* Checks files that would be missed after hours of training; rank 0 may be on
  * another host. */
 static fr_status check_files(const fr_cli *cli, fr_err *err)
 {

@@ -4,7 +4,7 @@
 
 #define FORERUN_VERSION "0.1.0"
 
-/* What the build found; the makefile prints the same. */
+/* Features that the build found; the makefile prints the same. */
 static const struct {
     const char *name;
     bool is_in;

@@ -27,7 +27,7 @@ static bool is_gpu(const fr_inputs *inputs)
 
 /* ---- may it be measured? ------------------------------------------------- */
 
-/* How many devices there are, and the memory of the first; 0: none, or no
+/* Returns the number of devices, and the memory of the first; 0: none, or no
  * driver, or built without. */
 static int look_at_gpus(double *memory_bytes)
 {

@@ -197,8 +197,8 @@ static fr_status lose_memory(elastic *e, fr_err *err)
     return FR_OK;
 }
 
-/* Of copies that were under way: the next ranks need the room before they come
- * to their copies. */
+/* Frees the room of unfinished copies, which the next ranks need before they
+ * load theirs. */
 static void drop_slots(const fr_cli *cli)
 {
     char run[FR_REPLICA_PATH];
@@ -221,7 +221,7 @@ static void drop_memory(const fr_cli *cli)
         fr_dir_remove(run);
 }
 
-/* What the next generation is: the same plan, where its places are there. */
+/* Prepares the next generation: the same plan if its places exist. */
 static fr_status prepare_next(elastic *e, const fr_err *why, fr_err *err)
 {
     FR_TRY(lose_memory(e, err));
@@ -271,7 +271,7 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
     const bool has_grown =
         why->status == FR_PAUSED && n_places(e) > e->n_planned;
 
-    /* What else ends a run would end the next one too, or was asked for. */
+    /* Any other end would end the next run too, or was asked for. */
     if (why->status != FR_FAILURE && !has_grown) {
         *err = *why;
         return why->status;

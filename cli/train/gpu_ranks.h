@@ -23,7 +23,7 @@ FR_CHECKED fr_status fr_supervised_gpus(
  * `output`, as nccl-topology.xml for `import nccl`, unless the user has set
  * NCCL_TOPO_DUMP_FILE. */
 FR_CHECKED fr_status fr_nccl_topology_ask(const char *output, fr_err *err);
-/* Where it did; NULL: it did not. */
+/* Returns the file that NCCL left; NULL: none. */
 const char *fr_nccl_topology(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* Less is not worth starting again. */
 static const double least_gain = 0.05;
-/* What is measured of a plan begins after the first steps. */
+/* Measurements of a plan begin after these steps. */
 enum { WARM_UP_STEPS = 4 };
 
 fr_status fr_rebalance_check(const fr_request *request,
@@ -62,8 +62,8 @@ static fr_slow_ranks slow_ranks_of(const fr_rebalance *r,
     return slow;
 }
 
-/* Of layers and of samples what is predicted to be faster; of the reasons why
- * neither is the one about what the plan has. */
+/* Moves layers or samples, whichever is predicted to be faster; if neither is,
+ * the reason is that of the kind which the plan has. */
 static fr_status find_faster(const fr_inputs *inputs, const fr_plan_file *file,
                              const fr_slow_ranks *slow, fr_moved *out,
                              fr_err *err)

@@ -157,7 +157,8 @@ static fr_status add_gantt(const answer_parts *parts, fr_document *out,
                            fr_step_median(parts->measured), out, err);
 }
 
-/* What all steps that count took, also those before the last restart. */
+/* Returns the time of all steps that count, including those before the last
+ * restart. */
 static double useful_s(const fr_run_report *report)
 {
     return (double)(report->resumed_from_step + report->n_steps) *

@@ -18,7 +18,7 @@ typedef struct fr_slow_news {
     fr_straggler stragglers[FR_STEP_STRAGGLERS]; /* kind, index, factor */
 } fr_slow_news;
 
-/* Of rank 0. */
+/* The reporter of rank 0. */
 typedef struct fr_slow_reporter {
     const fr_request *request;
     double step_s[FR_NEWS_STEPS];
@@ -31,7 +31,7 @@ void fr_slow_reporter_step(fr_slow_reporter *reporter,
 
 /* False: there are none, or they cannot be read. */
 bool fr_slow_news_read(const fr_request *request, fr_slow_news *out);
-/* What is left of a run before. */
+/* Removes the file of an earlier run. */
 void fr_slow_news_forget(const fr_request *request);
 
 #endif

@@ -16,7 +16,7 @@
 /* Set by a supervisor whose stderr is a terminal, for its ranks. */
 #define PROGRESS_ENV "FORERUN_SHOW_PROGRESS"
 
-/* Who is shown the lines and the progress of the ranks. */
+/* The receiver of the lines and the progress of the ranks. */
 typedef struct onlooker {
     const fr_cli *cli;
     bool (*look)(void *context, int64_t step); /* NULL: nobody looks */

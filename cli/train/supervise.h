@@ -30,8 +30,8 @@ FR_CHECKED fr_status fr_supervise_ranks(
 FR_CHECKED fr_status fr_cli_guard(const fr_cli *cli, fr_rank_guard **out,
                                   fr_err *err);
 
-/* Where the run's copies in memory lie on this host; "": it has none.  FR_IO:
- * the directory of its checkpoints is not there. */
+/* Finds the folder of the run's copies in memory on this host; "": it has none.
+ * FR_IO: the directory of its checkpoints does not exist. */
 FR_CHECKED fr_status fr_cli_replica_path(const fr_cli *cli,
                                          char out[FR_REPLICA_PATH],
                                          fr_err *err);

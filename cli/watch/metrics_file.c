@@ -12,8 +12,8 @@ static fr_status fail(const char *path, fr_err *err)
     return fr_fail(err, FR_IO, "--metrics %s: %s", path, strerror(errno));
 }
 
-/* What an earlier run wrote goes with the first line of this one: it may be
- * refused until then. */
+/* Drops the lines of an earlier run with the first line of this one, since this
+ * run may be refused until then. */
 static bool drop_old_lines(fr_metrics_file *file)
 {
     struct stat info;

@@ -24,7 +24,7 @@
         return expression;                                                     \
     }
 
-/* What fr_accelerate_backend() looks at. */
+/* The fields that fr_accelerate_backend() looks at. */
 #define OF_BACKEND                                                             \
     (BIT(TP) | BIT(PP) | BIT(CP) | BIT(EP) | BIT(ZERO) | BIT(CP_KIND) |        \
      BIT(SEQUENCE_PARALLEL) | BIT(ZERO_PREFETCH) | BIT(PRECISION) |            \
@@ -81,7 +81,7 @@ int64_t fr_accelerate_copies(const fr_plan *plan)
     [FR_EXECUTION_CUDA_GRAPHS] = FR_REFUSED("it has no such key"),             \
     [FR_EXECUTION_COMPRESS_BY] = FR_REFUSED("no key compresses gradients")
 
-/* Of DDP and FSDP. */
+/* The fact for DDP and FSDP. */
 #define FACT_OF_DYNAMO                                                         \
     [FR_EXECUTION_KERNELS] =                                                   \
         FR_WRITTEN("dynamo_config where compiled, else the "                   \

@@ -15,9 +15,8 @@ static FR_TARGET_RULE(has_grads_of_zero)
            plan->grad_dtype == fr_plan_storage_dtype(plan);
 }
 
-/* Which optimizer wrapper reduces as backward goes on?  BF16_Optimizer, taken
- * for bf16 weights with f32 gradients, and what has no ZeRO reduce at the end.
- */
+/* BF16_Optimizer, which is taken for bf16 weights with f32 gradients, and plans
+ * without ZeRO reduce at the end; other wrappers reduce during backward. */
 static FR_TARGET_RULE(has_overlap_of_zero)
 {
     (void)model;

@@ -201,7 +201,7 @@ RULE(graphs_experts_apart, !has_graphs(plan, FR_CUDA_GRAPHS_LAYER) ||
                                model->n_experts == 0 ||
                                !has_part(plan, FR_RECOMPUTE_PART_EXPERTS))
 
-/* What is made again within a graph draws no random numbers. */
+/* Recomputation within a graph draws no random numbers. */
 static FR_TARGET_RULE(graphs_recompute_without_dropout)
 {
     bool has_whole_layer = plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL ||

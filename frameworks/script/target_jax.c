@@ -6,7 +6,8 @@
 #include "frameworks/framework_list.h"
 #include "frameworks/script/target_script.h"
 
-/* What a pass over a micro-batch leaves whole is reduced at its end. */
+/* Gradients that a pass over a micro-batch leaves whole are reduced at its end.
+ */
 static FR_TARGET_RULE(reduces_once)
 {
     (void)model;

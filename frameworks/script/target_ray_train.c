@@ -38,7 +38,7 @@ static const fr_target *backend_of(const fr_plan *plan)
 
 static const fr_target *const backends[] = {&ddp, &fsdp2, NULL};
 
-/* What one of them has, said once. */
+/* The fields that either of them has. */
 static const fr_target_field fields[FR_PLAN_FIELDS_N] = {
     FR_SCRIPT_FIELDS_OF_TORCH,
     FR_SCRIPT_FIELDS_OF_ONE_AXIS,

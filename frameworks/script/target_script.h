@@ -37,13 +37,13 @@
     [FR_PLAN_EXPERT_CAPACITY] = FR_REFUSED("the script has no experts"),       \
     [FR_PLAN_EXPERT_PAD] = FR_REFUSED("the script has no experts")
 
-/* What is executed of the loss. */
+/* Facts of the loss. */
 #define FR_SCRIPT_FACTS                                                        \
     [FR_EXECUTION_LOSS_FUSED] =                                                \
         FR_PREDICTED("the loss is float32; a compiler may "                    \
                      "fuse it")
 
-/* Of layers of the model of torch_model.py. */
+/* Facts of the layers of torch_model.py. */
 #define FR_SCRIPT_FACTS_OF_TORCH                                               \
     FR_SCRIPT_FACTS,                                                           \
         [FR_EXECUTION_KERNELS] =                                               \
@@ -52,7 +52,8 @@
         [FR_EXECUTION_CUDA_GRAPHS] =                                           \
             FR_REFUSED("the script captures no graphs")
 
-/* Where parameters are whole on every rank, and gradients sent as they are. */
+/* Facts of scripts whose parameters are whole on every rank, and whose
+ * gradients are sent as they are. */
 #define FR_SCRIPT_FACTS_OF_WHOLE_PARAMETERS                                    \
     [FR_EXECUTION_ZERO_UNIT] = FR_REFUSED("of ZeRO 3 alone")
 #define FR_SCRIPT_FACTS_OF_PLAIN_GRADIENTS                                     \
@@ -97,13 +98,13 @@
     [FR_PLAN_COMPRESSOR_DENSITY] = FR_REFUSED("it has no top-k"),              \
     [FR_PLAN_ERROR_FEEDBACK] = FR_REFUSED("it keeps no residuals")
 
-/* Those of DDP and of fully_shard, which Ray runs, too. */
+/* The fields of DDP and of fully_shard, which Ray runs, too. */
 extern const fr_target_field fr_target_ddp_fields[FR_PLAN_FIELDS_N],
     fr_target_fsdp2_fields[FR_PLAN_FIELDS_N];
 extern const fr_target_field fr_target_ddp_facts[FR_EXECUTION_FIELDS_N],
     fr_target_fsdp2_facts[FR_EXECUTION_FIELDS_N];
 
-/* What of a model's arithmetic the scripts have. */
+/* Rules on the arithmetic of models that the scripts have. */
 FR_TARGET_RULE(fr_script_is_decoder);
 FR_TARGET_RULE(fr_script_is_dense);
 FR_TARGET_RULE(fr_script_has_plain_attention);

@@ -214,7 +214,7 @@ static FR_TARGET_RULE(is_decoder)
     return model->kind == FR_MODEL_DECODER;
 }
 
-/* Of all three forms. */
+/* The rule holds for all three forms. */
 static FR_TARGET_RULE(has_blocks_of_llama)
 {
     (void)plan;

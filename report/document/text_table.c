@@ -180,7 +180,7 @@ static void measure(const fr_table *table, const shown *list, size_t n_rows,
     }
 }
 
-/* What the columns take when no text is wider than `cap`. */
+/* Returns the width of all columns when no text is wider than `cap`. */
 static size_t set_widths(const extent *extents, size_t cap, block *b)
 {
     size_t sum = 0;
@@ -214,7 +214,7 @@ static void fit(const extent *extents, size_t n_wide, block *b)
     }
 }
 
-/* What the lines of a wrapped column really take. */
+/* Returns the width that the lines of a wrapped column really have. */
 static size_t width_taken(const fr_table *table, size_t n_rows, int column,
                           size_t width)
 {
@@ -322,8 +322,8 @@ static void print_alone(const fr_table *table, const block *b, int i,
     }
 }
 
-/* Of a table below, rows that say nothing new are left out.  The block has the
- * keys, and of the list what begins at place `from`. */
+/* A table below leaves out rows without anything new.  The block has the keys
+ * and the part of the list that begins at place `from`. */
 static void print_block(const fr_table *table, const shown *list, int from,
                         const block *b, size_t n_rows, size_t n_wide,
                         fr_buffer *out)

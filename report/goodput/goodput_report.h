@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* What a run was simulated with. */
+/* The conditions that a run was simulated with. */
 typedef struct fr_goodput_setup {
     double step_s;
     double work_days;    /* of steps, undisturbed */
@@ -35,7 +35,7 @@ typedef struct fr_goodput_setup {
     double usd, kwh, kgco2e;         /* until it is done; 0: not known */
 } fr_goodput_setup;
 
-/* What one change of the conditions makes of a run. */
+/* The run after one change of the conditions. */
 typedef struct fr_goodput_change {
     const char *name; /* "checkpoints async" */
     double goodput;

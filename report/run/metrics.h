@@ -9,7 +9,7 @@
 #include "spec/run/step_record.h"
 
 typedef struct fr_metrics_state {
-    /* What turns the time of a step into rates. */
+    /* Factors that turn the time of a step into rates. */
     double tokens_per_step; /* without tokens: samples */
     bool has_tokens;
     /* The step if the devices did the model's flop at their peak, nothing

@@ -40,7 +40,7 @@ static const fr_field predicted_fields[] = {
      .names = &fr_part_names},
 };
 
-/* What NCCL was asked for, how it was told to, and what it expects. */
+/* Puts the requests to NCCL, their settings, and NCCL's own estimates. */
 static void put_nccl(const fr_run_report *r, fr_json_writer *json)
 {
     if (r->n_collectives == 0) {
@@ -84,8 +84,8 @@ static void put_evaluations(const fr_run_report *r, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-/* What is not known is null. */
-/* Of every step, whatever interrupted them, where those before are known. */
+/* Puts the loss of every step, whatever interrupted them, if those before are
+ * known; an unknown loss is null. */
 static void put_losses(const fr_run_report *r, fr_json_writer *json)
 {
     const int64_t n_before = r->loss_before != NULL ? r->resumed_from_step : 0;
@@ -98,7 +98,7 @@ static void put_losses(const fr_run_report *r, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
-/* Of one, in the mean; what there was none of is null. */
+/* Puts the mean of one; null if there was none. */
 static void put_mean(fr_json_writer *json, const char *key, double sum_s,
                      int64_t n, uint64_t n_bytes)
 {

@@ -36,11 +36,11 @@ typedef struct fr_run_report {
     double predicted_step_s;
     uint64_t predicted_peak_bytes;
     uint64_t predicted_baseline_bytes; /* 0: nobody measured it */
-    /* Of rank 0, where they went through NCCL; borrowed. */
+    /* The collectives of rank 0 that went through NCCL; borrowed. */
     const fr_collective_note *collectives;
     size_t n_collectives;
-    /* Who held the run up, and how long each rank computed and waited, mean
-     * of a step: [world_size], NULL: not known; borrowed. */
+    /* The ranks that delayed the run, and the time that each rank computed and
+     * waited, mean of a step: [world_size], NULL: not known; borrowed. */
     const fr_straggler *stragglers;
     size_t n_stragglers;
     double monitoring_s; /* what looking at a step took rank 0, mean */

@@ -46,7 +46,7 @@ typedef struct grid {
     fr_lanes *lanes;
 } grid;
 
-/* Which of the ranks; -1: it has no row. */
+/* Returns the row of a rank; -1: it has none. */
 static int place_of(const grid *g, int32_t rank)
 {
     int low = 0, high = g->n;

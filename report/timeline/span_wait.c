@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the ranks of a group do alike has the same axis, tag and number. */
+/* Spans in which the ranks of a group do the same have the same axis, tag and
+ * number. */
 typedef struct fr_comm_span {
     int32_t rank, peer; /* of SEND: who it is for, as a rank; else -1 */
     uint32_t tag;

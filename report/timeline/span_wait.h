@@ -18,8 +18,8 @@ typedef struct fr_span_waits {
     int64_t *group; /* room for the ranks of a group */
 } fr_span_waits;
 
-/* Of step `step`; the program and the timeline are borrowed.  Every span must
- * be of the program. */
+/* Finds the waits of step `step`; the program and the timeline are borrowed.
+ * Every span must be of the program. */
 FR_CHECKED fr_status fr_span_waits_create(const fr_program *program,
                                           const fr_timeline *timeline,
                                           int32_t step, fr_span_waits *out,

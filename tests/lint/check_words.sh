@@ -8,11 +8,9 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 pages=(README.md CONTRIBUTING.md docs/*.md)
-# Folders whose comments are sentences, and folders within them that are not
-# rewritten yet.
-clean=(bench calibrate core cost_models kernels plan program reliability runtime
-    sim simgrid spec tuner)
-except=(plan/target program/lower/framework)
+# Folders whose comments are sentences.
+clean=(api bench calibrate cli core cost_models frameworks kernels plan program
+    reliability report runtime sim simgrid spec tuner)
 forerun=${BUILD:-build}/forerun
 
 banned=$(
@@ -127,7 +125,7 @@ term() { # TERM
 # begins a comment, "when" only with a comma and a main clause behind it.
 check_comments() {
     # shellcheck disable=SC2016
-    git ls-files "${clean[@]}" "${except[@]/#/:!}" |
+    git ls-files "${clean[@]}" |
         grep -E '\.(c|h|inc|cu|cuh|cc)$' | xargs perl -CSD -0777 -ne '
         while (/"(?:\\.|[^"\\])*"|\x27(?:\\.|[^\x27\\])\x27|(\/\*.*?\*\/)/sg) {
             my ($comment, $before) = ($1, $-[0]);
