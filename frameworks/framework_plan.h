@@ -13,12 +13,11 @@
 #define FR_GIVEN(symbol) (UINT64_C(1) << FR_PLAN_##symbol)
 
 /*
- * Of a framework with facts.
- *
- * Sets what the framework decides by itself and `given` does not have: dtype
- * and reduction of gradients, overlap, what goes with ZeRO; and how it executes
- * all that, but for the `facts` that were given.  Degrees, precision and ZeRO
- * stage must stand; is_flash says whether the device has fused attention.
+ * Sets the fields that a framework with facts decides by itself and `given`
+ * does not have: dtype and reduction of gradients, overlap, what goes with
+ * ZeRO; and how it executes all that, but for the `facts` that were given.
+ * Degrees, precision and ZeRO stage must stand; is_flash says whether the
+ * device has fused attention.
  */
 void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
                            fr_execution_bits facts, fr_plan *plan);

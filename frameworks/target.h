@@ -88,8 +88,9 @@ typedef struct fr_target {
 const fr_target *fr_target_runtime(bool is_gpu);
 
 /*
- * Who can execute a plan that fr_plan_check() accepts, as bits: 0 is forerun's
- * own backend, 1 + i target i as its newest version is; on CPUs forerun alone.
+ * Returns the programs that can execute a plan which fr_plan_check() accepts,
+ * as bits: 0 is forerun's own backend, 1 + i the newest version of target i; on
+ * CPUs forerun alone.
  */
 uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
                              const fr_model *model, const fr_job *job);

@@ -111,8 +111,7 @@ static fr_status apply_options(const fr_cli *cli, fr_plan_file *file,
                                         err);
     FR_TRY(fr_plan_check_executable_gpu(&file->plan, &file->model, &file->job,
                                         err));
-    /* Whoever's kernels the plan was predicted with, ours are those that run.
-     */
+    /* Our kernels run, whichever the plan was predicted with. */
     file->plan.execution.kernels = FR_KERNELS_OWN;
     return FR_OK;
 }

@@ -38,9 +38,9 @@ void fr_restart_log_add(fr_restart_log *log, const fr_restart *restart,
 void fr_restart_log_resumed(fr_restart_log *log);
 
 /*
- * Of the run that this rank is one of: members `restarts` and `goodput`, and
- * lines for people.  useful_s: what all steps that count took.  Nothing where
- * the run is not elastic.
+ * These write the restarts of the run of this rank: members `restarts` and
+ * `goodput`, and lines for readers.  useful_s: the time of all steps that
+ * count. They write nothing if the run is not elastic.
  */
 void fr_restart_log_put(const fr_request *request, double useful_s,
                         fr_document *out);

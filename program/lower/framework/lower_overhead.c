@@ -247,7 +247,7 @@ static void move(lower_context *context, int64_t n_bytes, int n_kernels,
     lower_temp_reset(context, mark);
 }
 
-/* What a row says of n elements, n_kernels times its kernels, and scratch for
+/* Adds a row's bytes for n elements, its kernels n_times, and scratch for
  * n_scratch elements. */
 static void add_row(lower_context *context, overhead what, int64_t n,
                     int n_times, int64_t n_scratch)

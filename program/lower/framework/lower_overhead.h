@@ -11,7 +11,7 @@
  * it, and nothing moves. */
 void lower_overhead_alias(lower_context *context, fr_ref kept, fr_ref part,
                           uint64_t n_bytes);
-/* Of rows x cols. */
+/* Norms of n elements. */
 void lower_overhead_norm_fwd(lower_context *context, int64_t n, bool is_rms);
 void lower_overhead_norm_bwd(lower_context *context, int64_t n, bool is_rms,
                              bool is_added);
@@ -23,7 +23,7 @@ uint64_t lower_overhead_saved(const lower_context *context, bool has_norms,
 void lower_overhead_rope(lower_context *context, int64_t n);
 /* Before and after the core of attention. */
 void lower_overhead_core(lower_context *context, bool is_backward);
-/* What routing to experts takes besides its softmax. */
+/* Routing to experts, without its softmax. */
 void lower_overhead_routing(lower_context *context, bool is_backward);
 void lower_overhead_dropout(lower_context *context);
 /* Scaling of n elements of an operand, or of the transpose of one that was
@@ -34,7 +34,7 @@ void lower_overhead_weight_scaling(lower_context *context, int64_t n);
 /* With scales of rows: both operands of a product of m x n x k, its result. */
 void lower_overhead_row_scaling(lower_context *context, fr_op op, int64_t m,
                                 int64_t n, int64_t k);
-/* What tensor parallel ranks gathered or will scatter by rows. */
+/* Rows that tensor-parallel ranks gathered or will scatter. */
 void lower_overhead_rows_apart(lower_context *context, uint64_t n_bytes);
 /* A gated activation of n elements. */
 void lower_overhead_activation(lower_context *context, bool is_backward,

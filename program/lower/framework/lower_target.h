@@ -10,7 +10,7 @@
 
 #include "plan/decide/plan.h"
 
-/* Whose kernels do the work, as bits for sets of them. */
+/* The origin of the kernels that do the work, as bits for sets of them. */
 typedef enum lower_kernels {
     LOWER_KERNELS_RUN = 1,      /* forerun's, of a plan that they can run */
     LOWER_KERNELS_PLANNED = 2,  /* forerun's, where some are missing */
