@@ -64,11 +64,13 @@ static void print_option(fr_buffer *out, const fr_option_row *row)
     print_wrapped(out, right, HELP_COLUMN);
 }
 
-/* Is it one of those that matter most?  Common options always are. */
+/* Is it one of those that matter most?  Common options are, but for formats. */
 static bool is_usual(const fr_command *command, fr_option option)
 {
+    const bool is_format = option == FR_OPT_CSV || option == FR_OPT_FORMAT ||
+                           option == FR_OPT_REPORT;
     if (command->usual == NULL ||
-        fr_option_get(option).group == FR_GROUP_COMMON)
+        (!is_format && fr_option_get(option).group == FR_GROUP_COMMON))
         return true;
     for (const fr_option *o = command->usual; *o != FR_OPT_N; o++)
         if (*o == option)
