@@ -1,7 +1,6 @@
 /* answer.c: answers are complete before their first byte is printed. */
 #include "cli/answer.h"
 
-#include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "report/document/layout.h"
 

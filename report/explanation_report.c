@@ -4,7 +4,6 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/compression_report.h"
-#include "report/prediction_report.h"
 
 #include <math.h>
 #include <stdio.h>

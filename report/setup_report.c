@@ -1,7 +1,7 @@
 /* setup_report.c: what was predicted, and under whose habits. */
 #include "report/setup_report.h"
 
-#include "frameworks/framework_plan.h"
+#include "frameworks/framework.h"
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
 

@@ -3,7 +3,6 @@
 
 #include "core/base/units.h"
 #include "frameworks/target.h"
-#include "report/prediction_report.h"
 #include "report/run_length_report.h"
 
 #include <math.h>

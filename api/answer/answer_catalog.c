@@ -1,5 +1,5 @@
 /*
- * cmd_catalog.c: what has a name: models and clusters under configs/, nodes,
+ * answer_catalog.c: what has a name: models and clusters under configs/, nodes,
  * devices and targets that are built in.
  */
 #include "api/answer/answers.h"

@@ -1,13 +1,12 @@
 /*
- * cmd_compare.c: two plans, predictions, tunings or runs beside each other:
+ * answer_compare.c: two plans, predictions, tunings or runs side by side:
  * whatever holds a step time and its parts.
  */
 #include "api/answer/answers.h"
 #include "api/answer/compare_traces.h"
 #include "api/fit_answer.h"
-#include "core/base/units.h"
 #include "core/system/fileio.h"
-#include "frameworks/framework_plan.h"
+#include "frameworks/framework.h"
 #include "interop/trace/trace_losses.h"
 #include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"

@@ -252,7 +252,7 @@ static void put_files(const fr_exporter *exporter,
     fr_json_end_array(json);
     fr_buffer_init(&notes);
     fr_target_put_notes(target, &wanted->file->plan, "", &notes);
-    fr_data_put_lines(json, "not_written", fr_buffer_text(&notes));
+    fr_document_put_lines(out, "not_written", fr_buffer_text(&notes));
     fr_buffer_release(&notes);
 }
 

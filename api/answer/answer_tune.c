@@ -12,7 +12,6 @@
 #include "api/subject/plan_words.h"
 #include "core/base/units.h"
 #include "core/numbers/stats.h"
-#include "report/prediction_report.h"
 #include "report/setup_report.h"
 #include "report/tuning_report.h"
 #include "spec/result/fit_advice.h"

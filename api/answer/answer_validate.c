@@ -9,7 +9,6 @@
 #include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "cost_models/stack/stack_features.h"
-#include "frameworks/framework_plan.h"
 #include "interop/case/case.h"
 #include "report/document/renderer.h"
 #include "report/validation/shots_report.h"

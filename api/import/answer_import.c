@@ -197,8 +197,9 @@ static fr_status format(const source sources[2], size_t n, fr_buffer *out,
 }
 
 static void put_data(const fr_request *request, const source sources[2],
-                     size_t n, fr_json_writer *json)
+                     size_t n, fr_document *out)
 {
+    fr_json_writer *json = &out->data;
     char hash[17];
     const fr_import *import = &sources[0].import;
     const fr_cluster *cluster = &import->cluster;
@@ -225,7 +226,7 @@ static void put_data(const fr_request *request, const source sources[2],
                            fr_request_text(request, FR_OPT_OUTPUT));
     fr_json_open_array(json, "assumed");
     for (size_t i = n; i-- > 0;)
-        fr_data_lines(json, fr_buffer_text(&sources[i].import.notes));
+        fr_document_add_lines(out, fr_buffer_text(&sources[i].import.notes));
     fr_json_end_array(json);
 }
 
@@ -244,7 +245,7 @@ static fr_status print(const fr_request *request, const source sources[2],
                               fr_buffer_text(&sources[i].import.notes));
     fr_document_init(out, "forerun.import/1");
     if (status == FR_OK)
-        put_data(request, sources, n, &out->data);
+        put_data(request, sources, n, out);
     if (output == NULL)
         fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);

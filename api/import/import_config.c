@@ -4,8 +4,9 @@
 #include "api/resolve/config_choice.h"
 
 static void put_data(const fr_request *request, const fr_config_source *source,
-                     const fr_config *config, fr_json_writer *json)
+                     const fr_config *config, fr_document *out)
 {
+    fr_json_writer *json = &out->data;
     char name[512];
     fr_json_put_string(json, "kind", source->format->framework->name);
     fr_json_put_string(json, "model", config->file.model.name);
@@ -18,7 +19,7 @@ static void put_data(const fr_request *request, const fr_config_source *source,
     if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output",
                            fr_request_text(request, FR_OPT_OUTPUT));
-    fr_data_put_lines(json, "assumed", fr_buffer_text(&config->notes));
+    fr_document_put_lines(out, "assumed", fr_buffer_text(&config->notes));
 }
 
 static fr_status put_file(const fr_config *config, fr_document *out,
@@ -51,7 +52,7 @@ fr_status fr_import_config(const fr_request *request,
         fr_request_note_lines(request, source->format->framework->name,
                               fr_buffer_text(&config.notes));
     fr_document_init(out, "forerun.import/1");
-    put_data(request, source, &config, &out->data);
+    put_data(request, source, &config, out);
     if (status == FR_OK && output == NULL)
         status = put_file(&config, out, err);
     fr_config_release(&config);

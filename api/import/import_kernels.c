@@ -3,7 +3,6 @@
 #include "api/import/measured.h"
 #include "api/inputs.h"
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "core/system/fileio.h"
 #include "interop/trace/trace_kernels.h"
 
@@ -114,7 +113,7 @@ static void put_data(const fr_request *request, const fr_kernel_table *kernels,
         fr_table_s(table, rows[i].total_s);
         fr_table_s(table, fr_kernel_row_quantile_s(&rows[i], 0.5));
     }
-    fr_data_put_lines(json, "notes", fr_buffer_text(notes));
+    fr_document_put_lines(out, "notes", fr_buffer_text(notes));
 }
 
 /* .csv: the whole table; anything else: a profile. */

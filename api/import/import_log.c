@@ -85,8 +85,9 @@ static void note(const fr_request *request, const char *path,
 }
 
 static void put_data(const fr_request *request, const fr_runlog *logs, size_t n,
-                     fr_json_writer *json)
+                     fr_document *out)
 {
+    fr_json_writer *json = &out->data;
     fr_json_put_string(json, "kind", "log");
     if (fr_request_text(request, FR_OPT_OUTPUT) != NULL)
         fr_json_put_string(json, "output",
@@ -110,7 +111,7 @@ static void put_data(const fr_request *request, const fr_runlog *logs, size_t n,
                 fr_json_put_string(json, fr_case_column_name((fr_case_column)c),
                                    logs[i].field[c]);
         fr_json_end_object(json);
-        fr_data_put_lines(json, "notes", fr_buffer_text(&logs[i].notes));
+        fr_document_put_lines(out, "notes", fr_buffer_text(&logs[i].notes));
         fr_json_end_object(json);
     }
     fr_json_end_array(json);
@@ -129,7 +130,7 @@ static fr_status print(const fr_request *request, const fr_runlog *logs,
     for (size_t i = 0; status == FR_OK && i < n; i++)
         note(request, request->positional[i + 1], &logs[i]);
     fr_document_init(out, "forerun.import/1");
-    put_data(request, logs, n, &out->data);
+    put_data(request, logs, n, out);
     if (output == NULL)
         fr_document_verbatim(out, fr_buffer_text(&text));
     fr_buffer_release(&text);

@@ -1,8 +1,6 @@
 /* aliases.c: see aliases.h. */
 #include "api/request/aliases.h"
 
-#include "core/base/text.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 
 #include "api/request/executors.h"
 #include "cost_models/storage/checkpoint_cost.h"
-#include "frameworks/framework_plan.h"
 #include "interop/export/export_list.h"
 #include "report/document/renderer.h"
 #include "tuner/answer/tune.h"

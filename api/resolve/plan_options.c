@@ -2,7 +2,6 @@
 #include "api/resolve/plan_options.h"
 
 #include "core/base/text.h"
-#include "core/base/units.h"
 #include "plan/codec/compressor.h"
 #include "plan/schedule/schedule.h"
 

@@ -3,10 +3,10 @@
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/measured/measure_plans.h"
-#include "core/base/text.h"
 #include "core/base/units.h"
 #include "report/document/renderer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,10 +155,14 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
                                .is_ascii = !is_utf8_terminal()};
     FR_TRY(apply_format(cli, err));
     FR_TRY(apply_columns(cli, err));
-    for (size_t i = 0; i < FR_LENGTH(own_commands); i++)
-        if (strcmp(own_commands[i].name, cli->request.command->name) == 0)
-            return own_commands[i].run(cli, err);
-    return deliver_answer(cli, err);
+    if (command->answer != NULL)
+        return deliver_answer(cli, err);
+    size_t i = 0;
+    while (i < FR_LENGTH(own_commands) &&
+           strcmp(own_commands[i].name, command->name) != 0)
+        i++;
+    assert(i < FR_LENGTH(own_commands));
+    return own_commands[i].run(cli, err);
 }
 
 /* A note of api/. */

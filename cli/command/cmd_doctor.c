@@ -4,7 +4,6 @@
 #include "calibrate/doctor/doctor.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
-#include "core/base/units.h"
 #include "core/document/fields.h"
 #include "sim/predict/collective_time.h"
 

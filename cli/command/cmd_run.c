@@ -16,7 +16,6 @@
 #include "cli/train/run_fit.h"
 #include "cli/train/supervise.h"
 #include "cli/watch/run_watch.h"
-#include "core/base/text.h"
 #include "core/system/fileio.h"
 #include "plan/decide/plan_json.h"
 #include "program/lower/step/lower.h"

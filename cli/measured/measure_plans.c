@@ -5,7 +5,6 @@
 #include "cli/spawn_self.h"
 #include "core/base/text.h"
 #include "core/document/json.h"
-#include "core/numbers/stats.h"
 #include "cost_models/stack/stack_features.h"
 #include "runtime/backend/gpu_driver.h"
 #include "runtime/launch/launch.h"

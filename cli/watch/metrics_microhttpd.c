@@ -3,7 +3,6 @@
 
 #ifdef FR_HAVE_MICROHTTPD
 
-#include "core/base/text.h"
 #include "core/base/units.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
  */
 #include "frameworks/framework_list.h"
 #include "frameworks/target_rows.h"
-#include "plan/schedule/schedule.h"
 
 static FR_TARGET_RULE(has_grads_of_zero)
 {

@@ -6,7 +6,6 @@
 #include "frameworks/framework_list.h"
 #include "frameworks/megatron/target_megatron_rules.h"
 #include "frameworks/target_rows.h"
-#include "plan/schedule/schedule.h"
 
 const fr_target_field fr_megatron_fields[FR_PLAN_FIELDS_N] = {
     FR_TARGET_FIELDS_OF_NCCL,

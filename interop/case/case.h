@@ -15,7 +15,7 @@
 #include "spec/model/model.h"
 #include "spec/result/cases.h"
 
-/* What a measured number of bytes counts. */
+/* The contents of a measured number of bytes. */
 typedef enum fr_memory_count {
     FR_MEMORY_COUNT_NONE,      /* not measured, or a formula, or not said */
     FR_MEMORY_COUNT_ALLOCATED, /* by the framework's tensors */
@@ -24,7 +24,7 @@ typedef enum fr_memory_count {
     FR_MEMORY_COUNT_N
 } fr_memory_count;
 
-/* Whose memory it is. */
+/* The rank whose memory it is. */
 typedef enum fr_case_rank {
     FR_CASE_RANK_TIGHTEST, /* the largest, or not said */
     FR_CASE_RANK_FIRST,    /* rank 0: the first pipeline stage */

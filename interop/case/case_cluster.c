@@ -23,7 +23,7 @@ static bool is_family(const char *id, const char *family)
 }
 
 /*
- * How far a device's memory is from what a product's name says (a logarithm):
+ * The logarithm of a device's memory against that in a product's name:
  * 80 GB are nearly 80 GiB to the driver, 141 GB are 141e9 bytes.
  */
 static double size_distance(const fr_device_type *type, double memory_gb)
@@ -280,8 +280,8 @@ static fr_status make_node(const fr_case *row, const fr_case_gpu *gpu,
     return FR_OK;
 }
 
-/* Of the column, else of a node that is named where no GPU is; "": of the
- * column gpu. */
+/* Returns the device of the column, else of the node that the row names instead
+ * of a GPU; "": that of the column gpu. */
 static const char *device_name(const fr_case *row)
 {
     const char *name = row->field[FR_CASE_DEVICE];

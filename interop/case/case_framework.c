@@ -57,7 +57,7 @@ static const struct {
     {"grace-dl", &fr_framework_grace},
 };
 
-/* What a text names; NULL: nothing. */
+/* Returns the framework that a text names; NULL: none. */
 static const fr_framework *named_in(const char *text)
 {
     for (size_t i = 0; i < FR_LENGTH(words); i++)

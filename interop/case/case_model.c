@@ -66,7 +66,7 @@ static const family families[] = {
     {GPT},
 };
 
-/* Where no family is named: by the matrices of the MLP. */
+/* The family of a model without a named one, by the matrices of its MLP. */
 static const family llama_like = {"llama", LLAMA}, gpt_like = {GPT};
 /* Two matrices and grouped queries: Nemotron-4 (arXiv 2402.16819). */
 static const family nemotron_4_like = {NEMOTRON};
@@ -230,7 +230,7 @@ static void apply_arch_words(const char *arch, fr_model *model)
         model->activation = FR_ACTIVATION_RELU;
 }
 
-/* What the column says of a model whose family does not: "moe, MLA, 1 dense
+/* Reads the parts of a model that its family does not fix: "moe, MLA, 1 dense
  * first, 1 MTP".  Ranks and widths of MLA are DeepSeek V3's unless they are
  * said as Megatron's options: "192 q-rank, 16 v-head-dim". */
 static void apply_arch(const char *arch, fr_model *model)

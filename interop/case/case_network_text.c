@@ -124,7 +124,7 @@ fr_nic_kind fr_case_nic_kind(const char *text)
 
 /* ---- one network of a cell ----------------------------------------------- */
 
-/* What a network is for.  One that carries no gradients is passed over. */
+/* The use of a network.  A network that carries no gradients is passed over. */
 typedef enum role { ROLE_UNSAID, ROLE_TRAINING, ROLE_OTHER } role;
 
 /* Is `word` there with no letter before or behind it? */
@@ -230,7 +230,7 @@ static bool has_numbers(const fr_case_inter *inter)
            inter->device_Bps > 0;
 }
 
-/* What one piece of the text says of the network that another began to
+/* Adds one piece of the text to the network that another piece began to
  * describe ("InfiniBand, 8x400Gb/s"); false: they are two networks. */
 static bool join(fr_case_inter *inter, const fr_case_inter *more)
 {
@@ -246,8 +246,8 @@ static bool join(fr_case_inter *inter, const fr_case_inter *more)
     return true;
 }
 
-/* Of two networks of which nothing says what they are for, one of plain
- * Ethernet beside one with RDMA carries no gradients. */
+/* If the text does not say the use of two networks, plain Ethernet carries no
+ * gradients when the other has RDMA. */
 static bool is_plain(const fr_case_inter *inter)
 {
     return inter->kind == FR_NIC_ETHERNET;

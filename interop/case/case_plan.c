@@ -243,7 +243,7 @@ static void read_switch(int is_on, uint64_t field, bool *out, uint64_t *given)
     *given |= field;
 }
 
-/* Which collectives run beside compute. */
+/* Reads which collectives overlap compute. */
 static void read_overlap(const fr_case *row, const fr_framework *how,
                          fr_plan *plan, uint64_t *given)
 {
@@ -325,7 +325,7 @@ static void read_switches(const fr_case *row, fr_plan *plan, uint64_t *given)
         plan->is_sequence_parallel = false;
 }
 
-/* What the row says of kernels, over what the framework takes. */
+/* Lays the kernels of the row over the framework's. */
 static void read_kernels(const fr_case *row, const fr_framework *how,
                          fr_case_setup *setup)
 {
@@ -358,7 +358,7 @@ static void read_kernels(const fr_case *row, const fr_framework *how,
         setup->job.dropout = 0.0;
 }
 
-/* Of all layers, or of so many of a rank's. */
+/* Reads offloading of all layers, or of some of a rank's. */
 static void read_offload(const fr_case *row, fr_case_setup *setup)
 {
     const char *other = row->field[FR_CASE_OTHER_OPTS];

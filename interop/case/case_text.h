@@ -33,7 +33,7 @@ typedef struct fr_case_precision {
     bool has_grad_dtype; /* the text says in what gradients are reduced */
     fr_dtype grad_dtype;
 } fr_case_precision;
-/* Of the same text; `other` where it says fp8 and no more. */
+/* Reads the scaling from the same text; `other` if it says fp8 and no more. */
 fr_scaling fr_case_parse_scaling(const char *text, fr_scaling other);
 FR_CHECKED fr_status fr_case_parse_precision(const char *text,
                                              fr_case_precision *out,

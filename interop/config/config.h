@@ -18,8 +18,8 @@ typedef struct fr_config_request {
     const char *path; /* stands in messages */
     const char *text; /* n_text bytes and a NUL after them */
     size_t n_text;
-    /* What the user named beside it; NULL and 0: the file must say it, or the
-     * error names the option that would. */
+    /* Values that the user gave with it; NULL and 0: the file must have it, or
+     * the error names the option that would. */
     const fr_model *model; /* --model */
     int64_t world;         /* --ranks, or the places of the cluster */
     int64_t seq;           /* --seq */
@@ -41,7 +41,8 @@ typedef struct fr_config_format {
 
 /* Name of format i, NULL past the last. */
 const char *fr_config_name(int i);
-/* Of a framework, and by one of its names; NULL: it has none. */
+/* Returns the format of a framework, or of one of its names; NULL: it has none.
+ */
 const fr_config_format *fr_config_of(const fr_framework *framework);
 const fr_config_format *fr_config_find(const char *name);
 const fr_config_format *fr_config_guess(const char *text, size_t n);

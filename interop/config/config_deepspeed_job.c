@@ -108,7 +108,7 @@ static const fr_config_key parameter_keys[] = {
     {"local_step_clipper", "no plan has 1-bit reductions"},
 };
 
-/* What is made of each type; a nearest one is said. */
+/* The optimizer for each type; a note says where it is the nearest one. */
 static const struct {
     const char *type;
     fr_optimizer_kind kind;

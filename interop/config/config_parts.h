@@ -53,8 +53,8 @@ FR_CHECKED fr_status fr_config_take_dp(const fr_config_request *request,
                                        int64_t world, fr_config *out,
                                        fr_err *err);
 
-/* What only the model's code knows, as such a framework has it unless told
- * otherwise: fused attention, kernels; noted. */
+/* Sets fused attention and kernels, which only the model's code knows, to the
+ * framework's defaults, and notes it. */
 void fr_config_take_kernels(const fr_framework *framework, fr_config *out);
 
 /* Product of the axes but dp. */

@@ -310,8 +310,8 @@ static bool has_row_recipe(const reader *r)
            strcmp(recipe, "rowwise") == 0;
 }
 
-/* What multiplies in fp8: scales of the tensor itself, of its rows, or of
- * blocks. */
+/* Reads whether products are in fp8, with scales of the tensor itself, of its
+ * rows, or of blocks. */
 static fr_status read_converters(reader *r, const fr_json_value *converters)
 {
     static const char *const names[] = {"quantize.linear.float8",

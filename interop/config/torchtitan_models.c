@@ -17,7 +17,7 @@ static const char *const families[] = {[FR_TORCHTITAN_LLAMA3] = "llama3",
                                        [FR_TORCHTITAN_DEEPSEEK_V3] =
                                            "deepseek_v3"};
 
-/* Whose recipe a model without a flavor begins with. */
+/* The recipe that a model without a flavor begins with. */
 static const char *const usual_recipes[] = {
     [FR_TORCHTITAN_LLAMA3] = "llama3_8b",
     [FR_TORCHTITAN_QWEN3] = "qwen3_14b",

@@ -22,7 +22,7 @@ typedef struct fr_torchtitan_words {
                            or of one with the same data and loss */
 } fr_torchtitan_words;
 
-/* Of a model that the target allows, for main or 0.2. */
+/* Returns the names of a model that the target allows, for main or 0.2. */
 fr_torchtitan_words fr_torchtitan_words_of(const fr_model *model, bool is_main);
 
 /* The catalog's name of a registered model; NULL: it has none. */
@@ -33,8 +33,8 @@ const char *fr_torchtitan_model_of(const char *name, const char *flavor);
 void fr_torchtitan_put_sizes(const fr_model *model, const char *prefix,
                              fr_buffer *out);
 
-/* What the family fixes and the model has otherwise (rotary frequencies), a
- * line each behind `prefix`. */
+/* Puts a line behind `prefix` for each value that the family fixes and the
+ * model has otherwise (rotary frequencies). */
 void fr_torchtitan_put_differences(const fr_model *model, const char *prefix,
                                    fr_buffer *out);
 

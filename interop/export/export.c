@@ -68,7 +68,7 @@ const fr_exporter *fr_exporter_find(const char *name, const fr_plan *plan)
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* What it cannot, and the nearest plan that it can. */
+/* Refuses what the target cannot execute, with the nearest plan that it can. */
 static fr_status check_target(const fr_target *target,
                               const fr_export_request *request, fr_err *err)
 {

@@ -28,7 +28,7 @@ typedef struct fr_export_file {
 
 typedef fr_vec(fr_export_file) fr_export_files;
 
-/* How the processes of a program come to be. */
+/* The way in which the processes of a program are started. */
 typedef enum fr_export_start {
     FR_START_TORCHRUN, /* one torchrun on each node starts a process per device,
                           which finds RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR
@@ -48,7 +48,7 @@ typedef struct fr_export_setting {
                           the files */
 } fr_export_setting;
 enum { FR_EXPORT_SETTINGS_MAX = 3 }; /* two, and one without a name */
-/* Of programs that start a training script of the user's. */
+/* The setting of programs that start a training script of the user's. */
 #define FR_EXPORT_SETTING_TRAIN                                                \
     {                                                                          \
         .name = "TRAIN", .meaning = "the training script",                     \
@@ -74,8 +74,8 @@ typedef struct fr_export_request {
     void (*judge)(const struct fr_export_request *request, const fr_plan *plan,
                   char *buf, size_t n_buf);
     const void *judge_context;
-    /* What fr_export_count_hosts() finds.  Nodes are servers here: a rack of
-     * one NVLink domain is several.  Their product is the plan's ranks; 0
+    /* The results of fr_export_count_hosts().  Nodes are servers here: a rack
+     * of one NVLink domain is several.  Their product is the plan's ranks; 0
      * ranks: they differ, from least_ranks to most_ranks. */
     int64_t n_nodes, n_ranks_per_node;
     int64_t least_ranks, most_ranks;
@@ -84,7 +84,7 @@ typedef struct fr_export_request {
     bool fills_nodes;                  /* no GPU of a node is left out */
     const struct fr_exporter *program; /* of a launcher; else NULL */
     const struct fr_exporter *writer; /* of the files, as fr_export() sets it */
-    /* What fr_export_choose_job() finds (export_job.h). */
+    /* The results of fr_export_choose_job() (export_job.h). */
     double time_limit_s;        /* of a submission; 0: as long as it takes */
     const char *checkpoint_dir; /* NULL: the job has no checkpoints */
     int64_t checkpoint_every;   /* steps */
@@ -97,18 +97,20 @@ typedef struct fr_exporter {
     /* NULL: made from costs that are measured or modelled (nccl-csv). */
     FR_CHECKED fr_status (*write)(const fr_export_request *request,
                                   fr_export_files *out, fr_err *err);
-    /* Of a launcher that starts but one program; NULL: --program says it. */
+    /* The program of a launcher that starts only one; NULL: --program says it.
+     */
     const struct fr_exporter *program;
-    /* Of a program: how it is started, and the command of one process (under
+    /* For a program: how it is started, and the command of one process (under
      * torchrun: what follows torchrun's own options), without its end of line.
      * It runs in the folder that the files are in, and names them by "$folder",
      * a variable of the launcher's shell: where a node lacks the folder, srun
      * starts its tasks in /tmp (slurmd, "going to /tmp instead"). */
     fr_export_start start;
-    /* Of FR_START_NODE: its command takes --hosts H0,H1 --node I, by which each
-     * process finds the others; without --node, I is mpirun's or Slurm's. */
+    /* For FR_START_NODE: its command takes --hosts H0,H1 --node I, by which
+     * each process finds the others; without --node, I is mpirun's or Slurm's.
+     */
     bool takes_hosts;
-    /* Of a program; the last has no name. */
+    /* For a program; the last has no name. */
     fr_export_setting settings[FR_EXPORT_SETTINGS_MAX];
     /* With these, or where its command has checkpoints, it saves when it gets
      * SIGUSR1, ends with 75, and continues when it is started again; NULL: it
@@ -119,10 +121,11 @@ typedef struct fr_exporter {
     const char *left[FR_EXPORT_PARTS_N];
     bool may_save; /* a training script of the user's may have checkpoints */
     int n_kept;    /* newest checkpoints that stay; 0: all of them */
-    /* Of a launcher: its words for the time limit and for the devices of a
+    /* For a launcher: its words for the time limit and for the devices of a
      * node; NULL: it has none. */
     const char *limit_word, *devices_word;
-    /* Which data left[FR_EXPORT_DATA] is not said of; NULL: of all. */
+    /* Returns whether the files take the data of a job; left[FR_EXPORT_DATA] is
+     * for other data.  NULL: it is for all. */
     bool (*takes_data)(const fr_job *job);
     FR_CHECKED fr_status (*put_command)(const fr_export_request *request,
                                         fr_buffer *out, fr_err *err);
@@ -130,7 +133,7 @@ typedef struct fr_exporter {
 
 /* Name of --to, the framework's or its own. */
 const char *fr_exporter_name_of(const fr_exporter *exporter);
-/* What its program can be told; NULL: a launcher. */
+/* Returns the target that its plans are checked by; NULL: a launcher. */
 const fr_target *fr_exporter_target(const fr_exporter *exporter);
 
 /*
@@ -159,7 +162,7 @@ FR_CHECKED fr_status fr_export_take(fr_export_files *out, fr_export_file *file,
                                     fr_err *err);
 
 /*
- * What every file says at its top, as comments behind `prefix` ("# "): the
+ * Puts the head of every file, as comments behind `prefix` ("# "): the
  * plan, its job, what was predicted, and what the file does not hold of the
  * plan (fr_target_put_notes) and the job.
  */
@@ -240,7 +243,8 @@ FR_CHECKED fr_status fr_export_put_task(const fr_export_request *request,
                                         fr_err *err);
 /* Tasks that a launcher starts on each node: one for torchrun, or a rank. */
 int64_t fr_export_tasks_per_node(const fr_export_request *request);
-/* How the job is called: the model, in lower-case letters, digits and '-'. */
+/* Returns the name of the job: the model, in lower-case letters, digits and
+ * '-'. */
 char *fr_export_job_name(const fr_export_request *request, char *buf,
                          size_t n_buf);
 #endif

@@ -286,7 +286,8 @@ static void put_optimizer(const layout *it)
                      job->weight_decay, job->clip_norm);
 }
 
-/* Of a bucket, in whole MiB, as DDP counts; 0: one of all gradients. */
+/* Returns the size of a bucket in whole MiB, as DDP counts; 0: one bucket of
+ * all gradients. */
 static int64_t bucket_mib(const layout *it)
 {
     const uint64_t mib = UINT64_C(1) << 20;
@@ -374,7 +375,7 @@ static void put_arguments(const layout *it)
     fr_buffer_puts(it->out, ")\n");
 }
 
-/* What no argument says. */
+/* Lists the values that no argument has. */
 static void put_left(const layout *it)
 {
     const fr_plan *plan = it->plan;
@@ -431,8 +432,8 @@ static void put_left(const layout *it)
 
 /* ---- run_accelerate.sh --------------------------------------------------- */
 
-/* Which node this is, as the launchers of forerun say it: mpirun starts one
- * process on each. */
+/* Puts the number of this node, as the launchers of forerun give it: mpirun
+ * starts one process on each. */
 static void put_node(const layout *it)
 {
     if (it->request->n_nodes == 1 || !it->request->has_gpus)

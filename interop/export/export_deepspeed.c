@@ -198,7 +198,7 @@ static void put_config(const fr_plan_file *file, fr_json_writer *json)
 
 /* ---- the script ---------------------------------------------------------- */
 
-/* What is in the plan and only the training script can do. */
+/* Lists the values of the plan that only the training script can apply. */
 static void put_code(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_plan *plan = &file->plan;
@@ -233,7 +233,7 @@ static void put_code(const fr_plan_file *file, fr_buffer *out)
                         "config=\"ds_config.json\")\n");
 }
 
-/* Of the job, what the file has no key for. */
+/* Lists the values of the job that the file has no key for. */
 static void put_job(const fr_job *job, fr_buffer *out)
 {
     fr_buffer_printf(out,
@@ -320,7 +320,7 @@ static void put_start(const fr_export_request *request, fr_buffer *out)
     if (request->n_nodes > 1)
         fr_buffer_printf(out, "--hostfile \"$hostfile\" --num_nodes %lld ",
                          (long long)request->n_nodes);
-    /* Where they differ, the slots of the hostfile say them. */
+    /* If they differ, the slots of the hostfile give them. */
     if (request->n_ranks_per_node > 0)
         fr_buffer_printf(out, "--num_gpus %lld ",
                          (long long)request->n_ranks_per_node);

@@ -189,7 +189,8 @@ static void put_interval(const fr_export_request *request, fr_buffer *out)
         fr_buffer_puts(out, "step");
 }
 
-/* How large the checkpoints are, and the folder with those that stay. */
+/* Says how large the checkpoints are, and the folder with those that are kept.
+ */
 static void put_sizes(const fr_export_request *request, const char *prefix,
                       fr_buffer *out)
 {

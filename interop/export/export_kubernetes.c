@@ -13,7 +13,7 @@
 
 enum { PORT = 29500 };
 
-/* What the device plugin of each vendor calls its devices: NVIDIA's
+/* The names of devices by the device plugin of each vendor: NVIDIA's
  * k8s-device-plugin, ROCm's, and that of GKE ("TPUs in GKE"). */
 static const char *const resources[] = {
     [FR_VENDOR_NVIDIA] = "nvidia.com/gpu",
@@ -42,7 +42,7 @@ static void put_limit(const fr_export_request *request, fr_buffer *out)
                             "checkpoints go.\n");
 }
 
-/* What the user fills in. */
+/* Lists the values that the user fills in. */
 static void put_open_ends(const fr_export_request *request, fr_buffer *out)
 {
     const fr_exporter *program = request->program;

@@ -45,7 +45,8 @@ static void put_on_line(const char *text, fr_buffer *out)
         fr_buffer_putc(out, iscntrl((unsigned char)*c) ? ' ' : *c);
 }
 
-/* Whose words name operations, and what becomes of the others. */
+/* Notes the operations that NCCL's words name, and those that keep its choice.
+ */
 static void put_nccl_note(const fr_plan *plan, const char *prefix,
                           fr_buffer *out)
 {

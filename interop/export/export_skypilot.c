@@ -26,7 +26,7 @@ static const struct accelerator {
     {"h100-pcie", "H100"},
     {"h200-sxm", "H200"},
     {"b200-sxm", "B200"},
-    /* Of Kubernetes, by the labels of nodes: NVIDIA-GB200
+    /* Kubernetes has it by the labels of nodes: NVIDIA-GB200
      * (sky/provision/kubernetes/utils.py, GFDLabelFormatter). */
     {"gb200", "GB200"},
     {"gb300", "GB300"},

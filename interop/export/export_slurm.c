@@ -113,7 +113,8 @@ static void put_folder(const fr_export_files *files, size_t n_files,
     fr_export_put_files_check("job.sbatch", out);
 }
 
-/* What saves when it is asked to stop ends with 75, and is started again. */
+/* A program that saves when it is asked to stop ends with 75, and is started
+ * again. */
 static void put_end(const fr_export_request *request, fr_buffer *out)
 {
     if (request->program->resume_options == NULL) {

@@ -17,7 +17,7 @@
  * (components/checkpoint.py). */
 enum { N_KEPT = 2 };
 
-/* What neither has a key for. */
+/* Lists the values that neither version has a key for. */
 static void put_left(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_job *job = &file->job;
@@ -43,7 +43,7 @@ static void put_left(const fr_plan_file *file, fr_buffer *out)
 /* Stands where a user enters a flavor with the sizes that put_model() names. */
 static const char no_flavor[] = "CHOOSE-A-FLAVOR";
 
-/* What the registry has not. */
+/* Describes a model that the registry does not have. */
 static void put_model(const fr_model *model, const fr_torchtitan_words *words,
                       fr_buffer *out)
 {
@@ -221,9 +221,9 @@ static bool is_toml(const fr_export_request *request)
     return request->version < FR_TORCHTITAN_MAIN;
 }
 
-/* What PyTorch's _PipelineScheduleRuntime reads (schedules.py, _load_csv): a
- * line of each rank, 2I5 for the gradients of inputs of stage 2, micro-batch
- * 5. */
+/* Writes what PyTorch's _PipelineScheduleRuntime reads (schedules.py,
+ * _load_csv): a line of each rank, 2I5 for the gradients of inputs of stage 2,
+ * micro-batch 5. */
 static fr_status write_schedule(const fr_plan_file *file, fr_export_files *out,
                                 fr_err *err)
 {

@@ -20,7 +20,7 @@ typedef struct fr_import_options {
                                topology are; NULL: none */
 } fr_import_options;
 
-/* What files of a kind describe. */
+/* The subject of files of a kind. */
 typedef enum fr_import_subject {
     FR_IMPORT_OF_NODE,
     FR_IMPORT_OF_TOPOLOGY, /* who hangs on which switch */

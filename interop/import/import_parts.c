@@ -167,7 +167,7 @@ static nvlinks count_links(const int32_t *n_links, int32_t n)
     return all;
 }
 
-/* What an even mixture of paths over at most `least` links gives. */
+/* The rate is that of an even mixture of paths over at most `least` links. */
 void fr_import_nvlinks(const fr_import_text *in, const int32_t *n_links,
                        fr_import_node *node)
 {

@@ -9,7 +9,7 @@
 #include "interop/import/import.h"
 #include "spec/catalog/catalog.h"
 
-/* What a reader gets, and where it leaves its notes. */
+/* The input of a reader, and the place of its notes. */
 typedef struct fr_import_text {
     const char *name; /* of the file, for messages */
     const char *text; /* NUL-terminated */
@@ -51,8 +51,8 @@ char *fr_import_id(const char *name, char *out);
 int fr_import_words(char *line, char **words, int n_max);
 
 /*
- * What a reader found in a description of one node.  Zero or NULL: the file
- * does not say it, the catalogue shall.
+ * The results of a reader from the description of one node.  Zero or NULL: the
+ * file does not say it, the catalogue shall.
  */
 typedef struct fr_import_node {
     const fr_catalog_device *device;
@@ -97,7 +97,8 @@ double fr_import_pcie_Bps(const char *speed, int64_t n_lanes);
 /* The fastest port of a NIC of this PCI id; 0: unknown. */
 double fr_import_nic_Bps(uint32_t vendor, uint32_t device);
 
-/* What joins n_gpus GPUs whose pairs have n_links[i * n_gpus + j] NVLinks. */
+/* Describes the fabric of n_gpus GPUs whose pairs have n_links[i * n_gpus + j]
+ * NVLinks. */
 void fr_import_nvlinks(const fr_import_text *in, const int32_t *n_links,
                        fr_import_node *node);
 

@@ -251,7 +251,7 @@ static fr_status make_links(graph *g, fr_fabric *fabric, fr_err *err)
     return FR_OK;
 }
 
-/* How far our paths are from SimGrid's routes: not more than rounding. */
+/* Checks that our paths differ from SimGrid's routes by rounding alone. */
 static fr_status compare(graph *g, const fr_cluster *cluster, fr_err *err)
 {
     fr_platform_path path = {0};

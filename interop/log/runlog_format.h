@@ -8,7 +8,7 @@
 #include "frameworks/framework_list.h"
 #include "interop/log/runlog.h"
 
-/* What a log may say of its run. */
+/* Facts of its run that a log may give. */
 #define FR_RUNLOG_FACTS(X)                                                     \
     X(WORLD)                                                                   \
     X(DP)                                                                      \
@@ -16,12 +16,14 @@
     X(PP)                                                                      \
     X(VPP)                                                                     \
     X(VSTAGE_LAYERS)                                                           \
-    X(CP) X(EP) X(ETP) X(SP) X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X( \
-        ZERO) X(FSDP) X(MBS) X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL)     \
-        X(LAYERS) X(HIDDEN) X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN)          \
-            X(EXPANSION) X(GATED) X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK)  \
-                X(MOE_FFN) X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS)   \
-                    X(QK_NORM) X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)        \
+    X(CP)                                                                      \
+    X(EP)                                                                      \
+    X(ETP) X(SP) X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(     \
+        FSDP) X(MBS) X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL) X(LAYERS)   \
+        X(HIDDEN) X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN) X(EXPANSION)       \
+            X(GATED) X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN)    \
+                X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS) X(QK_NORM)   \
+                    X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)                   \
                         X(RECOMPUTE_LAYERS) X(RECOMPUTE_MODULES) X(BF16)       \
                             X(FP16) X(FP8) X(FP8_RECIPE) X(PRECISION) X(MIXED) \
                                 X(OVERLAP_GRAD) X(OVERLAP_PARAM) X(TP_OVERLAP) \
@@ -36,7 +38,7 @@ typedef enum fr_runlog_fact {
         FR_RUNLOG_FACT_N
 } fr_runlog_fact;
 
-/* What lines of steps say. */
+/* Quantities that lines of steps give. */
 typedef enum fr_runlog_measure {
     FR_RUNLOG_STEP_S,
     FR_RUNLOG_SAMPLES_PER_S,
@@ -69,8 +71,8 @@ typedef struct fr_runlog_format {
     const char *tflops_kind; /* what its TFLOP/s count */
     const char *memory_kind; /* whose memory it is: "rank 0" */
     fr_runlog_number numbers[10];
-    /* What tables do not say; called for every line up to the first step.
-     * May be NULL. */
+    /* Reads what the tables do not describe, for every line up to the first
+     * step. May be NULL. */
     void (*read)(struct fr_runlog_reader *reader, const char *line);
 } fr_runlog_format;
 

@@ -28,7 +28,7 @@ static const char *const collectives[] = {
     "all_reduce", "reduce",     "all_gather",     "gather",         "scatter",
     "broadcast",  "all_to_all", "reduce_scatter", "reduce_scatter", "barrier"};
 
-/* What a node says. */
+/* The values of a node. */
 typedef struct node {
     char name[192], shapes[192], types[96];
     double id, type, begin_us, dur_us, is_cpu_op, comm_type, n_bytes;
@@ -52,7 +52,7 @@ static fr_status emit(const reader *r, const node *n, fr_err *err)
     fr_text_copy_cut(event.name, sizeof event.name, n->name);
     fr_text_copy_cut(event.shapes, sizeof event.shapes, n->shapes);
     fr_text_copy_cut(event.types, sizeof event.types, n->types);
-    /* What feeds simulators is said to run on the device unless it says that
+    /* Files for simulators run a node on the device unless the node says that
      * it does not. */
     snprintf(event.category, sizeof event.category, "%s",
              n->is_cpu_op > 0 && !is_comm ? "cpu_op" : "kernel");

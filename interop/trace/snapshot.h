@@ -18,8 +18,8 @@ typedef struct fr_snapshot_device {
     double reserved_bytes, allocated_bytes;
     /* Free within segments: of no use to others, in one piece at most. */
     double free_bytes, largest_free_bytes;
-    /* Of the history: the largest sum of live allocations, those before it
-     * (that are in the snapshot and not in the history) with them. */
+    /* The history: its largest sum of live allocations includes those before
+     * it, which are in the snapshot and not in the history. */
     uint64_t n_events;
     double peak_bytes, peak_reserved_bytes;
 } fr_snapshot_device;

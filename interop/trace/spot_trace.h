@@ -15,7 +15,8 @@
 typedef fr_vec(double) fr_spot_spans;
 
 /*
- * Of a job of n_nodes.  FR_IO: the file cannot be read; FR_INPUT "path:line:
+ * Reads the interruptions of a job of n_nodes.  FR_IO: the file cannot be read;
+ * FR_INPUT "path:line:
  * ...": it is no such trace, or never has so many nodes.
  */
 FR_CHECKED fr_status fr_spot_trace_load(const char *path, int64_t n_nodes,

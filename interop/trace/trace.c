@@ -26,7 +26,7 @@ static fr_status fail(const reader *r, fr_err *err, const char *what)
 
 enum { TEXT, REAL, LIST };
 
-/* Where the value of a key goes. */
+/* The destination of the value of a key. */
 typedef struct place {
     const char *key;
     int kind;

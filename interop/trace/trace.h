@@ -34,7 +34,7 @@ typedef struct fr_trace_event {
 /* An event that says nothing. */
 fr_trace_event fr_trace_event_none(void);
 
-/* What a file says of itself. */
+/* The description of itself in a file. */
 typedef struct fr_trace_about {
     char gpu[128];       /* of device 0 */
     int32_t n_devices;   /* GPUs that its process saw */
@@ -46,7 +46,7 @@ typedef struct fr_trace_about {
 typedef fr_status (*fr_trace_event_fn)(void *self, const fr_trace_event *event,
                                        fr_err *err);
 
-/* What a kind of file is read by: calls `take` for every event of the file. */
+/* The reader of a kind of file: it calls `take` for every event. */
 typedef fr_status (*fr_trace_reader_fn)(const char *path,
                                         fr_trace_event_fn take, void *self,
                                         fr_trace_about *about, fr_err *err);
@@ -69,8 +69,8 @@ FR_CHECKED fr_status fr_trace_read(fr_infile *file, fr_trace_event_fn take,
                                    void *self, fr_trace_about *about,
                                    fr_err *err);
 
-/* What a file looks like by its first bytes; NONE where it is no trace, or
- * cannot be read. */
+/* The kind of a file by its first bytes; NONE: it is no trace, or cannot be
+ * read. */
 typedef enum fr_trace_kind {
     FR_TRACE_NONE,
     FR_TRACE_CHROME,

@@ -14,7 +14,7 @@ enum { ROWS_MAX = 1 << 16, OPS_MAX = 1 << 21, SLOTS = 2 * ROWS_MAX };
 /* Threads of a CPU, and operators that stand in each other. */
 enum { THREADS_MAX = 64, NESTED_MAX = 64 };
 
-/* What an operator is, for the kernels with its id. */
+/* An operator, for the kernels with its id. */
 typedef struct launch {
     double id; /* -1: empty */
     int32_t row;
@@ -171,7 +171,7 @@ static host_thread *find_thread(fr_kernel_table *table,
     return thread;
 }
 
-/* Those that ended before a moment have their whole time. */
+/* Operators that ended before a moment have their whole time. */
 static void end_nested(fr_kernel_table *table, host_thread *thread,
                        double before_us)
 {
@@ -343,7 +343,7 @@ static fr_status create(const char *name, fr_kernel_table **out, fr_err *err)
     return FR_OK;
 }
 
-/* What was read with `status`. */
+/* Completes a table that was read with `status`. */
 static fr_status complete(fr_status status, fr_kernel_table *table,
                           fr_kernel_table **out, fr_err *err)
 {

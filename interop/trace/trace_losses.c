@@ -145,7 +145,7 @@ fr_status fr_losses_slowest(const fr_losses *predicted,
         }
     }
     double median = fr_stats_median(ratio, measured->n);
-    /* Of two ranks the faster one is what the slower is held against. */
+    /* The slower of two ranks is compared with the faster one. */
     if (measured->n == 2)
         median = fmin(ratio[0], ratio[1]);
     slowest.ratio = median > 0 ? most / median : 1;

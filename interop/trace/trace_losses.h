@@ -35,7 +35,7 @@ typedef struct fr_loss_rank {
     double step_s, time_s[FR_LOSS_N];
 } fr_loss_rank;
 
-/* Where steps begin and end. */
+/* The marks by which steps begin and end. */
 typedef enum fr_step_marks {
     FR_STEPS_UNKNOWN,   /* all is one */
     FR_STEPS_MARKED,    /* by the profiler's step() */

@@ -77,8 +77,9 @@ static fr_sample sample_of(const fr_kernel_row *row, double quantile)
     fr_sample sample = {.median_s = median_s,
                         .n_samples =
                             n < INT32_MAX ? (int32_t)row->n : INT32_MAX};
-    /* Of the median of a normal sample: 1.2533 sigma / sqrt(n), and a quarter
-     * range is 1.349 sigma (Conover, Practical Nonparametric Statistics). */
+    /* The error of the median of a normal sample is 1.2533 sigma / sqrt(n), and
+     * a quarter range is 1.349 sigma (Conover, Practical Nonparametric
+     * Statistics). */
     sample.rel_err =
         median_s > 0 ? 1.2533 * spread_s / 1.349 / sqrt(n) / median_s : 0;
     return sample;

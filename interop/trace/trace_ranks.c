@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of all ranks of a file together: 96 MB. */
+/* Limits for all ranks of a file together: 96 MB. */
 enum { SPANS_MAX = 1 << 22, RANKS_MAX = 1 << 14 };
 
 typedef struct trace_file {
@@ -187,7 +187,7 @@ static fr_status take_torch(trace_file *trace, const fr_trace_event *event,
     bool is_operator =
         strcmp(event->category, "cpu_op") == 0 || event->category[0] == '\0';
     if (strncmp(event->name, "ProfilerStep#", 13) == 0) {
-        /* Those of the GPU repeat the ones of the host. */
+        /* Annotations of the GPU repeat those of the host. */
         if (strcmp(event->category, "gpu_user_annotation") == 0)
             return FR_OK;
         trace->marks.n_steps++;

@@ -97,6 +97,29 @@ void fr_document_init(fr_document *document, const char *schema)
         fr_json_put_string(&document->data, "schema", schema);
 }
 
+void fr_document_add_lines(fr_document *document, const char *text)
+{
+    while (*text != '\0') {
+        const size_t n = strcspn(text, "\n");
+        char *line = fr_arena_alloc(&document->arena, n + 1);
+        document->has_failed |= line == NULL;
+        if (line == NULL)
+            return;
+        memcpy(line, text, n);
+        line[n] = '\0';
+        fr_json_string(&document->data, line);
+        text += n + (text[n] != '\0');
+    }
+}
+
+void fr_document_put_lines(fr_document *document, const char *key,
+                           const char *text)
+{
+    fr_json_open_array(&document->data, key);
+    fr_document_add_lines(document, text);
+    fr_json_end_array(&document->data);
+}
+
 /* ---- text --------------------------------------------------------------- */
 
 static void push_line(fr_document *document, const char *text, size_t indent)
@@ -278,23 +301,4 @@ fr_status fr_document_check(const fr_document *document, fr_err *err)
         has_failed |= table != NULL && table->has_failed;
     }
     return has_failed ? fr_fail_no_memory(err) : FR_OK;
-}
-
-void fr_data_lines(fr_json_writer *data, const char *text)
-{
-    for (const char *at = text; *at;) {
-        size_t n = strcspn(at, "\n");
-        char *line = strndup(at, n);
-        if (line != NULL)
-            fr_json_string(data, line);
-        free(line);
-        at += n + (at[n] != '\0');
-    }
-}
-
-void fr_data_put_lines(fr_json_writer *data, const char *key, const char *text)
-{
-    fr_json_open_array(data, key);
-    fr_data_lines(data, text);
-    fr_json_end_array(data);
 }

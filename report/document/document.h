@@ -129,8 +129,9 @@ static inline fr_table *fr_node_table(const fr_node *node)
 
 /* Adds each line of a text as a string to the open array of the data; the same
  * as an array of its own. */
-void fr_data_lines(fr_json_writer *data, const char *text);
-void fr_data_put_lines(fr_json_writer *data, const char *key, const char *text);
+void fr_document_add_lines(fr_document *document, const char *text);
+void fr_document_put_lines(fr_document *document, const char *key,
+                           const char *text);
 
 /* The title of the answer, or of what follows. */
 void fr_document_heading(fr_document *document, const char *format, ...)

@@ -8,12 +8,32 @@
 #include <stdio.h>
 #include <string.h>
 
+/* `text` belongs to the arena, NULL: there was no memory. */
+static void push_own(fr_table *table, fr_cell_kind kind, double number,
+                     const char *text)
+{
+    const fr_cell cell = {kind, text, number};
+    if (text == NULL || fr_vec_push(&table->cells, cell) != FR_OK)
+        table->has_failed = true;
+}
+
 static void push(fr_table *table, fr_cell_kind kind, double number,
                  const char *text)
 {
-    const fr_cell cell = {kind, fr_arena_strdup(&table->arena, text), number};
-    if (cell.text == NULL || fr_vec_push(&table->cells, cell) != FR_OK)
-        table->has_failed = true;
+    push_own(table, kind, number, fr_arena_strdup(&table->arena, text));
+}
+
+static void push_format(fr_table *table, fr_cell_kind kind, double number,
+                        const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *text = n < 0 ? NULL : fr_arena_alloc(&table->arena, (size_t)n + 1);
+    if (text != NULL)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    push_own(table, kind, number, text);
 }
 
 static const char *copy(fr_table *table, const char *text)
@@ -77,23 +97,19 @@ void fr_table_text(fr_table *table, const char *text)
 
 void fr_table_cell(fr_table *table, const char *format, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    push_format(table, FR_CELL_TEXT, 0, format, args);
     va_end(args);
-    push(table, FR_CELL_TEXT, 0, text);
 }
 
 void fr_table_number(fr_table *table, fr_cell_kind kind, double number,
                      const char *format, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    push_format(table, kind, number, format, args);
     va_end(args);
-    push(table, kind, number, text);
 }
 
 void fr_table_count(fr_table *table, int64_t value)

@@ -2,7 +2,6 @@
 #include "report/run/rank_times_report.h"
 
 #include "core/base/units.h"
-#include "core/numbers/stats.h"
 #include "plan/decide/grid.h"
 
 #include <math.h>

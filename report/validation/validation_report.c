@@ -1,7 +1,6 @@
 /* validation_report.c: errors by source, worst rows, reasons. */
 #include "report/validation/validation_report.h"
 
-#include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/prediction_report.h"
 

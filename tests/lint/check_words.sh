@@ -9,8 +9,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 pages=(README.md CONTRIBUTING.md docs/*.md)
 # Folders whose comments are sentences.
-clean=(api bench calibrate cli core cost_models frameworks kernels plan program
-    reliability report runtime sim simgrid spec tuner)
+clean=(api bench calibrate cli core cost_models frameworks interop kernels plan
+    program reliability report runtime sim simgrid spec tuner)
 forerun=${BUILD:-build}/forerun
 
 banned=$(

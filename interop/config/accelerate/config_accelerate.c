@@ -65,7 +65,7 @@ static const fr_config_key dynamo_keys[] = {
 
 static bool looks_like(const char *text, size_t n)
 {
-    /* What accelerate config always writes, and nobody else's files have. */
+    /* `accelerate config` always writes this key, and no other file has it. */
     static const char mark[] = "distributed_type:";
     return memmem(text, n, mark, strlen(mark)) != NULL;
 }

@@ -108,7 +108,8 @@ static fr_status load_ds_config(fr_accelerate_reader *r,
     return status;
 }
 
-/* What the plugin makes of the keys (DeepSpeedPlugin.__post_init__). */
+/* Makes the ds_config that the plugin makes of the keys
+ * (DeepSpeedPlugin.__post_init__). */
 static fr_status make_ds_config(fr_accelerate_reader *r,
                                 const fr_json_value *part)
 {

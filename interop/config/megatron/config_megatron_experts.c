@@ -21,7 +21,9 @@ static bool has_layers(const char *list, int64_t first_dense, int64_t every,
     return true;
 }
 
-/* Those after the first k, every k-th, or every k-th of those. */
+/* The list has the layers after the first k, every k-th, or every k-th of
+ * these.
+ */
 static bool match_layers(const char *list, fr_model *model)
 {
     const int64_t n = model->n_layers;

@@ -59,7 +59,7 @@ FR_CHECKED fr_status fr_megatron_check_flags(fr_megatron_flags *flags,
 /* Notes what nobody has read. */
 void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes);
 
-/* What is read: config_megatron_model.c, _job.c, _plan.c. */
+/* Readers of parts: config_megatron_model.c, _job.c, _plan.c. */
 FR_CHECKED fr_status fr_megatron_read_model(fr_megatron_flags *flags,
                                             int version, fr_config *out,
                                             fr_err *err);

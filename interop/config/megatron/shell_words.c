@@ -465,7 +465,7 @@ static bool is_condition(const char *word)
     return fr_text_find(word, words, FR_LENGTH(words)) >= 0;
 }
 
-/* What may stand before a command or an assignment. */
+/* Words that may stand before a command or an assignment. */
 static bool is_before_command(const char *word)
 {
     static const char *const words[] = {

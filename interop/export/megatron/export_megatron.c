@@ -38,7 +38,7 @@ static void put_connections(const fr_plan *plan, fr_buffer *out)
                             "export CUDA_DEVICE_MAX_CONNECTIONS=1\n");
 }
 
-/* What no argument says. */
+/* Puts the variables for values that no argument has. */
 static void put_variables(const fr_export_request *request, fr_buffer *out)
 {
     const fr_plan *plan = &request->file->plan;

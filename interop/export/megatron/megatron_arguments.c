@@ -131,8 +131,8 @@ static void put_aux_loss(const fr_megatron_request *of, fr_buffer *out)
     put_real(out, "moe-aux-loss-coeff", model->router_aux_coef);
 }
 
-/* How a token's experts are chosen and weighed (transformer/moe/moe_utils.py,
- * topk_routing_with_score_function). */
+/* Puts how a token's experts are chosen and weighed
+ * (transformer/moe/moe_utils.py, topk_routing_with_score_function). */
 static void put_router(const fr_model *model, fr_buffer *out)
 {
     put_number(out, "moe-router-topk", model->n_experts_per_token);
