@@ -106,6 +106,8 @@ static const struct {
     [FR_USE_OTHER] = {"░", "x", "other"},
 };
 
+enum { LABEL_COLUMNS = 14 }; /* rank and lane before the cells */
+
 typedef struct picture {
     const fr_lanes *lanes;
     int n_cells;
@@ -166,6 +168,27 @@ static void draw_row(picture *p, const fr_lane_row *row, bool is_unicode,
     fr_buffer_putc(out, '\n');
 }
 
+/* Explains the uses that were drawn; a line is as wide as the picture. */
+static void draw_legend(const picture *p, bool is_unicode, fr_buffer *out)
+{
+    int n_free = -1; /* characters that are left of the line; -1: no line yet */
+    for (int k = 0; k < FR_USE_N; k++) {
+        if (!p->is_seen[k])
+            continue;
+        const int n = (int)strlen(" . ") + (int)strlen(uses[k].title);
+        if (n > n_free) {
+            fr_buffer_printf(out, "%s%*s", n_free < 0 ? "" : "\n",
+                             LABEL_COLUMNS - 1, "");
+            n_free = p->n_cells + 1;
+        }
+        fr_buffer_printf(out, " %s %s",
+                         is_unicode ? uses[k].unicode : uses[k].ascii,
+                         uses[k].title);
+        n_free -= n;
+    }
+    fr_buffer_putc(out, '\n');
+}
+
 static void draw_picture(picture *p, bool is_unicode, fr_buffer *out)
 {
     char time[FR_FORMAT_MAX];
@@ -180,19 +203,12 @@ static void draw_picture(picture *p, bool is_unicode, fr_buffer *out)
                          (long long)lanes->n_others);
     if (lanes->is_folded)
         fr_buffer_puts(out, "(one rank for all that do the same)\n");
-    fr_buffer_puts(out, "             ");
-    for (int k = 0; k < FR_USE_N; k++)
-        if (p->is_seen[k])
-            fr_buffer_printf(out, " %s %s",
-                             is_unicode ? uses[k].unicode : uses[k].ascii,
-                             uses[k].title);
-    fr_buffer_putc(out, '\n');
+    draw_legend(p, is_unicode, out);
 }
 
 void fr_lanes_draw(const fr_lanes *lanes, const fr_layout *layout,
                    fr_buffer *out)
 {
-    enum { LABEL_COLUMNS = 14 };
     picture p = {.lanes = lanes,
                  .n_cells = (int)fr_layout_wide(layout) - LABEL_COLUMNS};
     p.busy_ps = malloc((size_t)p.n_cells * FR_USE_N * sizeof *p.busy_ps);

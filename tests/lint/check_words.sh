@@ -44,7 +44,12 @@ ROWS
 check() {
     BANNED=$banned ALLOWED=$allowed perl -CSDA -ne '
     BEGIN {
-        @banned = map { [split /\t/] } split /\n/, $ENV{BANNED};
+        for (split /\n/, $ENV{BANNED}) {
+            my ($pattern, $instead) = split /\t/;
+            my $is_what = $pattern =~ /^what/;
+            push @banned,
+                [qr/(?<![\w-])($pattern)(?![\w-])/i, $instead, $is_what];
+        }
         @allowed = map { (split /\t/)[0] } split /\n/, $ENV{ALLOWED};
     }
     chomp;
@@ -54,12 +59,12 @@ check() {
     $text =~ s/\Q$_\E//gi for @allowed;
     for my $sentence ($text =~ /[^.?!:;|]+[.?!:;|]?/g) {
         for (@banned) {
-            my ($pattern, $instead) = @$_;
-            next if $sentence !~ /(?<![\w-])($pattern)(?![\w-])/i;
+            my ($pattern, $instead, $is_what) = @$_;
+            next if $sentence !~ $pattern;
             my $found = $1;
             # In capitals it is the name of an argument.
             next if $found eq uc $found;
-            next if $pattern =~ /^what/ and $sentence =~ /\?$/;
+            next if $is_what and $sentence =~ /\?$/;
             $sentence =~ s/^\s+|\s+$//g;
             print "$name: \"$found\" (write: $instead): $sentence\n";
             $bad = 1;
@@ -145,16 +150,15 @@ check_comments() {
 bad=0
 check_comments || bad=1
 for page in "${pages[@]}"; do
-    paragraphs "$page" | check || bad=1
-done
+    paragraphs "$page"
+done | check || bad=1
 [ -x "$forerun" ] || {
     echo "$forerun is not built: its help was not checked"
     exit $((bad ? 1 : 77))
 }
-while read -r command; do
-    help_of "$command" | check || bad=1
-done < <("$forerun" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+"$forerun" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' |
+    while read -r command; do help_of "$command"; done | check || bad=1
 for term in $("$forerun" help terms | sed -n '/^  /s/,//gp'); do
-    term "$term" | check || bad=1
-done
+    term "$term"
+done | check || bad=1
 exit $bad

@@ -2,6 +2,7 @@
  * test_document.c: every kind of node as every renderer shows it, and a
  * renderer that the list does not have.
  */
+#include "core/base/text.h"
 #include "report/document/renderer.h"
 #include "tests/rendered.h"
 
@@ -254,7 +255,8 @@ static void test_charts(void)
     build_charts(&document);
     check_rendered(&document, &fr_render_markdown, &layout, &text);
     CHECK_HAS(fr_buffer_text(&text), "```\n   800.0 |");
-    CHECK_HAS(fr_buffer_text(&text), "f forward b backward\n```\n");
+    CHECK_HAS(fr_buffer_text(&text), "              f forward\n"
+                                     "              b backward\n```\n");
     fr_buffer_release(&text);
     build_charts(&document);
     CHECK_STR(check_rendered(&document, &fr_render_json, NULL, &text),
@@ -264,6 +266,41 @@ static void test_charts(void)
     CHECK_STR(check_rendered(&document, &fr_render_csv, NULL, &text),
               "key,value\n");
     fr_buffer_release(&text);
+}
+
+/* The lane has every use, each in its cell, so the legend explains them all:
+ * no line is wider than the layout, however many lines that takes. */
+static void test_legend(void)
+{
+    static const int widths[] = {60, 80, 100, 103, 104, 200};
+    for (size_t i = 0; i < FR_LENGTH(widths); i++) {
+        fr_layout layout = {.n_wide = widths[i], .is_ascii = i % 2 == 0};
+        fr_document document;
+        fr_buffer text;
+        fr_lanes *lanes = make_lanes();
+        CHECK(lanes != NULL);
+        if (lanes == NULL)
+            return;
+        lanes->n_others = 0;
+        lanes->rows[0].spans.n = 0;
+        for (int k = 0; k < FR_USE_N; k++) {
+            const int64_t end_ps = lanes->end_ps;
+            const fr_lane_span span = {k * end_ps / FR_USE_N,
+                                       (k + 1) * end_ps / FR_USE_N,
+                                       (fr_lane_use)k};
+            CHECK(fr_vec_push(&lanes->rows[0].spans, span) == FR_OK);
+        }
+        fr_document_init(&document, NULL);
+        fr_document_lanes(&document, lanes);
+        char *line = NULL, *rest = NULL;
+        check_rendered(&document, &fr_render_text, &layout, &text);
+        CHECK_HAS(fr_buffer_text(&text), " waiting for another rank");
+        CHECK_HAS(fr_buffer_text(&text), " other\n");
+        for (line = strtok_r(text.data, "\n", &rest); line != NULL;
+             line = strtok_r(NULL, "\n", &rest))
+            CHECK(fr_text_width(line, strlen(line)) <= (size_t)widths[i]);
+        fr_buffer_release(&text);
+    }
 }
 
 /* A part for one audience is not shown to the other. */
@@ -361,5 +398,6 @@ static void test_names(void)
 
 CHECK_MAIN({"text", test_text}, {"json", test_json}, {"csv", test_csv},
            {"markdown", test_markdown}, {"charts", test_charts},
-           {"audience", test_audience}, {"no_records", test_no_records},
-           {"plugged", test_plugged}, {"names", test_names})
+           {"legend", test_legend}, {"audience", test_audience},
+           {"no_records", test_no_records}, {"plugged", test_plugged},
+           {"names", test_names})
