@@ -145,7 +145,7 @@ GPU_TEST_BIN := $(if $(USES_CUDA),$(GPU_TEST_SRC:%.c=$(BUILD)/%))
 CU_OBJ := $(CU:%.cu=$(KERNELS)/%.cu.o)
 OBJ := $(SRC:%.c=$(BUILD)/%.o) $(CU_OBJ) \
     $(BUILD)/spec/cluster/cluster_xsd.o \
-    $(BUILD)/interop/export/script/script_templates.o
+    $(BUILD)/frameworks/script/script_templates.o
 LIB := $(BUILD)/libforerun.a
 # One copy of the library for all tests: a program with the whole of it is 35
 # MB, under sanitizers 70, takes a second to be linked, and there are 170.
@@ -275,10 +275,10 @@ $(BUILD)/spec/cluster/cluster_xsd.o: $(BUILD)/spec/cluster/cluster_xsd.c $(BUILD
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # So are the templates of scripts.
-SCRIPTS := $(wildcard interop/export/template/*.py)
-$(BUILD)/interop/export/script/script_templates.c: $(SCRIPTS)
+SCRIPTS := $(wildcard frameworks/script/template/*.py)
+$(BUILD)/frameworks/script/script_templates.c: $(SCRIPTS)
 	@mkdir -p $(@D)
-	$(Q)(echo '#include "interop/export/script/export_script.h"'; \
+	$(Q)(echo '#include "frameworks/script/export_script.h"'; \
 	    for f in $(SCRIPTS); do n=$$(basename $$f .py); \
 	    echo "static const unsigned char text_of_$$n[] = {"; \
 	    od -An -v -tu1 $$f | sed 's/\([0-9][0-9]*\)/\1,/g'; \
@@ -287,8 +287,8 @@ $(BUILD)/interop/export/script/script_templates.c: $(SCRIPTS)
 	    for f in $(SCRIPTS); do n=$$(basename $$f .py); \
 	    echo "{\"$$n.py\", text_of_$$n, sizeof text_of_$$n - 1},"; done; \
 	    echo '{0}};') >$@
-$(BUILD)/interop/export/script/script_templates.o: \
-    $(BUILD)/interop/export/script/script_templates.c $(BUILD)/flags
+$(BUILD)/frameworks/script/script_templates.o: \
+    $(BUILD)/frameworks/script/script_templates.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(CU_OBJ): $(KERNELS)/%.cu.o: %.cu $(KERNELS)/nvcc_flags

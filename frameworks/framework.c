@@ -1,4 +1,4 @@
-/* framework.c: names of the list of frameworks; see framework.h. */
+/* framework.c: what is found in the list of frameworks; see framework.h. */
 #include "frameworks/framework.h"
 
 #include <string.h>
@@ -67,3 +67,39 @@ static const char *choices_of(const char *name)
 
 const fr_names fr_framework_names = {
     .at = name_at, .of_alias = index_of, .choices = choices_of};
+
+/* ---- targets ------------------------------------------------------------- */
+
+/* Names for several, and plan files themselves, are not among them. */
+const fr_target *fr_target_at(int i)
+{
+    for (int k = 0; k < fr_n_frameworks; k++) {
+        const fr_framework *at = fr_frameworks[k];
+        if (at->target != NULL && at->target->fields != NULL && i-- == 0)
+            return at->target;
+    }
+    return NULL;
+}
+
+const char *fr_target_name(int i)
+{
+    const fr_target *target = fr_target_at(i);
+    return target != NULL ? target->name : NULL;
+}
+
+uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
+                             const fr_model *model, const fr_job *job)
+{
+    uint32_t who = 0;
+    const fr_target *target = fr_target_runtime(is_gpu);
+    for (int i = 0; target != NULL; target = is_gpu ? fr_target_at(i++) : NULL)
+        if (fr_target_check(target, fr_target_newest(target), FR_PLAN_BITS_ALL,
+                            0, plan, model, job, NULL) == FR_OK)
+            who |= UINT32_C(1) << i;
+    return who;
+}
+
+const char *fr_target_executor_name(int bit)
+{
+    return bit == 0 ? fr_target_runtime(false)->name : fr_target_name(bit - 1);
+}

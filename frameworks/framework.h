@@ -3,15 +3,19 @@
  * (framework_list.h): --framework, --for, `export --to` and `import` find a
  * framework in it and complete from it.
  *
- * A row says how the framework executes a plan (facts) and what it can be told
- * of one (target).  Writers, readers of configurations and formats of logs
- * stand on a higher floor and name their row.
+ * A row says how the framework executes a plan (facts), what it can be told of
+ * one (target), and has the code that reads its configurations, writes them and
+ * reads its logs.  All of a framework stands in its folder.
  */
 #ifndef FR_FRAMEWORKS_FRAMEWORK_H
 #define FR_FRAMEWORKS_FRAMEWORK_H
 
 #include "frameworks/target.h"
 #include "plan/decide/plan.h"
+
+struct fr_config_format; /* frameworks/read/config.h */
+struct fr_exporter;      /* frameworks/write/export.h */
+struct fr_runlog_format; /* frameworks/log/runlog_format.h */
 
 /* The defaults of a framework.  Their sources stand beside the rows. */
 typedef struct fr_framework_facts {
@@ -61,6 +65,11 @@ typedef struct fr_framework {
     /* The target whose checks its plans pass: its own, or that of the library
      * it trains with; NULL: none is known. */
     const fr_target *checks;
+    /* They read its configurations, write them, and read its logs (NULL at the
+     * end); NULL: none can. */
+    const struct fr_config_format *reader;
+    const struct fr_exporter *writer;
+    const struct fr_runlog_format *logs[3];
     /* Chooses the row by the plan if the name stands for several rows.  NULL:
      * it is a row of its own. */
     const struct fr_framework *(*choose)(const fr_plan *plan);
@@ -82,5 +91,20 @@ const fr_framework *fr_framework_chosen(const fr_framework *framework,
 /* The names of the rows with facts, and row i of them (NULL past the last). */
 extern const fr_names fr_framework_names;
 const fr_framework *fr_framework_at(int i);
+
+/*
+ * Returns the programs that can execute a plan which fr_plan_check() accepts,
+ * as bits: 0 is forerun's own backend, 1 + i the newest version of target i; on
+ * CPUs forerun alone.
+ */
+uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
+                             const fr_model *model, const fr_job *job);
+/* Returns the name of a bit; NULL past the last. */
+const char *fr_target_executor_name(int bit);
+
+/* Target i of the frameworks that have fields, in their order, and its name;
+ * NULL past the last. */
+const fr_target *fr_target_at(int i);
+const char *fr_target_name(int i);
 
 #endif

@@ -87,21 +87,6 @@ typedef struct fr_target {
 /* Forerun's own backend for CPUs or GPUs; not among the names. */
 const fr_target *fr_target_runtime(bool is_gpu);
 
-/*
- * Returns the programs that can execute a plan which fr_plan_check() accepts,
- * as bits: 0 is forerun's own backend, 1 + i the newest version of target i; on
- * CPUs forerun alone.
- */
-uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
-                             const fr_model *model, const fr_job *job);
-/* Returns the name of a bit; NULL past the last. */
-const char *fr_target_executor_name(int bit);
-
-/* Target i of the frameworks that have fields, in their order, and its name;
- * NULL past the last. */
-const fr_target *fr_target_at(int i);
-const char *fr_target_name(int i);
-
 /* Place of the newest version in the list. */
 int fr_target_newest(const fr_target *target);
 /* Place of a version; NULL is the newest.  FR_USAGE names those that there are.

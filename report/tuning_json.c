@@ -1,6 +1,6 @@
 /* tuning_json.c: the answer of tune as JSON. */
 #include "core/document/fields.h"
-#include "frameworks/target.h"
+#include "frameworks/framework.h"
 #include "plan/decide/plan_json.h"
 #include "report/prediction_report.h"
 #include "report/run_length_report.h"

@@ -2,7 +2,7 @@
 #include "report/tuning_report.h"
 
 #include "core/base/units.h"
-#include "frameworks/target.h"
+#include "frameworks/framework.h"
 #include "report/run_length_report.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "api/resolve/plan_options.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
-#include "interop/export/export_job.h"
+#include "frameworks/write/export_job.h"
 #include "interop/export/export_list.h"
 #include "report/fit_report.h"
 #include "tuner/goal/goal.h"
@@ -231,8 +231,8 @@ static void put_files(const fr_exporter *exporter,
                       fr_document *out)
 {
     fr_buffer notes;
-    const fr_target *target = fr_exporter_target(
-        fr_exporter_target(exporter) != NULL ? exporter : wanted->program);
+    const fr_target *target =
+        (exporter->target != NULL ? exporter : wanted->program)->target;
     fr_json_writer *json = &out->data;
     fr_json_put_string(json, "format", fr_exporter_name_of(exporter));
     fr_report_fit_data(&fit->advice, out);
@@ -283,8 +283,7 @@ static fr_status find_program(const fr_request *request,
                               fr_export_request *wanted, fr_err *err)
 {
     const char *name = fr_request_text(request, FR_OPT_PROGRAM);
-    bool is_fixed =
-        fr_exporter_target(exporter) != NULL || exporter->program != NULL;
+    bool is_fixed = exporter->target != NULL || exporter->program != NULL;
     if (is_fixed && name != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program is for launchers; --to %s is "
@@ -301,8 +300,7 @@ static fr_status find_program(const fr_request *request,
     const fr_exporter *other = fr_exporter_find(name, &wanted->file->plan);
     if (other != NULL && other->put_command != NULL)
         wanted->program = other;
-    if (wanted->program == NULL && other != NULL &&
-        fr_exporter_target(other) != NULL)
+    if (wanted->program == NULL && other != NULL && other->target != NULL)
         return fr_fail(err, FR_USAGE,
                        "--program %s: its script starts itself on the cluster; "
                        "give export --to %s",
@@ -391,7 +389,7 @@ static fr_status export_files(const fr_request *request,
     bool has_cluster = cluster_name[0] != '\0';
     FR_TRY(find_program(request, exporter, &wanted, err));
     FR_TRY(fr_target_version(
-        fr_exporter_target(wanted.program != NULL ? wanted.program : exporter),
+        (wanted.program != NULL ? wanted.program : exporter)->target,
         fr_request_text(request, FR_OPT_VERSION), &wanted.version, err));
     if (has_cluster)
         FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
@@ -420,7 +418,7 @@ static fr_status check_job_options(const fr_request *request,
 {
     static const fr_option of_jobs[] = {FR_OPT_TIME_LIMIT, FR_OPT_CHECKPOINT,
                                         FR_OPT_CHECKPOINT_EVERY};
-    if (fr_exporter_target(exporter) != NULL &&
+    if (exporter->target != NULL &&
         request->option[FR_OPT_TIME_LIMIT].source == FR_SOURCE_FLAG)
         return fr_fail(err, FR_USAGE,
                        "--time-limit is for launchers: --to slurm --program "

@@ -2,9 +2,6 @@
 #include "api/catalog/catalog_frameworks.h"
 
 #include "frameworks/framework.h"
-#include "interop/config/config.h"
-#include "interop/export/export_list.h"
-#include "interop/log/runlog.h"
 
 static bool is_run(const fr_framework *framework)
 {
@@ -14,16 +11,21 @@ static bool is_run(const fr_framework *framework)
 /* A name for several is written as the one that the plan decides. */
 static bool is_written(const fr_framework *framework)
 {
-    return fr_exporter_of(framework) != NULL ||
+    return framework->writer != NULL ||
            (framework->choose != NULL && framework->target != NULL);
 }
 
 /* Its plans are read as they are where a plan file is what it takes. */
 static bool is_read(const fr_framework *framework)
 {
-    return fr_config_of(framework) != NULL ||
+    return framework->reader != NULL ||
            (framework->choose == NULL && framework->target != NULL &&
             framework->target->fields == NULL);
+}
+
+static bool has_log(const fr_framework *framework)
+{
+    return framework->logs[0] != NULL;
 }
 
 static const struct {
@@ -32,7 +34,7 @@ static const struct {
 } abilities[] = {{"run", is_run},
                  {"write", is_written},
                  {"read", is_read},
-                 {"log", fr_runlog_has}};
+                 {"log", has_log}};
 
 static void put_data(fr_json_writer *json)
 {

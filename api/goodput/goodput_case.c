@@ -176,8 +176,8 @@ static fr_status make_hazards(const making *m, fr_err *err)
         m->out->hazards.events.slow_factor = 1;
     setup->events = m->out->hazards.events;
     make_steps(m);
-    setup->checkpoint_bytes =
-        fr_checkpoint_bytes(&m->file->model, &m->file->job, &m->file->plan);
+    setup->checkpoint_bytes = fr_plan_checkpoint_bytes(
+        &m->file->plan, &m->file->model, &m->file->job);
     c->n_spares = setup->n_spares = m->out->hazards.n_spares;
     if (meet(&m->inputs->cluster, m->out).lacks_spot_rate &&
         !fr_request_has(request, FR_OPT_SPOT_TRACE))

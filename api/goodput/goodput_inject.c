@@ -172,10 +172,10 @@ static fr_status walk(pricing *p, fr_schedule_told *out, fr_err *err)
     const fr_option_value *v = p->request->option;
     const int64_t n_places = p->n_places;
     const fr_run_conditions c =
-        fr_run_meet(
-            &p->hazards, &p->inputs->cluster,
-            fr_cluster_n_nodes(&p->inputs->cluster), n_places,
-            fr_checkpoint_bytes(&p->file->model, &p->file->job, &p->file->plan))
+        fr_run_meet(&p->hazards, &p->inputs->cluster,
+                    fr_cluster_n_nodes(&p->inputs->cluster), n_places,
+                    fr_plan_checkpoint_bytes(&p->file->plan, &p->file->model,
+                                             &p->file->job))
             .conditions;
     const fr_fault_schedule schedule = {
         .faults = p->faults,

@@ -19,7 +19,7 @@ typedef struct source {
     const char *path;
     char *text; /* owned */
     size_t n_text;
-    const fr_config_format *config; /* of a framework; NULL: it is of `kind` */
+    const fr_framework *config; /* of a framework; NULL: it is of `kind` */
     int kind;
     fr_import import;
     bool is_read;
@@ -102,7 +102,7 @@ static fr_status order_sources(source sources[2], fr_err *err)
             return fr_fail(err, FR_USAGE,
                            "%.200s is a configuration of %s: it is read by "
                            "itself",
-                           sources[i].path, sources[i].config->framework->name);
+                           sources[i].path, sources[i].config->name);
     fr_import_subject first = fr_import_kind_subject(sources[0].kind);
     fr_import_subject second = fr_import_kind_subject(sources[1].kind);
     if (first == FR_IMPORT_OF_NODE && second == FR_IMPORT_OF_TOPOLOGY) {
@@ -273,7 +273,7 @@ static fr_status check_options(const fr_request *request, bool is_config,
 static fr_status import_config(const fr_request *request, const source *from,
                                fr_document *out, fr_err *err)
 {
-    const fr_config_source config = {.format = from->config,
+    const fr_config_source config = {.framework = from->config,
                                      .path = from->path,
                                      .text = from->text,
                                      .n_text = from->n_text};

@@ -8,7 +8,7 @@ static void put_data(const fr_request *request, const fr_config_source *source,
 {
     fr_json_writer *json = &out->data;
     char name[512];
-    fr_json_put_string(json, "kind", source->format->framework->name);
+    fr_json_put_string(json, "kind", source->framework->name);
     fr_json_put_string(json, "model", config->file.model.name);
     fr_json_put_i64(json, "ranks", fr_plan_world(&config->file.plan));
     fr_json_put_string(json, "name",
@@ -49,7 +49,7 @@ fr_status fr_import_config(const fr_request *request,
     if (output != NULL)
         status = fr_plan_file_save(&config.file, output, err);
     if (status == FR_OK)
-        fr_request_note_lines(request, source->format->framework->name,
+        fr_request_note_lines(request, source->framework->name,
                               fr_buffer_text(&config.notes));
     fr_document_init(out, "forerun.import/1");
     put_data(request, source, &config, out);

@@ -4,7 +4,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/fileio.h"
-#include "interop/log/runlog.h"
+#include "frameworks/log/runlog.h"
 #include "spec/catalog/catalog.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* executors.c: see executors.h. */
 #include "api/request/executors.h"
 
+#include "frameworks/framework.h"
+
 /* Values: two words, the targets, and behind all of them the list of frameworks
  * for names that lists do not show. */
 enum { FOR_FORERUN, FOR_ANY, FOR_TARGETS, FOR_FRAMEWORKS = 1 << 16 };

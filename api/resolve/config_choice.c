@@ -14,13 +14,13 @@ static fr_status read_ranks(const fr_config_source *source,
     fr_err unused;
     if (request->world == 0 && source->world > 0) {
         fr_status status =
-            fr_config_read(source->format, request, out, &unused);
+            fr_config_read(source->framework, request, out, &unused);
         if (status != FR_INPUT)
             return status == FR_OK ? FR_OK
                                    : fr_fail(err, status, "%s", unused.text);
         request->world = source->world;
     }
-    return fr_config_read(source->format, request, out, err);
+    return fr_config_read(source->framework, request, out, err);
 }
 
 fr_status fr_config_choice_read(const fr_request *request,
@@ -72,13 +72,13 @@ fr_status fr_config_choice_from(const fr_request *request,
                                     &source.n_text, err),
                        err));
     source.text = text;
-    source.format = fr_config_guess(text, source.n_text);
-    fr_status status = source.format != NULL
+    source.framework = fr_config_guess(text, source.n_text);
+    fr_status status = source.framework != NULL
                            ? fr_config_choice_read(request, &source, out, err)
                            : fail_format(source.path, err);
     free(text);
     if (status == FR_OK)
-        fr_request_note_lines(request, source.format->framework->name,
+        fr_request_note_lines(request, source.framework->name,
                               fr_buffer_text(&out->notes));
     return status;
 }

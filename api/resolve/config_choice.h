@@ -6,11 +6,11 @@
 #define FR_API_RESOLVE_CONFIG_CHOICE_H
 
 #include "api/request/request.h"
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 
 /* A file that was read. */
 typedef struct fr_config_source {
-    const fr_config_format *format;
+    const fr_framework *framework;
     const char *path;
     const char *text; /* n_text bytes and a NUL */
     size_t n_text;

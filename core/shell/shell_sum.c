@@ -1,5 +1,5 @@
 /* shell_sum.c: what $((...)) comes to. */
-#include "interop/config/megatron/shell_words.h"
+#include "core/shell/shell_words.h"
 
 #include <ctype.h>
 #include <stdlib.h>

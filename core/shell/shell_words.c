@@ -1,5 +1,5 @@
 /* shell_words.c: see shell_words.h; POSIX.1-2017, 2.6 Word Expansions. */
-#include "interop/config/megatron/shell_words.h"
+#include "core/shell/shell_words.h"
 
 #include "core/base/buffer.h"
 #include "core/base/text.h"

@@ -4,8 +4,8 @@
  * arrays, $NAME, ${NAME:-default}, "${NAME[@]}", $((2 * 8)).  Nothing is run:
  * conditions are not looked at, the result of $(command) is unknown.
  */
-#ifndef FR_INTEROP_CONFIG_MEGATRON_SHELL_WORDS_H
-#define FR_INTEROP_CONFIG_MEGATRON_SHELL_WORDS_H
+#ifndef FR_CORE_SHELL_SHELL_WORDS_H
+#define FR_CORE_SHELL_SHELL_WORDS_H
 
 #include "core/base/arena.h"
 #include "core/base/vec.h"

@@ -32,15 +32,6 @@ static const double framework_s = 0.5;
 /* PCIe 3.0 x 16, where the link to the host is not known. */
 static const double usual_host_link_Bps = 12e9;
 
-uint64_t fr_checkpoint_bytes(const fr_model *model, const fr_job *job,
-                             const fr_plan *plan)
-{
-    const uint64_t n = fr_model_parameters(model);
-    return n * fr_dtype_bytes(fr_plan_storage_dtype(plan)) +
-           fr_optimizer_resident_bytes(job->optimizer, n,
-                                       fr_plan_has_master(plan));
-}
-
 /* The given rate, that of the nodes, or the usual one. */
 static double rate_of(double given_Bps, double node_Bps, int64_t n_nodes,
                       bool *is_assumed)

@@ -37,10 +37,6 @@ typedef struct fr_storage_rates {
     double write_Bps, read_Bps;
 } fr_storage_rates;
 
-/* Weights, master copies and moments of a run, each once. */
-uint64_t fr_checkpoint_bytes(const fr_model *model, const fr_job *job,
-                             const fr_plan *plan);
-
 /* Returns the cost of a checkpoint of so many bytes from the first n_nodes of a
  * cluster. */
 fr_checkpoint_cost fr_checkpoint_price(uint64_t bytes,

@@ -2,10 +2,10 @@
  * accelerate_reader.h: what the readers of the parts of an Accelerate
  * configuration share.  Private to this folder.
  */
-#ifndef FR_INTEROP_CONFIG_ACCELERATE_ACCELERATE_READER_H
-#define FR_INTEROP_CONFIG_ACCELERATE_ACCELERATE_READER_H
+#ifndef FR_FRAMEWORKS_ACCELERATE_ACCELERATE_READER_H
+#define FR_FRAMEWORKS_ACCELERATE_ACCELERATE_READER_H
 
-#include "interop/config/config_parts.h"
+#include "frameworks/read/config_parts.h"
 
 #define FR_ACCELERATE_NO_PLACE "the plan has no place for it"
 

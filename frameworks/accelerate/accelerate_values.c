@@ -1,7 +1,7 @@
 /* accelerate_values.c: see accelerate_reader.h. */
+#include "frameworks/accelerate/accelerate_reader.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 #include "frameworks/framework_list.h"
-#include "interop/config/accelerate/accelerate_reader.h"
-#include "interop/config/config_deepspeed.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,10 +6,10 @@
  * script's.
  */
 #include "core/document/yaml.h"
+#include "frameworks/accelerate/accelerate_reader.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 #include "frameworks/framework_list.h"
-#include "interop/config/accelerate/accelerate_reader.h"
-#include "interop/config/config_deepspeed.h"
-#include "interop/config/config_list.h"
+#include "frameworks/read/config.h"
 
 #include <string.h>
 #include <strings.h>
@@ -217,7 +217,6 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_accelerate = {
-    .framework = &fr_framework_accelerate,
     .summary = "the YAML of Hugging Face's Accelerate",
     .looks_like = looks_like,
     .read = read_config,

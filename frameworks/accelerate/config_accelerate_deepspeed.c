@@ -4,9 +4,10 @@
  * names or stands for.
  */
 #include "core/system/fileio.h"
-#include "interop/config/accelerate/accelerate_reader.h"
-#include "interop/config/config_deepspeed.h"
-#include "interop/config/config_list.h"
+#include "frameworks/accelerate/accelerate_reader.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/read/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * (utils/dataclasses.py, FullyShardedDataParallelPlugin;
  * parallelism_config.py).
  */
-#include "interop/config/accelerate/accelerate_reader.h"
-#include "interop/config/config_deepspeed.h"
+#include "frameworks/accelerate/accelerate_reader.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * config_accelerate_megatron.c: megatron_lm_config of Accelerate
  * (utils/dataclasses.py, MegatronLMPlugin).
  */
-#include "interop/config/accelerate/accelerate_reader.h"
+#include "frameworks/accelerate/accelerate_reader.h"
 
 static const fr_config_key megatron_keys[] = {
     {"megatron_lm_tp_degree", NULL},

@@ -5,10 +5,9 @@
  * script with `accelerate launch` and what the training script is told.
  */
 #include "frameworks/accelerate/target_accelerate.h"
+#include "frameworks/deepspeed/export_deepspeed.h"
 #include "frameworks/framework_list.h"
-#include "interop/export/export_deepspeed.h"
-#include "interop/export/export_job.h"
-#include "interop/export/export_list.h"
+#include "frameworks/write/export_job.h"
 
 enum { PORT = 29500 };
 
@@ -528,7 +527,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_accelerate = {
-    .framework = &fr_framework_accelerate,
+    .target = &fr_target_accelerate,
     .summary = "the YAML of Hugging Face's Accelerate, and its launch",
     .write = write_files,
     .start = FR_START_NODE,

@@ -4,11 +4,10 @@
  * (transformers, integrations/deepspeed.py); what it would be is taken, and
  * said.
  */
-#include "interop/config/config_deepspeed.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 
 #include "frameworks/framework_list.h"
-#include "interop/config/config_list.h"
-#include "interop/config/config_parts.h"
+#include "frameworks/read/config_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -471,7 +470,6 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_deepspeed = {
-    .framework = &fr_framework_deepspeed,
     .summary = "ds_config.json of DeepSpeed",
     .looks_like = looks_like,
     .read = read_config,

@@ -2,10 +2,10 @@
  * config_deepspeed.h: the parts of a ds_config.json, for its reader and its
  * writer.
  */
-#ifndef FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
-#define FR_INTEROP_CONFIG_CONFIG_DEEPSPEED_H
+#ifndef FR_FRAMEWORKS_DEEPSPEED_CONFIG_DEEPSPEED_H
+#define FR_FRAMEWORKS_DEEPSPEED_CONFIG_DEEPSPEED_H
 
-#include "interop/config/config_parts.h"
+#include "frameworks/read/config_parts.h"
 
 /* "auto", as files for Hugging Face's Trainer have it? */
 bool fr_deepspeed_is_auto(const fr_json_value *value);

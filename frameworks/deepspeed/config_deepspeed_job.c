@@ -2,7 +2,7 @@
  * config_deepspeed_job.c: optimizer, scheduler and experts of a ds_config.json
  * (deepspeed/runtime/lr_schedules.py, module_inject/auto_ep_config.py).
  */
-#include "interop/config/config_deepspeed.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 
 #include <string.h>
 #include <strings.h>

@@ -3,7 +3,7 @@
  * (deepspeed/runtime/zero/config.py).  Its sizes are elements; those of a plan
  * are bytes of gradients and whole layers.
  */
-#include "interop/config/config_deepspeed.h"
+#include "frameworks/deepspeed/config_deepspeed.h"
 
 #include <string.h>
 

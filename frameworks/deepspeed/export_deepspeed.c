@@ -3,11 +3,10 @@
  * and the models of its parts), and a script that starts it.  JSON has no
  * comments: what the file cannot say stands in the script.
  */
-#include "interop/export/export_deepspeed.h"
+#include "frameworks/deepspeed/export_deepspeed.h"
 
+#include "frameworks/deepspeed/config_deepspeed.h"
 #include "frameworks/framework_list.h"
-#include "interop/config/config_deepspeed.h"
-#include "interop/export/export_list.h"
 
 #include <string.h>
 
@@ -380,7 +379,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_deepspeed = {
-    .framework = &fr_framework_deepspeed,
+    .target = &fr_target_deepspeed,
     .summary = "ds_config.json of DeepSpeed",
     .write = write_config,
     .start = FR_START_TORCHRUN,

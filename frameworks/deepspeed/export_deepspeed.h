@@ -2,10 +2,10 @@
  * export_deepspeed.h: ds_config.json, for its exporter and for others whose
  * program trains with DeepSpeed.
  */
-#ifndef FR_INTEROP_EXPORT_EXPORT_DEEPSPEED_H
-#define FR_INTEROP_EXPORT_EXPORT_DEEPSPEED_H
+#ifndef FR_FRAMEWORKS_DEEPSPEED_EXPORT_DEEPSPEED_H
+#define FR_FRAMEWORKS_DEEPSPEED_EXPORT_DEEPSPEED_H
 
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 
 /* ds_config.json at the end of *out. */
 FR_CHECKED fr_status fr_deepspeed_add_config(const fr_plan_file *plan,

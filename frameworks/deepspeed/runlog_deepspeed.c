@@ -3,7 +3,7 @@
  * runtime/pipe/engine.py, train_batch; runtime/config.py, print, at commit
  * edaa7221).  Samples are those of the whole run.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include <string.h>
 
@@ -25,7 +25,6 @@ static void read_zero(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_deepspeed = {
-    .framework = &fr_framework_deepspeed,
     .what = "DeepSpeed",
     .cell = "DeepSpeed",
     .step_mark = "SamplesPerSec=",
@@ -44,7 +43,6 @@ const fr_runlog_format fr_runlog_deepspeed = {
 static const char pipe_mark[] = "iter time (s):";
 
 const fr_runlog_format fr_runlog_deepspeed_pipe = {
-    .framework = &fr_framework_deepspeed,
     .what = "DeepSpeed's pipeline engine",
     .cell = "DeepSpeed",
     .step_mark = pipe_mark,

@@ -4,8 +4,7 @@
  */
 #include "core/document/json.h"
 #include "frameworks/framework_list.h"
-#include "interop/export/export_job.h"
-#include "interop/export/export_list.h"
+#include "frameworks/write/export_job.h"
 
 #define RESUME_OPTIONS "--checkpoint-async --resume"
 
@@ -38,7 +37,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_forerun = {
-    .framework = &fr_framework_forerun,
+    .target = &fr_target_forerun,
     .summary = "a plan of forerun's own runtime",
     .write = write_plan,
     .start = FR_START_MPI,

@@ -4,12 +4,11 @@
  * memory_monitor.py, at commit 64051888): a block of lines per batch, rates
  * over a window of batches.  Their gigabytes are 1e9 bytes.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #define GB_IN_GIB (1e9 / (1024.0 * 1024 * 1024))
 
 const fr_runlog_format fr_runlog_foundry = {
-    .framework = &fr_framework_llm_foundry,
     .what = "LLM Foundry, Composer",
     .cell = "llm-foundry",
     .step_mark = "Train throughput/batches_per_sec:",

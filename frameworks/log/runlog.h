@@ -4,11 +4,11 @@
  * start, and the median of its steady steps.
  *
  * A log is read once, line by line, in bounded memory.  What the words of a
- * framework are stands in one file runlog_NAME.c and a row of runlog_format.c;
+ * framework are stands in runlog_NAME.c of its folder, and its row names it;
  * words of configurations that several share are rows of runlog_words.c.
  */
-#ifndef FR_INTEROP_LOG_RUNLOG_H
-#define FR_INTEROP_LOG_RUNLOG_H
+#ifndef FR_FRAMEWORKS_LOG_RUNLOG_H
+#define FR_FRAMEWORKS_LOG_RUNLOG_H
 
 #include "core/base/buffer.h"
 #include "core/stream/infile.h"
@@ -40,9 +40,6 @@ typedef struct fr_runlog {
 FR_CHECKED fr_status fr_runlog_read(fr_infile *stream, fr_runlog *out,
                                     fr_err *err);
 void fr_runlog_release(fr_runlog *log);
-
-/* Does a format of logs belong to it? */
-bool fr_runlog_has(const fr_framework *framework);
 
 /* Heading and a row for each log, as `forerun validate` reads them. */
 void fr_runlog_write(const fr_runlog *logs, size_t n, fr_buffer *out);

@@ -1,7 +1,7 @@
 /* runlog_case.c: the columns of a row of cases, from what a log said. */
 #include "core/base/text.h"
 #include "core/numbers/stats.h"
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 #include "spec/catalog/catalog.h"
 
 #include <math.h>
@@ -413,7 +413,7 @@ fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
     fr_runlog *log;
     FR_TRY_CALLOC(log, 1, err);
     fr_buffer_init(&log->notes);
-    log->format = r->format->framework->name;
+    log->format = r->framework->name;
     put(log, FR_CASE_FRAMEWORK, "%s",
         r->is_both ? "Megatron-DeepSpeed" : r->format->cell);
     put_degrees(r, log, &world, &dp);

@@ -1,6 +1,6 @@
 /* runlog_format.c: the list of formats, and the reading of a log line by line.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include "core/base/text.h"
 
@@ -8,22 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The first whose mark a line has gets it. */
-static const fr_runlog_format *const formats[] = {
-    &fr_runlog_megatron, &fr_runlog_deepspeed,   &fr_runlog_deepspeed_pipe,
-    &fr_runlog_titan,    &fr_runlog_titan_words, &fr_runlog_nemo,
-    &fr_runlog_nanotron, &fr_runlog_foundry,
-};
-enum { N_FORMATS = FR_LENGTH(formats) };
-
-bool fr_runlog_has(const fr_framework *framework)
-{
-    bool has_log = false;
-    for (int i = 0; i < N_FORMATS; i++)
-        has_log = has_log || formats[i]->framework == framework;
-    return has_log;
-}
 
 /* ---- steps -------------------------------------------------------------- */
 
@@ -139,28 +123,47 @@ static void strip_colours(char *text)
     *to = '\0';
 }
 
-static const fr_runlog_format *format_of_step(const char *line)
+/* Returns format i of all frameworks, and its framework; NULL past the last. */
+static const fr_runlog_format *format_at(int i, const fr_framework **framework)
 {
-    for (int i = 0; i < N_FORMATS; i++)
-        if (strstr(line, formats[i]->step_mark) != NULL)
-            return formats[i];
+    for (int k = 0; k < fr_n_frameworks; k++) {
+        *framework = fr_frameworks[k];
+        for (size_t n = 0;
+             n < FR_LENGTH((*framework)->logs) && (*framework)->logs[n] != NULL;
+             n++)
+            if (i-- == 0)
+                return (*framework)->logs[n];
+    }
+    return NULL;
+}
+
+/* The first whose mark a line has gets it. */
+static const fr_runlog_format *format_of_step(const char *line,
+                                              const fr_framework **framework)
+{
+    const fr_runlog_format *format;
+    for (int i = 0; (format = format_at(i, framework)) != NULL; i++)
+        if (strstr(line, format->step_mark) != NULL)
+            return format;
     return NULL;
 }
 
 /* Megatron-DeepSpeed prints lines of both; its iterations are Megatron's. */
 static fr_status choose(fr_runlog_reader *reader,
-                        const fr_runlog_format *format, fr_err *err)
+                        const fr_runlog_format *format,
+                        const fr_framework *framework, fr_err *err)
 {
     const fr_runlog_format *now = reader->format;
     if (now == NULL) {
         reader->format = format;
+        reader->framework = framework;
         return FR_OK;
     }
     bool is_both =
         (now == &fr_runlog_megatron || format == &fr_runlog_megatron) &&
-        (now->framework == fr_runlog_deepspeed.framework ||
-         format->framework == fr_runlog_deepspeed.framework);
-    if (now->framework != format->framework && !is_both)
+        (reader->framework == &fr_framework_deepspeed ||
+         framework == &fr_framework_deepspeed);
+    if (reader->framework != framework && !is_both)
         return fr_fail(err, FR_INPUT,
                        "%s:%llu: a step of %s among steps of %s: two logs in "
                        "one file; give each its own",
@@ -171,6 +174,7 @@ static fr_status choose(fr_runlog_reader *reader,
     if (is_both && format == &fr_runlog_megatron && now != format) {
         forget_steps(reader);
         reader->format = format;
+        reader->framework = framework;
     }
     return FR_OK;
 }
@@ -180,7 +184,8 @@ static fr_status read_line(fr_runlog_reader *reader, fr_err *err)
     char rank[sizeof reader->rank];
     strip_colours(reader->lines.text);
     const char *line = reader->lines.text;
-    const fr_runlog_format *format = format_of_step(line);
+    const fr_framework *framework;
+    const fr_runlog_format *format = format_of_step(line, &framework), *other;
     bool is_other = format != NULL && format->other_mark != NULL &&
                     strstr(line, format->other_mark) != NULL;
     /* The last line of a log that is still written may end in a number. */
@@ -188,7 +193,7 @@ static fr_status read_line(fr_runlog_reader *reader, fr_err *err)
         return FR_OK;
     if (format != NULL) {
         bool is_first = reader->format == NULL;
-        FR_TRY(choose(reader, format, err));
+        FR_TRY(choose(reader, format, framework, err));
         find_rank(line, rank, sizeof rank);
         if (is_first)
             memcpy(reader->rank, rank, sizeof rank);
@@ -197,9 +202,11 @@ static fr_status read_line(fr_runlog_reader *reader, fr_err *err)
     }
     if (reader->format != NULL && (format == NULL || format == reader->format))
         FR_TRY(read_numbers(reader, reader->format, err));
-    for (int i = 0; i < N_FORMATS && reader->format == NULL; i++)
-        if (formats[i]->read != NULL)
-            formats[i]->read(reader, line);
+    for (int i = 0;
+         reader->format == NULL && (other = format_at(i, &framework)) != NULL;
+         i++)
+        if (other->read != NULL)
+            other->read(reader, line);
     if (format == NULL && (reader->format == NULL || strstr(line, " ...")))
         FR_TRY(fr_runlog_read_words(reader, err));
     return FR_OK;

@@ -1,12 +1,12 @@
 /*
  * runlog_format.h: what a framework's log looks like, for runlog_*.c alone.
  */
-#ifndef FR_INTEROP_LOG_RUNLOG_FORMAT_H
-#define FR_INTEROP_LOG_RUNLOG_FORMAT_H
+#ifndef FR_FRAMEWORKS_LOG_RUNLOG_FORMAT_H
+#define FR_FRAMEWORKS_LOG_RUNLOG_FORMAT_H
 
 #include "core/stream/lines.h"
 #include "frameworks/framework_list.h"
-#include "interop/log/runlog.h"
+#include "frameworks/log/runlog.h"
 
 /* Facts of its run that a log may give. */
 #define FR_RUNLOG_FACTS(X)                                                     \
@@ -18,18 +18,21 @@
     X(VSTAGE_LAYERS)                                                           \
     X(CP)                                                                      \
     X(EP)                                                                      \
-    X(ETP) X(SP) X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(     \
-        FSDP) X(MBS) X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL) X(LAYERS)   \
-        X(HIDDEN) X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN) X(EXPANSION)       \
-            X(GATED) X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN)    \
-                X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS) X(QK_NORM)   \
-                    X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)                   \
-                        X(RECOMPUTE_LAYERS) X(RECOMPUTE_MODULES) X(BF16)       \
-                            X(FP16) X(FP8) X(FP8_RECIPE) X(PRECISION) X(MIXED) \
-                                X(OVERLAP_GRAD) X(OVERLAP_PARAM) X(TP_OVERLAP) \
-                                    X(CUDA_GRAPHS) X(DEEPEP) X(EP_OVERLAP)     \
-                                        X(COMPILED) X(DROPOUT) X(FLASH)        \
-                                            X(OFFLOAD) X(GPU) X(GPU_MEM_GB)
+    X(ETP)                                                                     \
+    X(SP)                                                                      \
+    X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(FSDP) X(MBS)      \
+        X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL) X(LAYERS) X(HIDDEN)      \
+            X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN) X(EXPANSION) X(GATED)    \
+                X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN)         \
+                    X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS)          \
+                        X(QK_NORM) X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)    \
+                            X(RECOMPUTE_LAYERS) X(RECOMPUTE_MODULES) X(BF16)   \
+                                X(FP16) X(FP8) X(FP8_RECIPE) X(PRECISION)      \
+                                    X(MIXED) X(OVERLAP_GRAD) X(OVERLAP_PARAM)  \
+                                        X(TP_OVERLAP) X(CUDA_GRAPHS) X(DEEPEP) \
+                                            X(EP_OVERLAP) X(COMPILED)          \
+                                                X(DROPOUT) X(FLASH) X(OFFLOAD) \
+                                                    X(GPU) X(GPU_MEM_GB)
 
 typedef enum fr_runlog_fact {
 #define FR_RUNLOG_FACT_ENUM(symbol) FR_RUNLOG_##symbol,
@@ -63,7 +66,6 @@ typedef struct fr_runlog_number {
 struct fr_runlog_reader;
 
 typedef struct fr_runlog_format {
-    const fr_framework *framework; /* that prints it */
     const char *what;
     const char *cell;        /* of column framework */
     const char *step_mark;   /* every line of a step has it */
@@ -75,10 +77,6 @@ typedef struct fr_runlog_format {
      * step. May be NULL. */
     void (*read)(struct fr_runlog_reader *reader, const char *line);
 } fr_runlog_format;
-
-extern const fr_runlog_format fr_runlog_megatron, fr_runlog_deepspeed,
-    fr_runlog_deepspeed_pipe, fr_runlog_titan, fr_runlog_titan_words,
-    fr_runlog_nemo, fr_runlog_nanotron, fr_runlog_foundry;
 
 /* Values of one measure, in order.  Where there are too many every second is
  * dropped, and from then on only every second one kept. */
@@ -92,6 +90,7 @@ typedef struct fr_runlog_values {
 typedef struct fr_runlog_reader {
     fr_lines lines;
     const fr_runlog_format *format; /* NULL: no step yet */
+    const fr_framework *framework;  /* that prints it */
     bool is_both;                   /* Megatron-DeepSpeed */
     char fact[FR_RUNLOG_FACT_N][FR_RUNLOG_FIELD];
     uint64_t fact_line[FR_RUNLOG_FACT_N];

@@ -2,7 +2,7 @@
  * runlog_words.c: what frameworks call the settings of a run where they print
  * them, as arguments, YAML, JSON or Python.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -46,6 +46,9 @@ const fr_framework fr_framework_megatron = {
     .facts = &of_core,
     .target = &fr_target_megatron,
     .checks = &fr_target_megatron,
+    .reader = &fr_config_megatron,
+    .writer = &fr_exporter_megatron,
+    .logs = {&fr_runlog_megatron},
 };
 
 static const fr_framework_facts of_2021 = {
@@ -85,6 +88,7 @@ const fr_framework fr_framework_megatron_bridge = {
     .facts = &of_bridge,
     .target = &fr_target_megatron_bridge,
     .checks = &fr_target_megatron_bridge,
+    .writer = &fr_exporter_megatron_bridge,
 };
 
 static const fr_framework_facts of_nemo = {
@@ -104,4 +108,5 @@ const fr_framework fr_framework_nemo = {
     .summary = "NeMo over Megatron Core, before Megatron-Bridge",
     .facts = &of_nemo,
     .checks = &fr_target_megatron,
+    .logs = {&fr_runlog_nemo},
 };

@@ -4,7 +4,7 @@
  * d98e8a64), and what is built on it: Megatron-DeepSpeed, Megatron-Bridge.
  * The time of a line is the mean of --log-interval steps.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include <string.h>
 
@@ -34,7 +34,6 @@ static void read_sizes(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_megatron = {
-    .framework = &fr_framework_megatron,
     .what = "Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed",
     .cell = "Megatron-LM",
     .step_mark = "elapsed time per iteration (ms):",

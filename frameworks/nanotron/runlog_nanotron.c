@@ -3,7 +3,7 @@
  * human_format and log_memory, at commit 2411b022).  Numbers have three
  * digits: a time of 11.5K ms is known to 0.4 %.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include <string.h>
 
@@ -30,7 +30,6 @@ static void read_start(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_nanotron = {
-    .framework = &fr_framework_nanotron,
     .what = "nanotron",
     .cell = "nanotron",
     .step_mark = "time_per_iteration_ms:",

@@ -3,10 +3,9 @@
  * format_string; utils/exp_manager.py, TimingCallback, at commit 8cfedd72),
  * and the progress bar of NeMo 1.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 const fr_runlog_format fr_runlog_nemo = {
-    .framework = &fr_framework_nemo,
     .what = "NeMo",
     .cell = "NeMo",
     .step_mark = "train_step_timing in s",

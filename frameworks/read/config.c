@@ -1,42 +1,30 @@
-/* config.c: the list of formats, and the check of what they read. */
-#include "interop/config/config.h"
+/* config.c: readers by their framework, and the check of what they read. */
+#include "frameworks/read/config.h"
 
-#include "interop/config/config_list.h"
 #include "plan/decide/plan_fields.h"
 
 #include <string.h>
 
-static const fr_config_format *const formats[] = {
-#define FR_CONFIG_ROW(entry) &fr_config_##entry,
-    FR_CONFIGS(FR_CONFIG_ROW)
-#undef FR_CONFIG_ROW
-};
-
 const char *fr_config_name(int i)
 {
-    return i >= 0 && i < (int)FR_LENGTH(formats) ? formats[i]->framework->name
-                                                 : NULL;
-}
-
-const fr_config_format *fr_config_of(const fr_framework *framework)
-{
-    for (size_t i = 0; i < FR_LENGTH(formats); i++)
-        if (formats[i]->framework == framework)
-            return formats[i];
+    for (int k = 0; k < fr_n_frameworks; k++)
+        if (fr_frameworks[k]->reader != NULL && i-- == 0)
+            return fr_frameworks[k]->name;
     return NULL;
 }
 
-const fr_config_format *fr_config_find(const char *name)
+const fr_framework *fr_config_find(const char *name)
 {
     const fr_framework *framework = fr_framework_named(name);
-    return framework != NULL ? fr_config_of(framework) : NULL;
+    return framework != NULL && framework->reader != NULL ? framework : NULL;
 }
 
-const fr_config_format *fr_config_guess(const char *text, size_t n)
+const fr_framework *fr_config_guess(const char *text, size_t n)
 {
-    for (size_t i = 0; i < FR_LENGTH(formats); i++)
-        if (formats[i]->looks_like(text, n))
-            return formats[i];
+    for (int k = 0; k < fr_n_frameworks; k++)
+        if (fr_frameworks[k]->reader != NULL &&
+            fr_frameworks[k]->reader->looks_like(text, n))
+            return fr_frameworks[k];
     return NULL;
 }
 
@@ -60,7 +48,7 @@ static fr_status check(const fr_config_request *request,
     return fr_fail(err, status, "%s:1: %s", request->path, why.text);
 }
 
-fr_status fr_config_read(const fr_config_format *format,
+fr_status fr_config_read(const fr_framework *framework,
                          const fr_config_request *request, fr_config *out,
                          fr_err *err)
 {
@@ -72,7 +60,7 @@ fr_status fr_config_read(const fr_config_format *format,
         status = fr_fail(err, FR_INPUT, "%s:1: a NUL byte: not a text",
                          request->path);
     if (status == FR_OK)
-        status = format->read(request, &config, err);
+        status = framework->reader->read(request, &config, err);
     if (status == FR_OK)
         status = check(request, &config, err);
     if (status != FR_OK) {

@@ -1,14 +1,14 @@
 /*
  * config.h: configurations of training frameworks, read as a plan and a job:
- * what a user runs today.  A format is one file config_NAME.c with one const
- * fr_config_format and a row of the list in config_list.h.
+ * what a user runs today.  A format is one const fr_config_format in the folder
+ * of its framework, whose row names it.
  *
  * Readers are strict ("path:line: what; the mend").  What a file says and a
  * plan has no place for, and what is taken because the file is silent, is
  * noted, a line each.
  */
-#ifndef FR_INTEROP_CONFIG_CONFIG_H
-#define FR_INTEROP_CONFIG_CONFIG_H
+#ifndef FR_FRAMEWORKS_READ_CONFIG_H
+#define FR_FRAMEWORKS_READ_CONFIG_H
 
 #include "core/base/buffer.h"
 #include "frameworks/framework.h"
@@ -31,7 +31,6 @@ typedef struct fr_config {
 } fr_config;
 
 typedef struct fr_config_format {
-    const fr_framework *framework; /* whose it is; `import` finds it by that */
     const char *summary;
     /* Does a text look like it?  For files whose kind nobody named. */
     bool (*looks_like)(const char *text, size_t n);
@@ -39,19 +38,19 @@ typedef struct fr_config_format {
                                  fr_config *out, fr_err *err);
 } fr_config_format;
 
-/* Name of format i, NULL past the last. */
+/* Name of framework i among those with a reader, NULL past the last. */
 const char *fr_config_name(int i);
-/* Returns the format of a framework, or of one of its names; NULL: it has none.
- */
-const fr_config_format *fr_config_of(const fr_framework *framework);
-const fr_config_format *fr_config_find(const char *name);
-const fr_config_format *fr_config_guess(const char *text, size_t n);
+/* Returns the framework with a reader that has a name, or whose configuration a
+ * text looks like; NULL: none. */
+const fr_framework *fr_config_find(const char *name);
+const fr_framework *fr_config_guess(const char *text, size_t n);
 
 /*
- * Reads, and checks that what came out is a legal plan (fr_plan_check).
- * FR_INPUT on anything wrong.  fr_config_release() frees what came out.
+ * Reads a configuration of a framework with a reader, and checks that what came
+ * out is a legal plan (fr_plan_check).  FR_INPUT on anything wrong.
+ * fr_config_release() frees what came out.
  */
-FR_CHECKED fr_status fr_config_read(const fr_config_format *format,
+FR_CHECKED fr_status fr_config_read(const fr_framework *framework,
                                     const fr_config_request *request,
                                     fr_config *out, fr_err *err);
 void fr_config_release(fr_config *config);

@@ -1,5 +1,5 @@
 /* config_parts.c: see config_parts.h. */
-#include "interop/config/config_parts.h"
+#include "frameworks/read/config_parts.h"
 
 #include "core/base/text.h"
 

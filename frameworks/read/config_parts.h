@@ -2,12 +2,12 @@
  * config_parts.h: what readers of configurations share: keys that are read or
  * said not to be, and what a file leaves to the command line.
  */
-#ifndef FR_INTEROP_CONFIG_CONFIG_PARTS_H
-#define FR_INTEROP_CONFIG_CONFIG_PARTS_H
+#ifndef FR_FRAMEWORKS_READ_CONFIG_PARTS_H
+#define FR_FRAMEWORKS_READ_CONFIG_PARTS_H
 
 #include "core/document/json.h"
 #include "frameworks/framework.h"
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 
 /* A key that a format has. */
 typedef struct fr_config_key {

@@ -1,7 +1,6 @@
 /* export_ddp.c: a training script for PyTorch's DistributedDataParallel. */
 #include "frameworks/framework_list.h"
-#include "interop/export/export_list.h"
-#include "interop/export/script/export_script.h"
+#include "frameworks/script/export_script.h"
 
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
@@ -19,7 +18,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_ddp = {
-    .framework = &fr_framework_ddp,
+    .target = &fr_target_ddp,
     .summary = "a training script for PyTorch DDP",
     .write = write_script,
     .start = FR_START_TORCHRUN,

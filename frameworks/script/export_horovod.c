@@ -1,7 +1,6 @@
 /* export_horovod.c: a training script for Horovod. */
 #include "frameworks/framework_list.h"
-#include "interop/export/export_list.h"
-#include "interop/export/script/export_script.h"
+#include "frameworks/script/export_script.h"
 
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
@@ -20,7 +19,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_horovod = {
-    .framework = &fr_framework_horovod,
+    .target = &fr_target_horovod,
     .summary = "a training script for Horovod",
     .write = write_script,
     .start = FR_START_MPI,

@@ -1,7 +1,6 @@
 /* export_ray_train.c: a training script for Ray Train. */
 #include "frameworks/framework_list.h"
-#include "interop/export/export_list.h"
-#include "interop/export/script/export_script.h"
+#include "frameworks/script/export_script.h"
 
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
@@ -15,7 +14,7 @@ static fr_status write_script(const fr_export_request *request,
 }
 
 const fr_exporter fr_exporter_ray_train = {
-    .framework = &fr_framework_ray_train,
+    .target = &fr_target_ray_train,
     .summary = "a training script for Ray Train, with PyTorch DDP or FSDP2",
     .write = write_script,
     .left = {[FR_EXPORT_CHECKPOINTS] = FR_SCRIPT_SAVES_WEIGHTS},

@@ -1,5 +1,5 @@
 /* export_script.c: templates of scripts, filled. */
-#include "interop/export/script/export_script.h"
+#include "frameworks/script/export_script.h"
 
 #include "core/base/text.h"
 #include "core/document/fields.h"

@@ -8,10 +8,10 @@
  * PLAN with the keys of plan files, those that the script reads, and
  * ENVIRONMENT with NCCL's variables.
  */
-#ifndef FR_INTEROP_EXPORT_SCRIPT_EXPORT_SCRIPT_H
-#define FR_INTEROP_EXPORT_SCRIPT_EXPORT_SCRIPT_H
+#ifndef FR_FRAMEWORKS_SCRIPT_EXPORT_SCRIPT_H
+#define FR_FRAMEWORKS_SCRIPT_EXPORT_SCRIPT_H
 
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 
 /* Why their files have no checkpoints. */
 #define FR_SCRIPT_SAVES_WEIGHTS                                                \

@@ -1,6 +1,6 @@
 /*
  * target_ddp.c: PyTorch's DistributedDataParallel in the script of
- * interop/export/template/train_ddp.py.  Sources: torch/nn/parallel/
+ * frameworks/script/template/train_ddp.py.  Sources: torch/nn/parallel/
  * distributed.py, torch/distributed/optim/zero_redundancy_optimizer.py,
  * torch/distributed/algorithms/ddp_comm_hooks of PyTorch 1.13 and 2.
  */

@@ -1,6 +1,6 @@
 /*
  * target_fsdp2.c: PyTorch's fully_shard in the script of
- * interop/export/template/train_fsdp2.py.  Sources: torch/distributed/fsdp/
+ * frameworks/script/template/train_fsdp2.py.  Sources: torch/distributed/fsdp/
  * _fully_shard/_fully_shard.py and _fsdp_api.py of PyTorch 2.
  */
 #include "frameworks/framework_list.h"
@@ -17,7 +17,7 @@ static FR_TARGET_RULE(has_elementwise_optimizer)
 
 static const fr_target_rule rules[] = {
     {.text = "adamw or sgd: norms of lars and lamb are of whole tensors",
-     .source = "interop/export/template/torch_optimizer.py",
+     .source = "frameworks/script/template/torch_optimizer.py",
      .holds = has_elementwise_optimizer},
     FR_SCRIPT_RULES_OF_MODEL("torch_model.py"),
     {.text = NULL}};

@@ -1,6 +1,6 @@
 /*
  * target_horovod.c: Horovod 0.28 with PyTorch, in the script of
- * interop/export/template/train_horovod.py.  Sources: horovod/torch/
+ * frameworks/script/template/train_horovod.py.  Sources: horovod/torch/
  * {optimizer,compression}.py, horovod/runner/common/util/config_parser.py.
  */
 #include "frameworks/framework_list.h"

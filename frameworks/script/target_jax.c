@@ -1,5 +1,5 @@
 /*
- * target_jax.c: JAX in the script of interop/export/template/train_jax.py: a
+ * target_jax.c: JAX in the script of frameworks/script/template/train_jax.py: a
  * mesh of copies, shards and tensor parallelism, and the sharding of each
  * array; XLA makes the collectives of them.
  */
@@ -17,7 +17,7 @@ static FR_TARGET_RULE(reduces_once)
 static const fr_target_rule rules[] = {
     {.text = "one micro-batch a step with ZeRO 0 and 1: XLA reduces gradients "
              "after each",
-     .source = "interop/export/template/train_jax.py, new_step",
+     .source = "frameworks/script/template/train_jax.py, new_step",
      .fields = FR_PLAN_BIT(ZERO) | FR_PLAN_BIT(MICRO_BATCH) | FR_PLAN_BIT(DP),
      .holds = reduces_once},
     FR_SCRIPT_RULES_OF_ARRAYS,

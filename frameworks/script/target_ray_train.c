@@ -1,6 +1,6 @@
 /*
  * target_ray_train.c: Ray Train's TorchTrainer around the loops of the scripts
- * for DDP and for fully_shard (interop/export/template/ray_main.py).  Source:
+ * for DDP and for fully_shard (frameworks/script/template/ray_main.py). Source:
  * python/ray/train/torch/torch_trainer.py and v2/api/config.py of Ray 2.
  */
 #include "frameworks/framework_list.h"

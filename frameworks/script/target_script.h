@@ -115,25 +115,25 @@ FR_TARGET_RULE(fr_script_has_no_dropout);
 #define FR_SCRIPT_RULES_OF_ARRAYS                                              \
     {                                                                          \
         .text = "dropout 0: the model of the script has none",                 \
-        .source = "interop/export/template/array_model.py",                    \
+        .source = "frameworks/script/template/array_model.py",                 \
         .holds = fr_script_has_no_dropout                                      \
     }
 
 #define FR_SCRIPT_RULES_OF_MODEL(file)                                         \
     {.text = "a decoder: its script has no encoders and no lists of layers",   \
-     .source = "interop/export/template/" file,                                \
+     .source = "frameworks/script/template/" file,                             \
      .holds = fr_script_is_decoder},                                           \
         {.text = "a dense model: its script has no experts (megatron, "        \
                  "deepspeed and torchtitan have)",                             \
-         .source = "interop/export/template/" file,                            \
+         .source = "frameworks/script/template/" file,                         \
          .holds = fr_script_is_dense},                                         \
         {.text = "plain or grouped-query attention and no layers of later "    \
                  "tokens (megatron has both)",                                 \
-         .source = "interop/export/template/" file,                            \
+         .source = "frameworks/script/template/" file,                         \
          .holds = fr_script_has_plain_attention},                              \
     {                                                                          \
         .text = "rotary frequencies and an embedding that are not scaled",     \
-        .source = "interop/export/template/" file,                             \
+        .source = "frameworks/script/template/" file,                          \
         .holds = fr_script_has_plain_positions                                 \
     }
 

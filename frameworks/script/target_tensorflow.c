@@ -1,6 +1,7 @@
 /*
- * target_tensorflow.c: TensorFlow 2 in the script of interop/export/template/
- * train_tensorflow.py.  Source: tensorflow/python/distribute/
+ * target_tensorflow.c: TensorFlow 2 in the script of
+ * frameworks/script/template/ train_tensorflow.py.  Source:
+ * tensorflow/python/distribute/
  * {mirrored_strategy,collective_all_reduce_strategy,
  * parameter_server_strategy_v2,collective_util}.py.
  */

@@ -4,10 +4,9 @@
  */
 #include "core/document/toml.h"
 #include "frameworks/framework_list.h"
+#include "frameworks/read/config_parts.h"
 #include "frameworks/torchtitan/torchtitan_keys.h"
-#include "interop/config/config_list.h"
-#include "interop/config/config_parts.h"
-#include "interop/config/torchtitan_parts.h"
+#include "frameworks/torchtitan/torchtitan_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -399,7 +398,6 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_torchtitan = {
-    .framework = &fr_framework_torchtitan,
     .summary = "a TOML file of torchtitan",
     .looks_like = looks_like,
     .read = read_config,

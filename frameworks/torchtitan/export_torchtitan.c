@@ -4,9 +4,8 @@
  */
 #include "frameworks/framework_list.h"
 #include "frameworks/torchtitan/torchtitan_keys.h"
-#include "interop/config/torchtitan_parts.h"
-#include "interop/export/export_job.h"
-#include "interop/export/export_list.h"
+#include "frameworks/torchtitan/torchtitan_parts.h"
+#include "frameworks/write/export_job.h"
 #include "plan/schedule/schedule.h"
 
 #include <stdio.h>
@@ -284,7 +283,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_torchtitan = {
-    .framework = &fr_framework_torchtitan,
+    .target = &fr_target_torchtitan,
     .summary = "TOML of torchtitan 0.2, a recipe for its main",
     .write = write_config,
     .start = FR_START_TORCHRUN,

@@ -31,4 +31,7 @@ const fr_framework fr_framework_torchtitan = {
     .facts = &facts,
     .target = &fr_target_torchtitan,
     .checks = &fr_target_torchtitan,
+    .reader = &fr_config_torchtitan,
+    .writer = &fr_exporter_torchtitan,
+    .logs = {&fr_runlog_titan, &fr_runlog_titan_words},
 };

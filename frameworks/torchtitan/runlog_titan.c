@@ -4,7 +4,7 @@
  * releases of 2024 and 2025 printed).  Tokens are those of a GPU, memory is
  * what the caching allocator had reserved since the line before.
  */
-#include "interop/log/runlog_format.h"
+#include "frameworks/log/runlog_format.h"
 
 #include <string.h>
 
@@ -100,7 +100,6 @@ static void read_titan(fr_runlog_reader *reader, const char *line)
 }
 
 const fr_runlog_format fr_runlog_titan = {
-    .framework = &fr_framework_torchtitan,
     .what = "torchtitan",
     .cell = "torchtitan",
     .step_mark = "  tps: ",
@@ -118,7 +117,6 @@ const fr_runlog_format fr_runlog_titan = {
 
 /* Up to August 2024 tokens were called words. */
 const fr_runlog_format fr_runlog_titan_words = {
-    .framework = &fr_framework_torchtitan,
     .what = "torchtitan of 2024",
     .cell = "torchtitan",
     .step_mark = "  wps: ",

@@ -8,7 +8,7 @@
  * width, times a factor, rounded up.
  */
 #include "core/base/text.h"
-#include "interop/config/torchtitan_parts.h"
+#include "frameworks/torchtitan/torchtitan_parts.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
  * torchtitan_parts.h: models that torchtitan has in a registry of its own, by
  * their shape, and what it makes again in backward.
  */
-#ifndef FR_INTEROP_CONFIG_TORCHTITAN_PARTS_H
-#define FR_INTEROP_CONFIG_TORCHTITAN_PARTS_H
+#ifndef FR_FRAMEWORKS_TORCHTITAN_TORCHTITAN_PARTS_H
+#define FR_FRAMEWORKS_TORCHTITAN_TORCHTITAN_PARTS_H
 
-#include "interop/config/config_parts.h"
+#include "frameworks/read/config_parts.h"
 
 /* torchtitan/models/NAME. */
 typedef enum fr_torchtitan_family {

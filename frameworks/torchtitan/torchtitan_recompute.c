@@ -1,7 +1,7 @@
 /* torchtitan_recompute.c: what torchtitan makes again in backward. */
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "interop/config/torchtitan_parts.h"
+#include "frameworks/torchtitan/torchtitan_parts.h"
 
 #include <string.h>
 

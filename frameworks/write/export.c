@@ -1,72 +1,7 @@
-/* export.c: the list of exporters, and the check before each. */
-#include "interop/export/export.h"
-
-#include "interop/export/export_list.h"
+/* export.c: the check before each exporter. */
+#include "frameworks/write/export.h"
 
 #include <string.h>
-
-static const fr_exporter *const exporters[] = {
-#define FR_EXPORTER_ROW(entry) &fr_exporter_##entry,
-    FR_EXPORTERS(FR_EXPORTER_ROW)
-#undef FR_EXPORTER_ROW
-};
-
-const fr_exporter *fr_exporter_at(int i)
-{
-    return i >= 0 && i < (int)FR_LENGTH(exporters) ? exporters[i] : NULL;
-}
-
-const char *fr_exporter_name(int i)
-{
-    const fr_exporter *exporter = fr_exporter_at(i);
-    return exporter != NULL ? fr_exporter_name_of(exporter) : NULL;
-}
-
-const fr_exporter *fr_exporter_of(const fr_framework *framework)
-{
-    for (size_t i = 0; i < FR_LENGTH(exporters); i++)
-        if (exporters[i]->framework == framework)
-            return exporters[i];
-    return framework == fr_exporter_forerun.framework ? &fr_exporter_forerun
-                                                      : NULL;
-}
-
-/* ---- names of --to ------------------------------------------------------- */
-
-/* Behind the exporters: those frameworks whose name stands for several. */
-static int index_of(const char *alias)
-{
-    const fr_framework *framework = fr_framework_named(alias);
-    for (int i = 0; framework != NULL && i < (int)FR_LENGTH(exporters); i++)
-        if (exporters[i]->framework == framework)
-            return i;
-    for (int i = 0; framework != NULL && i < fr_n_frameworks; i++)
-        if (fr_frameworks[i] == framework && framework->choose != NULL)
-            return (int)FR_LENGTH(exporters) + i;
-    return -1;
-}
-
-const fr_names fr_exporter_names = {.at = fr_exporter_name,
-                                    .of_alias = index_of};
-
-const fr_exporter *fr_exporter_chosen(int i, const fr_plan *plan)
-{
-    const int alias = i - (int)FR_LENGTH(exporters);
-    return alias < 0 ? fr_exporter_at(i)
-                     : fr_exporter_of(
-                           fr_framework_chosen(fr_frameworks[alias], plan));
-}
-
-const fr_exporter *fr_exporter_find(const char *name, const fr_plan *plan)
-{
-    const int i = fr_name_find(&fr_exporter_names, name);
-    const fr_framework *framework = fr_framework_named(name);
-    return i >= 0              ? fr_exporter_chosen(i, plan)
-           : framework != NULL ? fr_exporter_of(framework)
-                               : NULL;
-}
-
-/* ---- checks -------------------------------------------------------------- */
 
 /* Refuses what the target cannot execute, with the nearest plan that it can. */
 static fr_status check_target(const fr_target *target,
@@ -96,7 +31,7 @@ fr_status fr_export(const fr_exporter *exporter,
                     fr_err *err)
 {
     fr_export_request of = *request;
-    const fr_target *target = fr_exporter_target(exporter);
+    const fr_target *target = exporter->target;
     if (target != NULL) {
         if (request->cluster != NULL)
             FR_TRY(fr_target_check_device(

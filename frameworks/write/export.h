@@ -1,18 +1,14 @@
 /*
  * export.h: a plan as files of other programs.
  *
- * An exporter is a file export_NAME.c with one const fr_exporter and a row of
- * the list in export_list.h.  What its program can be told of a plan stands in
- * frameworks/, and has been checked when an exporter is called: it only
- * writes.
- *
- * Two kinds.  An exporter of a framework (`target`) writes what holds the plan:
- * arguments, a configuration, a script.  A launcher writes what starts it on
- * many nodes: a batch script, a manifest; it is given the exporter whose
- * command it starts.
+ * Two kinds of exporters.  That of a framework, whose row names it, writes what
+ * holds the plan: arguments, a configuration, a script.  A launcher
+ * (interop/export/) writes what starts it on many nodes: a batch script, a
+ * manifest; it is given the exporter whose command it starts.  What can be said
+ * of a plan has been checked when an exporter is called: it only writes.
  */
-#ifndef FR_INTEROP_EXPORT_EXPORT_H
-#define FR_INTEROP_EXPORT_EXPORT_H
+#ifndef FR_FRAMEWORKS_WRITE_EXPORT_H
+#define FR_FRAMEWORKS_WRITE_EXPORT_H
 
 #include "core/base/buffer.h"
 #include "core/base/vec.h"
@@ -91,9 +87,10 @@ typedef struct fr_export_request {
 } fr_export_request;
 
 typedef struct fr_exporter {
-    const fr_framework *framework; /* whose files it writes; NULL: a launcher */
-    const char *name;              /* of a launcher */
-    const char *summary; /* for lists: "ds_config.json of DeepSpeed" */
+    const fr_target *target; /* of a framework, whose checks its plans pass;
+                                NULL: it is a launcher */
+    const char *name;        /* of a launcher */
+    const char *summary;     /* for lists: "ds_config.json of DeepSpeed" */
     /* NULL: made from costs that are measured or modelled (nccl-csv). */
     FR_CHECKED fr_status (*write)(const fr_export_request *request,
                                   fr_export_files *out, fr_err *err);
@@ -131,10 +128,8 @@ typedef struct fr_exporter {
                                         fr_buffer *out, fr_err *err);
 } fr_exporter;
 
-/* Name of --to, the framework's or its own. */
+/* Name of --to: the target's, or its own. */
 const char *fr_exporter_name_of(const fr_exporter *exporter);
-/* Returns the target that its plans are checked by; NULL: a launcher. */
-const fr_target *fr_exporter_target(const fr_exporter *exporter);
 
 /*
  * Checks the plan against the target and writes.  FR_INFEASIBLE says what the

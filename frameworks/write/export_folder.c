@@ -3,7 +3,7 @@
  * written with it, and the paths that its caller named, wherever it is called
  * from.  The shell is bash under `set -euo pipefail`.
  */
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 
 void fr_export_put_callers_path(const char *name, fr_buffer *out)
 {

@@ -1,5 +1,5 @@
 /* export_hosts.c: the servers that a launcher starts a plan on. */
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 
 #include <stdio.h>
 #include <stdlib.h>

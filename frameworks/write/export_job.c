@@ -1,8 +1,7 @@
 /* export_job.c: see export_job.h. */
-#include "interop/export/export_job.h"
+#include "frameworks/write/export_job.h"
 
 #include "core/base/units.h"
-#include "cost_models/storage/checkpoint_cost.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -196,7 +195,7 @@ static void put_sizes(const fr_export_request *request, const char *prefix,
 {
     const fr_plan_file *file = request->file;
     const double bytes =
-        (double)fr_checkpoint_bytes(&file->model, &file->job, &file->plan);
+        (double)fr_plan_checkpoint_bytes(&file->plan, &file->model, &file->job);
     const int64_t n = file->job.n_steps / request->checkpoint_every +
                       (file->job.n_steps % request->checkpoint_every != 0);
     const int64_t n_kept = program_of(request)->n_kept;

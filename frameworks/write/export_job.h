@@ -4,10 +4,10 @@
  * Parts that a program or a launcher has no word for are named at the top of
  * its file.
  */
-#ifndef FR_INTEROP_EXPORT_EXPORT_JOB_H
-#define FR_INTEROP_EXPORT_EXPORT_JOB_H
+#ifndef FR_FRAMEWORKS_WRITE_EXPORT_JOB_H
+#define FR_FRAMEWORKS_WRITE_EXPORT_JOB_H
 
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 
 /* The user's wishes, and the interval that suits the cluster. */
 typedef struct fr_export_wish {

@@ -1,6 +1,6 @@
 /* export_parts.c: what exporters share. */
 #include "core/system/fileio.h"
-#include "interop/export/export_job.h"
+#include "frameworks/write/export_job.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,13 +8,7 @@
 
 const char *fr_exporter_name_of(const fr_exporter *exporter)
 {
-    return exporter->framework != NULL ? exporter->framework->name
-                                       : exporter->name;
-}
-
-const fr_target *fr_exporter_target(const fr_exporter *exporter)
-{
-    return exporter->framework != NULL ? exporter->framework->target : NULL;
+    return exporter->target != NULL ? exporter->target->name : exporter->name;
 }
 
 fr_export_file *fr_export_add(fr_export_files *out, const char *name,

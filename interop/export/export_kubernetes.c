@@ -4,7 +4,7 @@
  * kubernetes-sigs/jobset) and, of what torchrun starts, a PyTorchJob
  * (kubeflow.org/v1, of Kubeflow's training operator).
  */
-#include "interop/export/export_job.h"
+#include "frameworks/write/export_job.h"
 #include "interop/export/export_list.h"
 #include "spec/catalog/catalog.h"
 
@@ -64,8 +64,7 @@ static void begin(const fr_export_request *request,
                   const fr_export_files *program_files, const char *name,
                   fr_buffer *out)
 {
-    fr_export_put_header(request, fr_exporter_target(request->program), "# ",
-                         out);
+    fr_export_put_header(request, request->program->target, "# ", out);
     put_open_ends(request, out);
     put_limit(request, out);
     fr_buffer_printf(out,

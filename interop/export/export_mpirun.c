@@ -62,7 +62,7 @@ static fr_status write_script(const fr_export_request *request,
         return fr_fail_no_memory(err);
     fr_buffer *text = &file->text;
     fr_buffer_puts(text, "#!/bin/bash\n");
-    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
+    fr_export_put_header(request, program->target, "# ", text);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     if (request->n_nodes > 1)
         fr_buffer_puts(text, "hostfile=$(realpath -- \"${1:?a hostfile, a line "

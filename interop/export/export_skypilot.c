@@ -108,7 +108,7 @@ static fr_status write_task(const fr_export_request *request,
                        "fit those of one kind, or another launcher",
                        request->cluster->name);
     fr_buffer *text = &file->text;
-    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
+    fr_export_put_header(request, program->target, "# ", text);
     fr_buffer_puts(text, "# It runs in ~/sky_workdir; sky launch --workdir "
                          "FOLDER brings your own files there.\n");
     fr_buffer_printf(text, "name: %s\nnum_nodes: %lld\n",

@@ -2,7 +2,8 @@
  * export_slurm.c: a batch script for Slurm (man sbatch, man srun) that starts a
  * program on all nodes.
  */
-#include "interop/export/export_job.h"
+#include "frameworks/framework_list.h"
+#include "frameworks/write/export_job.h"
 #include "interop/export/export_list.h"
 
 enum { DAY_MINUTES = 24 * 60 };
@@ -145,7 +146,7 @@ static fr_status write_script(const fr_export_request *request,
     fr_buffer *text = &file->text;
     fr_buffer_puts(text, "#!/bin/bash\n");
     put_directives(request, text);
-    fr_export_put_header(request, fr_exporter_target(program), "# ", text);
+    fr_export_put_header(request, program->target, "# ", text);
     put_limit(request, text);
     fr_buffer_puts(text, "set -euo pipefail\n\n");
     fr_export_put_settings(program, text);

@@ -1,6 +1,8 @@
 /* plan.c: sizes that follow from a plan alone. */
 #include "plan/decide/plan.h"
 
+#include "plan/codec/optimizer.h"
+
 int64_t fr_plan_world(const fr_plan *plan)
 {
     return (int64_t)plan->tp * plan->pp * plan->dp * plan->cp;
@@ -30,6 +32,15 @@ bool fr_plan_is_loss_narrow(const fr_plan *plan)
 bool fr_plan_has_master(const fr_plan *plan)
 {
     return fr_plan_storage_dtype(plan) != FR_DTYPE_F32;
+}
+
+uint64_t fr_plan_checkpoint_bytes(const fr_plan *plan, const fr_model *model,
+                                  const fr_job *job)
+{
+    const uint64_t n = fr_model_parameters(model);
+    return n * fr_dtype_bytes(fr_plan_storage_dtype(plan)) +
+           fr_optimizer_resident_bytes(job->optimizer, n,
+                                       fr_plan_has_master(plan));
 }
 
 int32_t fr_plan_even_layers(const fr_plan *plan, const fr_model *model,

@@ -87,6 +87,10 @@ fr_dtype fr_plan_storage_dtype(const fr_plan *plan);
 bool fr_plan_is_loss_narrow(const fr_plan *plan);
 /* Is there a float32 master copy beside the parameters? */
 bool fr_plan_has_master(const fr_plan *plan);
+/* Bytes of a checkpoint: weights, master copies and moments, each once in the
+ * whole job. */
+uint64_t fr_plan_checkpoint_bytes(const fr_plan *plan, const fr_model *model,
+                                  const fr_job *job);
 /* Micro-batches per step of the data-parallel rank that has most; 0 if they do
  * not come to the global batch. */
 int64_t fr_plan_micro_batches(const fr_plan *plan, const fr_job *job);

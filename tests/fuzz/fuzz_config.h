@@ -5,7 +5,7 @@
 #ifndef FR_TESTS_FUZZ_CONFIG_H
 #define FR_TESTS_FUZZ_CONFIG_H
 
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 #include "plan/decide/plan_fields.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* fuzz_runlog.c: any bytes as the log of a run; what comes out is a row that
  * the reader of cases takes. */
-#include "interop/log/runlog.h"
+#include "frameworks/log/runlog.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

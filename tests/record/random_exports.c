@@ -94,9 +94,8 @@ static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
         request.n_ranks_per_node = RANKS_PER_NODE;
     }
     bool is_allowed =
-        fr_target_check(fr_exporter_target(w->exporter), w->version,
-                        FR_PLAN_BITS_ALL, 0, &file->plan, &file->model,
-                        &file->job, &why) == FR_OK;
+        fr_target_check(w->exporter->target, w->version, FR_PLAN_BITS_ALL, 0,
+                        &file->plan, &file->model, &file->job, &why) == FR_OK;
     int number = w->n_allowed + w->n_refused;
     if (!is_allowed && has_enough(w, why.text))
         return FR_OK;
@@ -115,8 +114,7 @@ static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
 /* Of the next plan: each is aimed at until it has as many as the others. */
 static const fr_target *next_backend(const writer *w)
 {
-    const fr_target *const *backends =
-        fr_exporter_target(w->exporter)->backends;
+    const fr_target *const *backends = w->exporter->target->backends;
     int n = 0;
     if (backends == NULL)
         return NULL;
@@ -141,9 +139,8 @@ static fr_status write_all(writer *w, fr_err *err)
         if (status == FR_OK)
             export_plans_job(rng, &file.model, &file.job);
         if (status == FR_OK &&
-            export_plans_next(rng, fr_exporter_target(w->exporter),
-                              next_backend(w), &file.model, &file.job, 512,
-                              &file.plan))
+            export_plans_next(rng, w->exporter->target, next_backend(w),
+                              &file.model, &file.job, 512, &file.plan))
             status = write_one(w, &file, err);
         fr_plan_file_release(&file);
     }
@@ -158,7 +155,7 @@ int main(int argc, char **argv)
     writer w = {.exporter = argc > 4 ? find(argv[1]) : NULL,
                 .models = models,
                 .n_models = N_MODELS};
-    if (w.exporter == NULL || fr_exporter_target(w.exporter) == NULL) {
+    if (w.exporter == NULL || w.exporter->target == NULL) {
         fprintf(stderr, "usage: random_exports TARGET VERSION N FOLDER "
                         "[MODEL...]\n");
         return 2;
@@ -176,8 +173,8 @@ int main(int argc, char **argv)
         return 1;
     }
     const char *version = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
-    fr_status status = fr_target_version(fr_exporter_target(w.exporter),
-                                         version, &w.version, &err);
+    fr_status status =
+        fr_target_version(w.exporter->target, version, &w.version, &err);
     if (status == FR_OK)
         status = write_all(&w, &err);
     fclose(w.list);

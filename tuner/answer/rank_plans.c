@@ -2,6 +2,7 @@
 #include "tuner/answer/rank_plans.h"
 
 #include "core/base/text.h"
+#include "frameworks/framework.h"
 #include "tuner/answer/tune.h"
 #include "tuner/space/plan_space_lists.h"
 

@@ -63,7 +63,8 @@ static fr_run_site site_of(const fr_goal *goal, const fr_plan *plan,
         .cluster = subject->cluster,
         .n_nodes = scale->n_nodes,
         .n_devices = scale->n_devices,
-        .state_bytes = fr_checkpoint_bytes(subject->model, subject->job, plan),
+        .state_bytes =
+            fr_plan_checkpoint_bytes(plan, subject->model, subject->job),
         .busy_w = power_w(plan, subject->cluster, scale->n_nodes)};
 }
 

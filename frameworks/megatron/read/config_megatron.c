@@ -4,10 +4,9 @@
  */
 #include "core/base/text.h"
 #include "frameworks/framework_list.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/config/config_list.h"
-#include "interop/config/config_parts.h"
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/read/config_parts.h"
 
 #include <string.h>
 
@@ -73,7 +72,6 @@ static bool looks_like(const char *text, size_t n)
 }
 
 const fr_config_format fr_config_megatron = {
-    .framework = &fr_framework_megatron,
     .summary = "arguments of Megatron-LM, as in a shell script",
     .looks_like = looks_like,
     .read = read_config,

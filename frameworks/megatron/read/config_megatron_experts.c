@@ -1,8 +1,8 @@
 /* config_megatron_experts.c: experts that arguments of Megatron-LM say
  * (megatron/training/arguments.py, _add_moe_args, from core 0.16 the fields of
  * megatron/core/transformer/transformer_config.py). */
+#include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/config/megatron/megatron_flags.h"
 
 #include <stdlib.h>
 #include <string.h>

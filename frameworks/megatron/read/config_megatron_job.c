@@ -1,7 +1,7 @@
 /* config_megatron_job.c: batch, optimizer and schedule of arguments of
  * Megatron-LM, with its own values where they say nothing. */
 #include "frameworks/megatron/megatron_keys.h"
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * kernels of arguments of Megatron-LM. */
 #include "core/base/text.h"
 #include "frameworks/megatron/megatron_keys.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/config/megatron/megatron_flags.h"
 
 #include <string.h>
 #include <strings.h>

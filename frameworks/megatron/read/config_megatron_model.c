@@ -1,7 +1,7 @@
 /* config_megatron_model.c: the model that arguments of Megatron-LM say
  * (megatron/training/arguments.py, _add_network_size_args). */
+#include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/config/megatron/megatron_flags.h"
 
 #include <stdio.h>
 #include <stdlib.h>

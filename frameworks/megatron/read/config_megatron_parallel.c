@@ -1,8 +1,8 @@
 /* config_megatron_parallel.c: how arguments of Megatron-LM split a model over
  * ranks. */
 #include "frameworks/megatron/megatron_keys.h"
-#include "interop/config/config_parts.h"
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/megatron/read/megatron_flags.h"
+#include "frameworks/read/config_parts.h"
 #include "plan/schedule/schedule.h"
 
 #include <ctype.h>

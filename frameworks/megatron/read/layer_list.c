@@ -3,7 +3,7 @@
  * the other in one array, so that a sum of two that were just read is the two
  * as they stand, and only the last is ever repeated.
  */
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 
 /* Brackets in brackets, numbers, and all that is written by repeating. */
 enum { DEEPEST = 16, LARGEST = 1 << 20, MOST_REPEATS = 1 << 22 };

@@ -1,5 +1,5 @@
 /* megatron_flags.c: see megatron_flags.h. */
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 
 #include "core/base/text.h"
 

@@ -2,11 +2,11 @@
  * megatron_flags.h: arguments of Megatron-LM as a file has them: in a shell
  * script, alone, or as "name: value".  Private to the reader of them.
  */
-#ifndef FR_INTEROP_CONFIG_MEGATRON_MEGATRON_FLAGS_H
-#define FR_INTEROP_CONFIG_MEGATRON_MEGATRON_FLAGS_H
+#ifndef FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
+#define FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
 
-#include "interop/config/config.h"
-#include "interop/config/megatron/shell_words.h"
+#include "core/shell/shell_words.h"
+#include "frameworks/read/config.h"
 
 /* --name value ...: n_values words after it. */
 typedef struct fr_megatron_flag {

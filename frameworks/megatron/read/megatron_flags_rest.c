@@ -1,7 +1,7 @@
 /* megatron_flags_rest.c: flags that are refused, and those that no plan has a
  * place for. */
 #include "core/base/text.h"
-#include "interop/config/megatron/megatron_flags.h"
+#include "frameworks/megatron/read/megatron_flags.h"
 
 #include <string.h>
 

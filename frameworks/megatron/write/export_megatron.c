@@ -3,8 +3,7 @@
  * pretrain_gpt.py, which starts it too.
  */
 #include "frameworks/framework_list.h"
-#include "interop/export/export_list.h"
-#include "interop/export/megatron/megatron_arguments.h"
+#include "frameworks/megatron/write/megatron_arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +153,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_megatron = {
-    .framework = &fr_framework_megatron,
+    .target = &fr_target_megatron,
     .summary = "a shell script with the arguments of Megatron-LM",
     .write = write_script,
     .start = FR_START_TORCHRUN,

@@ -6,9 +6,8 @@
 #include "frameworks/framework_keys.h"
 #include "frameworks/framework_list.h"
 #include "frameworks/megatron/megatron_keys.h"
-#include "interop/export/export_job.h"
-#include "interop/export/export_list.h"
-#include "interop/export/megatron/megatron_arguments.h"
+#include "frameworks/megatron/write/megatron_arguments.h"
+#include "frameworks/write/export_job.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -550,7 +549,7 @@ static fr_status put_command(const fr_export_request *request, fr_buffer *out,
 }
 
 const fr_exporter fr_exporter_megatron_bridge = {
-    .framework = &fr_framework_megatron_bridge,
+    .target = &fr_target_megatron_bridge,
     .summary = "a recipe of Megatron-Bridge (NeMo) in Python",
     .write = write_recipe,
     .start = FR_START_TORCHRUN,

@@ -3,10 +3,10 @@
  * (https://github.com/NVIDIA/Megatron-LM, megatron/training/arguments.py, and
  * from core 0.15 the dataclasses that it makes arguments of).
  */
-#include "interop/export/megatron/megatron_arguments.h"
+#include "frameworks/megatron/write/megatron_arguments.h"
 
 #include "frameworks/megatron/megatron_keys.h"
-#include "interop/export/export_job.h"
+#include "frameworks/write/export_job.h"
 #include "plan/decide/plan_fields.h"
 
 static void put_number(fr_buffer *out, const char *flag, int64_t value)

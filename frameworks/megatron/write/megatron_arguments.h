@@ -2,12 +2,12 @@
  * megatron_arguments.h: a plan, its model and its job as arguments of
  * Megatron-LM's pretrain_gpt.py, by version.
  */
-#ifndef FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
-#define FR_INTEROP_EXPORT_MEGATRON_MEGATRON_ARGUMENTS_H
+#ifndef FR_FRAMEWORKS_MEGATRON_WRITE_MEGATRON_ARGUMENTS_H
+#define FR_FRAMEWORKS_MEGATRON_WRITE_MEGATRON_ARGUMENTS_H
 
 #include "core/base/buffer.h"
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/export/export.h"
+#include "frameworks/write/export.h"
 #include "plan/decide/plan_json.h"
 
 /* --ddp-bucket-size of one bucket for all: more parameters than any model. */

@@ -2,7 +2,7 @@
 #include "core/base/vec.h"
 #include "core/system/fileio.h"
 #include "frameworks/megatron/megatron_keys.h"
-#include "interop/export/megatron/megatron_arguments.h"
+#include "frameworks/megatron/write/megatron_arguments.h"
 
 #include <math.h>
 #include <stdio.h>

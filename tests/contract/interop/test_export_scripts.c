@@ -79,10 +79,10 @@ static void export_one(const fr_exporter *exporter, fr_plan_file *file,
     const fr_export_request request = {
         .file = file,
         .plan_path = "plan.json",
-        .version = fr_target_newest(fr_exporter_target(exporter)),
+        .version = fr_target_newest(exporter->target),
         .n_nodes = 1,
         .n_ranks_per_node = fr_plan_world(&file->plan)};
-    const fr_target *target = fr_exporter_target(exporter);
+    const fr_target *target = exporter->target;
     fr_export_files files = {0};
     if (target->backend_of != NULL)
         target = target->backend_of(&file->plan);
@@ -97,7 +97,7 @@ static void export_one(const fr_exporter *exporter, fr_plan_file *file,
 static bool try_one(const fr_exporter *exporter, fr_plan_file *file,
                     int *n_nearest, output *out)
 {
-    const fr_target *target = fr_exporter_target(exporter);
+    const fr_target *target = exporter->target;
     fr_plan nearest;
     err.text[0] = '\0';
     fr_status status =

@@ -4,7 +4,7 @@
  * prediction knows, what stands in the environment, and what the export says
  * that its file does not hold.
  */
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 #include "interop/export/export_list.h"
 #include "plan/decide/plan_fields.h"
 #include "spec/model/job_fields.h"
@@ -20,7 +20,7 @@ static const fr_exporter *exporter_of(const fr_target *target)
 {
     const fr_exporter *exporter;
     for (int i = 0; (exporter = fr_exporter_at(i)) != NULL; i++)
-        if (fr_exporter_target(exporter) == target)
+        if (exporter->target == target)
             return exporter;
     return NULL;
 }
@@ -157,7 +157,7 @@ static void save_beside(const fr_export_files *files,
     }
 }
 
-static bool check_plan(const fr_config_format *format, const fr_target *target,
+static bool check_plan(const fr_framework *framework, const fr_target *target,
                        const fr_exporter *exporter, int version,
                        const fr_plan_file *file)
 {
@@ -191,8 +191,8 @@ static bool check_plan(const fr_config_format *format, const fr_target *target,
                                         .model = &file->model,
                                         .world = world,
                                         .seq = file->job.seq};
-        CHECK(fr_config_guess(read.text, read.n_text) == format);
-        is_ok = CHECK_OK(fr_config_read(format, &read, &back, &err), &err);
+        CHECK(fr_config_guess(read.text, read.n_text) == framework);
+        is_ok = CHECK_OK(fr_config_read(framework, &read, &back, &err), &err);
     }
     if (is_ok) {
         is_ok = is_alike(target, file, &back.file.plan, &where);
@@ -230,10 +230,10 @@ static void draw_job(fr_rng *rng, const fr_target *target, int version,
 }
 
 /* One that this backend runs, where the target has several. */
-static bool draw_plan(fr_rng *rng, const fr_config_format *format,
+static bool draw_plan(fr_rng *rng, const fr_framework *framework,
                       const fr_target *target, int version, fr_plan_file *file)
 {
-    const fr_target *whole = format->framework->target;
+    const fr_target *whole = framework->target;
     fr_err unused;
     for (int i = 0; i < 1000; i++) {
         if (!target_plans_next(rng, target, version, file))
@@ -247,10 +247,10 @@ static bool draw_plan(fr_rng *rng, const fr_config_format *format,
     return false;
 }
 
-static void check_target(const fr_config_format *format,
-                         const fr_target *target, int version, bool has_experts)
+static void check_target(const fr_framework *framework, const fr_target *target,
+                         int version, bool has_experts)
 {
-    const fr_exporter *exporter = exporter_of(format->framework->target);
+    const fr_exporter *exporter = exporter_of(framework->target);
     fr_rng *rng;
     fr_err err = {0};
     fr_plan_file file;
@@ -259,41 +259,41 @@ static void check_target(const fr_config_format *format,
     target_plans_setup(has_experts, &file);
     const int n_wanted = (int)check_slice_of(N_PLANS);
     int n = 0;
-    while (n < n_wanted && draw_plan(rng, format, target, version, &file)) {
-        draw_job(rng, format->framework->target, version, &file);
-        if (!check_plan(format, target, exporter, version, &file))
+    while (n < n_wanted && draw_plan(rng, framework, target, version, &file)) {
+        draw_job(rng, framework->target, version, &file);
+        if (!check_plan(framework, target, exporter, version, &file))
             break;
         n++;
     }
     /* Megatron-LM of Accelerate has no experts. */
     CHECK(n == n_wanted ||
-          (n == 0 && has_experts && target != format->framework->target));
+          (n == 0 && has_experts && target != framework->target));
     printf("# %s %s: %d plans of a model %s experts come back\n", target->name,
-           format->framework->target->versions[version], n,
+           framework->target->versions[version], n,
            has_experts ? "with" : "without");
     fr_plan_file_release(&file);
     fr_rng_destroy(rng);
 }
 
-static void check_format(const fr_config_format *format, int version,
+static void check_format(const fr_framework *framework, int version,
                          bool has_experts)
 {
-    const fr_target *const *backends = format->framework->target->backends;
+    const fr_target *const *backends = framework->target->backends;
     if (backends == NULL)
-        check_target(format, format->framework->target, version, has_experts);
+        check_target(framework, framework->target, version, has_experts);
     for (int i = 0; backends != NULL && backends[i] != NULL; i++)
-        check_target(format, backends[i], version, has_experts);
+        check_target(framework, backends[i], version, has_experts);
 }
 
 static void test_every_format(void)
 {
     const char *name;
     for (int i = 0; (name = fr_config_name(i)) != NULL; i++) {
-        const fr_config_format *format = fr_config_find(name);
-        const int newest = fr_target_newest(format->framework->target);
+        const fr_framework *framework = fr_config_find(name);
+        const int newest = fr_target_newest(framework->target);
         for (int version = 0; version <= newest; version++) {
-            check_format(format, version, false);
-            check_format(format, version, true);
+            check_format(framework, version, false);
+            check_format(framework, version, true);
         }
     }
 }

@@ -4,7 +4,7 @@
  * the export says that it drops.
  */
 #include "frameworks/megatron/target_megatron.h"
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 #include "interop/export/export_list.h"
 #include "tests/check.h"
 #include "tests/record/export_plans.h"
@@ -117,8 +117,8 @@ static void round_trip(const fr_exporter *exporter,
         if (CHECK_OK(fr_config_read(fr_config_find("megatron"), &read, &config,
                                     &err),
                      &err)) {
-            check_same(fr_exporter_target(exporter), request->file,
-                       &config.file, fr_buffer_text(text));
+            check_same(exporter->target, request->file, &config.file,
+                       fr_buffer_text(text));
             fr_config_release(&config);
         }
     }
@@ -156,7 +156,7 @@ static void test_random(void)
     fr_rng *rng;
     if (!CHECK_OK(fr_rng_create(2385, &rng, &err), &err))
         return;
-    int n_versions = fr_target_newest(fr_exporter_target(exporter)) + 1, n = 0;
+    int n_versions = fr_target_newest(exporter->target) + 1, n = 0;
     for (int i = 0; i < 40 * PLANS && n < PLANS; i++) {
         fr_plan_file file;
         fr_plan_file_init(&file);
@@ -169,11 +169,11 @@ static void test_random(void)
         }
         vary_router(rng, version, &file.model);
         export_plans_job(rng, &file.model, &file.job);
-        if (export_plans_next(rng, fr_exporter_target(exporter), NULL,
-                              &file.model, &file.job, 256, &file.plan) &&
-            fr_target_check(fr_exporter_target(exporter), version,
-                            FR_PLAN_BITS_ALL, 0, &file.plan, &file.model,
-                            &file.job, &err) == FR_OK) {
+        if (export_plans_next(rng, exporter->target, NULL, &file.model,
+                              &file.job, 256, &file.plan) &&
+            fr_target_check(exporter->target, version, FR_PLAN_BITS_ALL, 0,
+                            &file.plan, &file.model, &file.job,
+                            &err) == FR_OK) {
             int64_t world = fr_plan_world(&file.plan);
             fr_export_request request = {.file = &file,
                                          .plan_path = "plan.json",
@@ -193,7 +193,7 @@ static void test_random(void)
 /* Megatron-LM rescales rotary positions as Llama 3 does, and not otherwise. */
 static void test_rescaled(void)
 {
-    const fr_target *target = fr_exporter_target(megatron());
+    const fr_target *target = (megatron())->target;
     const int newest = fr_target_newest(target);
     fr_plan_file file;
 
@@ -228,9 +228,9 @@ static bool setup_experts(fr_plan_file *out)
 
 static void check_asks(const fr_plan_file *file, int version, const char *why)
 {
-    fr_status status = fr_target_check(fr_exporter_target(megatron()), version,
-                                       FR_PLAN_BITS_ALL, 0, &file->plan,
-                                       &file->model, &file->job, &err);
+    fr_status status =
+        fr_target_check((megatron())->target, version, FR_PLAN_BITS_ALL, 0,
+                        &file->plan, &file->model, &file->job, &err);
     if (why == NULL) {
         CHECK_OK(status, &err);
     } else {
@@ -241,7 +241,7 @@ static void check_asks(const fr_plan_file *file, int version, const char *why)
 
 static void test_routers(void)
 {
-    const int newest = fr_target_newest(fr_exporter_target(megatron()));
+    const int newest = fr_target_newest((megatron())->target);
     fr_plan_file file;
     if (!setup_experts(&file))
         return;
@@ -295,7 +295,7 @@ static void test_meta_device(void)
     static const char flag[] = "--init-model-with-meta-device\n";
     static const char field[] = "init_model_with_meta_device=True,\n";
     static const char whole[] = "each GPU holds the";
-    const int newest = fr_target_newest(fr_exporter_target(megatron()));
+    const int newest = fr_target_newest((megatron())->target);
     fr_plan_file file;
     if (!setup_experts(&file))
         return;

@@ -1,6 +1,6 @@
 /* test_config_megatron.c: what single arguments of Megatron-LM come to. */
 #include "core/base/buffer.h"
-#include "interop/config/config.h"
+#include "frameworks/read/config.h"
 #include "tests/check.h"
 
 #include <string.h>

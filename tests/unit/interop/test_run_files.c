@@ -2,7 +2,7 @@
  * blocks and of JSON. */
 #include "core/stream/json_events.h"
 #include "core/stream/lines.h"
-#include "interop/log/runlog.h"
+#include "frameworks/log/runlog.h"
 #include "interop/trace/trace_losses.h"
 #include "tests/check.h"
 

@@ -1,6 +1,7 @@
 /* test_targets.c: every target says what becomes of every field, every rule
  * has a source, and the nearest plan is one that the target can have. */
 #include "frameworks/framework.h"
+#include "frameworks/write/export.h"
 #include "tests/check.h"
 #include "tests/unit/small_model.h"
 
@@ -153,6 +154,20 @@ static void test_facts(void)
     fr_model_release(&model);
 }
 
-CHECK_MAIN({"names", test_names}, {"chosen", test_chosen},
-           {"fates", test_fates}, {"backends", test_backends},
-           {"facts", test_facts}, {"nearest", test_nearest})
+/* A writer belongs to one row, whose target it checks plans by. */
+static void test_writers(void)
+{
+    for (int i = 0; i < fr_n_frameworks; i++) {
+        const fr_framework *row = fr_frameworks[i];
+        CHECK(row->writer == NULL || row->writer->target == row->target);
+        CHECK(row->writer == NULL || strcmp(row->name, row->target->name) == 0);
+        for (int k = 0; k < i; k++)
+            CHECK(row->writer == NULL ||
+                  fr_frameworks[k]->writer != row->writer);
+    }
+}
+
+CHECK_MAIN({"writers", test_writers}, {"names", test_names},
+           {"chosen", test_chosen}, {"fates", test_fates},
+           {"backends", test_backends}, {"facts", test_facts},
+           {"nearest", test_nearest})
