@@ -59,26 +59,25 @@ static int index_of(const char *alias)
     return -1;
 }
 
-static const char *choices_of(const char *name)
-{
-    const fr_framework *found = fr_framework_named(name);
-    return found != NULL ? found->choices : NULL;
-}
-
-const fr_names fr_framework_names = {
-    .at = name_at, .of_alias = index_of, .choices = choices_of};
+const fr_names fr_framework_names = {.at = name_at, .of_alias = index_of};
 
 /* ---- targets ------------------------------------------------------------- */
 
 /* Names for several, and plan files themselves, are not among them. */
-const fr_target *fr_target_at(int i)
+const fr_framework *fr_framework_with_target(int i)
 {
     for (int k = 0; k < fr_n_frameworks; k++) {
         const fr_framework *at = fr_frameworks[k];
         if (at->target != NULL && at->target->fields != NULL && i-- == 0)
-            return at->target;
+            return at;
     }
     return NULL;
+}
+
+const fr_target *fr_target_at(int i)
+{
+    const fr_framework *at = fr_framework_with_target(i);
+    return at != NULL ? at->target : NULL;
 }
 
 const char *fr_target_name(int i)

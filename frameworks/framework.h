@@ -24,6 +24,7 @@ typedef struct fr_framework_facts {
     bool is_tp_overlap;        /* TP collectives in pieces */
     bool is_vocab_padded;      /* to a multiple of 128 x tp */
     bool has_megatron_buckets; /* else PyTorch's: 25 MB */
+    uint64_t bucket_elements;  /* of a bucket of gradients; 0: not by number */
     bool is_per_op_recompute;  /* "selective" is PyTorch's per-op SAC */
     bool is_mbs_local;         /* mbs is the batch of one rank's pipeline */
     bool is_early_stop;        /* of full recompute */
@@ -58,9 +59,6 @@ typedef struct fr_framework {
     /* Other names that are accepted, NULL at the end. */
     const char *aliases[3];
     const fr_framework_facts *facts; /* NULL: no --framework */
-    /* Why there are no facts, and which frameworks to choose instead; NULL: the
-     * name is no more known to --framework than any other word. */
-    const char *choices;
     const fr_target *target; /* of --to and --for; NULL: nothing is written */
     /* The target whose checks its plans pass: its own, or that of the library
      * it trains with; NULL: none is known. */
@@ -102,8 +100,9 @@ uint32_t fr_target_executors(bool is_gpu, const fr_plan *plan,
 /* Returns the name of a bit; NULL past the last. */
 const char *fr_target_executor_name(int bit);
 
-/* Target i of the frameworks that have fields, in their order, and its name;
- * NULL past the last. */
+/* Framework i of those whose target has fields, in their order, its target and
+ * the target's name; NULL past the last. */
+const fr_framework *fr_framework_with_target(int i);
 const fr_target *fr_target_at(int i);
 const char *fr_target_name(int i);
 

@@ -9,6 +9,8 @@ static uint64_t bucket_of(const fr_framework_facts *how, const fr_plan *plan)
 {
     double n = 40e6 > 1e6 * plan->dp ? 40e6 : 1e6 * plan->dp;
     uint64_t grad_bytes = plan->grad_dtype == FR_DTYPE_F32 ? 4 : 2;
+    if (how->bucket_elements > 0)
+        return how->bucket_elements * grad_bytes;
     if (!how->has_megatron_buckets)
         return (uint64_t)fr_plan_fields[FR_PLAN_BUCKET].field.initial;
     return plan->is_overlap ? (uint64_t)n * grad_bytes : 0;
@@ -83,6 +85,54 @@ void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
             take_back(&fr_execution_fields[i].field, &asked, plan);
     if (!(given & FR_GIVEN(BUCKET)))
         plan->bucket_bytes = bucket_of(how, plan);
+}
+
+/* Does the configuration have the fact, or is it refused?  Kernel sets but the
+ * compiler's are those of a framework, which no key asks for. */
+static bool is_said(const fr_target *target, int i, const fr_plan *plan)
+{
+    if (i == FR_EXECUTION_KERNELS &&
+        plan->execution.kernels != FR_KERNELS_COMPILED)
+        return false;
+    return fr_target_item(target, FR_PLAN_FIELDS_N + i).fate !=
+           FR_FATE_PREDICTED;
+}
+
+/* Returns the target that runs the plan, the framework's own if it has no
+ * backends; NULL: none. */
+static const fr_target *backend_of(const fr_framework *framework,
+                                   const fr_plan *plan)
+{
+    const fr_target *target = framework->target;
+    return target != NULL && target->backend_of != NULL
+               ? target->backend_of(plan)
+               : target;
+}
+
+fr_execution_bits fr_framework_said_facts(const fr_framework *framework,
+                                          const fr_plan *plan)
+{
+    const fr_target *target = backend_of(framework, plan);
+    fr_execution_bits facts = 0;
+    for (int i = 0; target != NULL && i < FR_EXECUTION_FIELDS_N; i++)
+        if (is_said(target, i, plan))
+            facts |= (fr_execution_bits)1 << i;
+    return facts;
+}
+
+void fr_framework_run_plan(const fr_framework *framework,
+                           fr_execution_bits given, fr_plan *plan)
+{
+    const fr_plan asked = *plan;
+    const fr_target *backend = backend_of(framework, plan);
+    const fr_framework *own = backend != NULL && backend->executes_as != NULL
+                                  ? backend->executes_as
+                                  : framework;
+    given |= fr_framework_said_facts(framework, plan);
+    set_execution(own->facts, plan);
+    for (int i = 0; i < FR_EXECUTION_FIELDS_N; i++)
+        if (given >> i & 1)
+            take_back(&fr_execution_fields[i].field, &asked, plan);
 }
 
 int64_t fr_framework_vocab(const fr_framework *framework, const fr_plan *plan,

@@ -22,6 +22,18 @@
 void fr_framework_set_plan(const fr_framework *framework, uint64_t given,
                            fr_execution_bits facts, fr_plan *plan);
 
+/* Returns the facts of execution that the framework's configuration has keys
+ * for, or refuses. */
+fr_execution_bits fr_framework_said_facts(const fr_framework *framework,
+                                          const fr_plan *plan);
+
+/* Sets the other facts, those that the framework (it has facts) decides by
+ * itself, but for `given`: the plan is then as the framework executes its
+ * files.
+ */
+void fr_framework_run_plan(const fr_framework *framework,
+                           fr_execution_bits given, fr_plan *plan);
+
 /* Rows of the embedding: tokenizers' vocabularies are padded by some. */
 int64_t fr_framework_vocab(const fr_framework *framework, const fr_plan *plan,
                            const fr_model *model);

@@ -61,27 +61,6 @@ static bool has_value(const fr_target_field *row, const fr_field *field,
     return (row->values >> bit & 1) != 0;
 }
 
-/* A value as a plan file has it. */
-static void put_value(const fr_field *field, const fr_plan *plan,
-                      fr_buffer *out)
-{
-    if (field->kind == FR_FIELD_LIST) {
-        const int32_t *list = fr_field_at(field, plan);
-        for (int32_t i = 0; i < fr_field_count(field, plan); i++)
-            fr_buffer_printf(out, "%s%d", i > 0 ? "," : "", list[i]);
-        return;
-    }
-    double value = fr_field_get(field, plan);
-    const char *name =
-        field->names != NULL ? fr_name_at(field->names, (int)value) : NULL;
-    if (name != NULL)
-        fr_buffer_puts(out, name);
-    else if (field->kind == FR_FIELD_BOOL)
-        fr_buffer_puts(out, value != 0 ? "on" : "off");
-    else
-        fr_buffer_printf(out, "%.12g", value);
-}
-
 fr_target_field fr_target_item(const fr_target *target, int item)
 {
     if (item < FR_PLAN_FIELDS_N)
@@ -107,7 +86,7 @@ static fr_status fail_item(const fr_target *target, int item,
     const fr_field *field = &fr_plan_item_row(item)->field;
     fr_buffer value;
     fr_buffer_init(&value);
-    put_value(field, plan, &value);
+    fr_plan_put_value(field, plan, &value);
     fr_status status = fr_fail(err, FR_INPUT, "%s cannot have %s %s: %s",
                                target->name, field->key, fr_buffer_text(&value),
                                row.why != NULL ? row.why : row.how);
@@ -198,20 +177,15 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
         const int item = fr_plan_items[i];
         const fr_target_field row = fr_target_item(target, item);
         const fr_field *field = &fr_plan_item_row(item)->field;
-        if ((row.fate != FR_FATE_IMPLIED && row.fate != FR_FATE_PREDICTED) ||
+        /* Facts of execution that no key changes are the target's own. */
+        const bool is_own = item >= FR_PLAN_FIELDS_N;
+        if ((row.fate != FR_FATE_IMPLIED &&
+             (row.fate != FR_FATE_PREDICTED || is_own)) ||
             !fr_plan_field_is_used(plan, item) ||
             fr_field_is_same(field, plan, &plain))
             continue;
         fr_buffer_printf(out, "%s%s ", prefix, field->key);
-        put_value(field, plan, out);
+        fr_plan_put_value(field, plan, out);
         fr_buffer_printf(out, ": %s\n", row.how);
     }
-    if (target->is_eager && (plan->execution.kernels == FR_KERNELS_FUSED ||
-                             plan->execution.kernels == FR_KERNELS_OWN))
-        fr_buffer_printf(
-            out,
-            "%skernels %s: the script runs unfused kernels; "
-            "--kernels eager predicts it\n",
-            prefix,
-            fr_name_of(&fr_kernel_set_names, (int)plan->execution.kernels));
 }

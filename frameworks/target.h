@@ -55,6 +55,8 @@ enum { FR_TARGET_FIRST_ALONE = -1 };
 /* Holds the rule for this version? */
 bool fr_target_rule_is_of(const fr_target_rule *rule, int version);
 
+struct fr_framework;
+
 typedef struct fr_target {
     const char *name;    /* of --to and --for */
     const char *summary; /* what is written, for lists */
@@ -67,9 +69,6 @@ typedef struct fr_target {
      * PREDICTED: the target has no key for it. */
     const fr_target_field *facts;
     const fr_target_rule *rules; /* text NULL at the end */
-    /* One kernel an operator unless it compiles: a plan that is predicted with
-     * fused kernels is noted. */
-    bool is_eager;
     bool has_tpus; /* runs on TPUs too; what has fields and not this: no */
     /* The rules of the target that it runs on hold too (megatron-bridge:
      * megatron); NULL: none. */
@@ -82,6 +81,9 @@ typedef struct fr_target {
     const struct fr_target *const *backends;
     const struct fr_target *(*backend_of)(const fr_plan *plan);
     uint64_t backend_fields;
+    /* The framework whose kernels a backend has; NULL: those of the target's
+     * own. */
+    const struct fr_framework *executes_as;
 } fr_target;
 
 /* Forerun's own backend for CPUs or GPUs; not among the names. */

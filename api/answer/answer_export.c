@@ -2,9 +2,11 @@
 #include "api/answer/answers.h"
 #include "api/fit_answer.h"
 #include "api/nccl_rows.h"
+#include "api/resolve/framework_options.h"
 #include "api/resolve/plan_options.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
+#include "frameworks/framework_plan.h"
 #include "frameworks/write/export_job.h"
 #include "interop/export/export_list.h"
 #include "report/fit_report.h"
@@ -19,6 +21,8 @@
  * no --force helps against that. */
 typedef struct fit_check {
     fr_fit_advice advice; /* with --force */
+    const char *runner;   /* the framework that executes the files */
+    char execution[256];  /* facts in which it differs from the prediction */
     fr_status status;     /* not FR_OK: nothing is written */
     fr_err refusal;
 } fit_check;
@@ -115,6 +119,63 @@ static fr_status refuse(const fit_check *fit, fr_err *err)
     return fit->status == FR_OK
                ? FR_OK
                : fr_fail(err, fit->status, "%s", fit->refusal.text);
+}
+
+/* ---- the execution ------------------------------------------------------- */
+
+/* Returns the framework that executes the files; NULL: none. */
+static const fr_framework *runner_of(const fr_request *request,
+                                     const fr_exporter *exporter,
+                                     const fr_plan *plan)
+{
+    const char *name = fr_request_text(request, FR_OPT_PROGRAM);
+    const fr_exporter *program = exporter->target != NULL ? exporter
+                                 : name == NULL           ? exporter->program
+                                                : fr_exporter_find(name, plan);
+    for (int i = 0; program != NULL && i < fr_n_frameworks; i++)
+        if (fr_frameworks[i]->writer == program)
+            return fr_frameworks[i];
+    return NULL;
+}
+
+/* Appends "key value" of the facts in which two plans differ. */
+static void put_differing_facts(const fr_plan *was, const fr_plan *is,
+                                fr_buffer *out)
+{
+    for (int i = 0; i < FR_EXECUTION_FIELDS_N; i++) {
+        const fr_field *field = &fr_execution_fields[i].field;
+        if (fr_field_is_same(field, was, is) ||
+            !fr_plan_field_is_used(is, FR_PLAN_FIELDS_N + i))
+            continue;
+        fr_buffer_puts(out, out->n > 0 ? ", " : "");
+        fr_buffer_printf(out, "%s ", field->key);
+        fr_plan_put_value(field, is, out);
+    }
+}
+
+/* The plan becomes one that the framework executes: its kernels are its own,
+ * whichever the plan was predicted with. */
+static void take_execution(const fr_request *request,
+                           const fr_exporter *exporter, fr_plan_file *file,
+                           fit_check *out)
+{
+    const fr_framework *runner = runner_of(request, exporter, &file->plan);
+    const fr_plan was = file->plan;
+    fr_execution_bits given;
+    fr_buffer facts;
+    (void)fr_request_given_fields(request, &given);
+    if (runner == NULL || runner->facts == NULL ||
+        strcmp(file->backend, "cuda") != 0)
+        return;
+    fr_framework_run_plan(runner, given, &file->plan);
+    fr_buffer_init(&facts);
+    put_differing_facts(&was, &file->plan, &facts);
+    if (facts.n > 0)
+        file->has_prediction = false;
+    snprintf(out->execution, sizeof out->execution, "%s",
+             fr_buffer_text(&facts));
+    out->runner = runner->name;
+    fr_buffer_release(&facts);
 }
 
 /* ---- the table of NCCL's tuner plugin ------------------------------------ */
@@ -361,9 +422,12 @@ static void judge(const fr_export_request *wanted, const fr_plan *plan,
 }
 
 static void warn(const fr_request *request, const fr_export_wish *wish,
-                 const fr_export_request *wanted)
+                 const fr_export_request *wanted, const fit_check *fit)
 {
     fr_buffer text;
+    if (fit->execution[0] != '\0')
+        fr_request_note(request, "predicted as %s executes the plan: %s",
+                        fit->runner, fit->execution);
     fr_buffer_init(&text);
     fr_export_put_unknown(wanted, "", &text);
     fr_export_put_warnings(wish, wanted, &text);
@@ -403,7 +467,7 @@ static fr_status export_files(const fr_request *request,
     if (status == FR_OK)
         status = refuse(fit, err);
     if (status == FR_OK)
-        warn(request, &wish, &wanted);
+        warn(request, &wish, &wanted, fit);
     if (status == FR_OK)
         status = print_files(request, exporter, &wanted, &files, fit, out, err);
     fr_export_files_release(&files);
@@ -456,6 +520,8 @@ fr_status fr_api_export(const fr_request *request, fr_document *out,
     fr_status status = check_job_options(request, exporter, err);
     if (status == FR_OK)
         status = fr_request_apply_plan(request, &file.plan, NULL, err);
+    if (status == FR_OK)
+        take_execution(request, exporter, &file, &fit);
     if (status == FR_OK)
         status = check_fit(request, cluster, &file, &fit, err);
     if (status == FR_OK)

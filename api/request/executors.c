@@ -1,7 +1,7 @@
 /* executors.c: see executors.h. */
 #include "api/request/executors.h"
 
-#include "frameworks/framework.h"
+#include "frameworks/framework_list.h"
 
 /* Values: two words, the targets, and behind all of them the list of frameworks
  * for names that lists do not show. */
@@ -26,10 +26,18 @@ static int executor_index(const char *alias)
 const fr_names fr_executor_names = {.at = executor_name,
                                     .of_alias = executor_index};
 
+const fr_framework *fr_executor_framework(int i)
+{
+    return i == FOR_FORERUN      ? &fr_framework_forerun
+           : i == FOR_ANY        ? NULL
+           : i >= FOR_FRAMEWORKS ? fr_frameworks[i - FOR_FRAMEWORKS]
+                                 : fr_framework_with_target(i - FOR_TARGETS);
+}
+
 const fr_target *fr_executor_at(int i, bool is_gpu)
 {
-    return i == FOR_FORERUN      ? fr_target_runtime(is_gpu)
-           : i == FOR_ANY        ? NULL
-           : i >= FOR_FRAMEWORKS ? fr_frameworks[i - FOR_FRAMEWORKS]->target
-                                 : fr_target_at(i - FOR_TARGETS);
+    const fr_framework *framework = fr_executor_framework(i);
+    return i == FOR_FORERUN    ? fr_target_runtime(is_gpu)
+           : framework != NULL ? framework->target
+                               : NULL;
 }

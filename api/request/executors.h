@@ -9,8 +9,10 @@
 
 extern const fr_names fr_executor_names;
 
-/* The target of value i of --for; forerun's is its runtime for GPUs or for
- * CPUs.  NULL of "any": plans are not restricted. */
+/* Returns the framework of value i of --for, and the target that plans are
+ * restricted to: forerun's is its runtime for GPUs or for CPUs.  NULL of "any":
+ * plans are not restricted. */
+const fr_framework *fr_executor_framework(int i);
 const fr_target *fr_executor_at(int i, bool is_gpu);
 
 #endif

@@ -143,8 +143,8 @@
     X(UPDATE_PROFILE, "update-profile", 0, FLAG, 0, SEARCH, 0, 0, 0,           \
       "write the measured steps to the --profile file")                        \
     X(FOR, "for", 0, CHOICE, "NAME", SEARCH, &fr_executor_names, 0, 0,         \
-      "restrict to plans that NAME can execute (default: forerun on this "     \
-      "machine, otherwise any)")                                               \
+      "restrict to plans that NAME can execute, priced with its kernels "      \
+      "(default: forerun on this machine, otherwise any)")                     \
     X(JOBS, "jobs", 'j', COUNT, "N", SEARCH, 0, 1, 4096,                       \
       "number of search threads; it does not change the answer")               \
     X(VARY, "vary", 0, REPEATED, "KEY=A,B,..", SEARCH, 0, 0, 0,                \

@@ -41,9 +41,6 @@ static fr_status set_choice(const fr_option_row *row, const char *shown,
         value->count = found;
         return FR_OK;
     }
-    if (row->names->choices != NULL && row->names->choices(text) != NULL)
-        return fr_fail(err, FR_USAGE, "%s '%.80s' says too little: %s", shown,
-                       text, row->names->choices(text));
     for (size_t i = 0; i < n; i++) {
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "",

@@ -87,13 +87,13 @@ static void choose_plan(const fr_request *request, const fr_inputs *inputs,
         plan->dp = (int32_t)dp;
         if (!has_batch)
             job->global_batch = batch_of(plan);
-        fr_request_apply_framework(request, &inputs->cluster, file);
+        fr_request_apply_framework(request, &inputs->cluster, false, file);
         if (fr_plan_check(plan, &file->model, job, &why) == FR_OK)
             return;
     }
     /* None is legal, whatever dp: whoever checks the smallest says why. */
     plan->dp = (int32_t)least;
-    fr_request_apply_framework(request, &inputs->cluster, file);
+    fr_request_apply_framework(request, &inputs->cluster, false, file);
     if (!has_batch)
         job->global_batch = batch_of(plan);
 }

@@ -9,10 +9,15 @@
 const fr_framework *fr_request_framework(const fr_request *request,
                                          const fr_cluster *cluster)
 {
-    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
-    return is_gpu && fr_request_has(request, FR_OPT_FRAMEWORK)
-               ? fr_framework_at((int)request->option[FR_OPT_FRAMEWORK].count)
-               : NULL;
+    const fr_option_value *v = request->option;
+    const fr_framework *framework = NULL;
+    if (fr_cluster_device(cluster, 0)->kind != FR_DEVICE_GPU)
+        return NULL;
+    if (fr_request_has(request, FR_OPT_FRAMEWORK))
+        framework = fr_framework_at((int)v[FR_OPT_FRAMEWORK].count);
+    else if (fr_request_has(request, FR_OPT_FOR))
+        framework = fr_executor_framework((int)v[FR_OPT_FOR].count);
+    return framework != NULL && framework->facts != NULL ? framework : NULL;
 }
 
 const fr_target *fr_request_executor(const fr_request *request,
@@ -44,27 +49,38 @@ uint64_t fr_request_given_fields(const fr_request *request,
     return given;
 }
 
+/* Under --for the plan begins with facts that a file of the framework can have,
+ * and the job is the user's: its dropout is no recipe's. */
 static void lay_facts(const fr_request *request, const fr_framework *framework,
                       const fr_cluster *cluster, fr_plan_file *file)
 {
     fr_execution_bits facts;
     const uint64_t given = fr_request_given_fields(request, &facts);
+    const bool is_default = fr_request_has(request, FR_OPT_FRAMEWORK);
+    if (!is_default)
+        facts |= fr_framework_said_facts(framework, &file->plan);
     fr_text_copy_cut(file->framework, sizeof file->framework, framework->name);
     /* Fused attention came with the A100 (arXiv 2205.14135), and bf16. */
     if (!(given & FR_GIVEN(FLASH_ATTENTION)))
         file->plan.is_flash =
             fr_default_precision(cluster, INT64_MAX) == FR_DTYPE_BF16;
     fr_framework_set_plan(framework, given, facts, &file->plan);
-    if (!fr_request_has(request, FR_OPT_DROPOUT))
+    if (is_default && !fr_request_has(request, FR_OPT_DROPOUT))
         file->job.dropout = fr_framework_dropout(framework, file->model.name);
 }
 
 void fr_request_apply_framework(const fr_request *request,
-                                const fr_cluster *cluster, fr_plan_file *file)
+                                const fr_cluster *cluster, bool is_given,
+                                fr_plan_file *file)
 {
     const fr_framework *framework = fr_request_framework(request, cluster);
-    if (framework != NULL)
+    fr_execution_bits facts;
+    (void)fr_request_given_fields(request, &facts);
+    if (framework != NULL &&
+        (!is_given || fr_request_has(request, FR_OPT_FRAMEWORK)))
         lay_facts(request, framework, cluster, file);
+    else if (framework != NULL)
+        fr_framework_run_plan(framework, facts, &file->plan);
     else /* a plan file has them already, but for the model's vocabulary */
         framework = fr_framework_find(file->framework);
     if (framework != NULL)

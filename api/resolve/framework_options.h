@@ -1,6 +1,8 @@
 /*
- * framework_options.h: --framework: the defaults of a training framework, above
- * those of forerun and the plan file, below the options.
+ * framework_options.h: the defaults of the training framework that executes the
+ * plan: that of --framework lies over those of forerun and the plan file, that
+ * of --for below a plan file, whose facts of execution alone become its own;
+ * options lie over all.
  */
 #ifndef FR_API_RESOLVE_FRAMEWORK_OPTIONS_H
 #define FR_API_RESOLVE_FRAMEWORK_OPTIONS_H
@@ -10,7 +12,8 @@
 #include "plan/decide/plan_json.h"
 #include "spec/cluster/cluster.h"
 
-/* NULL: not given, or of CPUs, on which forerun itself trains. */
+/* Returns the framework of --framework, else of --for; NULL: neither is given,
+ * or it is of CPUs, on which forerun itself trains. */
 const fr_framework *fr_request_framework(const fr_request *request,
                                          const fr_cluster *cluster);
 
@@ -25,12 +28,13 @@ uint64_t fr_request_given_fields(const fr_request *request,
                                  fr_execution_bits *facts);
 
 /*
- * Lays what the framework of --framework does over plan, job and the model's
- * vocabulary where no option says it.  Without --framework the vocabulary alone
- * changes, to that of the file's own framework.  It may be called again when
- * the degrees have changed.
+ * Lays the defaults of the framework over plan, job (--framework alone) and the
+ * model's vocabulary where no option gives a value.  Otherwise the vocabulary
+ * alone changes, to that of the file's own framework.  is_given: the plan comes
+ * from a file.  It may be called again when the degrees have changed.
  */
 void fr_request_apply_framework(const fr_request *request,
-                                const fr_cluster *cluster, fr_plan_file *file);
+                                const fr_cluster *cluster, bool is_given,
+                                fr_plan_file *file);
 
 #endif

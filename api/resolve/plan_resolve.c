@@ -140,7 +140,8 @@ static fr_status lay_own_kernels(resolver *r, fr_err *err)
 static fr_status lay_framework(resolver *r, fr_err *err)
 {
     (void)err;
-    fr_request_apply_framework(r->request, r->question->cluster, &r->out->file);
+    fr_request_apply_framework(r->request, r->question->cluster,
+                               r->out->is_given, &r->out->file);
     return FR_OK;
 }
 

@@ -13,9 +13,6 @@ typedef struct fr_names {
     /* The index of another name of the same thing, -1: it is none.  NULL: they
      * have no other names. */
     int (*of_alias)(const char *name);
-    /* The names to choose from where this one says too little; NULL: it is
-     * any other word.  May be NULL itself. */
-    const char *(*choices)(const char *name);
 } fr_names;
 
 /* Names that stand in an array. */

@@ -49,8 +49,10 @@ FR_CHECKED fr_status fr_accelerate_read_word(fr_accelerate_reader *r,
                                              const char *const *words, int n,
                                              int *out);
 
-/* The model, what the training script says (sequence, kernels), precision. */
-FR_CHECKED fr_status fr_accelerate_take_script(fr_accelerate_reader *r);
+/* The model, what the training script says (sequence, kernels of `runner`),
+ * precision. */
+FR_CHECKED fr_status fr_accelerate_take_script(fr_accelerate_reader *r,
+                                               const fr_framework *runner);
 /* After the degrees: micro-batch and accumulation are the script's too, but
  * where `n_micro` says the latter. */
 void fr_accelerate_take_batch(fr_accelerate_reader *r, int64_t n_micro);

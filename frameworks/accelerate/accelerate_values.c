@@ -88,7 +88,8 @@ void fr_accelerate_take_batch(fr_accelerate_reader *r, int64_t n_micro)
                      (long long)r->out->file.job.global_batch);
 }
 
-fr_status fr_accelerate_take_script(fr_accelerate_reader *r)
+fr_status fr_accelerate_take_script(fr_accelerate_reader *r,
+                                    const fr_framework *runner)
 {
     static const fr_dtype dtypes[FR_ACCELERATE_PRECISIONS_N] = {
         [FR_ACCELERATE_F32] = FR_DTYPE_F32,
@@ -98,7 +99,7 @@ fr_status fr_accelerate_take_script(fr_accelerate_reader *r)
     fr_plan *plan = &r->out->file.plan;
     FR_TRY(fr_config_take_model(r->request, NULL, NULL, r->out, r->err));
     fr_config_take_seq(r->request, r->out);
-    fr_config_take_kernels(&fr_framework_pytorch, r->out);
+    fr_config_take_kernels(runner, r->out);
     plan->precision = dtypes[r->precision];
     if (r->is_compiled)
         plan->execution.kernels = FR_KERNELS_COMPILED;

@@ -130,7 +130,7 @@ static fr_status read_ddp(fr_accelerate_reader *r)
     fr_plan *plan = &r->out->file.plan;
     const fr_json_value *old = fr_json_find(r->root, "tp_config");
     int32_t n_copies = 1;
-    FR_TRY(fr_accelerate_take_script(r));
+    FR_TRY(fr_accelerate_take_script(r, r->out->framework));
     FR_TRY(fr_accelerate_read_degree(r, old, "tp_size",
                                      &plan->tp)); /* 1.4 and 1.5 */
     FR_TRY(fr_accelerate_read_mesh(r, &n_copies));

@@ -5,6 +5,7 @@
  */
 #include "frameworks/accelerate/accelerate_reader.h"
 #include "frameworks/deepspeed/config_deepspeed.h"
+#include "frameworks/framework_list.h"
 
 #include <string.h>
 
@@ -162,7 +163,7 @@ fr_status fr_accelerate_read_fsdp(fr_accelerate_reader *r)
     int32_t n_copies = 1;
     FR_TRY(fr_accelerate_find_part(r, "fsdp_config", fsdp_keys,
                                    FR_LENGTH(fsdp_keys), &part));
-    FR_TRY(fr_accelerate_take_script(r));
+    FR_TRY(fr_accelerate_take_script(r, r->out->framework));
     FR_TRY(fr_accelerate_read_mesh(r, &n_copies));
     FR_TRY(fr_config_take_dp(r->request, r->n_processes, r->out, r->err));
     FR_TRY(read_strategy(r, part, &strategy));

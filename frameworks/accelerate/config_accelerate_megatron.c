@@ -3,6 +3,7 @@
  * (utils/dataclasses.py, MegatronLMPlugin).
  */
 #include "frameworks/accelerate/accelerate_reader.h"
+#include "frameworks/framework_list.h"
 
 static const fr_config_key megatron_keys[] = {
     {"megatron_lm_tp_degree", NULL},
@@ -74,7 +75,7 @@ fr_status fr_accelerate_read_megatron(fr_accelerate_reader *r)
     FR_TRY(fr_accelerate_find_part(r, "megatron_lm_config", megatron_keys,
                                    FR_LENGTH(megatron_keys), &part));
     r->is_compiled = false;
-    FR_TRY(fr_accelerate_take_script(r));
+    FR_TRY(fr_accelerate_take_script(r, &fr_framework_megatron));
     FR_TRY(
         fr_accelerate_read_degree(r, part, "megatron_lm_tp_degree", &plan->tp));
     FR_TRY(
@@ -102,7 +103,6 @@ fr_status fr_accelerate_read_megatron(fr_accelerate_reader *r)
     plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
     plan->zero_stage = is_sharded ? 1 : 0;
     plan->is_overlap = plan->is_gather_overlap = false;
-    plan->execution.kernels = FR_KERNELS_FUSED;
     plan->grad_dtype =
         plan->precision == FR_DTYPE_F16 ? FR_DTYPE_F16 : FR_DTYPE_F32;
     fr_accelerate_take_batch(r, n_micro);

@@ -307,6 +307,7 @@ static const fr_target_rule deepspeed_rules[] = {
 
 const fr_target fr_accelerate_deepspeed = {
     .name = "accelerate (DeepSpeed)",
+    .executes_as = &fr_framework_deepspeed,
     .summary = "DEEPSPEED with a ds_config.json",
     .fields = fr_deepspeed_fields,
     .facts = fr_deepspeed_facts,
@@ -436,6 +437,7 @@ static const fr_target_rule megatron_rules[] = {
 
 const fr_target fr_accelerate_megatron = {
     .name = "accelerate (Megatron-LM)",
+    .executes_as = &fr_framework_megatron,
     .summary = "MEGATRON_LM",
     .fields = megatron_fields,
     .facts = megatron_facts,

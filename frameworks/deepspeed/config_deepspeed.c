@@ -441,7 +441,7 @@ static fr_status read_root(const fr_config_request *request,
                                 &out->notes, err));
     FR_TRY(fr_config_take_model(request, NULL, NULL, out, err));
     fr_config_take_seq(request, out);
-    fr_config_take_kernels(&fr_framework_pytorch, out);
+    fr_config_take_kernels(out->framework, out);
     FR_TRY(read_batch(root, &of, &out->notes, err));
     FR_TRY(read_precision(root, out, err));
     FR_TRY(read_degrees(root, out, err));

@@ -3,6 +3,13 @@
  * unless told otherwise.
  *
  * Sources, read in 2025 and 2026:
+ *   deepspeed   0.19.6 (edaa7221): runtime/engine.py, get_data_types: gradients
+ *               add up in the dtype of the model; runtime/zero/config.py:
+ *               overlap_comm is on for stage 3 alone (overlap_comm_valid),
+ *               reduce_bucket_size 5e8 elements;
+ *               runtime/activation_checkpointing/checkpointing.py,
+ *               CheckpointFunction runs to the end.  The layers are those of
+ *               transformers in PyTorch, attention its SDPA
  *   megatron-deepspeed-2021
  *               zero_optimization: overlap_comm is on for stage 3 alone;
  *               stage 3 gathers each parameter by itself (0.3 of 2021:
@@ -14,11 +21,17 @@
  */
 #include "frameworks/framework_list.h"
 
+static const fr_framework_facts facts = {
+    .is_bf16_grad = true,
+    .bucket_elements = 500000000,
+    .kernels = FR_KERNELS_EAGER,
+    .flash_kind = FR_FLASH_2,
+};
+
 const fr_framework fr_framework_deepspeed = {
     .name = "deepspeed",
-    .summary = "DeepSpeed: ds_config.json",
-    .choices = "choose megatron-deepspeed-2021 for the layers of Megatron-LM, "
-               "or pytorch for other models",
+    .summary = "DeepSpeed with models of Hugging Face: ds_config.json",
+    .facts = &facts,
     .target = &fr_target_deepspeed,
     .checks = &fr_target_deepspeed,
     .reader = &fr_config_deepspeed,

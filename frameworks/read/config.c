@@ -1,6 +1,7 @@
 /* config.c: readers by their framework, and the check of what they read. */
 #include "frameworks/read/config.h"
 
+#include "frameworks/framework_plan.h"
 #include "plan/decide/plan_fields.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ fr_status fr_config_read(const fr_framework *framework,
                          const fr_config_request *request, fr_config *out,
                          fr_err *err)
 {
-    fr_config config;
+    fr_config config = {.framework = framework};
     fr_plan_file_init(&config.file);
     fr_buffer_init(&config.notes);
     fr_status status = FR_OK;
@@ -61,6 +62,8 @@ fr_status fr_config_read(const fr_framework *framework,
                          request->path);
     if (status == FR_OK)
         status = framework->reader->read(request, &config, err);
+    if (status == FR_OK)
+        fr_framework_run_plan(framework, 0, &config.file.plan);
     if (status == FR_OK)
         status = check(request, &config, err);
     if (status != FR_OK) {

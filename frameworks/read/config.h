@@ -26,6 +26,7 @@ typedef struct fr_config_request {
 } fr_config_request;
 
 typedef struct fr_config {
+    const fr_framework *framework; /* whose configuration it is */
     fr_plan_file file; /* plan, model, job; no cluster, no prediction */
     fr_buffer notes;
 } fr_config;

@@ -2,6 +2,7 @@
 #include "frameworks/read/config_parts.h"
 
 #include "core/base/text.h"
+#include "frameworks/framework_plan.h"
 
 #include <string.h>
 
@@ -103,10 +104,7 @@ void fr_config_take_kernels(const fr_framework *framework, fr_config *out)
 {
     fr_plan *plan = &out->file.plan;
     plan->is_flash = !framework->facts->is_unfused;
-    plan->execution.flash_kind = framework->facts->flash_kind;
-    plan->execution.kernels = framework->facts->kernels;
-    plan->execution.is_loss_fused = framework->facts->is_loss_fused;
-    plan->execution.n_loss_metrics = framework->facts->n_loss_metrics;
+    fr_framework_run_plan(framework, 0, plan);
     fr_buffer_printf(&out->notes,
                      "kernels %s, fused attention %s: as %s has them; "
                      "--kernels, --flash-attention, --flash-kind say "

@@ -55,6 +55,7 @@ const fr_framework fr_framework_pytorch = {
 const fr_framework fr_framework_horovod = {
     .name = "horovod",
     .summary = "Horovod over PyTorch",
+    .facts = &of_pytorch,
     .target = &fr_target_horovod,
     .checks = &fr_target_horovod,
     .writer = &fr_exporter_horovod,
@@ -63,22 +64,42 @@ const fr_framework fr_framework_horovod = {
 const fr_framework fr_framework_ray_train = {
     .name = "ray-train",
     .summary = "Ray Train over ddp or fsdp2",
+    .facts = &of_pytorch,
     .target = &fr_target_ray_train,
     .checks = &fr_target_ray_train,
     .writer = &fr_exporter_ray_train,
 };
 
+/* The script is one tf.function without XLA, whose attention is made of
+ * products and a softmax. */
+static const fr_framework_facts of_tensorflow = {
+    .is_overlap = true,
+    .is_gather_overlap = true,
+    .is_unfused = true,
+    .kernels = FR_KERNELS_EAGER,
+};
+
 const fr_framework fr_framework_tensorflow = {
     .name = "tensorflow",
     .summary = "TensorFlow, MultiWorkerMirroredStrategy",
+    .facts = &of_tensorflow,
     .target = &fr_target_tensorflow,
     .checks = &fr_target_tensorflow,
     .writer = &fr_exporter_tensorflow,
 };
 
+/* XLA joins operators as it compiles the step; its scheduler overlaps
+ * collectives, and fused attention is cuDNN's. */
+static const fr_framework_facts of_jax = {
+    .is_overlap = true,
+    .is_gather_overlap = true,
+    .kernels = FR_KERNELS_COMPILED,
+};
+
 const fr_framework fr_framework_jax = {
     .name = "jax",
     .summary = "JAX, sharded by its compiler",
+    .facts = &of_jax,
     .target = &fr_target_jax,
     .checks = &fr_target_jax,
     .writer = &fr_exporter_jax,

@@ -65,5 +65,4 @@ const fr_target fr_target_ddp = {
     .fields = fr_target_ddp_fields,
     .facts = fr_target_ddp_facts,
     .rules = rules,
-    .is_eager = true,
 };

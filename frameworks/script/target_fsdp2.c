@@ -68,5 +68,4 @@ const fr_target fr_target_fsdp2 = {
     .fields = fr_target_fsdp2_fields,
     .facts = fr_target_fsdp2_facts,
     .rules = rules,
-    .is_eager = true,
 };

@@ -52,5 +52,4 @@ const fr_target fr_target_horovod = {
     .fields = fields,
     .facts = facts,
     .rules = rules,
-    .is_eager = true,
 };

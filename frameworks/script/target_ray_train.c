@@ -14,7 +14,6 @@ static const fr_target ddp = {
     .fields = fr_target_ddp_fields,
     .facts = fr_target_ddp_facts,
     .rules = no_rules,
-    .is_eager = true,
     .base = &fr_target_ddp,
 };
 
@@ -24,7 +23,6 @@ static const fr_target fsdp2 = {
     .fields = fr_target_fsdp2_fields,
     .facts = fr_target_fsdp2_facts,
     .rules = no_rules,
-    .is_eager = true,
     .base = &fr_target_fsdp2,
 };
 

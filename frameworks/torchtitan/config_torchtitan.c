@@ -363,7 +363,7 @@ static fr_status read_compile(reader *r)
 {
     const fr_json_value *table;
     bool is_on = false;
-    fr_config_take_kernels(&fr_framework_torchtitan, r->out);
+    fr_config_take_kernels(r->out->framework, r->out);
     FR_TRY(read_table(r, "compile", &table));
     FR_TRY(fr_config_read_bool(table, "enable", &is_on, r->err));
     if (is_on)

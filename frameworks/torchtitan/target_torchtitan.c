@@ -571,5 +571,4 @@ const fr_target fr_target_torchtitan = {
     .fields = fields,
     .facts = facts,
     .rules = rules,
-    .is_eager = true,
 };

@@ -170,3 +170,23 @@ char *fr_plan_describe(const fr_plan *plan, char *buf, size_t n_buf)
     }
     return buf;
 }
+
+void fr_plan_put_value(const fr_field *field, const fr_plan *plan,
+                       fr_buffer *out)
+{
+    if (field->kind == FR_FIELD_LIST) {
+        const int32_t *list = fr_field_at(field, plan);
+        for (int32_t i = 0; i < fr_field_count(field, plan); i++)
+            fr_buffer_printf(out, "%s%d", i > 0 ? "," : "", list[i]);
+        return;
+    }
+    double value = fr_field_get(field, plan);
+    const char *name =
+        field->names != NULL ? fr_name_at(field->names, (int)value) : NULL;
+    if (name != NULL)
+        fr_buffer_puts(out, name);
+    else if (field->kind == FR_FIELD_BOOL)
+        fr_buffer_puts(out, value != 0 ? "on" : "off");
+    else
+        fr_buffer_printf(out, "%.12g", value);
+}

@@ -307,7 +307,7 @@ const fr_plan_field fr_execution_fields[FR_EXECUTION_FIELDS_N] = {
          .word = " early-stop", SHOWN(CHANGED_PART),
          PART_OF(RECOMPUTE, BIT(FR_RECOMPUTE_FULL))),
     FACT(P2P_SYNC, is_p2p_sync, "p2p_sync", ORIGIN("the framework decides it"),
-         .field.is_optional = true, .word = " p2p-sync",
+         .field.is_optional = true, .word = " p2p-sync", SHOWN(CHANGED_PART),
          PART_OF(PP, ABOVE_ONE)),
     FACT(ZERO_UNIT, zero_unit, "zero_unit", ORIGIN("how a version gathers"),
          NAMES(fr_zero_unit_names), .word = " gather=*", PART_OF(ZERO, BIT(3)),

@@ -7,6 +7,7 @@
 #ifndef FR_PLAN_DECIDE_PLAN_FIELDS_H
 #define FR_PLAN_DECIDE_PLAN_FIELDS_H
 
+#include "core/base/buffer.h"
 #include "core/document/fields.h"
 #include "plan/decide/plan.h"
 
@@ -177,5 +178,10 @@ FR_CHECKED fr_status fr_plan_check_size(const fr_plan *plan,
 FR_CHECKED fr_status fr_plan_check_calls(const fr_plan *plan,
                                          const fr_model *model, int64_t n_micro,
                                          double most, fr_err *err);
+
+/* Appends the value of a field: a name, "on" or "off", a number, or numbers
+ * with commas. */
+void fr_plan_put_value(const fr_field *field, const fr_plan *plan,
+                       fr_buffer *out);
 
 #endif

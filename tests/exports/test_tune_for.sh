@@ -14,6 +14,28 @@ picks() {
     ask forerun export "$target.json" --to "$target" "${version[@]}" \
         -o "$target-files/"
     ends_with 0
+    never_warns 'predicted as' # the search has priced what is written
+    comes_back "$target" "$1" "$2"
+}
+
+# The file that holds the plan, read as a user's own, is predicted as the plan
+# was: the same step, the same memory.  TARGET MODEL CLUSTER
+comes_back() {
+    local file job
+    file=$(ls "$work/$1-files"/{megatron.sh,ds_config.json,torchtitan.toml,accelerate.yaml} \
+        2>/dev/null | head -n 1)
+    [ -n "$file" ] || return 0 # a program, which is not read
+    # What the file leaves to the training script.
+    job=$(jq -r '"--seq \(.job.seq) --global-batch \(.job.global_batch)
+        --micro-batch \(.plan.micro_batch)"' "$work/$1.json")
+    ask forerun simulate "$1.json" "$3" --json -q
+    ends_with 0
+    step=$(value step_s) peak=$(value peak_bytes)
+    # shellcheck disable=SC2086
+    ask forerun simulate "$2" "$3" --from "$file" $job --json -q
+    ends_with 0
+    holds "$(value step_s) > 0.99 * $step && $(value step_s) < 1.01 * $step"
+    holds "$(value peak_bytes) > 0.99 * $peak && $(value peak_bytes) < 1.01 * $peak"
 }
 
 for target in megatron megatron-bridge deepspeed accelerate ddp fsdp2 horovod \

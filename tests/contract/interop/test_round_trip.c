@@ -4,6 +4,7 @@
  * prediction knows, what stands in the environment, and what the export says
  * that its file does not hold.
  */
+#include "frameworks/framework_plan.h"
 #include "frameworks/read/config.h"
 #include "interop/export/export_list.h"
 #include "plan/decide/plan_fields.h"
@@ -26,10 +27,12 @@ static const fr_exporter *exporter_of(const fr_target *target)
 }
 
 /* Not in the file that is read back: an argument of the training script is not
- * in a configuration. */
+ * in a configuration.  The facts that no key has are those of the framework. */
 static bool is_elsewhere(const fr_target *target, int id)
 {
     const fr_target_field row = fr_target_item(target, id);
+    if (id >= FR_PLAN_FIELDS_N)
+        return false;
     return row.fate == FR_FATE_PREDICTED || strncmp(row.how, "--", 2) == 0 ||
            id == FR_PLAN_COLLECTIVE || id == FR_PLAN_NCCL_PROTOCOL ||
            id == FR_PLAN_NCCL_CHANNELS;
@@ -50,13 +53,10 @@ static bool is_same_field(int id, const fr_plan *was, const fr_plan *is)
     if (id == FR_PLAN_ETP)
         return (was->etp > 0 ? was->etp : was->tp) ==
                (is->etp > 0 ? is->etp : is->tp);
-    /* What is no compiler's is the model's own; overlap of TP brings the
-     * compiler along that makes it. */
-    if (id == FR_FACT(KERNELS))
-        return (was->execution.kernels == FR_KERNELS_COMPILED) ==
-                   (is->execution.kernels == FR_KERNELS_COMPILED) ||
-               (is->execution.kernels == FR_KERNELS_COMPILED &&
-                is->is_tp_overlap);
+    /* Overlap of TP brings the compiler along that makes it. */
+    if (id == FR_FACT(KERNELS) && is->is_tp_overlap &&
+        is->execution.kernels == FR_KERNELS_COMPILED)
+        return true;
     return fr_field_is_same(&fr_plan_item_row(id)->field, was, is);
 }
 
@@ -260,6 +260,7 @@ static void check_target(const fr_framework *framework, const fr_target *target,
     const int n_wanted = (int)check_slice_of(N_PLANS);
     int n = 0;
     while (n < n_wanted && draw_plan(rng, framework, target, version, &file)) {
+        fr_framework_run_plan(framework, 0, &file.plan);
         draw_job(rng, framework->target, version, &file);
         if (!check_plan(framework, target, exporter, version, &file))
             break;

@@ -39,7 +39,7 @@ static void test_names(void)
                   fr_framework_named(at->aliases[k]) == at);
         CHECK(at->target == NULL || strcmp(at->target->name, at->name) == 0);
         CHECK((at->facts != NULL) == (fr_framework_find(at->name) == at));
-        CHECK(at->choices == NULL || at->facts == NULL);
+        CHECK(at->target == NULL || at->facts != NULL);
     }
 }
 
