@@ -44,6 +44,15 @@ const fr_term fr_glossary[] = {
      "and\n"
      "back, or sequences against heads in context parallelism.",
      "help expert-parallel"},
+    {"asynchronous", "async,hogwild,stale-synchronous,ssp",
+     "Workers update the parameters without waiting for each other, so a "
+     "gradient\n"
+     "may come from older parameters (see staleness). forerun predicts and "
+     "runs\n"
+     "synchronous steps alone: no option makes a run asynchronous, and the "
+     "parameter\n"
+     "server of --collective is synchronous too.",
+     "help staleness, help parameter-server"},
     {"bf16", "bfloat16,fp16,f16,mixed precision",
      "16-bit numbers.  bf16 has the range of fp32 with 8 bits of precision, "
      "fp16\n"
@@ -111,6 +120,11 @@ const fr_term fr_glossary[] = {
      "The experts of a mixture-of-experts layer are spread over ranks; tokens\n"
      "travel to their experts and back by all-to-all.",
      "--ep, help all-to-all"},
+    {"federated", "federated learning,fedavg,fedbuff",
+     "Clients train on data of their own and send updates to a server, which\n"
+     "averages the updates of some clients in each round. forerun models no\n"
+     "clients and no rounds: it neither predicts nor runs federated learning.",
+     "help local-sgd"},
     {"flash-attention", "flash,flash attention",
      "Attention in one kernel that never writes its probabilities to memory: "
      "time\n"
@@ -164,6 +178,22 @@ const fr_term fr_glossary[] = {
      "thousands\n"
      "converge.",
      "--optimizer"},
+    {"local-sgd", "diloco,periodic averaging,gossip",
+     "Workers take several steps by themselves and then average their "
+     "parameters,\n"
+     "which divides the traffic by the number of steps. forerun reduces "
+     "gradients in\n"
+     "every step: it neither predicts nor runs local SGD.",
+     "help data-parallel, help asynchronous"},
+    {"lora", "peft,qlora,adapters",
+     "Low-rank adapters are trained while the weights of the model stay as "
+     "they are,\n"
+     "so gradients and optimizer state exist for the adapters alone. forerun "
+     "has no\n"
+     "input for adapters: it predicts and runs the training of all parameters, "
+     "which\n"
+     "needs more memory and more time.",
+     "help optimizer-state"},
     {"mfu", "hfu,model flops utilization",
      "Model flop/s utilisation: the flop that the model needs (6 per parameter "
      "and\n"
@@ -202,7 +232,7 @@ const fr_term fr_glossary[] = {
      "Bandwidth below a switch over that above it: 1 does not block; at 4 a\n"
      "quarter of the nodes' rate leaves the switch.",
      "forerun sweep"},
-    {"parameter-server", "asynchronous",
+    {"parameter-server", "ps",
      "Servers hold the parameters; workers push gradients and pull the sums.  "
      "With\n"
      "s servers and n workers the busier link carries max(n/s, 1) payloads "
@@ -260,6 +290,13 @@ const fr_term fr_glossary[] = {
      "number of\n"
      "nodes.  NCCL takes it with NCCL_COLLNET_ENABLE=1.",
      "--collective, forerun collective"},
+    {"staleness", "stale gradients",
+     "The number of updates between the parameters that a gradient was "
+     "computed with\n"
+     "and the ones that it is added to. It is 0 in synchronous training, and "
+     "forerun\n"
+     "predicts and runs no other.",
+     "help asynchronous"},
     {"straggler", "stragglers",
      "A rank that is slower than the others.  In synchronous training all wait "
      "for\n"

@@ -16,6 +16,12 @@ says 'pipeline' 'micro-batch'
 ask forerun help bubbel
 ends_with 2
 warns "did you mean 'bubble'"
+# Kinds of training that do not exist here say so.
+for term in asynchronous federated local-sgd diloco lora staleness; do
+    ask forerun help $term
+    ends_with 0
+    says 'neither predicts|synchronous steps alone|no other|input for adapters'
+done
 ask forerun help terms
 ends_with 0
 says 'bubble' 'ZeRO|zero'
