@@ -1,4 +1,4 @@
-/* cluster_drop.c: a cluster without its slow nodes. */
+/* cluster_copy.c: a cluster without its slow nodes. */
 #include "spec/cluster/cluster_knobs.h"
 
 #include <stdlib.h>
