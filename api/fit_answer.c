@@ -141,7 +141,8 @@ static bool load_cluster(const fr_request *request, const fr_plan_file *file,
     const char *profile = fr_request_text(request, FR_OPT_PROFILE);
     fr_err unused;
     if (file->cluster[0] == '\0' ||
-        fr_cluster_load(file->cluster, &out->cluster, &unused) != FR_OK)
+        fr_cluster_load(fr_request_configs(request), file->cluster,
+                        &out->cluster, &unused) != FR_OK)
         return false;
     out->has_cluster = true;
     if (fr_cluster_hash(&out->cluster) != file->cluster_hash)

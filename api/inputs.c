@@ -82,7 +82,9 @@ fr_status fr_inputs_load(const fr_request *request, const char *cluster,
     fr_power_caps caps;
     memset(out, 0, sizeof *out);
     out->ranks_per_node = request->option[FR_OPT_RANKS_PER_NODE].count;
-    FR_TRY(fr_as_input(fr_cluster_load(cluster, &out->cluster, err), err));
+    FR_TRY(fr_as_input(fr_cluster_load(fr_request_configs(request), cluster,
+                                       &out->cluster, err),
+                       err));
     out->has_cluster = true;
     out->cluster_word = cluster;
     FR_TRY(fr_power_caps_parse(request, &caps, err));

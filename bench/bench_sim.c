@@ -364,11 +364,11 @@ static fr_status stage_set_init(const scene *of, stage_set *out, fr_err *err)
     out->job.global_batch = of->dp * of->n_micro;
     out->job.seq = of->seq;
     int64_t n = fr_plan_world(&out->plan);
-    FR_TRY(fr_model_load(of->model, &out->model, err));
+    FR_TRY(fr_model_load(NULL, of->model, &out->model, err));
     if (of->n_layers > 0)
         out->model.n_layers = of->n_layers;
     out->model.has_rope_scaling = false; /* costs no time */
-    FR_TRY(fr_cluster_load(of->cluster, &out->cluster, err));
+    FR_TRY(fr_cluster_load(NULL, of->cluster, &out->cluster, err));
     FR_TRY(fr_cost_model_create(NULL, &out->cluster, &out->costs, err));
     out->node_of_rank = malloc((size_t)n * sizeof *out->node_of_rank);
     if (out->node_of_rank == NULL)

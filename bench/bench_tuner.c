@@ -62,8 +62,8 @@ static double cpu_s(void)
 
 static fr_status open_setting(const tuner_case *c, setting *out, fr_err *err)
 {
-    FR_TRY(fr_model_load(c->model, &out->model, err));
-    FR_TRY(fr_cluster_load(c->cluster, &out->cluster, err));
+    FR_TRY(fr_model_load(NULL, c->model, &out->model, err));
+    FR_TRY(fr_cluster_load(NULL, c->cluster, &out->cluster, err));
     FR_TRY(fr_cost_model_create(NULL, &out->cluster, &out->costs, err));
     fr_job_init(&out->job);
     out->job.global_batch = c->batch;

@@ -34,11 +34,12 @@ static void release_names(name_list *names)
 }
 
 /* Names without their extension, sorted. */
-static fr_status list_names(const char *kind, const char *extension,
-                            name_list *names, fr_err *err)
+static fr_status list_names(const char *configs, const char *kind,
+                            const char *extension, name_list *names,
+                            fr_err *err)
 {
     char path[FR_CONFIG_PATH];
-    FR_TRY(fr_config_dir(kind, path, err));
+    FR_TRY(fr_config_dir(configs, kind, path, err));
     DIR *dir = opendir(path);
     if (dir == NULL)
         return fr_fail(err, FR_IO, "%s: cannot be read", path);
@@ -83,7 +84,7 @@ static void put_cluster(const char *name, const fr_cluster *cluster,
     fr_table_text(table, fr_fabric_kind_name(cluster->fabric.kind));
 }
 
-static fr_status put_models(fr_document *out, fr_err *err)
+static fr_status put_models(const char *configs, fr_document *out, fr_err *err)
 {
     static const fr_column columns[] = {{"model", "name"},
                                         {"kind", "kind"},
@@ -92,13 +93,13 @@ static fr_status put_models(fr_document *out, fr_err *err)
                                         {">layers", "layers"},
                                         {">hidden", "hidden"}};
     name_list names = {0};
-    fr_status status = list_names("models", ".json", &names, err);
+    fr_status status = list_names(configs, "models", ".json", &names, err);
     fr_table *table =
         fr_document_records(out, "models", columns, FR_LENGTH(columns));
     table->is_main = true;
     for (size_t i = 0; i < names.n && status == FR_OK; i++) {
         fr_model model;
-        status = fr_model_load(names.items[i], &model, err);
+        status = fr_model_load(configs, names.items[i], &model, err);
         if (status != FR_OK)
             break;
         put_model(names.items[i], &model, table);
@@ -108,7 +109,8 @@ static fr_status put_models(fr_document *out, fr_err *err)
     return status;
 }
 
-static fr_status put_clusters(fr_document *out, fr_err *err)
+static fr_status put_clusters(const char *configs, fr_document *out,
+                              fr_err *err)
 {
     static const fr_column columns[] = {{"cluster", "name"},
                                         {">nodes", "nodes"},
@@ -116,13 +118,13 @@ static fr_status put_clusters(fr_document *out, fr_err *err)
                                         {"device", "device"},
                                         {"network", "fabric"}};
     name_list names = {0};
-    fr_status status = list_names("clusters", ".xml", &names, err);
+    fr_status status = list_names(configs, "clusters", ".xml", &names, err);
     fr_table *table =
         fr_document_records(out, "clusters", columns, FR_LENGTH(columns));
     table->is_main = true;
     for (size_t i = 0; i < names.n && status == FR_OK; i++) {
         fr_cluster cluster;
-        status = fr_cluster_load(names.items[i], &cluster, err);
+        status = fr_cluster_load(configs, names.items[i], &cluster, err);
         if (status != FR_OK)
             break;
         put_cluster(names.items[i], &cluster, table);
@@ -137,7 +139,7 @@ static fr_status put_clusters(fr_document *out, fr_err *err)
 typedef struct part {
     const char *word;
     void (*put)(fr_document *out);
-    fr_status (*load)(fr_document *out, fr_err *err);
+    fr_status (*load)(const char *configs, fr_document *out, fr_err *err);
 } part;
 
 static const part parts[] = {
@@ -169,29 +171,30 @@ static fr_status fail_template(const char *name, const name_list *known,
 }
 
 /* The file as it stands, which is a cluster file. */
-static fr_status load_template(const char *name, char **text, size_t *n,
-                               fr_err *err)
+static fr_status load_template(const char *configs, const char *name,
+                               char **text, size_t *n, fr_err *err)
 {
     enum { MOST_BYTES = 1 << 20 };
     char dir[FR_CONFIG_PATH], path[FR_CONFIG_PATH + 80];
     name_list known = {0};
-    fr_status status = list_names("templates", ".xml", &known, err);
+    fr_status status = list_names(configs, "templates", ".xml", &known, err);
     if (status == FR_OK &&
         fr_text_find(name, (const char *const *)known.items, known.n) < 0)
         status = fail_template(name, &known, err);
     release_names(&known);
     if (status != FR_OK)
         return status;
-    FR_TRY(fr_config_dir("templates", dir, err));
+    FR_TRY(fr_config_dir(configs, "templates", dir, err));
     snprintf(path, sizeof path, "%s/%s.xml", dir, name);
     return fr_file_read(path, MOST_BYTES, text, n, err);
 }
 
-static fr_status put_template(const char *name, fr_document *out, fr_err *err)
+static fr_status put_template(const char *configs, const char *name,
+                              fr_document *out, fr_err *err)
 {
     char *text;
     size_t n;
-    FR_TRY(load_template(name, &text, &n, err));
+    FR_TRY(load_template(configs, name, &text, &n, err));
     fr_document_init(out, "forerun.template/1");
     fr_json_put_string(&out->data, "name", name);
     fr_json_put_string(&out->data, "xml", text);
@@ -213,7 +216,8 @@ static fr_status put_one(const fr_request *request, fr_document *out,
 }
 
 /* The part that the word names, or all of them, with blank lines between. */
-static fr_status put_parts(const char *word, fr_document *out, fr_err *err)
+static fr_status put_parts(const char *configs, const char *word,
+                           fr_document *out, fr_err *err)
 {
     for (size_t i = 0; i < N_PARTS; i++) {
         if (word != NULL && strcmp(parts[i].word, word) != 0)
@@ -223,7 +227,7 @@ static fr_status put_parts(const char *word, fr_document *out, fr_err *err)
         if (parts[i].put != NULL)
             parts[i].put(out);
         else
-            FR_TRY(parts[i].load(out, err));
+            FR_TRY(parts[i].load(configs, out, err));
     }
     return FR_OK;
 }
@@ -233,10 +237,11 @@ fr_status fr_api_catalog(const fr_request *request, fr_document *out,
 {
     const char *word =
         request->n_positional > 0 ? request->positional[0] : NULL;
+    const char *configs = fr_request_configs(request);
     const char *template = fr_request_text(request, FR_OPT_TEMPLATE);
     bool is_known = word == NULL;
     if (template != NULL)
-        return put_template(template, out, err);
+        return put_template(configs, template, out, err);
     for (size_t i = 0; i < N_PARTS; i++)
         is_known = is_known || strcmp(parts[i].word, word) == 0;
     if (!is_known)
@@ -246,5 +251,5 @@ fr_status fr_api_catalog(const fr_request *request, fr_document *out,
                        word);
     fr_document_init(out, "forerun.catalog/1");
     return request->n_positional > 1 ? put_one(request, out, err)
-                                     : put_parts(word, out, err);
+                                     : put_parts(configs, word, out, err);
 }

@@ -167,7 +167,8 @@ static fr_status renew(const fr_request *request, const fr_plan_file *file,
     fr_cluster cluster;
     fr_err unused;
     if (file->cluster[0] == '\0' ||
-        fr_cluster_load(file->cluster, &cluster, &unused) != FR_OK)
+        fr_cluster_load(fr_request_configs(request), file->cluster, &cluster,
+                        &unused) != FR_OK)
         return FR_OK;
     const bool is_home = fr_cluster_hash(&cluster) == file->cluster_hash;
     fr_cluster_release(&cluster);

@@ -456,7 +456,9 @@ static fr_status export_files(const fr_request *request,
         (wanted.program != NULL ? wanted.program : exporter)->target,
         fr_request_text(request, FR_OPT_VERSION), &wanted.version, err));
     if (has_cluster)
-        FR_TRY(fr_as_input(fr_cluster_load(cluster_name, &cluster, err), err));
+        FR_TRY(fr_as_input(fr_cluster_load(fr_request_configs(request),
+                                           cluster_name, &cluster, err),
+                           err));
     wanted.cluster = has_cluster ? &cluster : NULL;
     fr_status status = fr_export_count_hosts(&wanted, err);
     const fr_export_wish wish = wish_of(request, &wanted);

@@ -34,6 +34,7 @@ typedef struct batch {
     int64_t max_ranks; /* 0: no limit */
     bool is_all;       /* grades do not count */
     const fr_profile *profile;
+    const char *configs;
     const fr_log *log;
     size_t n_done;
 } batch;
@@ -98,7 +99,7 @@ static fr_status run_case(const batch *b, const fr_case *text,
 {
     fr_case_setup setup;
     fr_prediction prediction;
-    FR_TRY(fr_case_read(text, &setup, err));
+    FR_TRY(fr_case_read(b->configs, text, &setup, err));
     row->n_gpus = fr_plan_world(&setup.plan);
     fr_plan_describe(&setup.plan, row->plan, sizeof row->plan);
     fr_status status;
@@ -299,6 +300,7 @@ fr_status fr_api_validate(const fr_request *request, fr_document *out,
     fr_shots shots;
     FR_TRY(check_bounds(request, err));
     FR_TRY(fr_shots_asked(request, &shots, err));
+    b.configs = fr_request_configs(request);
     b.log = fr_request_log(request);
     if (path != NULL) {
         FR_TRY(fr_as_input(fr_profile_load(path, &profile, err), err));

@@ -136,7 +136,7 @@ fr_status fr_explain_row(const fr_request *request, const fr_case *rows,
                        "--explain-row: no row is called '%.80s'; --rows "
                        "lists them",
                        id);
-    FR_TRY(fr_case_read(row, &setup, err));
+    FR_TRY(fr_case_read(fr_request_configs(request), row, &setup, err));
     read_hardware(&setup, readings);
     read_training(&setup, readings);
     fr_case_setup_release(&setup);

@@ -36,14 +36,15 @@ fr_status fr_profile_put_run(fr_profile *profile, const fr_run_point *run,
 }
 
 /* Predicted by what the profile says of kernels and links, not of runs. */
-static fr_status run_of(const fr_case *row, const fr_profile *profile,
-                        fr_run_point *out, fr_err *err)
+static fr_status run_of(const char *configs, const fr_case *row,
+                        const fr_profile *profile, fr_run_point *out,
+                        fr_err *err)
 {
     fr_profile kernels = *profile;
     fr_case_setup setup;
     fr_prediction prediction;
     kernels.n_run = 0;
-    FR_TRY(fr_case_read(row, &setup, err));
+    FR_TRY(fr_case_read(configs, row, &setup, err));
     fr_status status = FR_OK;
     if (setup.why_unscored_step[0] != '\0')
         status = fr_fail(err, FR_INPUT, "%s", setup.why_unscored_step);
@@ -71,7 +72,8 @@ static fr_status read_runs(const fr_request *request, fr_profile *profile,
         fr_err why;
         fr_run_point run;
         char name[160];
-        status = run_of(&cases.at[i], profile, &run, &why);
+        status = run_of(fr_request_configs(request), &cases.at[i], profile,
+                        &run, &why);
         if (status == FR_OK) {
             status = fr_profile_put_run(profile, &run, err);
             n++;
@@ -170,7 +172,8 @@ static fr_status learn_run(const fr_request *request, const fr_plan_file *file,
     fr_prediction prediction;
     fr_run_point run;
     kernels.n_run = 0;
-    FR_TRY(fr_as_input(fr_cluster_load(is_said ? file->cluster : "this-machine",
+    const char *name = is_said ? file->cluster : "this-machine";
+    FR_TRY(fr_as_input(fr_cluster_load(fr_request_configs(request), name,
                                        &inputs.cluster, err),
                        err));
     fr_status status =

@@ -276,6 +276,11 @@ bool fr_request_counts_interruptions(const fr_request *request,
            FR_GOAL_OF_RUN;
 }
 
+const char *fr_request_configs(const fr_request *request)
+{
+    return request->session == NULL ? NULL : request->session->configs;
+}
+
 const fr_log *fr_request_log(const fr_request *request)
 {
     return request->session == NULL || fr_request_on(request, FR_OPT_QUIET)

@@ -94,6 +94,9 @@ FR_CHECKED fr_status fr_request_set(fr_request *request, fr_option option,
 bool fr_request_counts_interruptions(const fr_request *request,
                                      const fr_job *job);
 
+/* The caller's folder of configurations, NULL: the one near the program. */
+const char *fr_request_configs(const fr_request *request);
+
 /* The caller's log, NULL where it has none or QUIET is on. */
 const fr_log *fr_request_log(const fr_request *request);
 

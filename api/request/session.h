@@ -18,6 +18,9 @@ typedef struct fr_session {
      * an option that has no effect.  NULL: notes are dropped. */
     void (*note)(void *context, const char *text);
     void *context; /* first argument of `note` */
+    /* The folder of named models, clusters and templates; NULL: the one near
+     * the program (spec/catalog/config_path.h). */
+    const char *configs;
     /* Receives the progress of long searches; NULL: nothing does. */
     const fr_log *log;
     /* Runs plans on this machine (tune --measure); NULL: no plan can be run. */

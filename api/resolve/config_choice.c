@@ -33,11 +33,14 @@ fr_status fr_config_choice_read(const fr_request *request,
     fr_config_request file = {.path = source->path,
                               .text = source->text,
                               .n_text = source->n_text,
+                              .configs = fr_request_configs(request),
                               .model = source->model,
                               .world = request->option[FR_OPT_RANKS].count,
                               .seq = request->option[FR_OPT_SEQ].count};
     if (name != NULL) {
-        FR_TRY(fr_as_input(fr_model_load(name, &model, err), err));
+        FR_TRY(fr_as_input(
+            fr_model_load(fr_request_configs(request), name, &model, err),
+            err));
         file.model = &model;
     }
     fr_status status = read_ranks(source, &file, out, err);

@@ -267,15 +267,17 @@ static int find_scale_key(const fr_sweep *sweep)
 
 /* ---- models and clusters ------------------------------------------------ */
 
-fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
-                              fr_err *err)
+fr_status fr_sweep_load_model(const fr_request *request, const char *name,
+                              fr_sweep_points *out, fr_err *err)
 {
     fr_model *grown =
         realloc(out->models, (out->n_models + 1) * sizeof *out->models);
     if (grown == NULL)
         return fr_fail_no_memory(err);
     out->models = grown;
-    FR_TRY(fr_as_input(fr_model_load(name, &grown[out->n_models], err), err));
+    FR_TRY(fr_as_input(fr_model_load(fr_request_configs(request), name,
+                                     &grown[out->n_models], err),
+                       err));
     out->sweep.has_tokens &= grown[out->n_models++].kind != FR_MODEL_LAYERS;
     return FR_OK;
 }
@@ -285,9 +287,10 @@ static fr_status load_models(const fr_request *request, fr_sweep_points *out,
 {
     int k = fr_sweep_find_key(&out->sweep, "model");
     if (k < 0)
-        return fr_sweep_load_model(request->positional[0], out, err);
+        return fr_sweep_load_model(request, request->positional[0], out, err);
     for (size_t i = 0; i < out->sweep.keys[k].n_values; i++)
-        FR_TRY(fr_sweep_load_model(out->sweep.keys[k].values[i], out, err));
+        FR_TRY(fr_sweep_load_model(request, out->sweep.keys[k].values[i], out,
+                                   err));
     return FR_OK;
 }
 
@@ -316,8 +319,8 @@ static size_t variant_of(const fr_sweep *sweep, size_t point)
 }
 
 /* Knobs in the order of their table: another cluster before its NICs. */
-static fr_status turn_knobs(const fr_sweep *sweep, size_t point,
-                            fr_cluster *cluster, fr_err *err)
+static fr_status turn_knobs(const char *configs, const fr_sweep *sweep,
+                            size_t point, fr_cluster *cluster, fr_err *err)
 {
     const fr_cluster_knob *knob;
     for (int i = 0; (knob = fr_cluster_knob_at(i)) != NULL; i++) {
@@ -325,7 +328,8 @@ static fr_status turn_knobs(const fr_sweep *sweep, size_t point,
         if (k < 0)
             continue;
         const char *text = fr_sweep_text_of(sweep, point, k);
-        fr_status status = fr_cluster_knob_turn(knob, cluster, text, err);
+        fr_status status =
+            fr_cluster_knob_turn(configs, knob, cluster, text, err);
         /* A name that is none is a mistake, not a point. */
         if (status == FR_INPUT && knob->swap != NULL)
             return fr_fail(err, FR_USAGE, "--vary %s=%s: %.400s", knob->name,
@@ -336,13 +340,13 @@ static fr_status turn_knobs(const fr_sweep *sweep, size_t point,
     return FR_OK;
 }
 
-static fr_status make_variant(const fr_sweep *sweep, size_t point,
-                              const fr_inputs *inputs, fr_sweep_variant *out,
-                              fr_err *err)
+static fr_status make_variant(const char *configs, const fr_sweep *sweep,
+                              size_t point, const fr_inputs *inputs,
+                              fr_sweep_variant *out, fr_err *err)
 {
     fr_err why = {FR_OK, ""};
     FR_TRY(fr_cluster_copy(&inputs->cluster, &out->cluster, err));
-    fr_status status = turn_knobs(sweep, point, &out->cluster, &why);
+    fr_status status = turn_knobs(configs, sweep, point, &out->cluster, &why);
     if (status == FR_OK)
         return fr_cost_model_create(inputs->has_profile ? &inputs->profile
                                                         : NULL,
@@ -353,8 +357,8 @@ static fr_status make_variant(const fr_sweep *sweep, size_t point,
     return FR_OK;
 }
 
-static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
-                               fr_err *err)
+static fr_status make_variants(const char *configs, const fr_inputs *inputs,
+                               fr_sweep_points *out, fr_err *err)
 {
     size_t n = count_variants(&out->sweep);
     out->variants = calloc(n, sizeof *out->variants);
@@ -367,7 +371,8 @@ static fr_status make_variants(const fr_inputs *inputs, fr_sweep_points *out,
         if (out->variants[v].cluster.n_groups > 0 ||
             out->variants[v].why[0] != '\0')
             continue;
-        FR_TRY(make_variant(&out->sweep, i, inputs, &out->variants[v], err));
+        FR_TRY(make_variant(configs, &out->sweep, i, inputs, &out->variants[v],
+                            err));
         if (++n_made == n)
             break;
     }
@@ -476,7 +481,7 @@ fr_status fr_sweep_points_make(const fr_request *request,
     FR_TRY(fr_sweep_make_points(&out->sweep, MOST_POINTS, err));
     out->sweep.i_scale_key = find_scale_key(&out->sweep);
     FR_TRY(load_models(request, out, err));
-    FR_TRY(make_variants(inputs, out, err));
+    FR_TRY(make_variants(fr_request_configs(request), inputs, out, err));
     out->n_usual_ranks = count_usual_ranks(request, out);
     FR_TRY(fr_sweep_make_cases(out, err));
     for (size_t i = 0; i < out->sweep.n_points; i++)

@@ -47,7 +47,8 @@ void fr_sweep_fill_case(const fr_request *request, const fr_plan_choice *choice,
 FR_CHECKED fr_status fr_sweep_make_cases(fr_sweep_points *points, fr_err *err);
 
 /* Loads one more model into out->models. */
-FR_CHECKED fr_status fr_sweep_load_model(const char *name, fr_sweep_points *out,
+FR_CHECKED fr_status fr_sweep_load_model(const fr_request *request,
+                                         const char *name, fr_sweep_points *out,
                                          fr_err *err);
 
 /* Appends the values of "8..64*2", "1..4" or "200Gb/s" to the last key. */

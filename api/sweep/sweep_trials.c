@@ -61,7 +61,7 @@ static fr_status make_part(const fr_inputs *inputs, int64_t n_parts,
     snprintf(text, sizeof text, "%lld", (long long)(n_nodes > 0 ? n_nodes : 1));
     FR_TRY(fr_cluster_copy(&inputs->cluster, &out->cluster, err));
     if (n_parts > 1 &&
-        fr_cluster_knob_turn(nodes, &out->cluster, text, &why) != FR_OK) {
+        fr_cluster_knob_turn(NULL, nodes, &out->cluster, text, &why) != FR_OK) {
         fr_text_copy_cut(out->why, sizeof out->why, why.text);
         return FR_OK;
     }
@@ -107,7 +107,7 @@ fr_status fr_sweep_trials_make(const fr_request *request,
     FR_TRY(fr_sweep_add_key(&out->sweep, "at-once", err));
     FR_TRY(list_parts(&inputs->cluster, out->sweep.n_trials, &out->sweep, err));
     FR_TRY(fr_sweep_make_points(&out->sweep, SIZE_MAX, err));
-    FR_TRY(fr_sweep_load_model(request->positional[0], out, err));
+    FR_TRY(fr_sweep_load_model(request, request->positional[0], out, err));
     out->n_variants = out->sweep.n_points;
     out->variants = calloc(out->n_variants, sizeof *out->variants);
     if (out->variants == NULL) {

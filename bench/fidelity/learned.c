@@ -17,7 +17,7 @@ static fr_status run_of(const fr_contender *contender, fr_run_point *out,
     fr_plan_file file;
     fr_cluster cluster;
     FR_TRY(fr_plan_file_load(contender->plan_path, &file, err));
-    fr_status status = fr_cluster_load(file.cluster, &cluster, err);
+    fr_status status = fr_cluster_load(NULL, file.cluster, &cluster, err);
     if (status == FR_OK) {
         fr_stack_run_of(&file.model, &file.job, &file.plan,
                         fr_cluster_device(&cluster, 0), &file.prediction,

@@ -165,6 +165,13 @@ static fr_status run_command(fr_cli *cli, fr_err *err)
     return own_commands[i].run(cli, err);
 }
 
+/* The folder that replaces configs/ near the program; NULL: none does. */
+static const char *find_configs(void)
+{
+    const char *folder = getenv("FORERUN_CONFIGS");
+    return folder != NULL && folder[0] != '\0' ? folder : NULL;
+}
+
 /* A note of api/. */
 static void print_note(void *context, const char *text)
 {
@@ -196,6 +203,7 @@ int fr_cli_main(const fr_command *commands, int argc, char **argv, FILE *out,
     fr_log_init_stream(&log, chatter);
     const fr_session session = {.note = print_note,
                                 .context = &cli,
+                                .configs = find_configs(),
                                 .log = &log,
                                 .measurer = &fr_local_measurer,
                                 .describe_machine = fr_fingerprint_detect};

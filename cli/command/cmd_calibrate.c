@@ -56,7 +56,9 @@ static fr_status load_cases(const fr_cli *cli, cases *out, fr_err *err)
         const char *name = cli->request.n_positional > 0
                                ? cli->request.positional[i]
                                : usual[i];
-        FR_TRY(fr_as_input(fr_model_load(name, &out->models[i], err), err));
+        FR_TRY(fr_as_input(fr_model_load(fr_request_configs(&cli->request),
+                                         name, &out->models[i], err),
+                           err));
         out->n = i + 1;
         fr_job_init(&out->jobs[i]);
         if (out->models[i].max_seq > 0)

@@ -172,9 +172,10 @@ static fr_status examine(const fr_cli *cli, visit *v, fr_profile *profile,
                        "--profile is compared with a cluster; name it");
     if (cli->request.n_positional == 0)
         return FR_OK;
-    FR_TRY(fr_as_input(
-        fr_cluster_load(cli->request.positional[0], &inputs->cluster, err),
-        err));
+    FR_TRY(fr_as_input(fr_cluster_load(fr_request_configs(&cli->request),
+                                       cli->request.positional[0],
+                                       &inputs->cluster, err),
+                       err));
     inputs->has_cluster = true;
     FR_TRY(fr_doctor_compare("", &inputs->cluster, &v->findings, err));
     if (path == NULL)

@@ -200,13 +200,15 @@ out_program:
 }
 
 /* If the file is a model and not a plan, the error says how to make a plan. */
-static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
+static fr_status load_plan(const fr_cli *cli, const char *path,
+                           fr_plan_file *out, fr_err *err)
 {
     fr_model model;
     fr_err unused;
     const fr_status status =
         fr_as_input(fr_plan_file_load(path, out, err), err);
-    if (status != FR_OK && fr_model_load(path, &model, &unused) == FR_OK)
+    if (status != FR_OK && fr_model_load(fr_request_configs(&cli->request),
+                                         path, &model, &unused) == FR_OK)
         return fr_fail(err, FR_INPUT,
                        "%s is a model, and run takes a plan; 'forerun tune %s "
                        "this-machine -o plan.json' makes one",
@@ -218,7 +220,7 @@ static fr_status load_plan(const char *path, fr_plan_file *out, fr_err *err)
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
     const char *path = cli->request.positional[0];
-    FR_TRY(load_plan(path, out, err));
+    FR_TRY(load_plan(cli, path, out, err));
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
         return FR_OK;

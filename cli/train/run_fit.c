@@ -11,7 +11,8 @@ bool fr_run_is_for_other_devices(const fr_request *request,
     fr_cluster cluster;
     fr_err unused;
     if (file->cluster[0] == '\0' ||
-        fr_cluster_load(file->cluster, &cluster, &unused) != FR_OK)
+        fr_cluster_load(fr_request_configs(request), file->cluster, &cluster,
+                        &unused) != FR_OK)
         return false;
     bool is_gpu = fr_cluster_is_all_gpu(&cluster);
     fr_cluster_release(&cluster);

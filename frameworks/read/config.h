@@ -18,6 +18,8 @@ typedef struct fr_config_request {
     const char *path; /* stands in messages */
     const char *text; /* n_text bytes and a NUL after them */
     size_t n_text;
+    const char
+        *configs; /* the folder of named models; NULL: near the program */
     /* Values that the user gave with it; NULL and 0: the file must have it, or
      * the error names the option that would. */
     const fr_model *model; /* --model */

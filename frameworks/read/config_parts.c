@@ -70,7 +70,7 @@ fr_status fr_config_take_model(const fr_config_request *request,
         fr_buffer_printf(&out->notes,
                          "its model '%.80s' is %s; --model names another\n",
                          said, known);
-        return fr_model_load(known, &out->file.model, err);
+        return fr_model_load(request->configs, known, &out->file.model, err);
     }
     if (said != NULL)
         return fr_fail(err, FR_INPUT,

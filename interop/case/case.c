@@ -149,14 +149,16 @@ static void judge_memory(fr_case_setup *setup)
         snprintf(why, n, "guessed: %.90s", setup->guessed);
 }
 
-fr_status fr_case_read(const fr_case *row, fr_case_setup *out, fr_err *err)
+fr_status fr_case_read(const char *configs, const fr_case *row,
+                       fr_case_setup *out, fr_err *err)
 {
     fr_status status;
     fr_case_setup setup = {.measured_s = 0};
     fr_model_init(&setup.model);
     fr_plan_init(&setup.plan);
     fr_job_init(&setup.job);
-    FR_TRY_GOTO(status, fr_case_read_model(row, &setup, err), out_failed);
+    FR_TRY_GOTO(status, fr_case_read_model(configs, row, &setup, err),
+                out_failed);
     FR_TRY_GOTO(status, fr_case_read_plan(row, &setup, err), out_failed);
     FR_TRY_GOTO(status, read_step_time(row, &setup, err), out_failed);
     FR_TRY_GOTO(status, read_memory(row, &setup, err), out_failed);

@@ -57,11 +57,12 @@ typedef struct fr_case_setup {
 
 /*
  * FR_INPUT "path:line: what" when the row cannot be understood or names
- * something unknown.  The plan is not yet checked against the model
+ * something unknown; a model without sizes is looked up in `configs`
+ * (spec/catalog/config_path.h).  The plan is not yet checked against the model
  * (fr_plan_check).  fr_case_setup_release() frees after success.
  */
-FR_CHECKED fr_status fr_case_read(const fr_case *row, fr_case_setup *out,
-                                  fr_err *err);
+FR_CHECKED fr_status fr_case_read(const char *configs, const fr_case *row,
+                                  fr_case_setup *out, fr_err *err);
 void fr_case_setup_release(fr_case_setup *setup);
 
 /* The word by which a cell of column framework names it. */

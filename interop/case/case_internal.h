@@ -16,7 +16,7 @@ void fr_case_guess(fr_case_setup *setup, fr_case_column column);
 /* "path:line: " before what went wrong. */
 fr_status fr_case_fail_at(const fr_case *row, fr_status status, fr_err *err);
 
-FR_CHECKED fr_status fr_case_read_model(const fr_case *row,
+FR_CHECKED fr_status fr_case_read_model(const char *configs, const fr_case *row,
                                         fr_case_setup *setup, fr_err *err);
 /* Needs the model and the plan's sizes. */
 FR_CHECKED fr_status fr_case_read_plan(const fr_case *row, fr_case_setup *setup,

@@ -361,13 +361,14 @@ static void spell(const char *text, bool is_split, char *out, size_t n)
 }
 
 /* The row has no sizes: a configuration of that name. */
-static fr_status load_named(const fr_case *row, fr_model *out, fr_err *err)
+static fr_status load_named(const char *configs, const fr_case *row,
+                            fr_model *out, fr_err *err)
 {
     char name[128];
     fr_err why;
     for (int i = 0; i < 2; i++) {
         spell(row->field[FR_CASE_MODEL], i == 1, name, sizeof name);
-        if (name[0] != '\0' && fr_model_load(name, out, &why) == FR_OK)
+        if (name[0] != '\0' && fr_model_load(configs, name, out, &why) == FR_OK)
             return FR_OK;
     }
     return fr_fail(err, FR_INPUT,
@@ -386,8 +387,8 @@ static fr_status read_sizes(const fr_case *row, fr_model *model, fr_err *err)
     return fr_case_count(row, FR_CASE_KV_HEADS, 1, &model->n_kv_heads, err);
 }
 
-fr_status fr_case_read_model(const fr_case *row, fr_case_setup *setup,
-                             fr_err *err)
+fr_status fr_case_read_model(const char *configs, const fr_case *row,
+                             fr_case_setup *setup, fr_err *err)
 {
     fr_model *model = &setup->model;
     int64_t n_matrices = 0, seq = 0;
@@ -399,7 +400,7 @@ fr_status fr_case_read_model(const fr_case *row, fr_case_setup *setup,
     if (model->n_layers == 0 || model->hidden == 0 || model->n_heads == 0) {
         fr_model_release(model);
         fr_model_init(model);
-        FR_TRY(load_named(row, model, err));
+        FR_TRY(load_named(configs, row, model, err));
         if (seq == 0)
             seq = model->max_seq;
         if (!model->is_rope && model->max_seq < seq)

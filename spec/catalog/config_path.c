@@ -40,24 +40,26 @@ static bool find_beside_program(const char *kind, char out[FR_CONFIG_PATH])
     return false;
 }
 
-fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH], fr_err *err)
+fr_status fr_config_dir(const char *configs, const char *kind,
+                        char out[FR_CONFIG_PATH], fr_err *err)
 {
-    const char *configs = getenv("FORERUN_CONFIGS");
-    if (configs != NULL && configs[0]) {
+    if (configs != NULL) {
         if (join(out, configs, kind) && fr_dir_exists(out))
             return FR_OK;
-        return fr_fail(err, FR_INPUT,
-                       "FORERUN_CONFIGS=%s: there is no directory '%s' in it",
-                       configs, kind);
+        return fr_fail(
+            err, FR_INPUT,
+            "%s: there is no directory '%s' in this folder of configurations",
+            configs, kind);
     }
     if (find_beside_program(kind, out))
         return FR_OK;
     if (join(out, "configs", kind) && fr_dir_exists(out))
         return FR_OK;
-    return fr_fail(err, FR_INPUT,
-                   "no directory configs/%s beside the program; set "
-                   "FORERUN_CONFIGS",
-                   kind);
+    return fr_fail(
+        err, FR_INPUT,
+        "no directory configs/%s beside the program; name the folder of "
+        "configurations (FORERUN_CONFIGS on the command line)",
+        kind);
 }
 
 /* The name in `dir` that is nearest to `name`; "" when none is near. */
@@ -87,25 +89,26 @@ static void find_nearest(const char *dir, const char *name,
         free(entries);
 }
 
-static fr_status fail_missing(const char *name, const char *kind,
-                              const char *dir, const char *extension,
+static fr_status fail_missing(const char *configs, const char *name,
+                              const char *kind, const char *extension,
                               fr_err *err)
 {
-    char nearest[256];
+    char dir[FR_CONFIG_PATH], nearest[256];
+    FR_TRY(fr_config_dir(configs, kind, dir, err));
     find_nearest(dir, name, extension, nearest);
     if (nearest[0])
-        return fr_fail(err, FR_INPUT,
-                       "%s: no such file, and no name in configs/%s: did you "
-                       "mean '%s'?",
-                       name, kind, nearest);
+        return fr_fail(
+            err, FR_INPUT,
+            "%s: no such file, and no name in %s/%s: did you mean '%s'?", name,
+            configs != NULL ? configs : "configs", kind, nearest);
     return fr_fail(err, FR_INPUT,
                    "%s: no such file, and no name in configs/%s (%s)", name,
                    kind, dir);
 }
 
-fr_status fr_config_resolve(const char *name_or_path, const char *kind,
-                            const char *extension, char out[FR_CONFIG_PATH],
-                            fr_err *err)
+fr_status fr_config_resolve(const char *configs, const char *name_or_path,
+                            const char *kind, const char *extension,
+                            char out[FR_CONFIG_PATH], fr_err *err)
 {
     char path[FR_CONFIG_PATH], dir[FR_CONFIG_PATH], file[512];
     if (!name_or_path[0])
@@ -123,11 +126,11 @@ fr_status fr_config_resolve(const char *name_or_path, const char *kind,
         fr_text_copy(out, FR_CONFIG_PATH, name_or_path);
         return FR_OK;
     }
-    FR_TRY(fr_config_dir(kind, dir, err));
+    FR_TRY(fr_config_dir(configs, kind, dir, err));
     int n = snprintf(file, sizeof file, "%s%s", name_or_path, extension);
     if (n < 0 || (size_t)n >= sizeof file || !join(path, dir, file) ||
         !fr_file_exists(path))
-        return fail_missing(name_or_path, kind, dir, extension, err);
+        return fail_missing(configs, name_or_path, kind, extension, err);
     memcpy(out, path, sizeof path);
     return FR_OK;
 }

@@ -1,7 +1,10 @@
 /*
- * config_path.h: where configs/ is: FORERUN_CONFIGS, else beside the program
- * (configs/ in one of the four directories above it, or share/forerun/configs
- * of its prefix), else ./configs.
+ * config_path.h: where configs/ is: the folder that the caller names, else near
+ * the program (configs/ in one of the four directories above it, or
+ * share/forerun/configs of its prefix), else ./configs.
+ *
+ * The parameter `configs` of each function that resolves names is the folder,
+ * NULL where the caller names none.
  */
 #ifndef FR_SPEC_CATALOG_CONFIG_PATH_H
 #define FR_SPEC_CATALOG_CONFIG_PATH_H
@@ -16,12 +19,13 @@
  * CONFIGS/kind/name<extension>, kind e.g. "models".  FR_INPUT with the
  * nearest name when there is no such file.
  */
-FR_CHECKED fr_status fr_config_resolve(const char *name_or_path,
+FR_CHECKED fr_status fr_config_resolve(const char *configs,
+                                       const char *name_or_path,
                                        const char *kind, const char *extension,
                                        char out[FR_CONFIG_PATH], fr_err *err);
 
-/* CONFIGS/kind, FR_INPUT when there is no configs directory. */
-FR_CHECKED fr_status fr_config_dir(const char *kind, char out[FR_CONFIG_PATH],
-                                   fr_err *err);
+/* CONFIGS/kind, FR_INPUT when there is no such directory. */
+FR_CHECKED fr_status fr_config_dir(const char *configs, const char *kind,
+                                   char out[FR_CONFIG_PATH], fr_err *err);
 
 #endif

@@ -142,12 +142,12 @@ typedef struct fr_cluster {
 double fr_cluster_default_jitter_frac(const fr_cluster *cluster);
 
 /*
- * Loads a cluster: a path (".xml" or with a slash), a name under
- * configs/clusters, or a node type of the catalogue times a count
- * ("dgx-h100:16").  FR_INPUT with "path:line: ..." on anything wrong.
- * fr_cluster_release() frees it.
+ * Loads a cluster: a path (".xml" or with a slash), a name under clusters/ of
+ * `configs` (config_path.h), or a node type of the catalogue times a count
+ * ("dgx-h100:16").  FR_INPUT: "path:line: ...".  fr_cluster_release() frees it.
  */
-FR_CHECKED fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
+FR_CHECKED fr_status fr_cluster_load(const char *configs,
+                                     const char *name_or_path, fr_cluster *out,
                                      fr_err *err);
 
 /* The same from XML text; `name` stands in messages. */

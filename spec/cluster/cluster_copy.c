@@ -1,7 +1,51 @@
-/* cluster_copy.c: a cluster without its slow nodes. */
+/* cluster_copy.c: copies of a cluster, whole or without its slow nodes. */
 #include "spec/cluster/cluster_knobs.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- whole --------------------------------------------------------------- */
+
+static bool copy_array(const void *from, size_t n, size_t item_bytes, void *out)
+{
+    void *copy = calloc(n + 1, item_bytes);
+    if (copy == NULL)
+        return false;
+    if (n > 0)
+        memcpy(copy, from, n * item_bytes);
+    memcpy(out, &copy, sizeof copy);
+    return true;
+}
+
+fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
+                          fr_err *err)
+{
+    fr_cluster copy = *cluster;
+    const fr_fabric *net = &cluster->fabric;
+    copy.devices = NULL;
+    copy.node_types = NULL;
+    copy.groups = NULL;
+    copy.slow = NULL;
+    copy.fabric.switches = NULL;
+    copy.fabric.links = NULL;
+#define COPY(from, n, to) copy_array((from), (n), sizeof *(to), &(to))
+    bool is_whole =
+        COPY(cluster->devices, cluster->n_devices, copy.devices) &&
+        COPY(cluster->node_types, cluster->n_node_types, copy.node_types) &&
+        COPY(cluster->groups, cluster->n_groups, copy.groups) &&
+        COPY(cluster->slow, cluster->n_slow, copy.slow) &&
+        COPY(net->switches, net->n_switches, copy.fabric.switches) &&
+        COPY(net->links, net->n_links, copy.fabric.links);
+#undef COPY
+    if (!is_whole) {
+        fr_cluster_release(&copy);
+        return fr_fail_no_memory(err);
+    }
+    *out = copy;
+    return FR_OK;
+}
+
+/* ---- without slow nodes -------------------------------------------------- */
 
 /* Places on these are drawn one by one: none can be left out. */
 static bool is_drawn(const fr_fabric *net)

@@ -9,47 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- copies ------------------------------------------------------------- */
-
-static bool copy_array(const void *from, size_t n, size_t item_bytes, void *out)
-{
-    void *copy = calloc(n + 1, item_bytes);
-    if (copy == NULL)
-        return false;
-    if (n > 0)
-        memcpy(copy, from, n * item_bytes);
-    memcpy(out, &copy, sizeof copy);
-    return true;
-}
-
-fr_status fr_cluster_copy(const fr_cluster *cluster, fr_cluster *out,
-                          fr_err *err)
-{
-    fr_cluster copy = *cluster;
-    const fr_fabric *net = &cluster->fabric;
-    copy.devices = NULL;
-    copy.node_types = NULL;
-    copy.groups = NULL;
-    copy.slow = NULL;
-    copy.fabric.switches = NULL;
-    copy.fabric.links = NULL;
-#define COPY(from, n, to) copy_array((from), (n), sizeof *(to), &(to))
-    bool is_whole =
-        COPY(cluster->devices, cluster->n_devices, copy.devices) &&
-        COPY(cluster->node_types, cluster->n_node_types, copy.node_types) &&
-        COPY(cluster->groups, cluster->n_groups, copy.groups) &&
-        COPY(cluster->slow, cluster->n_slow, copy.slow) &&
-        COPY(net->switches, net->n_switches, copy.fabric.switches) &&
-        COPY(net->links, net->n_links, copy.fabric.links);
-#undef COPY
-    if (!is_whole) {
-        fr_cluster_release(&copy);
-        return fr_fail_no_memory(err);
-    }
-    *out = copy;
-    return FR_OK;
-}
-
 /* ---- knobs -------------------------------------------------------------- */
 
 static double turned(double old, fr_knob_value to)
@@ -74,18 +33,20 @@ static fr_node_type *node_at(fr_cluster *cluster, size_t i)
     return &cluster->node_types[i];
 }
 
-static fr_status swap_cluster(fr_cluster *cluster, const char *name,
-                              fr_err *err)
+static fr_status swap_cluster(const char *configs, fr_cluster *cluster,
+                              const char *name, fr_err *err)
 {
     fr_cluster other;
-    FR_TRY(fr_cluster_load(name, &other, err));
+    FR_TRY(fr_cluster_load(configs, name, &other, err));
     fr_cluster_release(cluster);
     *cluster = other;
     return FR_OK;
 }
 
-static fr_status swap_node(fr_cluster *cluster, const char *name, fr_err *err)
+static fr_status swap_node(const char *configs, fr_cluster *cluster,
+                           const char *name, fr_err *err)
 {
+    (void)configs;
     fr_cluster other;
     FR_TRY(fr_catalog_cluster(name, fr_cluster_n_nodes(cluster), &other, err));
     fr_cluster_release(cluster);
@@ -212,8 +173,10 @@ static const fr_catalog_device *find_device(const char *name)
 
 /* With the links that such GPUs have among themselves; what was paid for the
  * node is no price of the new one. */
-static fr_status swap_gpu(fr_cluster *cluster, const char *name, fr_err *err)
+static fr_status swap_gpu(const char *configs, fr_cluster *cluster,
+                          const char *name, fr_err *err)
 {
+    (void)configs;
     const fr_catalog_device *device = find_device(name);
     if (device == NULL) {
         char hint[FR_HINT_MAX];
@@ -580,12 +543,13 @@ static fr_status read_value(const fr_cluster_knob *knob, const char *text,
     return FR_OK;
 }
 
-fr_status fr_cluster_knob_turn(const fr_cluster_knob *knob, fr_cluster *cluster,
-                               const char *text, fr_err *err)
+fr_status fr_cluster_knob_turn(const char *configs, const fr_cluster_knob *knob,
+                               fr_cluster *cluster, const char *text,
+                               fr_err *err)
 {
     fr_knob_value to;
     if (knob->swap != NULL)
-        return knob->swap(cluster, text, err);
+        return knob->swap(configs, cluster, text, err);
     FR_TRY(read_value(knob, text, &to, err));
     if (knob->turn != NULL)
         FR_TRY(knob->turn(cluster, to, err));

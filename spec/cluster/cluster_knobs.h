@@ -32,7 +32,8 @@ typedef struct fr_cluster_knob {
     const char *meaning; /* "one NIC, one direction: 400Gb/s" */
     fr_quantity quantity;
     fr_status (*turn)(fr_cluster *cluster, fr_knob_value to, fr_err *err);
-    fr_status (*swap)(fr_cluster *cluster, const char *name, fr_err *err);
+    fr_status (*swap)(const char *configs, fr_cluster *cluster,
+                      const char *name, fr_err *err);
     fr_field device_member, node_member;
 } fr_cluster_knob;
 
@@ -43,11 +44,13 @@ int fr_cluster_knob_find(const char *name);
 
 /*
  * Turns one knob: "400Gb/s" (a quantity with its unit), "x2" (a multiple of
- * what the cluster has) or a name.  FR_USAGE: the text cannot be read;
- * FR_INPUT: this cluster cannot be changed so.  After a failure the cluster
- * can be released, and no more.
+ * what the cluster has) or a name, which is looked up in `configs`
+ * (spec/catalog/config_path.h) if it is a cluster's.  FR_USAGE: the text cannot
+ * be read; FR_INPUT: this cluster cannot be changed so.  After a failure the
+ * cluster can be released, and no more.
  */
-FR_CHECKED fr_status fr_cluster_knob_turn(const fr_cluster_knob *knob,
+FR_CHECKED fr_status fr_cluster_knob_turn(const char *configs,
+                                          const fr_cluster_knob *knob,
                                           fr_cluster *cluster, const char *text,
                                           fr_err *err);
 

@@ -368,8 +368,8 @@ static fr_status load_catalog(const char *text, const char *colon,
     return fr_catalog_cluster(id, (int64_t)n_nodes, out, err);
 }
 
-fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
-                          fr_err *err)
+fr_status fr_cluster_load(const char *configs, const char *name_or_path,
+                          fr_cluster *out, fr_err *err)
 {
     char path[FR_CONFIG_PATH];
     fr_xml *xml;
@@ -380,7 +380,8 @@ fr_status fr_cluster_load(const char *name_or_path, fr_cluster *out,
         return load_catalog(name_or_path, colon, out, err);
     if (!is_path && fr_catalog_node_find(name_or_path) != NULL)
         return fr_catalog_cluster(name_or_path, 1, out, err);
-    FR_TRY(fr_config_resolve(name_or_path, "clusters", ".xml", path, err));
+    FR_TRY(fr_config_resolve(configs, name_or_path, "clusters", ".xml", path,
+                             err));
     FR_TRY(fr_xml_load(path, &xml, err));
     fr_status status = read_xml(xml, out, err);
     fr_xml_destroy(xml);

@@ -161,11 +161,13 @@ typedef struct fr_model {
 
 /*
  * Loads a model.  `name_or_path`: a path, a directory that holds config.json,
- * or a name under configs/models.  Unknown keys that change the arithmetic
- * are errors, others are ignored as Hugging Face does.  FR_INPUT with
- * "path:line: ..." on anything wrong.  fr_model_release() frees it.
+ * or a name under models/ of `configs` (NULL: the folder near the program).
+ * Unknown keys that change the arithmetic are errors, others are ignored as
+ * Hugging Face does.  FR_INPUT with "path:line: ..." on anything wrong.
+ * fr_model_release() frees it.
  */
-FR_CHECKED fr_status fr_model_load(const char *name_or_path, fr_model *out,
+FR_CHECKED fr_status fr_model_load(const char *configs,
+                                   const char *name_or_path, fr_model *out,
                                    fr_err *err);
 
 /* The same from text; `name` stands in messages. */

@@ -51,11 +51,13 @@ static void name_of(const char *path, char *out, size_t n)
         out[strlen(out) - strlen(".json")] = '\0';
 }
 
-fr_status fr_model_load(const char *name_or_path, fr_model *out, fr_err *err)
+fr_status fr_model_load(const char *configs, const char *name_or_path,
+                        fr_model *out, fr_err *err)
 {
     char path[FR_CONFIG_PATH], name[128];
     fr_json *json;
-    FR_TRY(fr_config_resolve(name_or_path, "models", ".json", path, err));
+    FR_TRY(
+        fr_config_resolve(configs, name_or_path, "models", ".json", path, err));
     if (fr_dir_exists(path)) {
         size_t n = strlen(path);
         if (n + sizeof "/config.json" > sizeof path)

@@ -7,7 +7,7 @@ static void try_row(const fr_case *row)
 {
     fr_case_setup setup;
     fr_err err;
-    fr_status status = fr_case_read(row, &setup, &err);
+    fr_status status = fr_case_read(NULL, row, &setup, &err);
     fuzz_check_error(status, &err);
     if (status != FR_OK)
         return;

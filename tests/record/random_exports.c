@@ -135,7 +135,8 @@ static fr_status write_all(writer *w, fr_err *err)
          i++) {
         fr_plan_file file;
         fr_plan_file_init(&file);
-        status = fr_model_load(w->models[i % w->n_models], &file.model, err);
+        status =
+            fr_model_load(NULL, w->models[i % w->n_models], &file.model, err);
         if (status == FR_OK)
             export_plans_job(rng, &file.model, &file.job);
         if (status == FR_OK &&

@@ -160,8 +160,8 @@ typedef struct bench {
 
 static fr_status open_scene(const scene *s, bench *b, fr_err *err)
 {
-    FR_TRY(fr_model_load(s->model, &b->model, err));
-    FR_TRY(fr_cluster_load(s->cluster, &b->cluster, err));
+    FR_TRY(fr_model_load(NULL, s->model, &b->model, err));
+    FR_TRY(fr_cluster_load(NULL, s->cluster, &b->cluster, err));
     FR_TRY(fr_cost_model_create(NULL, &b->cluster, &b->costs, err));
     fr_job_init(&b->job);
     b->job.seq = s->seq;

@@ -59,7 +59,8 @@ static bool turn(fr_cluster *cluster, const char *knob, double factor)
     char text[40];
     fr_err why;
     snprintf(text, sizeof text, "x%.17g", factor);
-    return fr_cluster_knob_turn(fr_cluster_knob_at(fr_cluster_knob_find(knob)),
+    return fr_cluster_knob_turn(NULL,
+                                fr_cluster_knob_at(fr_cluster_knob_find(knob)),
                                 cluster, text, &why) == FR_OK;
 }
 

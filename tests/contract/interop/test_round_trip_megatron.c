@@ -161,7 +161,8 @@ static void test_random(void)
         fr_plan_file file;
         fr_plan_file_init(&file);
         int version = i % 2 == 0 ? n_versions - 1 : i / 2 % n_versions;
-        if (!CHECK_OK(fr_model_load(models[i % 5], &file.model, &err), &err))
+        if (!CHECK_OK(fr_model_load(NULL, models[i % 5], &file.model, &err),
+                      &err))
             break;
         if (file.model.is_rope && i % 3 == 0) {
             file.model.has_rope_scaling = true;
@@ -198,7 +199,7 @@ static void test_rescaled(void)
     fr_plan_file file;
 
     fr_plan_file_init(&file);
-    if (!CHECK_OK(fr_model_load("llama-3-405b", &file.model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, "llama-3-405b", &file.model, &err), &err))
         return;
     fr_plan_init(&file.plan);
     file.plan.precision = FR_DTYPE_BF16;
@@ -218,7 +219,7 @@ static void test_rescaled(void)
 static bool setup_experts(fr_plan_file *out)
 {
     fr_plan_file_init(out);
-    if (!CHECK_OK(fr_model_load("mixtral-8x7b", &out->model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, "mixtral-8x7b", &out->model, &err), &err))
         return false;
     out->model.has_sigmoid_router = true;
     out->plan.precision = FR_DTYPE_BF16;

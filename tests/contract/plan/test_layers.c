@@ -439,7 +439,7 @@ static void test_catalogue(void)
         fr_err err = {0};
         fr_job job = layer_small_job();
         fr_plan plan = layer_bf16_plan();
-        if (!CHECK_OK(fr_model_load(cases[i].name, &model, &err), &err))
+        if (!CHECK_OK(fr_model_load(NULL, cases[i].name, &model, &err), &err))
             continue;
         plan.dp = 8;
         plan.micro_batch = 1;

@@ -175,7 +175,7 @@ static void check_model(const char *name)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (strcmp(refused[i].model, name) == 0)
             reason = refused[i].reason;
-    if (!CHECK_OK(fr_model_load(name, &model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, name, &model, &err), &err))
         return;
     if (model.kind != FR_MODEL_LAYERS)
         shrink(&model);

@@ -63,7 +63,7 @@ static bool perform(gpu_show *s, const char *model_path, bool is_to_be_well)
     fr_model model;
     fr_err err = {0};
 
-    if (!CHECK_OK(fr_model_load(model_path, &model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, model_path, &model, &err), &err))
         return false;
     check_tmp_path(s->job.data, "test_weights.%d.bin", (int)getpid());
     if (model.vocab > 0)
@@ -272,7 +272,7 @@ static void test_configs(void)
         fr_json_writer json;
         fr_err err = {0};
         snprintf(path, sizeof path, GOLDENS "%s", weights_goldens[i].name);
-        if (!CHECK_OK(fr_model_load(path, &model, &err), &err))
+        if (!CHECK_OK(fr_model_load(NULL, path, &model, &err), &err))
             continue;
         fr_buffer_init(&config);
         fr_json_writer_init(&json, &config);

@@ -79,9 +79,10 @@ CHECK_MAYBE_UNUSED static bool
 sim_fixture_cluster(sim_fixture *f, const char *name, const char *xml)
 {
     fr_err err;
-    fr_status status = xml != NULL ? fr_cluster_parse(name, xml, strlen(xml),
-                                                      &f->cluster, &err)
-                                   : fr_cluster_load(name, &f->cluster, &err);
+    fr_status status =
+        xml != NULL
+            ? fr_cluster_parse(name, xml, strlen(xml), &f->cluster, &err)
+            : fr_cluster_load(NULL, name, &f->cluster, &err);
     /* What says nothing of jitter is exact here, though GPUs have some. */
     if (xml != NULL && strstr(xml, "<jitter") == NULL)
         f->cluster.jitter_compute_frac = 0;

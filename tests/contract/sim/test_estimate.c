@@ -111,7 +111,7 @@ static bool setup_named(sim_fixture *f, const scene *s)
     fr_err err;
     f->job.seq = s->seq;
     f->job.global_batch = s->batch;
-    if (!CHECK_OK(fr_model_load(s->model, &f->model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, s->model, &f->model, &err), &err))
         return false;
     f->model.has_rope_scaling = false;
     return sim_fixture_cluster(f, s->cluster, NULL);

@@ -345,7 +345,7 @@ static bool setup_feature(sim_fixture *f, const feature_case *c)
 {
     fr_err err;
     sim_fixture_init(f);
-    if (!CHECK_OK(fr_model_load(c->model, &f->model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, c->model, &f->model, &err), &err))
         return false;
     f->model.n_layers = 8;
     f->job.seq = 512;

@@ -119,7 +119,7 @@ static bool load_rows(data *d)
                 fr_cluster_parse("x.xml", name, strlen(name), cluster, &err),
                 &err);
         else
-            CHECK_OK(fr_cluster_load(name, cluster, &err), &err);
+            CHECK_OK(fr_cluster_load(NULL, name, cluster, &err), &err);
         d->fabrics[i] = fr_gpu_fabric_of(cluster, 0);
     }
     char *line = strtok_r(text, "\n", &save); /* the header */

@@ -32,7 +32,7 @@ static fr_cluster load(const char *text)
         CHECK_OK(fr_cluster_parse("x.xml", text, strlen(text), &cluster, &err),
                  &err);
     else
-        CHECK_OK(fr_cluster_load(text, &cluster, &err), &err);
+        CHECK_OK(fr_cluster_load(NULL, text, &cluster, &err), &err);
     return cluster;
 }
 

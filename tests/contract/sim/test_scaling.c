@@ -69,8 +69,8 @@ static double seconds_for(const scaling_setup *setup, double n_samples,
     f.plan = setup->plan;
     f.job = setup->job;
     bool is_done =
-        CHECK_OK(fr_model_load(setup->model, &f.model, &err), &err) &&
-        CHECK_OK(fr_cluster_load(setup->cluster, &f.cluster, &err), &err);
+        CHECK_OK(fr_model_load(NULL, setup->model, &f.model, &err), &err) &&
+        CHECK_OK(fr_cluster_load(NULL, setup->cluster, &f.cluster, &err), &err);
     if (is_done)
         apply(t, &f.cluster);
     is_done = is_done &&

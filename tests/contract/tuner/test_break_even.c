@@ -41,7 +41,7 @@ static void turn(fr_cluster *cluster, const char *knob, double factor)
     snprintf(text, sizeof text, "x%.17g", factor);
     const fr_cluster_knob *found =
         fr_cluster_knob_at(fr_cluster_knob_find(knob));
-    CHECK_OK(fr_cluster_knob_turn(found, cluster, text, &err), &err);
+    CHECK_OK(fr_cluster_knob_turn(NULL, found, cluster, text, &err), &err);
 }
 
 static void setup(explain_fixture *f, const problem *p)

@@ -72,7 +72,7 @@ static bool setup(fixture *f, const char *price)
     return CHECK_OK(fr_cluster_parse("boxes.xml", xml, strlen(xml), &f->cluster,
                                      &err),
                     &err) &&
-           CHECK_OK(fr_model_load("gpt2-124m", &f->model, &err), &err) &&
+           CHECK_OK(fr_model_load(NULL, "gpt2-124m", &f->model, &err), &err) &&
            CHECK_OK(fr_cost_model_create(NULL, &f->cluster, &f->costs, &err),
                     &err);
 }

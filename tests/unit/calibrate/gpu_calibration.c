@@ -86,8 +86,9 @@ void gpu_calibration_init(gpu_calibration *b, int n_devices)
     b->timeout_s = 60;
     b->fake.law = &gpu_calibration_law;
     b->fake.memory_bytes = UINT64_C(85520809984);
-    CHECK_OK(fr_model_load("configs/models/gpt2-124m.json", &b->model, &err),
-             &err);
+    CHECK_OK(
+        fr_model_load(NULL, "configs/models/gpt2-124m.json", &b->model, &err),
+        &err);
     b->model.n_layers = 2;
     fr_job_init(&b->job);
     b->job.seq = 512;

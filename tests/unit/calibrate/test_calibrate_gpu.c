@@ -192,7 +192,7 @@ static void price_plan(gpu_calibration *b, int64_t micro_batch, double slack)
     plan.micro_batch = micro_batch;
     plan.is_flash = true;
     job.global_batch = 2 * micro_batch;
-    CHECK_OK(fr_cluster_load("dgx-h100:1", &cluster, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, "dgx-h100:1", &cluster, &err), &err);
     CHECK_OK(fr_cost_model_create(&b->profile, &cluster, &costs, &err), &err);
     CHECK_OK(fr_lower(&b->model, &job, &plan, &placement, &program, &err),
              &err);

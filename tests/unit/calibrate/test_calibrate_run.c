@@ -23,8 +23,9 @@ static void tiny_init(tiny *t)
     fr_err err = {0};
 
     memset(t, 0, sizeof *t);
-    CHECK_OK(fr_model_load("configs/models/gpt2-tiny.json", &t->model, &err),
-             &err);
+    CHECK_OK(
+        fr_model_load(NULL, "configs/models/gpt2-tiny.json", &t->model, &err),
+        &err);
     fr_job_init(&t->job);
     t->job.global_batch = 2;
     t->job.seq = 16;
@@ -75,7 +76,7 @@ static void test_alone(void)
     CHECK_STR(profile.model, "gpt2-tiny");
     check_points(&profile);
     /* Every measured point is found again by the instruction it is for. */
-    CHECK_OK(fr_cluster_load("dgx-h100:1", &cluster, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, "dgx-h100:1", &cluster, &err), &err);
     CHECK_OK(fr_cost_model_create(&profile, &cluster, &costs, &err), &err);
     for (size_t i = 0; i < profile.n_compute; i++) {
         const fr_compute_point *point = &profile.compute[i];

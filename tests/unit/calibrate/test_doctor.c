@@ -102,7 +102,7 @@ static void test_cluster(void)
     fr_cluster cluster;
     check_tmp_path(root, "cluster");
     make_node(root);
-    CHECK_OK(fr_cluster_load("dgx-h100:2", &cluster, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, "dgx-h100:2", &cluster, &err), &err);
     CHECK_OK(fr_doctor_compare(root, &cluster, &found, &err), &err);
     const fr_finding *gpus = find(&found, "cluster: GPUs", "8 here, 8 x h100");
     CHECK(gpus != NULL && gpus->state == FR_FINDING_OK);

@@ -321,7 +321,7 @@ static fr_status run_sweep(fr_cluster *clusters, fr_cost_model **costs,
     fr_sweep_options options = {.is_fixed = true, .n_threads = 1};
     FR_TRY(fr_catalog_cluster("hgx-a100-4", 1, &clusters[0], err));
     FR_TRY(fr_cluster_copy(&clusters[0], &clusters[1], err));
-    FR_TRY(fr_cluster_knob_turn(nodes, &clusters[1], "2", err));
+    FR_TRY(fr_cluster_knob_turn(NULL, nodes, &clusters[1], "2", err));
     FR_TRY(fr_sweep_add_key(sweep, "nodes", err));
     FR_TRY(fr_sweep_add_value(sweep, "1", err));
     FR_TRY(fr_sweep_add_value(sweep, "2", err));

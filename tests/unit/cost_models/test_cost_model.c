@@ -104,7 +104,7 @@ static fr_cluster load_cluster(const char *name)
     fr_err err = {0};
     fr_cluster cluster = {0};
 
-    CHECK_OK(fr_cluster_load(name, &cluster, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, name, &cluster, &err), &err);
     return cluster;
 }
 

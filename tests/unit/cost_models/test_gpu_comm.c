@@ -28,7 +28,7 @@ static void stage(scene *s, const char *name)
             fr_cluster_parse("c.xml", name, strlen(name), &s->cluster, &err),
             &err);
     else
-        CHECK_OK(fr_cluster_load(name, &s->cluster, &err), &err);
+        CHECK_OK(fr_cluster_load(NULL, name, &s->cluster, &err), &err);
     CHECK_OK(fr_gpu_comm_create(&s->cluster, NULL, &s->comm, &err), &err);
 }
 

@@ -15,7 +15,7 @@ typedef struct scene {
 static void stage(scene *s, const char *name)
 {
     fr_err err = {0};
-    CHECK_OK(fr_cluster_load(name, &s->cluster, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, name, &s->cluster, &err), &err);
     CHECK_OK(fr_gpu_comm_create(&s->cluster, NULL, &s->comm, &err), &err);
 }
 

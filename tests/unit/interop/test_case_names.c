@@ -10,7 +10,7 @@ static fr_status read(const char *header, const char *values,
     fr_cases cases;
     snprintf(text, sizeof text, "%s\n%s\n", header, values);
     FR_TRY(fr_cases_parse("m.csv", text, strlen(text), &cases, err));
-    fr_status status = fr_case_read(&cases.at[0], out, err);
+    fr_status status = fr_case_read(NULL, &cases.at[0], out, err);
     fr_cases_release(&cases);
     return status;
 }

@@ -169,7 +169,8 @@ static void test_ranges(void)
         fr_err err = {0};
         fr_cluster cluster = {0};
         fr_gpu_comm_model *comm = NULL;
-        CHECK_OK(fr_cluster_load(places[i].cluster, &cluster, &err), &err);
+        CHECK_OK(fr_cluster_load(NULL, places[i].cluster, &cluster, &err),
+                 &err);
         CHECK_OK(fr_gpu_comm_create(&cluster, NULL, &comm, &err), &err);
         for (int op = 0; op < 3; op++) {
             int n = check_ranges(comm, ops[op], &places[i].scope);

@@ -15,7 +15,7 @@ static void make(fr_plan_file *file)
 {
     fr_err err = {0};
     fr_plan_file_init(file);
-    CHECK_OK(fr_model_load("llama-tiny", &file->model, &err), &err);
+    CHECK_OK(fr_model_load(NULL, "llama-tiny", &file->model, &err), &err);
     fr_plan *p = &file->plan;
     p->tp = 2, p->pp = 2, p->dp = 3, p->vpp = 2;
     p->micro_batch = 5;

@@ -35,7 +35,7 @@ static void expect(const fr_plan *plan, int64_t global_batch, const char *text)
     fr_model model;
     fr_err err = {0};
 
-    CHECK_OK(fr_model_load("gpt2-tiny", &model, &err), &err);
+    CHECK_OK(fr_model_load(NULL, "gpt2-tiny", &model, &err), &err);
     fr_status status = fr_plan_check_lowerable(plan, &model, &job, &err);
     if (text == NULL)
         CHECK_OK(status, &err);

@@ -96,7 +96,8 @@ static fr_program *lower_tiny(fr_model *model)
     fr_plan plan;
     fr_program *program = NULL;
 
-    CHECK_OK(fr_model_load("configs/models/gpt2-tiny.json", model, &err), &err);
+    CHECK_OK(fr_model_load(NULL, "configs/models/gpt2-tiny.json", model, &err),
+             &err);
     fr_job_init(&job);
     job.global_batch = 2;
     job.seq = 16;

@@ -36,7 +36,7 @@ static void test_configs(void)
     char dir[FR_CONFIG_PATH];
     fr_err err = {0};
     int n_files = 0;
-    if (!CHECK_OK(fr_config_dir("clusters", dir, &err), &err))
+    if (!CHECK_OK(fr_config_dir(NULL, "clusters", dir, &err), &err))
         return;
     DIR *stream = opendir(dir);
     for (struct dirent *entry; (entry = readdir(stream));) {
@@ -46,7 +46,7 @@ static void test_configs(void)
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
         n_files++;
-        if (!CHECK_OK(fr_cluster_load(path, &cluster, &err), &err))
+        if (!CHECK_OK(fr_cluster_load(NULL, path, &cluster, &err), &err))
             continue;
         CHECK_OK(fr_cluster_check(&cluster, &err), &err);
         size_t n_stem = strlen(entry->d_name) - 4;
@@ -63,7 +63,7 @@ static void check_size(const char *name, int64_t n_nodes, int64_t n_devices)
 {
     fr_cluster cluster = {0};
     fr_err err = {0};
-    if (!CHECK_OK(fr_cluster_load(name, &cluster, &err), &err))
+    if (!CHECK_OK(fr_cluster_load(NULL, name, &cluster, &err), &err))
         return;
     CHECK_INT(fr_cluster_n_nodes(&cluster), n_nodes);
     CHECK_INT(fr_cluster_slots(&cluster), n_devices);
@@ -89,8 +89,9 @@ static void test_this_machine(void)
     fr_machine machine;
     fr_err err = {0};
     fr_machine_detect(&machine);
-    if (!CHECK_OK(fr_cluster_load("this-machine", &cluster, &err), &err) ||
-        !CHECK_OK(fr_cluster_load("two-hosts-1gbit", &two, &err), &err))
+    if (!CHECK_OK(fr_cluster_load(NULL, "this-machine", &cluster, &err),
+                  &err) ||
+        !CHECK_OK(fr_cluster_load(NULL, "two-hosts-1gbit", &two, &err), &err))
         return;
     CHECK(cluster.is_this_machine && !cluster.is_one_machine);
     CHECK_INT(fr_cluster_slots(&cluster), machine.n_cores);
@@ -316,8 +317,8 @@ static void test_hash(void)
 {
     fr_cluster a = {0}, b = {0};
     fr_err err = {0};
-    CHECK_OK(fr_cluster_load("dgx-h100-16", &a, &err), &err);
-    CHECK_OK(fr_cluster_load("dgx-h100-16", &b, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, "dgx-h100-16", &a, &err), &err);
+    CHECK_OK(fr_cluster_load(NULL, "dgx-h100-16", &b, &err), &err);
     CHECK(fr_cluster_hash(&a) == fr_cluster_hash(&b));
     snprintf(b.name, sizeof b.name, "renamed");
     CHECK(fr_cluster_hash(&a) == fr_cluster_hash(&b));
@@ -549,13 +550,14 @@ static void test_bad_names(void)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         fr_cluster cluster = {0};
         fr_err err = {0};
-        CHECK_FAILS(fr_cluster_load(names[i].text, &cluster, &err), FR_INPUT,
-                    &err);
+        CHECK_FAILS(fr_cluster_load(NULL, names[i].text, &cluster, &err),
+                    FR_INPUT, &err);
         CHECK_HAS(err.text, names[i].says);
     }
     fr_cluster cluster = {0};
     fr_err err = {0};
-    CHECK_FAILS(fr_cluster_load("no/such.xml", &cluster, &err), FR_IO, &err);
+    CHECK_FAILS(fr_cluster_load(NULL, "no/such.xml", &cluster, &err), FR_IO,
+                &err);
 }
 
 /* The compiled-in schema is the one in configs/schema. */
@@ -565,7 +567,7 @@ static void test_schema_is_the_file(void)
     char *text = NULL;
     size_t n = 0;
     fr_err err = {0};
-    if (!CHECK_OK(fr_config_dir("schema", dir, &err), &err))
+    if (!CHECK_OK(fr_config_dir(NULL, "schema", dir, &err), &err))
         return;
     snprintf(path, sizeof path, "%s/cluster.xsd", dir);
     if (!CHECK_OK(fr_file_read(path, 0, &text, &n, &err), &err))

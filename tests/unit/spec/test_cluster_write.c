@@ -39,7 +39,7 @@ static void test_configs(void)
     char path[FR_CONFIG_PATH];
     fr_err err = {0};
     int n = 0;
-    if (!CHECK_OK(fr_config_dir("clusters", path, &err), &err))
+    if (!CHECK_OK(fr_config_dir(NULL, "clusters", path, &err), &err))
         return;
     DIR *dir = opendir(path);
     CHECK(dir != NULL);
@@ -51,7 +51,7 @@ static void test_configs(void)
             continue;
         fr_text_copy_cut(name, sizeof name, at->d_name);
         name[strlen(name) - 4] = '\0';
-        if (CHECK_OK(fr_cluster_load(name, &cluster, &err), &err))
+        if (CHECK_OK(fr_cluster_load(NULL, name, &cluster, &err), &err))
             check_round_trip(&cluster);
         fr_cluster_release(&cluster);
         n++;

@@ -14,7 +14,7 @@ static void check_count(const char *file, uint64_t expected)
 {
     fr_model model = {0};
     fr_err err = {0};
-    if (!CHECK_OK(fr_model_load(file, &model, &err), &err))
+    if (!CHECK_OK(fr_model_load(NULL, file, &model, &err), &err))
         return;
     CHECK_INT(fr_model_parameters(&model), expected);
     CHECK_STR(model.name, file);
@@ -239,7 +239,7 @@ static void test_round_trip(void)
         fr_model first = {0}, copy = {0}, second = {0};
         fr_err err = {0};
         fr_buffer one, two;
-        if (!CHECK_OK(fr_model_load(names[i], &first, &err), &err))
+        if (!CHECK_OK(fr_model_load(NULL, names[i], &first, &err), &err))
             continue;
         CHECK_OK(fr_model_copy(&first, &copy, &err), &err);
         write_model(&copy, &one);
@@ -330,12 +330,13 @@ static void test_missing(void)
 {
     fr_model model = {0};
     fr_err err = {0};
-    CHECK_FAILS(fr_model_load("gpt2-12m", &model, &err), FR_INPUT, &err);
+    CHECK_FAILS(fr_model_load(NULL, "gpt2-12m", &model, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "did you mean 'gpt2-124m'?");
     err = (fr_err){0};
-    CHECK_FAILS(fr_model_load("no/such/file.json", &model, &err), FR_IO, &err);
+    CHECK_FAILS(fr_model_load(NULL, "no/such/file.json", &model, &err), FR_IO,
+                &err);
     err = (fr_err){0};
-    CHECK_FAILS(fr_model_load("", &model, &err), FR_INPUT, &err);
+    CHECK_FAILS(fr_model_load(NULL, "", &model, &err), FR_INPUT, &err);
 }
 
 /* Cut at every byte: one line of error, never a crash. */

@@ -198,7 +198,7 @@ static fr_status turn(fr_cluster *cluster, const char *knob, const char *to,
 {
     int i = fr_cluster_knob_find(knob);
     CHECK(i >= 0);
-    return fr_cluster_knob_turn(fr_cluster_knob_at(i), cluster, to, err);
+    return fr_cluster_knob_turn(NULL, fr_cluster_knob_at(i), cluster, to, err);
 }
 
 static void test_knobs(void)
@@ -330,7 +330,8 @@ static void test_knobs_that_cannot(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fr_cluster cluster;
         fr_err err;
-        if (!CHECK_OK(fr_cluster_load(rows[i].cluster, &cluster, &err), &err))
+        if (!CHECK_OK(fr_cluster_load(NULL, rows[i].cluster, &cluster, &err),
+                      &err))
             continue;
         CHECK_FAILS(turn(&cluster, rows[i].knob, rows[i].to, &err),
                     rows[i].status, &err);
@@ -521,12 +522,12 @@ static void test_oversubscription(void)
     for (size_t i = 0; i < FR_LENGTH(rows); i++) {
         fr_cluster cluster;
         fr_err err = {0};
-        CHECK_OK(fr_cluster_load("selene-like", &cluster, &err), &err);
+        CHECK_OK(fr_cluster_load(NULL, "selene-like", &cluster, &err), &err);
         for (int k = 0; k < 2; k++)
             cluster.fabric.levels[k].oversubscription = rows[i].at[k];
         fr_status status = fr_cluster_knob_turn(
-            fr_cluster_knob_at(fr_cluster_knob_find(rows[i].knob)), &cluster,
-            rows[i].value, &err);
+            NULL, fr_cluster_knob_at(fr_cluster_knob_find(rows[i].knob)),
+            &cluster, rows[i].value, &err);
         CHECK_INT(status == FR_OK, rows[i].then[0] > 0);
         for (int k = 0; k < 2 && status == FR_OK; k++)
             CHECK_NEAR(cluster.fabric.levels[k].oversubscription,

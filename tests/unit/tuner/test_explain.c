@@ -86,6 +86,7 @@ static void test_switch_bound(void)
     fr_cost_model_destroy(f.costs);
     f.costs = NULL;
     CHECK_OK(fr_cluster_knob_turn(
+                 NULL,
                  fr_cluster_knob_at(fr_cluster_knob_find("gpus-per-node")),
                  &f.cluster, "1", &err),
              &err);

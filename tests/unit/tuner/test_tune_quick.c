@@ -157,8 +157,9 @@ static void test_no_time(void)
     fr_tuning t;
     fr_err err;
     setup(&f, "dgx-h100", 2048);
-    CHECK_OK(fr_model_load("configs/models/llama-3-405b.json", &f.model, &err),
-             &err);
+    CHECK_OK(
+        fr_model_load(NULL, "configs/models/llama-3-405b.json", &f.model, &err),
+        &err);
     f.job.global_batch = 4096;
     fr_tune_options options = {.space = f.request,
                                .budget_s = 1e-9,
