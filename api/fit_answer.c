@@ -19,7 +19,8 @@ fr_status fr_fit_answer_find(const fr_inputs *inputs, const fr_model *model,
                                         .cluster = &inputs->cluster,
                                         .costs = inputs->costs,
                                         .plan = plan,
-                                        .prediction = prediction};
+                                        .prediction = prediction,
+                                        .log = inputs->log};
     return fr_make_fit(&request, out, err);
 }
 

@@ -82,6 +82,7 @@ fr_status fr_inputs_load(const fr_request *request, const char *cluster,
     fr_power_caps caps;
     memset(out, 0, sizeof *out);
     out->ranks_per_node = request->option[FR_OPT_RANKS_PER_NODE].count;
+    out->log = request->session != NULL ? request->session->log : NULL;
     FR_TRY(fr_as_input(fr_cluster_load(fr_request_configs(request), cluster,
                                        &out->cluster, err),
                        err));
@@ -148,8 +149,8 @@ static fr_status simulate_placed(const fr_inputs *inputs, const fr_model *model,
                                  fr_err *err)
 {
     fr_placement placement;
-    fr_simulate_options options = {.timeline =
-                                       has_timeline ? &out->timeline : NULL};
+    fr_simulate_options options = {
+        .timeline = has_timeline ? &out->timeline : NULL, .log = inputs->log};
     int32_t *node_of_rank;
     fr_status status;
     FR_TRY_CALLOC(node_of_rank, (size_t)fr_plan_world(plan), err);

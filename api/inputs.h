@@ -20,6 +20,7 @@ typedef struct fr_inputs {
     bool has_cluster, has_profile;
     fr_cost_model *costs;
     int64_t ranks_per_node; /* 0: as many as there are cores for */
+    const fr_log *log;      /* can cancel predictions; NULL: nothing does */
 } fr_inputs;
 
 /*

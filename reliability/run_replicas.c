@@ -47,6 +47,9 @@ typedef struct replica {
     double slow_factor;      /* of steps, 1: none of the nodes is slow ... */
     double slow_until_s;     /* ... until that is noticed; else HUGE_VAL */
     double maintenance_at_s; /* HUGE_VAL: never */
+    uint32_t n_looks;        /* of is_given_up() */
+    fr_status status;        /* FR_INTERRUPTED: the caller gives it up */
+    fr_err *err;
 } replica;
 
 /* Nodes that can be away at once, before the run waits for one. */
@@ -157,9 +160,13 @@ static void count_interruption(replica *r)
     r->n_counted += r->now_s < horizon_of(r);
 }
 
-static bool is_given_up(const replica *r)
+/* Every so many questions the caller is asked, too. */
+static bool is_given_up(replica *r)
 {
-    return r->now_s >= r->end_s ||
+    enum { PER_QUESTION_TO_CALLER = 1024 };
+    if (r->status == FR_OK && r->n_looks++ % PER_QUESTION_TO_CALLER == 0)
+        r->status = fr_log_check(r->request->log, r->err);
+    return r->status != FR_OK || r->now_s >= r->end_s ||
            (double)r->n_interruptions > r->most_interruptions;
 }
 
@@ -551,8 +558,9 @@ static void summarize(const samples *s, int64_t n, fr_goodput *out)
                                    finish_at(s, n, 0.95)};
 }
 
-static void run_all(const fr_run_conditions *c, const fr_run_request *request,
-                    samples *s, fr_goodput *out)
+static fr_status run_all(const fr_run_conditions *c,
+                         const fr_run_request *request, samples *s,
+                         fr_goodput *out, fr_err *err)
 {
     for (int64_t i = 0; i < request->n_runs; i++) {
         replica r = {.c = c,
@@ -560,12 +568,15 @@ static void run_all(const fr_run_conditions *c, const fr_run_request *request,
                      .index = (uint64_t)i,
                      .back_s = s->back_s,
                      .speed_frac = 1,
-                     .slow_factor = 1};
+                     .slow_factor = 1,
+                     .err = err};
         run_replica(&r);
+        FR_TRY(r.status);
         add_replica(&r, i, s, out);
     }
     summarize(s, request->n_runs, out);
     out->expected_goodput = fr_run_expected_goodput(c);
+    return FR_OK;
 }
 
 fr_status fr_run_replicas(const fr_run_conditions *conditions,
@@ -586,7 +597,7 @@ fr_status fr_run_replicas(const fr_run_conditions *conditions,
     if (s.goodput == NULL || s.finish_days == NULL || s.back_s == NULL)
         status = fr_fail_no_memory(err);
     else
-        run_all(conditions, request, &s, out);
+        status = run_all(conditions, request, &s, out, err);
     free(s.goodput);
     free(s.finish_days);
     free(s.back_s);

@@ -8,6 +8,7 @@
 #ifndef FR_RELIABILITY_RUN_REPLICAS_H
 #define FR_RELIABILITY_RUN_REPLICAS_H
 
+#include "core/base/log.h"
 #include "reliability/run_conditions.h"
 #include "spec/result/goodput.h"
 
@@ -17,9 +18,11 @@ typedef struct fr_run_request {
                          work is done */
     int64_t n_runs;   /* >= 1 */
     uint64_t seed;
+    const fr_log *log; /* cancellation; NULL: none */
 } fr_run_request;
 
-/* FR_INPUT: conditions that make no sense.  FR_NO_MEMORY. */
+/* FR_INPUT: conditions that make no sense.  FR_NO_MEMORY.  FR_INTERRUPTED: the
+ * log cancels it. */
 FR_CHECKED fr_status fr_run_replicas(const fr_run_conditions *conditions,
                                      const fr_run_request *request,
                                      fr_goodput *out, fr_err *err);

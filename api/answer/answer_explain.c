@@ -138,7 +138,7 @@ static fr_status analyse(const fr_request *request, subject *s, fr_err *err)
         .prediction = &s->forecast.prediction,
         .allow_lossy = fr_request_has(request, FR_OPT_ALLOW),
         .fit_confidence = fr_request_fit_confidence(request),
-        .n_threads = (int)request->option[FR_OPT_JOBS].count,
+        .n_threads = fr_request_threads(request),
         .log = fr_request_log(request),
     };
     if (!s->forecast.prediction.memory.fits) {

@@ -126,6 +126,7 @@ static fr_status run_points(const fr_request *request, const fr_goal *goal,
         .is_exact = fr_request_on(request, FR_OPT_EXACT),
         .is_weak = fr_request_on(request, FR_OPT_WEAK),
         .has_goal = true,
+        .n_threads = fr_request_threads(request),
         .log = fr_request_log(request),
     };
     name_goal(request, goal, &points->sweep);

@@ -240,7 +240,7 @@ static fr_tune_options make_options(const fr_request *request,
                                     const fr_inputs *inputs,
                                     const fr_plan_choice *choice,
                                     const fr_axis_range *ranges,
-                                    const fr_goal *goal, const fr_log *log)
+                                    const fr_goal *goal)
 {
     const fr_option_value *v = request->option;
     const fr_target *target = fr_request_executor(request, &inputs->cluster);
@@ -254,7 +254,8 @@ static fr_tune_options make_options(const fr_request *request,
                   .ranges = ranges,
                   .target = target,
                   .allow_lossy = fr_request_has(request, FR_OPT_ALLOW),
-                  .fit_confidence = fr_request_fit_confidence(request)},
+                  .fit_confidence = fr_request_fit_confidence(request),
+                  .log = fr_request_log(request)},
         .goal = goal,
         .is_batch_free = fr_goal_rows[goal->kind]->chooses_batch &&
                          !fr_request_has(request, FR_OPT_GLOBAL_BATCH),
@@ -263,8 +264,7 @@ static fr_tune_options make_options(const fr_request *request,
                       : NULL,
         .is_exact = fr_request_on(request, FR_OPT_EXACT),
         .n_alternatives = n_alternatives(request),
-        .n_threads = (int)v[FR_OPT_JOBS].count,
-        .log = log,
+        .n_threads = fr_request_threads(request),
     };
     return options;
 }
@@ -386,8 +386,8 @@ fr_status fr_api_tune(const fr_request *request, fr_document *out, fr_err *err)
     fr_axis_range ranges[FR_SPACE_AXIS_N];
     FR_TRY_GOTO(status, fr_request_apply_ranges(request, ranges, err),
                 out_inputs);
-    fr_tune_options options = make_options(request, &inputs, &choice, ranges,
-                                           &goal, fr_request_log(request));
+    fr_tune_options options =
+        make_options(request, &inputs, &choice, ranges, &goal);
     options.budget_s = budget_s;
     options.space.target_version = version;
     FR_TRY_GOTO(status, fr_power_cap_choose(request, &options, &inputs, err),

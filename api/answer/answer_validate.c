@@ -107,14 +107,15 @@ static fr_status run_case(const batch *b, const fr_case *text,
         status = fr_fail(err, FR_INPUT, "more ranks than --max-ranks %lld",
                          (long long)b->max_ranks);
     else
-        status = fr_predict_case(b->profile, &setup, &prediction, err);
+        status = fr_predict_case(b->profile, &setup, b->log, &prediction, err);
     if (status == FR_OK)
         fill_row(b, &setup, &prediction, row);
     fr_case_setup_release(&setup);
     return status;
 }
 
-/* A row that cannot be run says why; only memory ends the whole. */
+/* A row that cannot be run says why; only memory and the caller end the whole.
+ */
 static fr_status run_row(batch *b, size_t i, fr_err *err)
 {
     fr_err why;
@@ -124,8 +125,8 @@ static fr_status run_row(batch *b, size_t i, fr_err *err)
     snprintf(row->source, sizeof row->source, "%s",
              b->cases[i].field[FR_CASE_SOURCE]);
     fr_status status = run_case(b, &b->cases[i], row, &why);
-    if (status == FR_NO_MEMORY)
-        return fr_fail_no_memory(err);
+    if (fr_status_ends_all(status))
+        return fr_fail(err, status, "%s", why.text);
     if (status != FR_OK)
         fr_text_copy_cut(row->why, sizeof row->why, why.text);
     return FR_OK;
@@ -263,7 +264,7 @@ static fr_status answer(const fr_request *request, const fr_validation *v,
 {
     const char *output = fr_request_text(request, FR_OPT_OUTPUT);
     const char *bounds = fr_request_text(request, FR_OPT_CHECK);
-    FR_TRY(fr_shots_draw(v, shots, err));
+    FR_TRY(fr_shots_draw(v, fr_request_log(request), shots, err));
     fr_document_init(out, "forerun.validation/1");
     build(request, v, shots, out);
     if (output != NULL)
@@ -294,9 +295,7 @@ fr_status fr_api_validate(const fr_request *request, fr_document *out,
     batch b = {.max_ranks = request->option[FR_OPT_MAX_RANKS].count,
                .is_all = fr_request_on(request, FR_OPT_ALL)};
     const char *path = fr_request_text(request, FR_OPT_PROFILE);
-    int n_threads = fr_request_has(request, FR_OPT_JOBS)
-                        ? (int)request->option[FR_OPT_JOBS].count
-                        : omp_get_max_threads();
+    int n_threads = fr_request_threads(request);
     fr_shots shots;
     FR_TRY(check_bounds(request, err));
     FR_TRY(fr_shots_asked(request, &shots, err));
@@ -311,7 +310,10 @@ fr_status fr_api_validate(const fr_request *request, fr_document *out,
         status = fr_explain_row(request, b.cases, b.n, out, err);
         goto out_batch;
     }
-    FR_TRY_GOTO(status, run_rows(&b, n_threads, err), out_batch);
+    FR_TRY_GOTO(
+        status,
+        run_rows(&b, n_threads > 0 ? n_threads : omp_get_max_threads(), err),
+        out_batch);
     drop_repeated(&b);
     status = fr_validation_make(b.rows, b.n, &validation, err);
     b.rows = NULL;

@@ -12,9 +12,10 @@
 #define DEFAULT_OUTPUT "stack.json"
 
 fr_status fr_predict_case(const fr_profile *profile, const fr_case_setup *setup,
-                          fr_prediction *out, fr_err *err)
+                          const fr_log *log, fr_prediction *out, fr_err *err)
 {
-    fr_inputs inputs = {.cluster = setup->cluster};
+    fr_inputs inputs = {.cluster = setup->cluster, .log = log};
+    FR_TRY(fr_log_check(log, err));
     FR_TRY(fr_cost_model_create(profile, &inputs.cluster, &inputs.costs, err));
     fr_status status = fr_forecast_predict(&inputs, &setup->model, &setup->job,
                                            &setup->plan, out, err);
@@ -36,7 +37,7 @@ fr_status fr_profile_put_run(fr_profile *profile, const fr_run_point *run,
 }
 
 /* Predicted by what the profile says of kernels and links, not of runs. */
-static fr_status run_of(const char *configs, const fr_case *row,
+static fr_status run_of(const fr_request *request, const fr_case *row,
                         const fr_profile *profile, fr_run_point *out,
                         fr_err *err)
 {
@@ -44,12 +45,13 @@ static fr_status run_of(const char *configs, const fr_case *row,
     fr_case_setup setup;
     fr_prediction prediction;
     kernels.n_run = 0;
-    FR_TRY(fr_case_read(configs, row, &setup, err));
+    FR_TRY(fr_case_read(fr_request_configs(request), row, &setup, err));
     fr_status status = FR_OK;
     if (setup.why_unscored_step[0] != '\0')
         status = fr_fail(err, FR_INPUT, "%s", setup.why_unscored_step);
     if (status == FR_OK)
-        status = fr_predict_case(&kernels, &setup, &prediction, err);
+        status = fr_predict_case(&kernels, &setup, fr_request_log(request),
+                                 &prediction, err);
     if (status == FR_OK) {
         fr_stack_run_of(&setup.model, &setup.job, &setup.plan,
                         fr_cluster_device(&setup.cluster, 0), &prediction,
@@ -72,12 +74,11 @@ static fr_status read_runs(const fr_request *request, fr_profile *profile,
         fr_err why;
         fr_run_point run;
         char name[160];
-        status = run_of(fr_request_configs(request), &cases.at[i], profile,
-                        &run, &why);
+        status = run_of(request, &cases.at[i], profile, &run, &why);
         if (status == FR_OK) {
             status = fr_profile_put_run(profile, &run, err);
             n++;
-        } else if (status == FR_NO_MEMORY) {
+        } else if (fr_status_ends_all(status)) {
             *err = why;
         } else {
             fr_request_note(request, "nothing is learned from '%s': %s",

@@ -12,10 +12,12 @@
 #include "spec/profile/profile.h"
 #include "spec/result/prediction.h"
 
-/* Predicts a row on its own cluster; profile may be NULL. */
+/* Predicts a row on its own cluster; profile may be NULL.  FR_INTERRUPTED: the
+ * log, which may be NULL, cancels it. */
 FR_CHECKED fr_status fr_predict_case(const fr_profile *profile,
                                      const fr_case_setup *setup,
-                                     fr_prediction *out, fr_err *err);
+                                     const fr_log *log, fr_prediction *out,
+                                     fr_err *err);
 
 /* Adds a run; one of the same name gives way. */
 FR_CHECKED fr_status fr_profile_put_run(fr_profile *profile,

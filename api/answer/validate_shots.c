@@ -55,7 +55,8 @@ fr_status fr_shots_asked(const fr_request *request, fr_shots *out, fr_err *err)
     return FR_OK;
 }
 
-fr_status fr_shots_draw(const fr_validation *v, fr_shots *shots, fr_err *err)
+fr_status fr_shots_draw(const fr_validation *v, const fr_log *log,
+                        fr_shots *shots, fr_err *err)
 {
     size_t n = 0;
     fr_sourced_run *runs;
@@ -72,7 +73,7 @@ fr_status fr_shots_draw(const fr_validation *v, fr_shots *shots, fr_err *err)
                                      .features = row->features};
         n++;
     }
-    fr_status status = fr_stack_try_shots(runs, n, shots, err);
+    fr_status status = fr_stack_try_shots(runs, n, log, shots, err);
     free(runs);
     return status;
 }

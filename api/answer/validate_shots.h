@@ -15,6 +15,7 @@ FR_CHECKED fr_status fr_shots_asked(const fr_request *request, fr_shots *out,
                                     fr_err *err);
 /* Draws from the rows whose step time is scored. */
 FR_CHECKED fr_status fr_shots_draw(const fr_validation *validation,
-                                   fr_shots *shots, fr_err *err);
+                                   const fr_log *log, fr_shots *shots,
+                                   fr_err *err);
 
 #endif

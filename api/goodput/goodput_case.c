@@ -77,7 +77,8 @@ static fr_status make_length(const making *m, fr_err *err)
         .n_runs = fr_request_has(request, FR_OPT_RUNS)
                       ? request->option[FR_OPT_RUNS].count
                       : usual_runs,
-        .seed = m->file->job.seed};
+        .seed = m->file->job.seed,
+        .log = fr_request_log(request)};
     setup->step_s = m->prediction->step_s;
     setup->work_days = run_asked->work_s / day_s;
     setup->horizon_days = run_asked->horizon_s / day_s;
@@ -237,9 +238,9 @@ static fr_status make_elastic(const making *m, fr_err *err)
                        "--least-nodes %lld: the run has %lld; give fewer",
                        (long long)least, (long long)setup->n_nodes);
     const fr_plan_file *file = m->file;
-    const fr_elastic_subject subject = {&file->model, &file->job,
-                                        &m->inputs->cluster, m->inputs->costs,
-                                        &file->plan};
+    const fr_elastic_subject subject = {
+        &file->model,     &file->job,  &m->inputs->cluster,
+        m->inputs->costs, &file->plan, fr_request_log(m->request)};
     const fr_elastic_request request = {setup->n_devices, setup->n_nodes, least,
                                         setup->step_s};
     fr_node_steps known = {0};

@@ -221,6 +221,8 @@ void fr_request_init(fr_request *request, const fr_command *command,
                      const fr_session *session)
 {
     *request = (fr_request){.command = command, .session = session};
+    if (session != NULL)
+        request->quiet_log = fr_log_quiet(session->log);
 }
 
 fr_status fr_request_add(fr_request *request, const char *word, fr_err *err)
@@ -283,9 +285,16 @@ const char *fr_request_configs(const fr_request *request)
 
 const fr_log *fr_request_log(const fr_request *request)
 {
-    return request->session == NULL || fr_request_on(request, FR_OPT_QUIET)
-               ? NULL
-               : request->session->log;
+    return fr_request_on(request, FR_OPT_QUIET) ? &request->quiet_log
+           : request->session == NULL           ? NULL
+                                                : request->session->log;
+}
+
+int fr_request_threads(const fr_request *request)
+{
+    if (fr_request_has(request, FR_OPT_JOBS))
+        return (int)request->option[FR_OPT_JOBS].count;
+    return request->session == NULL ? 0 : request->session->n_threads;
 }
 
 void fr_request_note(const fr_request *request, const char *format, ...)

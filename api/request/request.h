@@ -38,6 +38,7 @@ typedef struct fr_request {
     const char *repeats[FR_MAX_REPEATS]; /* values of the REPEATED option */
     int n_repeats;
     const fr_session *session; /* NULL: notes are dropped */
+    fr_log quiet_log;          /* the session's without lines and progress */
 } fr_request;
 
 static inline bool fr_request_has(const fr_request *request, fr_option option)
@@ -97,8 +98,13 @@ bool fr_request_counts_interruptions(const fr_request *request,
 /* The caller's folder of configurations, NULL: the one near the program. */
 const char *fr_request_configs(const fr_request *request);
 
-/* The caller's log, NULL where it has none or QUIET is on. */
+/* The caller's log, which can cancel the work; NULL where it has none.  It has
+ * no lines and no progress where QUIET is on. */
 const fr_log *fr_request_log(const fr_request *request);
+
+/* The threads that the request may use: --jobs, else those of the session; 0:
+ * as many as the machine has. */
+int fr_request_threads(const fr_request *request);
 
 /* Passes a note to the caller, unless QUIET is on. */
 void fr_request_note(const fr_request *request, const char *format, ...)

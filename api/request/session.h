@@ -21,8 +21,11 @@ typedef struct fr_session {
     /* The folder of named models, clusters and templates; NULL: the one near
      * the program (spec/catalog/config_path.h). */
     const char *configs;
-    /* Receives the progress of long searches; NULL: nothing does. */
+    /* Receives the progress of long work, and can cancel it: the answer is then
+     * FR_INTERRUPTED; NULL: neither. */
     const fr_log *log;
+    /* The default of --jobs; 0: as many as the machine has. */
+    int n_threads;
     /* Runs plans on this machine (tune --measure); NULL: no plan can be run. */
     const struct fr_measurer *measurer;
     /* Describes the machine that the process runs on, against which a profile

@@ -371,6 +371,7 @@ static fr_status make_variants(const char *configs, const fr_inputs *inputs,
         if (out->variants[v].cluster.n_groups > 0 ||
             out->variants[v].why[0] != '\0')
             continue;
+        FR_TRY(fr_log_check(inputs->log, err));
         FR_TRY(make_variant(configs, &out->sweep, i, inputs, &out->variants[v],
                             err));
         if (++n_made == n)

@@ -26,7 +26,7 @@
     X(STOPPED, 75)   /* asked to stop, and can go on from a checkpoint */      \
     X(SKIPPED, 77)                                                             \
     X(FINAL, 1)       /* a failure that another try would meet again */        \
-    X(INTERRUPTED, 1) /* somebody ended it */                                  \
+    X(INTERRUPTED, 1) /* a user or the caller ended it */                      \
     X(PAUSED, 75)     /* STOPPED by a program that goes on by itself */
 
 /* Items of an array whose size the compiler knows. */
@@ -60,6 +60,13 @@ void fr_err_write(fr_err *err, fr_status status, const char *format, ...)
  */
 bool fr_err_add_line(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
 void fr_err_add_last_line(fr_err *err, const char *format, ...) FR_PRINTF(2, 3);
+
+/* Does such an error of one item of many (a row, a point, a change) end the
+ * work on all of them? */
+static inline bool fr_status_ends_all(fr_status status)
+{
+    return status == FR_NO_MEMORY || status == FR_INTERRUPTED;
+}
 
 static inline fr_status fr_status_same(fr_status status)
 {

@@ -39,8 +39,28 @@ void fr_log_init_stream(fr_log *log, FILE *stream)
 {
     log->line = stream_line;
     log->progress = isatty(fileno(stream)) ? stream_progress : NULL;
+    log->is_cancelled = NULL;
     log->context = stream;
     log->least = FR_LOG_INFO;
+}
+
+fr_log fr_log_quiet(const fr_log *log)
+{
+    return log == NULL ? (fr_log){.line = NULL}
+                       : (fr_log){.is_cancelled = log->is_cancelled,
+                                  .context = log->context};
+}
+
+fr_status fr_log_check(const fr_log *log, fr_err *err)
+{
+    bool is_cancelled;
+    if (log == NULL || log->is_cancelled == NULL)
+        return FR_OK;
+#pragma omp critical(fr_log_check)
+    is_cancelled = log->is_cancelled(log->context);
+    return is_cancelled ? fr_fail(err, FR_INTERRUPTED,
+                                  "the caller has cancelled the work")
+                        : FR_OK;
 }
 
 static void make_one_line(char *text)

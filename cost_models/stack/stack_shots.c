@@ -23,6 +23,7 @@ typedef struct sums {
 typedef struct source_runs {
     const fr_stack_prior *prior;
     fr_run_point *runs, *learned;
+    const fr_log *log;
     size_t n, *order;
     uint64_t hash;
 } source_runs;
@@ -57,6 +58,7 @@ static void add_pair(const fr_stack *stack, const fr_run_point *run, sums *sum)
 static fr_status try_draw(source_runs *s, size_t k, sums *sum, fr_err *err)
 {
     fr_stack *stack;
+    FR_TRY(fr_log_check(s->log, err));
     FR_TRY(fr_stack_create(s->prior, s->learned, k, &stack, err));
     for (size_t i = k; i < s->n; i++)
         add_pair(stack, &s->runs[s->order[i]], sum);
@@ -187,9 +189,10 @@ static fr_status try_sources(const fr_sourced_run *runs, size_t n,
 }
 
 fr_status fr_stack_try_shots(const fr_sourced_run *runs, size_t n,
-                             fr_shots *shots, fr_err *err)
+                             const fr_log *log, fr_shots *shots, fr_err *err)
 {
     source_runs s = {
+        .log = log,
         .runs = calloc(n + 1, sizeof *s.runs),
         .learned = calloc(n + 1, sizeof *s.learned),
         .order = calloc(n + 1, sizeof *s.order),

@@ -5,6 +5,7 @@
 #ifndef FR_COST_MODELS_STACK_STACK_SHOTS_H
 #define FR_COST_MODELS_STACK_STACK_SHOTS_H
 
+#include "core/base/log.h"
 #include "cost_models/stack/stack.h"
 #include "spec/result/shots.h"
 
@@ -20,6 +21,7 @@ typedef struct fr_sourced_run {
  * success.
  */
 FR_CHECKED fr_status fr_stack_try_shots(const fr_sourced_run *runs, size_t n,
-                                        fr_shots *shots, fr_err *err);
+                                        const fr_log *log, fr_shots *shots,
+                                        fr_err *err);
 
 #endif

@@ -393,6 +393,7 @@ fr_status fr_simulate(const fr_program *program, const fr_cost_model *costs,
         chosen = *options->replay;
     chosen.is_whole = chosen.is_whole || options->timeline != NULL;
     chosen.is_bounded = options->is_bounded;
+    chosen.log = options->log;
     fr_status status = fr_replay_prepare(program, costs, cluster, nodes,
                                          &chosen, &replay, err);
     if (status == FR_OK) {

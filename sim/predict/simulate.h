@@ -15,6 +15,7 @@
 typedef struct fr_simulate_options {
     const fr_replay_options *replay; /* NULL: chosen as said below */
     fr_timeline *timeline;           /* is filled; NULL: nobody wants it */
+    const fr_log *log;               /* cancellation; NULL: none */
     bool stops_without_room; /* a step that does not fit is not replayed: all
                                 but the prediction's memory is 0 */
     bool is_bounded;         /* a program that takes very long, or has more
@@ -26,7 +27,8 @@ typedef struct fr_simulate_options {
  * Simulates one steady-state step of `program` with ranks placed as in
  * `placement` (NULL: all on one node) and writes the prediction; `options` may
  * be NULL.  Deterministic.  Errors: FR_NO_MEMORY, FR_CHECK (the program
- * deadlocks: names rank, call and what it waits for).
+ * deadlocks: names rank, call and what it waits for), FR_INTERRUPTED (the log
+ * cancels it).
  *
  * Ranks that must behave alike are simulated as one; a timeline then has the
  * spans of one of them (spans_of_rank).  Where a timeline is asked for of up

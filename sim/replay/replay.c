@@ -181,11 +181,14 @@ static fr_status end_flows(replayer *r, fr_err *err)
 
 static fr_status replay_loop(replayer *r, fr_err *err)
 {
+    enum { INSTANTS_PER_QUESTION = 1024 };
     for (int32_t actor = 0; actor < r->actors->n; actor++)
         FR_TRY(replay_wake(r, actor, -1, err));
     FR_TRY(advance_ready(r, err));
     fr_maxmin_solve(r->links.maxmin, 0);
-    for (;;) {
+    for (uint32_t n_instants = 0;; n_instants++) {
+        if (n_instants % INSTANTS_PER_QUESTION == 0)
+            FR_TRY(fr_log_check(r->context->options.log, err));
         int64_t event_ps = fr_event_queue_next_ps(&r->queue);
         int64_t flow_ps = fr_maxmin_next_ps(r->links.maxmin);
         int64_t next_ps = event_ps < flow_ps ? event_ps : flow_ps;

@@ -16,6 +16,7 @@
 #ifndef FR_SIM_REPLAY_REPLAY_H
 #define FR_SIM_REPLAY_REPLAY_H
 
+#include "core/base/log.h"
 #include "core/base/vec.h"
 #include "cost_models/base/cost.h"
 #include "program/ir/program.h"
@@ -35,9 +36,10 @@ typedef enum fr_replay_detail {
 
 typedef struct fr_replay_options {
     fr_replay_detail detail;
-    bool is_unfolded; /* every rank by itself */
-    bool is_whole;    /* every rank is listed, for a timeline of them */
-    bool is_bounded;  /* ranks of too many kinds are FR_INFEASIBLE sooner */
+    bool is_unfolded;  /* every rank by itself */
+    bool is_whole;     /* every rank is listed, for a timeline of them */
+    bool is_bounded;   /* ranks of too many kinds are FR_INFEASIBLE sooner */
+    const fr_log *log; /* cancellation; NULL: none */
 } fr_replay_options;
 
 /* One instruction that one rank ran, or a run of calls. */

@@ -5,7 +5,6 @@
 #ifndef FR_TUNER_ANSWER_TUNE_H
 #define FR_TUNER_ANSWER_TUNE_H
 
-#include "core/base/log.h"
 #include "cost_models/base/cost.h"
 #include "spec/result/tuning.h"
 #include "tuner/goal/goal.h"
@@ -24,8 +23,7 @@ typedef struct fr_tune_options {
                             what stands beside the answer; fr_tune() sets it */
     bool is_exact;       /* go on until the best is proven to be the best */
     int n_alternatives;
-    int n_threads;     /* of the search; 0: as many as OpenMP has */
-    const fr_log *log; /* progress; may be NULL */
+    int n_threads; /* of the search; 0: as many as OpenMP has */
 } fr_tune_options;
 
 /*
@@ -33,7 +31,8 @@ typedef struct fr_tune_options {
  * out->best.plan is NULL and out->nearest says what is missing; the same where
  * plans fit but every one breaks a limit of the goal (out->broken).  FR_INPUT
  * when the pinned axes leave no legal plan, with the first reason, and when
- * the cluster has no price or power that the goal needs.  The same bytes for
+ * the cluster has no price or power that the goal needs; FR_INTERRUPTED when
+ * space.log cancels the search.  The same bytes for
  * any n_threads (wall_s apart).  fr_tuning_release() frees *out.
  */
 FR_CHECKED fr_status fr_tune(const fr_tune_options *options,

@@ -28,6 +28,7 @@ typedef struct worker {
     uint64_t n_plans, n_too_large, n_pruned, n_estimated;
     fr_goal_scale scale;   /* of the last plan's ranks and threads */
     fr_bound_layers needs; /* of the layers at hand */
+    uint32_t n_steps;      /* LAYERS and pipelines that it came to */
     size_t i_failed;       /* LAYERS at which it failed; SIZE_MAX: none */
     fr_err err;
 } worker;
@@ -69,6 +70,21 @@ typedef struct descent {
     fr_bounded best_by_estimate; /* of a group of gradients */
     bool has_best;
 } descent;
+
+/* ---- the caller ---------------------------------------------------------- */
+
+/* Counts a step of the way down.  If the caller cancels, the walk ends for all
+ * workers. */
+static fr_status go_on(const run *r, worker *w, fr_err *err)
+{
+    enum { STEPS_PER_QUESTION = 16 };
+    if (w->n_steps++ % STEPS_PER_QUESTION != 0)
+        return FR_OK;
+    const fr_status status = fr_log_check(r->walk->in.request->log, err);
+    if (status != FR_OK)
+        fr_walk_clock_end(r->clock);
+    return status;
+}
 
 /* ---- the goal ------------------------------------------------------------ */
 
@@ -336,6 +352,7 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
     for (size_t p = 0; p < pipelines->choices.n &&
                        (p == 0 || !fr_walk_clock_is_over(r->clock));
          p++) {
+        FR_TRY(go_on(r, w, err));
         d->pipeline = &pipelines->choices.items[p];
         if (r->options->is_even &&
             d->pipeline->value[FR_SPACE_AXIS_LAYER_SPLIT] != 0)
@@ -359,6 +376,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     const fr_decision_list *pipelines;
     fr_plan plan = request->base;
     descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
+    FR_TRY(go_on(r, w, err));
     fr_plan_space_set(request, FR_DECISION_LAYERS, d.layers, &plan);
     FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_PIPELINE, &plan,
                                   &pipelines, err));

@@ -56,7 +56,8 @@ typedef struct fr_walk_options {
                        that may fit is known; 0: when it has seen all */
 } fr_walk_options;
 
-/* Layers that were priced in an earlier run stay priced. */
+/* Layers that were priced in an earlier run stay priced.  FR_INTERRUPTED: the
+ * request's log has cancelled the walk. */
 FR_CHECKED fr_status fr_bound_walk_run(fr_bound_walk *walk,
                                        const fr_walk_options *options,
                                        fr_walk_result *out, fr_err *err);

@@ -30,22 +30,26 @@ static inline void fr_walk_clock_note(fr_walk_clock *clock)
     clock->has_found = 1;
 }
 
+/* Ends the walk of all workers. */
+static inline void fr_walk_clock_end(fr_walk_clock *clock)
+{
+#pragma omp atomic write
+    clock->is_over = 1;
+}
+
 static inline bool fr_walk_clock_is_over(fr_walk_clock *clock)
 {
     int is_over, has_found;
-    if (!(clock->until_s > 0))
-        return false;
 #pragma omp atomic read
     is_over = clock->is_over;
-    if (is_over)
-        return true;
+    if (is_over || !(clock->until_s > 0))
+        return is_over;
     const double now_s = fr_clock_s();
 #pragma omp atomic read
     has_found = clock->has_found;
     if (now_s < (has_found ? clock->until_s : clock->last_s))
         return false;
-#pragma omp atomic write
-    clock->is_over = 1;
+    fr_walk_clock_end(clock);
     return true;
 }
 

@@ -63,10 +63,11 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
         out->outcome = FR_OUTCOME_TOO_LARGE;
         return FR_OK;
     }
-    FR_TRY(fr_simulate(
-        program, costs, request->cluster, placement,
-        &(fr_simulate_options){.stops_without_room = true, .is_bounded = true},
-        &out->prediction, err));
+    FR_TRY(fr_simulate(program, costs, request->cluster, placement,
+                       &(fr_simulate_options){.stops_without_room = true,
+                                              .is_bounded = true,
+                                              .log = request->log},
+                       &out->prediction, err));
     out->outcome = FR_OUTCOME_SIMULATED;
     if (out->prediction.memory.fits &&
         out->prediction.memory.p_fits >= request->fit_confidence)
@@ -86,6 +87,7 @@ fr_status fr_evaluate(const fr_plan_space_request *request,
     fr_program *program = NULL;
     fr_err why;
     memset(&result, 0, sizeof result);
+    FR_TRY(fr_log_check(request->log, err));
     /* A search has asked level by level; rules across levels come here. */
     if (request->target != NULL &&
         fr_target_check(request->target, request->target_version,

@@ -25,8 +25,9 @@ typedef struct fr_evaluation {
 
 /*
  * Thread-safe: everything is borrowed and const.  An error is one of the
- * program itself (out of memory, a program that fails its checks), never a
- * candidate that is merely bad.
+ * program itself (out of memory, a program that fails its checks) or the
+ * caller's (FR_INTERRUPTED: request->log cancels), never a candidate that is
+ * merely bad.
  */
 FR_CHECKED fr_status fr_evaluate(const fr_plan_space_request *request,
                                  const fr_cost_model *costs,

@@ -8,7 +8,6 @@
 #ifndef FR_TUNER_SEARCH_SEARCH_H
 #define FR_TUNER_SEARCH_SEARCH_H
 
-#include "core/base/log.h"
 #include "cost_models/base/cost.h"
 #include "spec/result/tuning.h"
 #include "tuner/goal/goal.h"
@@ -21,7 +20,6 @@ typedef struct fr_search_input {
     const fr_plan_space_request *request;
     const fr_cost_model *costs;
     const fr_goal *goal; /* NULL: the step */
-    const fr_log *log;   /* of progress; NULL: none */
     int n_threads;
     double known;        /* the value of a plan elsewhere that has to be beaten;
                             HUGE_VAL: there is none */

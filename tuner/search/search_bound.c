@@ -84,7 +84,7 @@ static fr_status create(const fr_search_input *in, void **out, fr_err *err)
     s->best = in->known;
     s->best_layout = -1;
     s->in.list_until_s = end_of(s, list_frac);
-    fr_log_progress(in->log, -1, "listing plans");
+    fr_log_progress(in->request->log, -1, "listing plans");
     fr_status status = fr_bound_walk_create(&s->in, &s->walk, err);
     if (status != FR_OK) {
         destroy(s);
@@ -266,7 +266,7 @@ static fr_status find_seeds(search *s, fr_err *err)
 {
     const fr_walk_options options = {
         .is_best_only = true, .limit = s->best, .until_s = end_of(s, 0.4)};
-    fr_log_progress(s->in.log, -1, "bounding plans");
+    fr_log_progress(s->in.request->log, -1, "bounding plans");
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
     s->n_plans = s->found.n_plans;
     s->n_too_large = s->found.n_too_large;

@@ -268,6 +268,7 @@ static fr_status find_unseen(search *s, point *out, bool *is_found, fr_err *err)
 {
     for (size_t i = 0; i < s->layers.n; i++) {
         place where;
+        FR_TRY(fr_log_check(s->in.request->log, err));
         FR_TRY(find_place(s, i, &where, err));
         for (size_t p = 0; p < where.pipelines->choices.n; p++)
             for (size_t g = 0; g < where.gradients->choices.n; g++) {
@@ -286,6 +287,7 @@ static fr_status propose(search *s, size_t i, point *out, bool *is_found,
     *is_found = false;
     for (int k = 0; k < N_DRAWS && !*is_found; k++) {
         bool is_near = s->n_elite > 0 && i % 2 == 1;
+        FR_TRY(fr_log_check(s->in.request->log, err));
         size_t e = is_near ? (size_t)fr_rng_below(s->rng, s->n_elite) : 0;
         if (is_near)
             FR_TRY(move(s, &s->elite[e], out, err));
@@ -383,6 +385,7 @@ static fr_status count_plans(search *s, fr_err *err)
         return fr_fail_no_memory(err);
     for (size_t i = 0; i < s->layers.n; i++) {
         place where;
+        FR_TRY(fr_log_check(s->in.request->log, err));
         FR_TRY(find_place(s, i, &where, err));
         s->n_before[i + 1] = s->n_before[i] + where.pipelines->choices.n *
                                                   where.gradients->choices.n;

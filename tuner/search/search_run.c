@@ -84,6 +84,8 @@ static fr_status run_batch(pass *p, const fr_candidate *batch, size_t n,
         fr_plan plan;
         fr_plan_space_plan(request, &batch[i], &plan);
         fr_fail(err, statuses[i], "%s", errors[i].text);
+        if (fr_status_ends_all(statuses[i]))
+            return statuses[i];
         fr_err_prefix(err, "plan %s",
                       fr_plan_describe(&plan, name, sizeof name));
         return statuses[i];
@@ -109,10 +111,14 @@ static fr_status run_search(pass *p, const fr_search *search, fr_tuning *counts,
     fr_candidate batch[FR_SEARCH_BATCH];
     size_t n = 0;
     void *state = NULL;
-    FR_TRY(search->create(p->in, &state, err));
-    fr_status status = FR_OK;
+    fr_status status = search->create(p->in, &state, err);
+    if (status != FR_OK) {
+        fr_log_progress_end(p->log);
+        return status;
+    }
     do {
         size_t first = p->run->trials.n;
+        FR_TRY_GOTO(status, fr_log_check(p->log, err), out_search);
         FR_TRY_GOTO(status, search->ask(state, FR_SEARCH_BATCH, batch, &n, err),
                     out_search);
         FR_TRY_GOTO(status, run_batch(p, batch, n, counts, err), out_search);
@@ -239,7 +245,6 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
     fr_search_input in = {.request = request,
                           .costs = costs,
                           .goal = &run->goal,
-                          .log = options->log,
                           .n_threads = options->n_threads,
                           .known = best_of(&run->trials),
                           .budget_s = options->budget_s / (double)run->n,
@@ -247,7 +252,7 @@ static fr_status search_request(const fr_tune_options *options, size_t i,
                           .is_exact = options->is_exact,
                           .on_illegal = count_illegal,
                           .context = counts};
-    pass p = {.log = options->log,
+    pass p = {.log = request->log,
               .in = &in,
               .until_s = in.budget_s > 0 && !in.is_exact
                              ? fr_clock_s() + in.budget_s

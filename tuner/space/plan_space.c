@@ -94,6 +94,9 @@ static bool is_late(const walk *w)
     return fr_clock_s() >= w->until_s + (w->out->n > 0 ? 0 : grace_s);
 }
 
+/* The caller is asked once for the few hundred choices below this axis. */
+static const int ask_at = FR_SPACE_AXIS_MICRO_BATCH;
+
 static fr_status visit(const walk *w, fr_plan_space_choice *choice,
                        const fr_plan *plan, int i_axis)
 {
@@ -104,6 +107,8 @@ static fr_status visit(const walk *w, fr_plan_space_choice *choice,
         return add(w, choice, plan);
     const fr_plan_space_axis_row *axis = &fr_plan_space_axes[i_axis];
     fr_plan_space_values values;
+    if (i_axis == ask_at)
+        FR_TRY(fr_log_check(w->request->log, w->err));
     values.n = 0;
     axis->list(w->request, plan, &values);
     bool is_backward = i_axis == FR_SPACE_AXIS_WORLD && w->until_s > 0;

@@ -9,6 +9,7 @@
 #ifndef FR_TUNER_SPACE_PLAN_SPACE_H
 #define FR_TUNER_SPACE_PLAN_SPACE_H
 
+#include "core/base/log.h"
 #include "core/base/vec.h"
 #include "frameworks/target.h"
 #include "plan/decide/plan_fields.h"
@@ -98,6 +99,7 @@ typedef struct fr_plan_space_request {
     const fr_axis_range *ranges; /* [FR_SPACE_AXIS_N]; NULL: none */
     const fr_target *target;     /* its rules hold too; NULL: none */
     int target_version;
+    const fr_log *log; /* of searches: progress, cancellation; NULL: none */
     /* Finds balanced splits (balance_layers.h), which are then values; NULL:
      * they are not. */
     fr_balance *balance;

@@ -106,7 +106,8 @@ static fr_status evaluate_on(const scan *s, const fr_cluster *cluster,
     fr_plan_space_request request = {.model = s->request->model,
                                      .job = s->request->job,
                                      .cluster = cluster,
-                                     .base = *plan};
+                                     .base = *plan,
+                                     .log = s->request->log};
     return fr_evaluate(&request, costs, plan, out, err);
 }
 

@@ -21,7 +21,8 @@ static fr_status tune_step(const fr_elastic_subject *of, int64_t n_ranks,
                                            .cluster = of->cluster,
                                            .base = *of->base,
                                            .world = n_ranks,
-                                           .fit_confidence = 0.9};
+                                           .fit_confidence = 0.9,
+                                           .log = of->log};
     fr_status status = fr_tune_quick(&request, of->costs, 1, &found, &why);
     *out = HUGE_VAL;
     /* The batch does not divide among so many. */
@@ -147,8 +148,9 @@ fr_status fr_elastic_table_make(const fr_plan_space_request *space,
     fr_plan_space_values worlds = {0};
     fr_run_choices *choices = &goal->choices;
     const fr_goal_subject of = {space->model, space->job, space->cluster};
-    const fr_elastic_subject subject = {space->model, space->job,
-                                        space->cluster, costs, &space->base};
+    const fr_elastic_subject subject = {space->model,   space->job,
+                                        space->cluster, costs,
+                                        &space->base,   space->log};
     const int64_t least = fewest_of(choices);
     bool has_any = false;
     all.is_any_nodes = all.is_any_nodes || fr_goal_weighs_devices(goal);

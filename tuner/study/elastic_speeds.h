@@ -16,6 +16,7 @@ typedef struct fr_elastic_subject {
     const fr_cluster *cluster;
     const fr_cost_model *costs;
     const fr_plan *base; /* it has the values that no search decides */
+    const fr_log *log;   /* cancellation; NULL: none */
 } fr_elastic_subject;
 
 /* A run, and down to how many nodes it goes on. */

@@ -34,8 +34,11 @@ static fr_status evaluate_on(const fr_explain_request *r,
                              const fr_cost_model *costs, const fr_plan *plan,
                              fr_evaluation *out, fr_err *err)
 {
-    fr_plan_space_request request = {
-        .model = r->model, .job = r->job, .cluster = cluster, .base = *plan};
+    fr_plan_space_request request = {.model = r->model,
+                                     .job = r->job,
+                                     .cluster = cluster,
+                                     .base = *plan,
+                                     .log = r->log};
     return fr_evaluate(&request, costs, plan, out, err);
 }
 

@@ -23,7 +23,7 @@ typedef struct fr_explain_request {
     bool allow_lossy;
     double fit_confidence; /* with which the change that is advised fits */
     int n_threads;         /* 0: as many as OpenMP has */
-    const fr_log *log;     /* may be NULL */
+    const fr_log *log;     /* progress, cancellation; may be NULL */
 } fr_explain_request;
 
 /* Everything is borrowed.  The plan is legal and has been predicted.  The

@@ -267,8 +267,8 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
         fr_err why;
         fr_status status = fr_evaluate(&s->space, s->request->costs,
                                        &s->sets[i].plan, &found, &why);
-        if (status == FR_NO_MEMORY)
-            return fr_fail_no_memory(err);
+        if (fr_status_ends_all(status))
+            return fr_fail(err, status, "%s", why.text);
         if (status == FR_OK && found.outcome == FR_OUTCOME_UNPLACEABLE)
             out->n_left_out++;
         /* A plan that takes too long to simulate costs as much time before this
@@ -295,7 +295,8 @@ fr_status fr_make_fit(const fr_explain_request *r, fr_fit_advice *out,
                           .cluster = r->cluster,
                           .base = *r->plan,
                           .fit_confidence = confidence,
-                          .most_calls = most_calls},
+                          .most_calls = most_calls,
+                          .log = r->log},
                 .is_gpu = fr_cluster_is_all_gpu(r->cluster),
                 .best_s = HUGE_VAL};
     fr_fit_causes(r->model, r->job, r->plan, r->prediction, out);

@@ -116,7 +116,8 @@ static void prepare(fr_sweep_case *cases, const fr_sweep_options *options,
 
 /* ---- one point ----------------------------------------------------------- */
 
-static fr_plan_space_request request_of(const fr_sweep_case *at)
+static fr_plan_space_request request_of(const fr_sweep_case *at,
+                                        const fr_log *log)
 {
     bool is_gpu = fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
     int64_t all = is_gpu ? fr_cluster_slots(at->cluster) : 0;
@@ -131,6 +132,7 @@ static fr_plan_space_request request_of(const fr_sweep_case *at)
         .fit_confidence = at->fit_confidence,
         .target = at->target,
         .target_version = at->target != NULL ? fr_target_newest(at->target) : 0,
+        .log = log,
     };
 }
 
@@ -210,12 +212,13 @@ static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
     fill_costs(at, plan, has_goal, prediction, point);
 }
 
-static fr_status simulate_point(const fr_sweep_case *at, bool has_goal,
+static fr_status simulate_point(const fr_sweep_case *at,
+                                const fr_sweep_options *options,
                                 fr_sweep_point *point, fr_err *err)
 {
     fr_evaluation found;
     fr_err why;
-    fr_plan_space_request request = request_of(at);
+    fr_plan_space_request request = request_of(at, options->log);
     request.fit_confidence = 0; /* the plan is as it is asked for */
     fr_plan_describe(&at->plan, point->plan, sizeof point->plan);
     fr_status status = fr_plan_check(&at->plan, at->model, &at->job, &why);
@@ -228,7 +231,7 @@ static fr_status simulate_point(const fr_sweep_case *at, bool has_goal,
     else if (found.outcome == FR_OUTCOME_TOO_LARGE)
         refuse_too_large(&found.prediction, point);
     else
-        fill_point(at, &at->plan, has_goal, &found.prediction, point);
+        fill_point(at, &at->plan, options->has_goal, &found.prediction, point);
     return FR_OK;
 }
 
@@ -238,7 +241,7 @@ static fr_status tune_wholly(const fr_sweep_case *at,
 {
     fr_tuning found;
     fr_err why;
-    fr_tune_options tune = {.space = request_of(at),
+    fr_tune_options tune = {.space = request_of(at, options->log),
                             .is_best_only = true,
                             .is_exact = options->is_exact,
                             .n_alternatives = 1,
@@ -285,7 +288,7 @@ static fr_status tune_quickly(const fr_sweep_case *at,
 {
     fr_quick found;
     fr_err why;
-    const fr_plan_space_request request = request_of(at);
+    const fr_plan_space_request request = request_of(at, options->log);
     fr_status status =
         fr_tune_quick(&request, at->costs, n_threads, &found, &why);
     if (status != FR_OK)
@@ -326,7 +329,8 @@ static fr_status tune_point(const fr_sweep_case *at,
 
 typedef struct run {
     const fr_sweep_case *cases;
-    const fr_sweep_options *options;
+    fr_sweep_options options; /* of a point: its log is quiet */
+    const fr_log *log;
     fr_sweep *sweep;
     int n_threads;
     size_t n_done;
@@ -343,22 +347,27 @@ static void run_point(run *r, size_t i)
     point->gap = NAN;
     point->global_batch = at->job.global_batch;
     point->seq = at->job.seq;
-    point->n_ranks = ranks_of(at, r->options->is_fixed);
+    point->n_ranks = ranks_of(at, r->options.is_fixed);
     if (point->why[0] == '\0')
-        status =
-            r->options->is_fixed
-                ? simulate_point(at, r->options->has_goal, point, &r->errors[i])
-                : tune_point(at, r->options, is_alone ? r->n_threads : 1, point,
-                             &r->errors[i]);
+        status = r->options.is_fixed
+                     ? simulate_point(at, &r->options, point, &r->errors[i])
+                     : tune_point(at, &r->options, is_alone ? r->n_threads : 1,
+                                  point, &r->errors[i]);
     if (status != FR_OK)
         r->errors[i].status = status;
 #pragma omp critical(fr_sweep_progress)
     {
         r->n_done++;
-        fr_log_progress(r->options->log,
-                        (double)r->n_done / (double)r->sweep->n_points,
+        fr_log_progress(r->log, (double)r->n_done / (double)r->sweep->n_points,
                         "%zu of %zu points", r->n_done, r->sweep->n_points);
     }
+}
+
+static fr_status fail_point(const fr_err *why, size_t i, fr_err *err)
+{
+    return fr_status_ends_all(why->status)
+               ? fr_fail(err, why->status, "%s", why->text)
+               : fr_fail(err, why->status, "point %zu: %s", i + 1, why->text);
 }
 
 fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
@@ -366,11 +375,14 @@ fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
 {
     double begin_s = fr_clock_s();
     size_t n = sweep->n_points;
+    const fr_log quiet = fr_log_quiet(options->log);
     run r = {.cases = cases,
-             .options = options,
+             .options = *options,
+             .log = options->log,
              .sweep = sweep,
              .n_threads = options->n_threads > 0 ? options->n_threads
                                                  : omp_get_max_threads()};
+    r.options.log = &quiet;
     r.errors = calloc(n + 1, sizeof *r.errors);
     if (r.errors == NULL)
         return fr_fail_no_memory(err);
@@ -382,8 +394,7 @@ fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
     fr_status status = FR_OK;
     for (size_t i = 0; i < n && status == FR_OK; i++)
         if (r.errors[i].status != FR_OK)
-            status = fr_fail(err, r.errors[i].status, "point %zu: %s", i + 1,
-                             r.errors[i].text);
+            status = fail_point(&r.errors[i], i, err);
     free(r.errors);
     sweep->is_fixed = options->is_fixed;
     sweep->is_exact = options->is_exact;

@@ -44,15 +44,15 @@ typedef struct fr_sweep_options {
                           and grows with them */
     bool has_goal;     /* that of the cases makes the best point */
     int n_threads;     /* 0: as many as OpenMP has */
-    const fr_log *log; /* progress; may be NULL */
+    const fr_log *log; /* progress, cancellation; may be NULL */
 } fr_sweep_options;
 
 /*
  * Fills sweep->points, one for each of sweep->n_points cases; keys and points
  * are made before (sweep.h).  The cases are changed: dp, batch.  A point
  * that cannot be (illegal plan, too little memory ...) is a row with the
- * reason; an error is one of the program itself.  The same for any number of
- * threads.
+ * reason; an error is one of the program itself, or FR_INTERRUPTED.  The same
+ * for any number of threads.
  */
 FR_CHECKED fr_status fr_sweep_run(fr_sweep_case *cases,
                                   const fr_sweep_options *options,

@@ -42,7 +42,8 @@ static fr_status simulate_without(const fr_explain_request *r,
     fr_plan_space_request request = {.model = r->model,
                                      .job = r->job,
                                      .cluster = &cluster,
-                                     .base = *r->plan};
+                                     .base = *r->plan,
+                                     .log = r->log};
     if (status == FR_OK)
         status = fr_evaluate(&request, costs, r->plan, &found, err);
     if (status == FR_OK)

@@ -6,6 +6,7 @@
 #include "api/answer/answers.h"
 #include "report/document/renderer.h"
 #include "tests/check.h"
+#include "tests/unit/api/ask.h"
 #include "tests/unit/cli/run_line.h"
 
 typedef struct notes {
@@ -20,59 +21,18 @@ static void take_note(void *context, const char *text)
     snprintf(taken->last, sizeof taken->last, "%s", text);
 }
 
-typedef struct setting {
-    const char *name, *text;
-} setting;
-
-/* Asks, and renders the answer as JSON; NULL after a failure. */
-static char *ask(const char *command, const char *const words[2],
-                 const setting *settings, size_t n, const fr_session *session,
-                 fr_status *status, fr_err *err)
-{
-    fr_request request;
-    fr_document answer = {0};
-    fr_buffer text;
-    fr_request_init(&request, fr_command_find(fr_commands, command), session);
-    *status = FR_OK;
-    for (int i = 0; i < 2 && *status == FR_OK; i++)
-        *status = fr_request_add(&request, words[i], err);
-    for (size_t i = 0; i < n && *status == FR_OK; i++)
-        *status =
-            fr_request_put(&request, settings[i].name, settings[i].text, err);
-    if (*status == FR_OK)
-        *status = request.command->answer(&request, &answer, err);
-    fr_buffer_init(&text);
-    if (*status == FR_OK)
-        *status =
-            fr_document_render(&answer, &fr_render_json, NULL, &text, err);
-    fr_document_release(&answer);
-    char *out = *status == FR_OK ? strdup(fr_buffer_text(&text)) : NULL;
-    fr_buffer_release(&text);
-    return out;
-}
-
-/* The time that a call took differs from one to the next. */
-static void drop_wall_s(char *json)
-{
-    char *at = strstr(json, "\"wall_s\"");
-    if (CHECK(at != NULL)) {
-        const size_t n = strcspn(at, ",\n");
-        memmove(at, at + n, strlen(at + n) + 1);
-    }
-}
-
 static void test_same_as_command_line(void)
 {
-    static const char *const words[2] = {"llama-3-8b", "dgx-h100:2"};
-    static const setting settings[] = {
-        {"tp", "2"}, {"zero", "3"}, {"global-batch", "64"}, {"seq", "4096"}};
+    static const question of = {
+        "simulate",
+        {"llama-3-8b", "dgx-h100:2"},
+        {{"tp", "2"}, {"zero", "3"}, {"global-batch", "64"}, {"seq", "4096"}}};
     notes taken = {0};
     const fr_session session = {.note = take_note, .context = &taken};
     fr_status status;
     fr_err err;
     line_outcome line;
-    char *json = ask("simulate", words, settings, FR_LENGTH(settings), &session,
-                     &status, &err);
+    char *json = ask(&of, &session, &status, &err);
     run_line("simulate llama-3-8b dgx-h100:2 --tp 2 --zero 3 --global-batch 64 "
              "--seq 4096 --json",
              &line);
@@ -91,12 +51,12 @@ static void test_same_as_command_line(void)
 /* Without a session nothing is said, and nothing is printed. */
 static void test_silent(void)
 {
-    static const char *const words[2] = {"gpt2-124m", "dgx-h100:2"};
-    static const setting settings[] = {{"fixed", "1"}, {"vary", "nodes=1,2"}};
+    static const question of = {"sweep",
+                                {"gpt2-124m", "dgx-h100:2"},
+                                {{"fixed", "1"}, {"vary", "nodes=1,2"}}};
     fr_status status;
     fr_err err;
-    char *json =
-        ask("sweep", words, settings, FR_LENGTH(settings), NULL, &status, &err);
+    char *json = ask(&of, NULL, &status, &err);
     if (CHECK_OK(status, &err))
         CHECK_HAS(json, "\"forerun.sweep/1\"");
     free(json);
@@ -104,7 +64,6 @@ static void test_silent(void)
 
 static void test_errors(void)
 {
-    static const char *const words[2] = {"llama-3-8b", "dgx-h100:2"};
     static const struct {
         const char *command;
         setting setting;
@@ -121,8 +80,9 @@ static void test_errors(void)
     for (size_t i = 0; i < FR_LENGTH(rows); i++) {
         fr_status status;
         fr_err err = {FR_OK, ""};
-        char *json = ask(rows[i].command, words, &rows[i].setting, 1, NULL,
-                         &status, &err);
+        const question of = {
+            rows[i].command, {"llama-3-8b", "dgx-h100:2"}, {rows[i].setting}};
+        char *json = ask(&of, NULL, &status, &err);
         CHECK(json == NULL);
         CHECK_INT(status, rows[i].status);
         CHECK_HAS(err.text, rows[i].says);

@@ -261,7 +261,10 @@ static void hear_progress(void *context, double done_frac, const char *text)
 static void test_log(void)
 {
     heard h = {0};
-    fr_log log = {hear_line, hear_progress, &h, FR_LOG_INFO};
+    fr_log log = {.line = hear_line,
+                  .progress = hear_progress,
+                  .context = &h,
+                  .least = FR_LOG_INFO};
     FILE *file = tmpfile();
     char text[64] = "";
 

@@ -114,8 +114,8 @@ static void test_shots(void)
     for (size_t i = 0; i < 7; i++)
         runs[i] =
             (fr_sourced_run){"made up", step_with(0.06 * (double)(i + 1), 1.5)};
-    CHECK_OK(fr_stack_try_shots(runs, 7, &a, &err), &err);
-    CHECK_OK(fr_stack_try_shots(runs, 7, &b, &err), &err);
+    CHECK_OK(fr_stack_try_shots(runs, 7, NULL, &a, &err), &err);
+    CHECK_OK(fr_stack_try_shots(runs, 7, NULL, &b, &err), &err);
     CHECK_INT(a.n_sources, 1);
     CHECK_INT(a.sources[0].n_rows, 7);
     CHECK_INT(a.macro[0].n_sources, 1);
