@@ -160,11 +160,10 @@ static void count_interruption(replica *r)
     r->n_counted += r->now_s < horizon_of(r);
 }
 
-/* Every so many questions the caller is asked, too. */
+/* Every 1024 questions the caller is asked, too. */
 static bool is_given_up(replica *r)
 {
-    enum { PER_QUESTION_TO_CALLER = 1024 };
-    if (r->status == FR_OK && r->n_looks++ % PER_QUESTION_TO_CALLER == 0)
+    if (r->status == FR_OK && r->n_looks++ % 1024 == 0)
         r->status = fr_log_check(r->request->log, r->err);
     return r->status != FR_OK || r->now_s >= r->end_s ||
            (double)r->n_interruptions > r->most_interruptions;
@@ -370,12 +369,6 @@ static void fail(replica *r)
     restart(r, c->restart_s);
 }
 
-static void lose_nodes(replica *r)
-{
-    count_interruption(r);
-    restart(r, r->c->restart_s);
-}
-
 /* ---- one run ------------------------------------------------------------- */
 
 /* The next event; of two events at the same time the first in this list. */
@@ -458,7 +451,8 @@ static void happen(replica *r, event what, double after_s)
     case EVENT_ABSENCE:
         /* With notice the nodes stay until all is saved. */
         book_training(r, after_s, save_s <= c->notice_s);
-        lose_nodes(r);
+        count_interruption(r);
+        restart(r, c->restart_s);
         return;
     case EVENT_FAILURE:
         book_training(r, after_s, false);

@@ -226,7 +226,7 @@ fr_status fr_fold_fail(int32_t n_colors, fr_err *err)
 
 fr_status fr_fold_init(const fr_rank_layout *layout,
                        const fr_fabric_uses *fabric, bool is_bounded,
-                       fr_fold *out, fr_err *err)
+                       const fr_log *log, fr_fold *out, fr_err *err)
 {
     fr_fold fold = {0};
     refinement f = {.layout = layout, .fabric = fabric, .fold = &fold};
@@ -240,6 +240,7 @@ fr_status fr_fold_init(const fr_rank_layout *layout,
             status = fr_fold_fail(n, err);
             goto out_free;
         }
+        FR_TRY_GOTO(status, fr_log_check(log, err), out_free);
         before = n;
         refine_once(&f);
         n = number_colors(&f);

@@ -17,6 +17,7 @@
 #ifndef FR_SIM_REPLAY_FOLD_H
 #define FR_SIM_REPLAY_FOLD_H
 
+#include "core/base/log.h"
 #include "sim/topology/fabric_uses.h"
 #include "sim/topology/rank_layout.h"
 
@@ -35,11 +36,12 @@ typedef struct fr_fold {
 /*
  * Finds the colours; `fabric` may have no links.  Where groups lie on the
  * nodes in ever other ways, rounds go on from rank to rank: is_bounded ends
- * them as FR_INFEASIBLE after FR_FOLD_MOST_VISITS of ranks.
+ * them as FR_INFEASIBLE after FR_FOLD_MOST_VISITS of ranks.  FR_INTERRUPTED:
+ * the log, which may be NULL, cancels them.
  */
 FR_CHECKED fr_status fr_fold_init(const fr_rank_layout *layout,
                                   const fr_fabric_uses *fabric, bool is_bounded,
-                                  fr_fold *out, fr_err *err);
+                                  const fr_log *log, fr_fold *out, fr_err *err);
 FR_CHECKED fr_status fr_fold_fail(int32_t n_colors, fr_err *err);
 enum { FR_FOLD_MOST_VISITS = 1 << 24 };
 void fr_fold_release(fr_fold *fold);

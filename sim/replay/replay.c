@@ -398,8 +398,8 @@ static fr_status context_fill(fr_replay_context *c, const fr_cost_model *model,
 {
     const fr_program *program = c->layout.program;
     FR_TRY(fr_fabric_uses_init(&c->layout, &c->fabric, err));
-    FR_TRY(fr_fold_init(&c->layout, &c->fabric, options->is_bounded, &c->fold,
-                        err));
+    FR_TRY(fr_fold_init(&c->layout, &c->fabric, options->is_bounded,
+                        options->log, &c->fold, err));
     FR_TRY(fr_actors_init(&c->layout, &c->fold, !options->is_unfolded,
                           &c->actors, err));
     FR_TRY(check_calls(c, options, err));

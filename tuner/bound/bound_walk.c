@@ -71,21 +71,6 @@ typedef struct descent {
     bool has_best;
 } descent;
 
-/* ---- the caller ---------------------------------------------------------- */
-
-/* Counts a step of the way down.  If the caller cancels, the walk ends for all
- * workers. */
-static fr_status go_on(const run *r, worker *w, fr_err *err)
-{
-    enum { STEPS_PER_QUESTION = 16 };
-    if (w->n_steps++ % STEPS_PER_QUESTION != 0)
-        return FR_OK;
-    const fr_status status = fr_log_check(r->walk->in.request->log, err);
-    if (status != FR_OK)
-        fr_walk_clock_end(r->clock);
-    return status;
-}
-
 /* ---- the goal ------------------------------------------------------------ */
 
 /*
@@ -122,9 +107,8 @@ static double value_at(const run *r, const descent *d, double step_s,
 /* Is all of such a bound passed over? */
 static bool is_above_limit(const run *r, double bound)
 {
-    if (r->options->is_best_only)
-        return bound > r->limit || bound == HUGE_VAL;
-    return !(bound < r->limit);
+    return r->options->is_best_only ? bound > r->limit || bound == HUGE_VAL
+                                    : !(bound < r->limit);
 }
 
 /* ---- one plan ------------------------------------------------------------ */
@@ -352,7 +336,7 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
     for (size_t p = 0; p < pipelines->choices.n &&
                        (p == 0 || !fr_walk_clock_is_over(r->clock));
          p++) {
-        FR_TRY(go_on(r, w, err));
+        FR_TRY(fr_walk_clock_step(r->clock, &w->n_steps, err));
         d->pipeline = &pipelines->choices.items[p];
         if (r->options->is_even &&
             d->pipeline->value[FR_SPACE_AXIS_LAYER_SPLIT] != 0)
@@ -376,7 +360,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
     const fr_decision_list *pipelines;
     fr_plan plan = request->base;
     descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
-    FR_TRY(go_on(r, w, err));
+    FR_TRY(fr_walk_clock_step(r->clock, &w->n_steps, err));
     fr_plan_space_set(request, FR_DECISION_LAYERS, d.layers, &plan);
     FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_PIPELINE, &plan,
                                   &pipelines, err));
@@ -423,8 +407,7 @@ static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
     const worker *first = NULL;
     for (int i = 0; i < walk->n_workers; i++) {
         const worker *w = &walk->workers[i];
-        if (w->i_failed != SIZE_MAX &&
-            (first == NULL || w->i_failed < first->i_failed))
+        if (w->i_failed < (first != NULL ? first->i_failed : SIZE_MAX))
             first = w;
     }
     return first == NULL
@@ -458,14 +441,12 @@ static void walk_block(const run *r, size_t i_block)
     size_t end = (i_block + 1) * BLOCK;
     end = end < walk->layers.n ? end : walk->layers.n;
     for (size_t i = i_block * BLOCK; i < end; i++) {
-        fr_err err;
         /* Each worker looks at some plans, however late it is. */
         bool is_late = w->n_plans > 0 && fr_walk_clock_is_over(r->clock);
         if (w->i_failed != SIZE_MAX || is_late ||
-            walk_layers(r, w, i, &err) == FR_OK)
+            walk_layers(r, w, i, &w->err) == FR_OK)
             continue;
         w->i_failed = i;
-        w->err = err;
     }
 }
 
@@ -511,7 +492,8 @@ static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
                             fr_walk_result *out, fr_err *err)
 {
-    fr_walk_clock clock = fr_walk_clock_of(options->until_s);
+    fr_walk_clock clock =
+        fr_walk_clock_of(options->until_s, walk->in.request->log);
     run r = {walk, options, options->limit, &clock};
     fr_walk_result result = {0};
     FR_TRY(reset(walk, err));
@@ -565,11 +547,10 @@ fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
     walk->job = fr_goal_job(of->model, of->job);
     walk->subject = (fr_goal_subject){of->model, &walk->job, of->cluster};
     walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
-    if (walk->workers == NULL) {
-        free(walk);
-        return fr_fail_no_memory(err);
-    }
-    walk->n_workers = in->n_threads;
+    if (walk->workers == NULL)
+        status = fr_fail_no_memory(err);
+    else
+        walk->n_workers = in->n_threads;
     for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
         status = create_worker(in, i, &walk->workers[i], err);
     /* The first worker that needs a cost of a layer computes it for all. */
