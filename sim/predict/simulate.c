@@ -339,6 +339,7 @@ static fr_status replay_all(const fr_cost_model *costs,
     if (options->stops_without_room && !out->memory.fits)
         return FR_OK;
     FR_TRY(fr_replay_finish(replay, err));
+    FR_TRY(fr_log_check(options->log, err));
     *is_unsteady = replay->is_unsteady;
     return replay->is_unsteady
                ? FR_OK

@@ -56,6 +56,7 @@ static fr_status evaluate_program(const fr_plan_space_request *request,
                                   const fr_placement *placement,
                                   fr_evaluation *out, fr_err *err)
 {
+    FR_TRY(fr_log_check(request->log, err));
     /* The slab does not limit a framework's tensors, and their live bytes are
      * only a lower bound: the memory of its allocator decides. */
     if (!placement->by_framework &&
