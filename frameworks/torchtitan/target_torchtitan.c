@@ -66,6 +66,14 @@ static FR_TARGET_RULE(has_sequence_parallel)
     return plan->tp == 1 || plan->is_sequence_parallel;
 }
 
+static FR_TARGET_RULE(compiles_overlap_of_tp)
+{
+    (void)model;
+    (void)job;
+    return plan->tp == 1 || !plan->is_tp_overlap ||
+           plan->execution.kernels == FR_KERNELS_COMPILED;
+}
+
 static FR_TARGET_RULE(has_stages_of_schedule)
 {
     (void)model;
@@ -394,6 +402,13 @@ static const fr_target_rule rules[] = {
      .fields = BIT(PRECISION),
      .facts = FACT(SCALING),
      .holds = scales_at_once},
+    {.text = "compiled kernels with tp_overlap",
+     .source = "config/configs.py, CompileConfig: \"Async "
+               "TP requires 'model' in --compile.components and "
+               "--compile.enable\"",
+     .fields = BIT(TP) | BIT(TP_OVERLAP),
+     .facts = FACT(KERNELS),
+     .holds = compiles_overlap_of_tp},
     {.text = "tp 1 with block scaling and compiled kernels",
      .source = "components/quantization/mx.py (0.2): \"TP not yet supported "
                "with torch.compile for mxfp8\"",

@@ -19,8 +19,7 @@ fr_torchtitan_layout fr_torchtitan_layout_of(const fr_plan_file *file)
     it.n_micro = fr_plan_micro_batches(plan, &file->job);
     it.local_batch =
         plan->pp > 1 ? plan->micro_batch * it.n_micro : plan->micro_batch;
-    it.is_compiled = plan->execution.kernels == FR_KERNELS_COMPILED ||
-                     (plan->tp > 1 && plan->is_tp_overlap);
+    it.is_compiled = plan->execution.kernels == FR_KERNELS_COMPILED;
     it.is_mx = plan->precision == FR_DTYPE_FP8 &&
                plan->execution.scaling == FR_SCALING_BLOCK;
     it.is_fp8 = plan->precision == FR_DTYPE_FP8 && !it.is_mx;

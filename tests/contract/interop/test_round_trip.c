@@ -53,10 +53,6 @@ static bool is_same_field(int id, const fr_plan *was, const fr_plan *is)
     if (id == FR_PLAN_ETP)
         return (was->etp > 0 ? was->etp : was->tp) ==
                (is->etp > 0 ? is->etp : is->tp);
-    /* Overlap of TP brings the compiler along that makes it. */
-    if (id == FR_FACT(KERNELS) && is->is_tp_overlap &&
-        is->execution.kernels == FR_KERNELS_COMPILED)
-        return true;
     return fr_field_is_same(&fr_plan_item_row(id)->field, was, is);
 }
 
