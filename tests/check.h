@@ -65,7 +65,7 @@ __attribute__((weak)) check_counts check_state;
 
 #define CHECK_MAYBE_UNUSED __attribute__((unused))
 
-/* Where tests may write: TMPDIR, else /tmp. */
+/* The folder in which tests may write: TMPDIR, else /tmp. */
 CHECK_MAYBE_UNUSED static const char *check_tmp_dir(void)
 {
     const char *dir = getenv("TMPDIR");
@@ -100,7 +100,7 @@ CHECK_MAYBE_UNUSED static bool check_in_slice(size_t i)
     return i % check_slice() == 0;
 }
 
-/* How many of n random draws are tried: 1 at least. */
+/* Returns the number of draws that are tried of n random ones: 1 at least. */
 CHECK_MAYBE_UNUSED static size_t check_slice_of(size_t n)
 {
     return (n + check_slice() - 1) / check_slice();

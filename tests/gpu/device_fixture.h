@@ -171,7 +171,7 @@ static inline fr_kernel_call df_call(const df_case *at)
     return call;
 }
 
-/* What the host writes before a step. */
+/* The values that the host writes before a step. */
 static inline fr_cuda_step df_step(const df_case *at)
 {
     fr_cuda_step step = {.i_step = at->i_step,

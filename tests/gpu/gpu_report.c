@@ -350,7 +350,7 @@ static void put_value(fr_json_writer *w, const fr_json_value *value)
     }
 }
 
-/* Whose machine it was, and how well its fits hold. */
+/* The machine, and the errors of its fits. */
 static void put_profile(const report *r, fr_json_writer *w)
 {
     static const char *const keys[] = {"fingerprint", "held_out"};

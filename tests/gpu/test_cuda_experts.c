@@ -5,14 +5,14 @@
  */
 #include "tests/gpu/device_fixture.h"
 
-/* Of experts with a capacity; the others have room for all. */
+/* The capacity of experts that have one; the others have room for all. */
 static const fr_plan capped[] = {
     {.tp = 1, .micro_batch = 1, .expert_capacity = 0.8},
     {.tp = 1, .micro_batch = 1, .expert_capacity = 0.23},
     {.tp = 1, .micro_batch = 1, .expert_capacity = 1.7}};
 
-/* Of each row neighbouring experts, begun elsewhere from row to row; with a
- * capacity some have no room. */
+/* Each row goes to neighbouring experts, from another first one in each row;
+ * with a capacity some have no room. */
 static void choose_some(const df_case *at, int64_t rows, int64_t n_experts,
                         int64_t top_k, void *host)
 {

@@ -469,7 +469,7 @@ static void test_memory(void)
     df_check(copy, FR_DTYPE_F32, FR_DTYPE_F32);
 }
 
-/* What the CPU has, but for what GPUs refuse. */
+/* The layers of the CPU without those that GPUs refuse. */
 static void test_table(void)
 {
     static const bool is_refused[FR_OP_N] = {

@@ -19,7 +19,7 @@ enum { N_STEPS = 8, EVERY = 1 };
 
 enum { N_PARTS = 8 };
 
-/* What one CPU rank gives, once for each model and optimizer. */
+/* The results of one CPU rank, once for each model and optimizer. */
 typedef struct reference {
     bool is_there;
     double loss[N_STEPS];

@@ -208,7 +208,8 @@ static void test_fastest(void)
     CHECK_INT(emulated_algorithms[1].n_runs, 0);
     CHECK_INT(emulated_algorithms[2].n_runs, 4);
     CHECK_INT(emulated_algorithms[3].n_runs, 4);
-    /* What was chosen stays, also where it is met again while tuning. */
+    /* The chosen algorithm stays, also if its shape comes again while others
+     * are tuned. */
     ask(&t, &p, false, FR_OK);
     ask(&t, &p, true, FR_OK);
     CHECK_INT(emulated_algorithms[2].n_runs, 5);

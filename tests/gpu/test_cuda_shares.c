@@ -112,8 +112,8 @@ static void compare_lse(df_case *at, df_memory *memory)
     run_and_compare(at, memory, KEPT);
 }
 
-/* What the device has kept is what its backward begins with; rows of them add
- * up to one. */
+/* Backward begins with the probabilities that the device has kept, whose rows
+ * add up to one. */
 static void take_probabilities(const df_case *at, df_memory *memory)
 {
     const fr_attention_dims *d = &at->instr.attention;

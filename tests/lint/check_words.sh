@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 pages=(README.md CONTRIBUTING.md docs/*.md)
 # Folders whose comments are sentences.
 clean=(api bench calibrate cli core cost_models frameworks interop kernels plan
-    program reliability report runtime sim simgrid spec tuner)
+    program reliability report runtime sim simgrid spec tests tuner)
 forerun=${BUILD:-build}/forerun
 
 banned=$(

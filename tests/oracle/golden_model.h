@@ -46,7 +46,7 @@ typedef struct golden_model {
     const golden_tensor *tensors;
 } golden_model;
 
-/* What SGD and AdamW make of one weight in n steps. */
+/* One weight over n steps of SGD or AdamW. */
 typedef struct golden_weight_path {
     double w0, lr, beta1, beta2, eps, weight_decay;
     int n_steps;

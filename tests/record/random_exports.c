@@ -111,7 +111,8 @@ static fr_status write_one(writer *w, fr_plan_file *file, fr_err *err)
     return status;
 }
 
-/* Of the next plan: each is aimed at until it has as many as the others. */
+/* The target of the next plan: each is aimed at until it has as many as the
+ * others. */
 static const fr_target *next_backend(const writer *w)
 {
     const fr_target *const *backends = w->exporter->target->backends;

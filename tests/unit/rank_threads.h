@@ -10,12 +10,12 @@
 
 enum { RANK_THREADS_MAX = 4 };
 
-/* What a rank does; its transport is closed behind it. */
+/* The work of a rank; its transport is closed behind it. */
 typedef fr_status (*rank_part_fn)(void *context, const fr_program *program,
                                   int64_t rank, fr_transport *transport,
                                   fr_err *err);
 
-/* What came of it on each rank. */
+/* The outcome on each rank. */
 typedef struct rank_threads {
     fr_status status[RANK_THREADS_MAX];
     fr_err err[RANK_THREADS_MAX];

@@ -27,8 +27,9 @@ static const fr_exporter *find(const char *name)
     return NULL;
 }
 
-/* What is written, for Python to compile: of each program of the target the
- * first script as it is, of the others what depends on the plan. */
+/* The exported scripts, for Python to compile: the first script of each
+ * program of the target as it is, and of the others the parts that depend on
+ * the plan. */
 typedef struct output {
     FILE *whole, *heads;
     const fr_target *seen[4];

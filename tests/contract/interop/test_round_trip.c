@@ -90,8 +90,8 @@ static bool is_idle_of_job(fr_job_field_id id, const fr_job *job)
            (id == FR_JOB_BETA2 && job->optimizer == FR_OPTIMIZER_SGD);
 }
 
-/* What the export says of a field in words, or as an argument of the training
- * script, where its file has no key for it. */
+/* The export names a field in words, or as an argument of the training script,
+ * if its file has no key for it. */
 static bool is_said(const fr_export_files *files, fr_job_field_id id)
 {
     static const struct {

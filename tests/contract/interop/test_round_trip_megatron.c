@@ -16,7 +16,8 @@ static fr_err err;
 static const char *const models[] = {"gpt2-1.5b", "llama-3-8b", "mixtral-8x7b",
                                      "deepseek-v3", "gpt3-175b"};
 
-/* What the file does not hold, or holds as another word for the same. */
+/* These fields are not in the file, or stand there as another word for the
+ * same. */
 static void normalise(const fr_target *target, const fr_model *model,
                       fr_plan *plan)
 {

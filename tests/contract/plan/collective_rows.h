@@ -32,7 +32,7 @@ static const char hdr_4[] =
  */
 static const double host_call_s = 25e-6;
 
-/* How rows are told apart, and what they ran on. */
+/* The columns that distinguish rows, and the devices that they ran on. */
 typedef struct machine {
     const char *label;
     const char *source, *gpu, *op;

@@ -62,7 +62,7 @@ CHECK_MAYBE_UNUSED static void plugged_run(sim_fixture *f, double *step_s)
     f->node_of_rank = NULL;
 }
 
-/* How many plans of the space does a question hold for? */
+/* Returns the number of plans of the space for which a question holds. */
 CHECK_MAYBE_UNUSED static size_t plugged_count(const sim_fixture *f,
                                                bool (*is_one)(const fr_plan *))
 {

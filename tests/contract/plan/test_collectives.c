@@ -47,7 +47,8 @@ static void execute(const fr_transfer_list *list, double *const *from,
         }
 }
 
-/* What member m must hold at element i in the end; false: anything. */
+/* The value that member m must hold at element i in the end; false: any
+ * value. */
 static bool expected(fr_op op, int64_t g, uint64_t n, int64_t m, uint64_t i,
                      bool is_max, double *out)
 {
@@ -112,7 +113,7 @@ static void check_meaning(const fr_collective *c, fr_op op, int64_t g,
     }
 }
 
-/* What the members of one phase do; bytes through each one's link. */
+/* The transfers of the members of one phase; bytes through the link of each. */
 typedef struct phase_load {
     double begin[MOST], in[MOST], out[MOST], reduced[MOST];
     double most[MOST]; /* of the links that its transfers share */
@@ -311,7 +312,7 @@ static void test_choice(void)
     CHECK_INT(
         fr_collective_choose(FR_COLLECTIVE_TREE, FR_OP_ALL_REDUCE, 6, 8, true),
         FR_COLLECTIVE_TREE);
-    /* What was asked for does not exist: fall back. */
+    /* The algorithm that was asked for does not exist: fall back. */
     CHECK_INT(fr_collective_choose(FR_COLLECTIVE_TREE, FR_OP_ALL_GATHER, 6,
                                    1 << 30, false),
               FR_COLLECTIVE_RING);

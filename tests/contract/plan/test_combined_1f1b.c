@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank program does with one micro-batch of one chunk. */
+/* The calls of a rank program for one micro-batch of one chunk. */
 typedef struct chain {
     int n, cap;
     fr_instr *at;

@@ -1,6 +1,6 @@
 /*
- * What frameworks' kernels move beyond the operations of a layer, against
- * sums made by hand from the operators that they run.
+ * Bytes that the kernels of frameworks move beyond the operations of a layer,
+ * against sums made by hand from the operators that they run.
  */
 #include "program/lower/step/lower.h"
 #include "tests/check.h"
@@ -201,7 +201,7 @@ static void test_losses(void)
     CHECK_NEAR(loss_bytes(&plan), 50.0, 1e-2);
 }
 
-/* What comes before casts of operands, against delayed scales. */
+/* Kernels before the casts of operands, against delayed scales. */
 static void check_scaling(fr_plan plan, double per_element, double per_weight,
                           int n_kernels)
 {

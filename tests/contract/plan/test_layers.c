@@ -200,7 +200,7 @@ static void test_products(void)
         if (model.kv_lora_rank > 0)
             width = 48 + 24;
         double span = model.sliding_window > 0 ? 96.0 : 128.0;
-        /* What only the first token of a sequence meets is not in the model's
+        /* Work on the first token of a sequence alone is not in the model's
          * flop: pooler, next sentence, labels. */
         double first = 6.0 * (double)job.global_batch * 256.0 *
                        (model.has_pooler     ? 256 + 2

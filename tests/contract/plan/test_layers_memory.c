@@ -1,5 +1,6 @@
 /*
- * What a layer's forward keeps, against the formulas of papers.
+ * Bytes that the forward pass of a layer keeps, against the formulas of
+ * papers.
  */
 #include "program/lower/step/lower.h"
 #include "tests/check.h"
@@ -62,7 +63,7 @@ static void test_korthikanti(void)
     CHECK_NEAR(layer_bytes(m, &plan, 0.1), sbh * 34 / t + stats / t, 1e-9);
 }
 
-/* What each part of selective recompute saves. */
+/* Each part of selective recompute saves its bytes. */
 static void test_parts(void)
 {
     const double rows = 256;

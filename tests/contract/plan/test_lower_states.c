@@ -297,7 +297,7 @@ static void test_gather_lane(void)
     }
 }
 
-/* Where a lane's calls are, by segment name. */
+/* Returns the number of calls of segments whose name begins so. */
 static int count_calls(const fr_program *program, const char *name)
 {
     const fr_rank_program *rank_program = &program->rank_programs[0];
@@ -308,7 +308,7 @@ static int count_calls(const fr_program *program, const char *name)
     return n;
 }
 
-/* What the first call that offloads takes away. */
+/* Returns the bytes that the first call that offloads takes away. */
 static double offloaded_bytes(const fr_program *program)
 {
     double sum = 0;
@@ -356,7 +356,7 @@ static void test_offload(void)
     /* 4 micro-batches x 8 layers. */
     CHECK_INT(count_calls(program, "offload"), 24);
     CHECK_INT(count_calls(program, "fetch"), 24);
-    /* Of a micro-batch 6 layers are away at once. */
+    /* Six layers of a micro-batch are away at once. */
     CHECK_NEAR((double)program->rank_programs[0].host_bytes,
                6.0 * offloaded_bytes(program), 0.01);
     double kept =

@@ -85,7 +85,8 @@ static void test_offered(void)
     CHECK(!has_internal);
 }
 
-/* Who names it gets it where it does the operation, else what fits. */
+/* A plan that names it gets it for its operations, and for the others an
+ * algorithm that has them. */
 static void test_chosen(void)
 {
     CHECK_INT(

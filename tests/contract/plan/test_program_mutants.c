@@ -114,7 +114,8 @@ static void drop_dep(fr_program *program, tally *t)
         for (uint32_t i = 0; i < rank_program->n_calls; i++) {
             fr_call *call = &rank_program->calls[i];
             const char *name = program->segments[call->i_segment].name;
-            /* What is brought ahead of its use waits for its time, too. */
+            /* Parameters that are brought before their use wait for their time,
+             * too. */
             if (strncmp(name, "fetch", 5) == 0 ||
                 strncmp(name, "param_gather", 12) == 0)
                 continue;

@@ -10,7 +10,7 @@
 
 enum { N_TRIES = 120, N_GRIDS = 40, MAX_CHOICES = 6 };
 
-/* What numbers are tried; other fields are drawn from their names. */
+/* The numbers that are tried; other fields are drawn from their names. */
 static const struct {
     int n;
     double value[MAX_CHOICES];
@@ -115,7 +115,7 @@ static bool is_trained(const random_layout *l, const fr_plan *plan)
     if (fr_plan_check(plan, &l->model, &l->job, &ignored) != FR_OK ||
         fr_plan_world(plan) * plan->n_threads > RANDOM_LAYOUT_MAX_RANKS)
         return false;
-    /* What 16 bits round may go to another expert. */
+    /* A token may go to another expert because of rounding to 16 bits. */
     if (l->model.n_experts > 0 && fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
         return false;
     /* Ranks that route parts of a sequence drop others than one that has all.
@@ -292,7 +292,8 @@ fr_status random_layout_draw(uint64_t seed, uint64_t i, bool is_gpu,
     *out = random_layout_alone(out);
     out->is_gpu = is_gpu;
     if (is_gpu || pick(rng, 3) == 0) {
-        /* What 16 bits and dropout need; others may lose it again. */
+        /* Fields that 16 bits and dropout need; other fields may take them away
+         * again. */
         out->plan.is_flash = true;
         out->plan.execution.kernels = FR_KERNELS_OWN;
         if (pick(rng, 3) != 0 && out->model.n_experts == 0)
@@ -324,7 +325,7 @@ random_layout random_layout_alone(const random_layout *layout)
         alone.plan.execution.kernels = FR_KERNELS_OWN;
         alone.plan.is_flash = true;
     }
-    /* Which rows have room is told within a micro-batch. */
+    /* The rows that have room are decided within a micro-batch. */
     if (layout->plan.expert_capacity > 0) {
         alone.plan.expert_capacity = layout->plan.expert_capacity;
         alone.plan.micro_batch = layout->plan.micro_batch;

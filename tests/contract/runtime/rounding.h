@@ -15,14 +15,14 @@
 
 #include <math.h>
 
-/* Of the largest gradient. */
+/* A share of the largest gradient. */
 static inline double rounding_of_gradients(double n_layers)
 {
     return 3.0 * sqrt(20.0 * n_layers + 6.0) * 0x1p-9;
 }
 
-/* Of gradients that are rounded after each sum: of embeddings one of each
- * token, of others one of each micro-batch and rank. */
+/* The error of gradients that are rounded after each sum: one for each token in
+ * embeddings, one for each micro-batch and rank elsewhere. */
 static inline double rounding_of_sums(double n_tokens)
 {
     return 3.0 * sqrt(n_tokens) * 0x1p-9;

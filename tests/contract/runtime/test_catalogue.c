@@ -27,7 +27,7 @@ static const struct {
     {"dp2 pp2", 2, 1, 2, 0},
 };
 
-/* What the runtime lacks; all others are trained. */
+/* The models that the runtime lacks; all others are trained. */
 static const struct {
     const char *model, *reason;
 } refused[] = {

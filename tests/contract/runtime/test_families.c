@@ -152,7 +152,8 @@ static void close_run(family_run *run)
     free(run->gradients);
 }
 
-/* Of a tensor, and of its samples to the largest of all. */
+/* The error of a tensor, and that of its samples relative to the largest of
+ * all. */
 static void check_gradients(const family_run *run)
 {
     const fr_rank_program *rank = &run->program->rank_programs[0];

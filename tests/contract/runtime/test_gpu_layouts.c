@@ -15,7 +15,7 @@
 
 #define N_STEPS 6
 
-/* What one CPU rank gives, once for each model and optimizer. */
+/* The results of one CPU rank, once for each model and optimizer. */
 typedef struct reference {
     bool is_there;
     double loss[N_STEPS];

@@ -29,7 +29,7 @@ typedef struct reference {
     gradient_file gradients;
 } reference;
 
-/* Of this process; the tests' only state. */
+/* The state of this process, and the only one of the tests. */
 static struct {
     int rank;
     reference references[LAYOUT_VARIANTS][LAYOUT_FAMILIES][FR_OPTIMIZER_N];
@@ -139,7 +139,7 @@ static void compare_gradients(const layout_row *l, const gradient_file *mine,
     CHECK(most > 1e-3);
     for (size_t t = 0; t < theirs->n; t++) {
         const gradient_tensor *a = &mine->at[t], *b = &theirs->at[t];
-        /* What cancels has the errors of what it is the sum of. */
+        /* A sum that cancels has the errors of its terms. */
         double worst = 0, scale = fmax(largest(b), 1e-3 * most);
         if (l->is_bf16)
             scale = most;
@@ -154,8 +154,8 @@ static void compare_gradients(const layout_row *l, const gradient_file *mine,
     }
 }
 
-/* Which of two rows has no room hangs on a rounding some day, from where on
- * losses part. */
+/* A rounding decides at some step which of two rows has no room; from there on
+ * the losses differ. */
 static int n_compared(const layout_row *l)
 {
     return l->family == LAYOUT_CAPPED ? N_STEPS / 2 : N_LOSSES;

@@ -20,14 +20,14 @@
 
 enum { N_STEPS = 4, N_USUALLY = 30, TIMEOUT_S = 60 };
 
-/* What the tests are asked for. */
+/* The options of the tests. */
 static struct {
     uint64_t seed, first, n;
     bool is_cpu, is_gpu;
     char gradients[CHECK_PATH_BYTES], checkpoint[CHECK_PATH_BYTES];
 } self = {.seed = 2385, .n = N_USUALLY, .is_cpu = true, .is_gpu = true};
 
-/* What came of a run. */
+/* The outcome of a run. */
 typedef struct outcome {
     double loss[N_STEPS];
     gradient_file gradients;
@@ -82,7 +82,7 @@ static fr_run_options plain_options(bool is_gradient_dump)
     return options;
 }
 
-/* How far a compressor may take gradients from what they are. */
+/* The largest error that a compressor may make in gradients. */
 static double compressed_tolerance(const fr_plan *plan)
 {
     switch (plan->compressor) {

@@ -131,7 +131,7 @@ static void check_tensor(const fr_safetensors *file, const fr_safetensor *t,
     free(b);
 }
 
-/* What is a copy of another tensor is read, not written. */
+/* A tensor that is a copy of another one is read, not written. */
 static bool is_copy(const char *name)
 {
     return strstr(name, "shared_head.head") != NULL ||
@@ -261,7 +261,7 @@ static void test_interrupted_shards(void)
     remove_dir(dir);
 }
 
-/* What is written with the weights is the same model when it is read. */
+/* The model that is written with the weights is the same when it is read. */
 static void test_configs(void)
 {
     char path[CHECK_PATH_BYTES];

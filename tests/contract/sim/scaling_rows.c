@@ -20,7 +20,7 @@ char *scaling_key(const fr_case *row, char *key, size_t n_key)
     return key;
 }
 
-/* What a row writes begins with `word`: ours. */
+/* A text that begins with `word` has our name `ours`. */
 typedef struct naming {
     const char *word, *ours;
 } naming;
@@ -60,13 +60,14 @@ static fr_dtype precision_of(const char *text)
 }
 
 /*
- * Who sums gradients, and when.  tf_cnn_benchmarks (variable_mgr.py) does so
- * variable by variable beside backward; its parameter device, or where there
- * are replicas and no NCCL the place where copies are added, is the CPU or the
- * GPUs.  Horovod fuses up to 64 MB (docs/tensor-fusion.rst).  Once per
- * accumulated step: in one piece after the last backward, in fp16 where
- * training is (NVIDIA's BERT, --allreduce_post_accumulation_fp16); DeepSpeed
- * without ZeRO does so, too (runtime/engine.py, buffered_allreduce_fallback).
+ * The place and the time of the sum of gradients. tf_cnn_benchmarks
+ * (variable_mgr.py) does so variable by variable beside backward; its
+ * parameter device, or where there are replicas and no NCCL the place where
+ * copies are added, is the CPU or the GPUs. Horovod fuses up to 64 MB
+ * (docs/tensor-fusion.rst). Once per accumulated step: in one piece after the
+ * last backward, in fp16 where training is (NVIDIA's BERT,
+ * --allreduce_post_accumulation_fp16); DeepSpeed without ZeRO does so, too
+ * (runtime/engine.py, buffered_allreduce_fallback).
  */
 static void set_exchange(const fr_case *row, fr_plan *plan)
 {

@@ -83,7 +83,8 @@ sim_fixture_cluster(sim_fixture *f, const char *name, const char *xml)
         xml != NULL
             ? fr_cluster_parse(name, xml, strlen(xml), &f->cluster, &err)
             : fr_cluster_load(NULL, name, &f->cluster, &err);
-    /* What says nothing of jitter is exact here, though GPUs have some. */
+    /* A cluster without a word on jitter is exact here, although GPUs have
+     * some. */
     if (xml != NULL && strstr(xml, "<jitter") == NULL)
         f->cluster.jitter_compute_frac = 0;
     return CHECK_OK(status, &err) &&

@@ -59,7 +59,7 @@ static bool setup(sim_fixture *f, const grid_case *c, const char *xml)
     return sim_fixture_cluster(f, "test.xml", xml) && sim_fixture_lower(f, 0);
 }
 
-/* What the groups of each listed rank are is what they are of all ranks. */
+/* The groups of the listed ranks are the same among all ranks. */
 static void compare_scopes(const fr_rank_layout *few, const fr_rank_layout *all)
 {
     for (int32_t r = 0; r < few->n_ranks; r++) {

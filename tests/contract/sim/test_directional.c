@@ -149,7 +149,7 @@ static double pcie_s(int n_switches, const char *uplink)
     return out.step_s;
 }
 
-/* What leaves the node goes up from the switches without the NIC. */
+/* Data that leave the node go up from the switches without the NIC. */
 static void test_pcie(void)
 {
     CHECK(pcie_s(4, "5GB/s") > 1.05 * pcie_s(4, "10GB/s"));

@@ -301,7 +301,7 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     if (lowered == FR_OK)
         lowered = fr_lower(&f->model, &f->job, &f->plan, &placement,
                            &f->program, &err);
-    /* What the device cannot do is found when it is priced. */
+    /* An operation that the device lacks is found when it is priced. */
     bool is_known =
         fr_estimate_knows(&f->plan) && f->plan.compressor == FR_COMPRESSOR_NONE;
     if (status != FR_OK && lowered == FR_OK && is_known)
@@ -351,7 +351,7 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
     return true;
 }
 
-/* How the plans of a scene are drawn. */
+/* The distribution from which the plans of a scene are drawn. */
 typedef struct drawing {
     int n_ranks_most, tries_per_plan;
     bool (*set_up)(sim_fixture *f, const scene *s);

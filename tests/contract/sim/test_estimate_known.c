@@ -13,7 +13,7 @@
 
 enum { N_PLANS = 30000, N_LEGAL = 2000, N_UNKNOWN = 4 };
 
-/* What a plan has that only the simulator knows, told by hand. */
+/* Features of a plan that only the simulator knows, listed by hand. */
 static unsigned unknown_of(const fr_plan *plan)
 {
     return (plan->activation_offload_frac > 0 ? 1u : 0) |

@@ -65,7 +65,7 @@ static void start_again(world *w, const fr_run_conditions *c)
         }
         w->restart_s += w->failure_s - w->now_s;
         w->now_s = w->failure_s;
-        /* Whoever fails while it starts has lost no other node here. */
+        /* A node that fails while it starts has lost no other node here. */
         end_s = 0;
         break;
     }

@@ -158,8 +158,8 @@ static void test_again(void)
 
 /* ---- without a machine --------------------------------------------------- */
 
-/* What nobody else tells stays near what it is without a measurement: shares
- * are whole. */
+/* Constants that no measurement determines stay near their values without one:
+ * shares are whole. */
 static void residuals_left(const double *x, double *out, void *context)
 {
     const data *d = context;

@@ -88,7 +88,7 @@ static void test_by_hand(void)
     /* Slow again, as often as the steps are done. */
     check_walk("slow:rank=1x2@23..26,kill:rank=0@25", 0,
                calm_s + 4 * 3 + 40 + 6, 16, 1);
-    /* What is on its way is lost as well. */
+    /* A checkpoint that is being written is lost as well. */
     check_walk("kill:rank=1@21", 1, calm_s + 1 + 2 + 30, 2, 1);
     check_walk("kill:rank=1@21", 7, calm_s + 7 + 22 + 1 + 30, 22, 1);
     check_walk("kill:rank=1@24", 7, calm_s + 7 + 8 + 30, 8, 1);

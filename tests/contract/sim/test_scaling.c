@@ -42,7 +42,7 @@ typedef struct point_list {
     int n;
 } point_list;
 
-/* What a prediction may be changed by. */
+/* The factors by which a prediction may be changed. */
 typedef struct terms {
     double jitter;
     double speed; /* of GPUs against what their datasheet lets expect */
@@ -106,7 +106,7 @@ static double predict(const point *p, int64_t n_gpus, const terms *t, char *why,
     return n_samples / sum_s;
 }
 
-/* Of n_gpus against the reference of the same terms. */
+/* The speed of n_gpus relative to the reference of the same terms. */
 static double efficiency(const point *p, const point *reference,
                          int64_t n_reference, const terms *t)
 {

@@ -27,7 +27,7 @@ static bool predict(const char *more, int tp, int pp, fr_prediction *out)
     return is_done;
 }
 
-/* Of the parts, those that `more` changes. */
+/* Checks that `more` changes the part of stragglers alone. */
 static void check_booked(const char *more, int tp, double tolerance)
 {
     fr_prediction calm, other;
@@ -71,8 +71,8 @@ static void test_slow_node(void)
           calm.breakdown_s[FR_PART_OPTIMIZER] + 0.3 * longer_s);
 }
 
-/* Of a pipeline the last stage waits for the first: its bubble, no optimizer
- * and no straggler. */
+/* The last stage of a pipeline waits for the first: the wait is its bubble,
+ * neither optimizer nor straggler. */
 static void test_pipeline(void)
 {
     fr_prediction p;

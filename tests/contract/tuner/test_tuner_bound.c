@@ -202,7 +202,7 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     return is_ok;
 }
 
-/* What is known of plans before each is looked at. */
+/* Bounds of plans before each of them is simulated. */
 typedef struct early_bound {
     double work_s;
     uint64_t lack_bytes;
@@ -392,7 +392,7 @@ static void test_against_enumeration(void)
 
 /* ---- goals --------------------------------------------------------------- */
 
-/* What looking at every plan says. */
+/* The result of a walk over every plan. */
 typedef struct enumerated {
     fr_evaluation at[MOST_GOAL_PLANS];
     fr_plan plans[MOST_GOAL_PLANS];

@@ -112,11 +112,11 @@ typedef struct emulated_algorithm {
 
 enum { EMULATED_ALGORITHMS = 4 };
 
-/* What it proposes from now on, in this order; the numbers of runs count up.
- * All programs begin with one of 1 ms. */
+/* The proposals from now on, in this order; the numbers of runs count up.  All
+ * programs begin with one of 1 ms. */
 extern emulated_algorithm emulated_algorithms[EMULATED_ALGORITHMS];
 extern int emulated_algorithms_n;
-/* Of the last proposal. */
+/* The alignment of the last proposal. */
 extern uint32_t emulated_alignment;
 
 #endif

@@ -23,8 +23,8 @@ static void test_hang(void)
     gpu_calibration_release(&b);
 }
 
-/* Where a launch waits for the device, what is held while it is enqueued goes
- * on by itself: a few points are lost, and the rest is timed unheld. */
+/* If a launch waits for the device, a held stream continues by itself: a few
+ * points are lost, and the rest is timed without holding. */
 static void test_blocking(void)
 {
     fr_err err = {0};

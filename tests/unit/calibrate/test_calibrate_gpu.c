@@ -17,7 +17,7 @@ static const gpu_fake_law *const law = &gpu_calibration_law;
 
 /* ---- what must come back ------------------------------------------------ */
 
-/* What the law says of a point with its operands where the key has them. */
+/* Returns the value of the law at a point with the operands of its key. */
 static double expected_s(const fr_compute_point *point)
 {
     double cold_bytes = 0, warm_bytes = 0;
@@ -263,7 +263,7 @@ static void check_exchanges(const fr_profile *profile, const char *scope,
                n_group);
 }
 
-/* What NCCL expects is in no curve. */
+/* The estimate of NCCL is in no curve. */
 static void check_fit(const fr_profile *profile)
 {
     fr_comm_query query = {.op = FR_OP_ALL_REDUCE,

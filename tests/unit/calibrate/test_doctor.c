@@ -88,7 +88,7 @@ static void test_node(void)
     for (size_t i = 0; i < found.n; i++) {
         const fr_finding *at = &found.items[i];
         CHECK(at->found[0] != '\0');
-        /* What is not well has a mend, and says for what. */
+        /* A finding that is not well has a mend, and names its purpose. */
         CHECK(at->state == FR_FINDING_OK ||
               (at->mend[0] != '\0' && at->needed_for != NULL));
     }

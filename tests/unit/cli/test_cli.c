@@ -201,7 +201,7 @@ static void test_completions_parse(void)
     CHECK_HAS(RUN("completions", "fish")->out, "-l micro-batch -x");
 }
 
-/* What a term points to is there: options, commands, other terms. */
+/* All references of a term exist: options, commands, other terms. */
 static void check_see(const char *see)
 {
     char word[64], kind[64];

@@ -86,7 +86,7 @@ static void test_same_as_measured(void)
     }
 }
 
-/* Of a plan of bf16 gradients the memory is another, and the header says so. */
+/* A plan with bf16 gradients has another memory, and the header says so. */
 static void test_named(void)
 {
     static const char *const lines[] = {
@@ -118,7 +118,7 @@ static void test_named(void)
     CHECK_HAS(result.chatter, "--framework is ignored");
 }
 
-/* What an option says stands, and a plan file keeps the name. */
+/* The value of an option stays, and a plan file keeps the name. */
 static void test_options_win(void)
 {
     static line_outcome result;

@@ -39,7 +39,8 @@ static const char *answer_of(char *out)
     "simulate gpt2-124m dgx-h100:2 --dp 16 --global-batch 32 --seq 128 "       \
     "--collective parameter-server "
 
-/* What each option of simulate is changed to, and beside what it acts. */
+/* The value to which each option of simulate is changed, and the options with
+ * which it acts. */
 static const struct {
     fr_option option;
     const char *beside, *change;
@@ -238,7 +239,8 @@ static void test_none_is_silent(void)
     }
 }
 
-/* What writes files is tested where files are, the rest is in the table. */
+/* Options that write files are tested with the files, the others are in the
+ * table. */
 static void test_all_are_listed(void)
 {
     const fr_command *command = fr_command_find(fr_commands, "simulate");

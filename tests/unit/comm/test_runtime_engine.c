@@ -108,7 +108,7 @@ static int combined(const scene *s, uint64_t i)
     return result;
 }
 
-/* Where operands stand in a slab, and how many elements they have. */
+/* Offsets of operands in a slab, and their numbers of elements. */
 static void operands(const scene *s, int64_t rank, uint64_t *src,
                      uint64_t *n_src, uint64_t *dst, uint64_t *n_dst)
 {

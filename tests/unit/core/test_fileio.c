@@ -54,12 +54,13 @@ static void write_and_read(const char *dir)
     CHECK_FAILS(fr_file_write(deep, "x", 1, &err), FR_IO, &err);
     CHECK_HAS(err.text, "absent/file: No such file or directory");
     CHECK_FAILS(fr_file_read(deep, 0, &text, NULL, &err), FR_IO, &err);
-    /* What cannot be replaced is written into. */
+    /* A file that cannot be replaced is overwritten. */
     CHECK_OK(fr_file_write("/dev/null", "x", 1, &err), &err);
     CHECK(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
 }
 
-/* What has no end is refused, what nobody writes to is not waited for. */
+/* A file without an end is refused, and a pipe without a writer is not waited
+ * for. */
 /* Looking changes nothing, also where there is a file. */
 static void check_writable(const char *dir)
 {

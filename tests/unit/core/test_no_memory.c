@@ -216,7 +216,7 @@ static void test_simulator(void)
     sim_fixture_release(&simulated);
 }
 
-/* What came out is written, too. */
+/* The result is written, too. */
 static fr_status import_one(const char *kind, const char *text, fr_err *err)
 {
     fr_import_options options = {.gpu = "v100-sxm2-32g",

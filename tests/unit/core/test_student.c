@@ -42,7 +42,8 @@ static void test_one_value(void)
     fr_process_destroy(p);
 }
 
-/* What is said of one value by all others is what they say without it. */
+/* The distribution of one value given all others is that of the others without
+ * it. */
 static void test_without(void)
 {
     const double cov[9] = {0.25, 0.11, 0.07, 0.11, 0.31,

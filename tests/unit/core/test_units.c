@@ -217,7 +217,7 @@ static void test_format(void)
     CHECK(strlen(text) < FR_FORMAT_MAX);
 }
 
-/* What is written reads back within its digits. */
+/* A value that is written reads back within its digits. */
 static void test_round_trip(void)
 {
     for (double rate = 1.2385; rate < 1e15; rate *= 7.31) {

@@ -14,7 +14,7 @@ static fr_json *parse(const char *text)
     return json;
 }
 
-/* What comes out, as JSON on one line. */
+/* The result as JSON on one line. */
 static void check_same(const char *yaml, const char *json)
 {
     fr_json *is = parse(yaml);

@@ -53,7 +53,8 @@ static void test_one_lucky_size(void)
     fr_profile_release(&profile);
 }
 
-/* Where larger sizes took no longer, all sizes together say how it goes on. */
+/* If larger sizes took no longer, all sizes together determine the slope beyond
+ * them. */
 static void test_still_grow(void)
 {
     fr_err err;

@@ -266,7 +266,7 @@ static void test_refusal(void)
     strike(&s);
 }
 
-/* What NCCL takes is the best of its protocols, and each can be told. */
+/* NCCL takes the best of its protocols, and each can be asked for. */
 static void test_protocols(void)
 {
     scene s;

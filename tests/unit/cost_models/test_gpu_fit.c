@@ -44,7 +44,8 @@ static void test_table_is_the_fit(void)
     fr_gpu_rows_release(&rows);
 }
 
-/* Of the fitted rows; what is only a check is not: hosts are in it. */
+/* The errors of the fitted rows; rows that are only checks are left out,
+ * because they contain hosts. */
 static void test_measured_kernels(void)
 {
     /* Mean absolute errors that must not be passed. */

@@ -103,7 +103,7 @@ static void expect_failure(const char *name, int64_t n_channels,
                "'%s' is not in: %s", words, err.text);
 }
 
-/* Which image it is, all of whose values are what they should be. */
+/* Returns the image whose values these are. */
 static int image_in(const float *values, bool is_usual)
 {
     const double first = is_usual ? (double)values[0] * deviation[0] + mean[0]

@@ -101,7 +101,7 @@ static bool is_patch(const float *numbers, int image, int64_t position)
     return true;
 }
 
-/* Of n context parallel ranks each has what is in its places. */
+/* Each of n context-parallel ranks has the values of its places. */
 static void check_share(fr_data *data, int32_t i_share, int32_t n_shares)
 {
     enum { FIRST = 1, N = 2, STEP = 3 };

@@ -70,8 +70,8 @@ static void test_gpu_names(void)
     }
 }
 
-/* Of four GPUs on a board each has a third of its links to every other; where
- * a switch joins them, all. */
+/* Each of four GPUs on a board has a third of its links to every other one, or
+ * all of them if a switch joins them. */
 static void test_boards_of_four(void)
 {
     static const struct {

@@ -203,7 +203,7 @@ static void test_layers_that_do_not_divide(void)
     }
 }
 
-/* Where nothing is said experts are split like the rest, if they can be. */
+/* Without a word on it experts are split like the rest, if they can be. */
 static void test_expert_split(void)
 {
     static const struct {
@@ -412,7 +412,7 @@ static void test_hardware_columns(void)
     "moe_ffn,shared_experts,gpu,num_gpus,pp,vpp,mbs,gbs,precision,"            \
     "framework,step_time_s,other_opts"
 
-/* What files of configurations say beyond the family of the name. */
+/* Facts of files of configurations beyond the family of the name. */
 static void test_stated(void)
 {
     fr_case_setup s;

@@ -132,7 +132,7 @@ static void test_router(void)
                   "--moe-router-num-groups");
 }
 
-/* What else of experts changes a prediction or is said. */
+/* Other properties of experts that change a prediction or are noted. */
 static void test_experts(void)
 {
     fr_config config;

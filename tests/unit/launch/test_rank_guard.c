@@ -100,7 +100,7 @@ static void test_signals(void)
     CHECK_INT(WTERMSIG(status), SIGTERM);
 }
 
-/* What a run is started to ignore, it ignores. */
+/* A run ignores the signals that it was started to ignore. */
 static void test_ignored(void)
 {
     (void)fflush(NULL);

@@ -1,5 +1,5 @@
 /*
- * How GPU ranks find each other: variables of launchers, node lists, and the
+ * GPU ranks find each other: variables of launchers, node lists, and the
  * transport over sockets with ranks that come late, leave or die.
  */
 #include "runtime/comm/transport_tcp.h"

@@ -227,7 +227,7 @@ static void test_not_there(void)
 
 /* ---- who asks the run to stop ------------------------------------------- */
 
-/* What is sent to this process when a rank says the words. */
+/* The signal that is sent to this process when a rank says the words. */
 typedef struct asker {
     const char *words;
     int signal;
@@ -378,7 +378,7 @@ static void test_supervisor_dies(void)
         SKIP("no mpirun");
     if (!CHECK(pipe(ends) == 0) || !CHECK(mkdtemp(dir) != NULL))
         return;
-    /* Who is killed does not clean up. */
+    /* A rank that is killed does not clean up. */
     (void)setenv("TMPDIR", dir, 1);
     pid_t child = fork();
     if (child == 0) {

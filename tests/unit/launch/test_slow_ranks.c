@@ -1,7 +1,7 @@
 /*
- * Who holds a run up, from made-up times of ranks: the slow one is named with
- * its steps, a slow rank is no slow link and the other way round, and noise is
- * nobody's fault.
+ * The rank that holds a run up, from made-up times of ranks: the slow one is
+ * named with its steps, a slow rank is no slow link and the other way round,
+ * and noise is nobody's fault.
  */
 #include "core/numbers/rng.h"
 #include "plan/decide/grid.h"

@@ -93,7 +93,7 @@ static void test_apart(void)
     fr_builder_destroy(b);
 }
 
-/* What waits for a lane, whatever they use. */
+/* Instructions that wait for a lane, whatever they use. */
 static void test_follow(void)
 {
     fr_builder *b = NULL;

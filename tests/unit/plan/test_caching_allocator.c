@@ -57,7 +57,8 @@ static void test_fragmentation(void)
     CHECK_INT(use.reserved_bytes, 130 * MIB);
 }
 
-/* What is freed side by side is one piece again; persistent blocks stay. */
+/* Neighbouring blocks that are freed become one piece again; persistent blocks
+ * stay. */
 static void test_join(void)
 {
     fr_block blocks[5] = {

@@ -127,7 +127,7 @@ static void test_embedding(void)
         fwd.ref[i].space = FR_SPACE_WEIGHT;
     CHECK_INT(fr_instr_ref_bytes(&fwd, 1, 1), 4 * 1000 * 8);
     CHECK_INT(fr_instr_ref_bytes(&fwd, 2, 1), 4 * 3 * 8);
-    /* Of the table only the rows of the tokens move. */
+    /* Only the rows of the tokens move, not the whole table. */
     CHECK_INT(fr_instr_moved_bytes(&fwd, 1), 48 + 4 * (48 + 24 + 48));
 }
 

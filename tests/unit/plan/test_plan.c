@@ -303,7 +303,7 @@ static void expect_trained(fr_plan plan, const fr_model *model)
     CHECK_OK(fr_plan_check_executable_gpu(&plan, model, &job, &err), &err);
 }
 
-/* What GPUs train besides; lowered so only with our own kernels. */
+/* Plans that GPUs train besides; lowered so only with our own kernels. */
 static void test_executable_gpu(void)
 {
     static const fr_dtype known[] = {FR_DTYPE_F32, FR_DTYPE_TF32,

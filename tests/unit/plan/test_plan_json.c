@@ -179,7 +179,7 @@ static void test_file(void)
     "\"early_stop\": true, \"p2p_sync\": true, \"expert_imbalance\": 1.5, "    \
     "\"compress_by\": \"tensor\""
 
-/* What is left out has its default. */
+/* A key that is left out has its default. */
 static void test_minimal(void)
 {
     const char *text = FILE_WITH("2", "\"dp\": 2", JOB, "");

@@ -135,7 +135,8 @@ static void test_against_naive(void)
     fr_model_release(&model);
 }
 
-/* What is used again at once is near, optimizer state comes once a step. */
+/* Data that are used again at once are near; optimizer state comes once a
+ * step. */
 static void test_order(void)
 {
     fr_err err = {0};

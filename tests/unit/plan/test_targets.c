@@ -59,8 +59,8 @@ static void test_chosen(void)
     CHECK(fr_framework_chosen(ddp, &plan) == ddp);
 }
 
-/* What the table of a target refuses, none of its backends has; each backend
- * says what becomes of every field. */
+/* No backend of a target has a value that the table of the target refuses; each
+ * backend says what becomes of every field. */
 static void test_backends(void)
 {
     int n = 0;

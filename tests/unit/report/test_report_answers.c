@@ -183,7 +183,7 @@ static void test_run(void)
     fr_buffer_release(&text);
 }
 
-/* What NCCL was asked stands in the answer of a run on GPUs alone. */
+/* Requests to NCCL stand in the answer of a run on GPUs alone. */
 static void test_run_nccl(void)
 {
     static const fr_collective_note notes[] = {

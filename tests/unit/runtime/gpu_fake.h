@@ -16,7 +16,7 @@
 
 enum { GPU_FAKE_MAX_RANKS = 8 };
 
-/* What goes wrong, and when; all of one rank (device). */
+/* The failure and its time; all of one rank (device). */
 typedef struct gpu_fake_fault {
     int device;     /* -1: nothing does */
     fr_op op;       /* a kernel or a communication ... */
@@ -29,7 +29,7 @@ typedef struct gpu_fake_fault {
     } kind;
 } gpu_fake_fault;
 
-/* Where a copy goes from and to. */
+/* The source and the destination of a copy. */
 typedef enum gpu_fake_way {
     GPU_FAKE_WITHIN, /* one device */
     GPU_FAKE_IN_PINNED,
@@ -46,7 +46,8 @@ typedef enum gpu_fake_way {
  * operands that were used last, each whole or not at all.
  */
 typedef struct gpu_fake_law {
-    /* Of a kernel whose operands come from memory (cold) and from the L2. */
+    /* The time of a kernel whose operands come from memory (cold) and from the
+     * L2. */
     double (*kernel_s)(const fr_instr *instr, double cold_bytes,
                        double warm_bytes);
     double (*copy_s)(gpu_fake_way way, double n_bytes);

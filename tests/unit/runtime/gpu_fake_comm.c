@@ -93,7 +93,7 @@ static fr_status make_id(void *context, fr_gpu_comm_id *out, fr_err *err)
     return FR_OK;
 }
 
-/* Of the device's memory. */
+/* Bytes of the device's memory. */
 static uint64_t own_bytes(const fr_gpu_comm *comm)
 {
     const gpu_fake_law *law = comm->fake->law;
@@ -246,7 +246,7 @@ static bool is_alike(const fr_gpu_exchange *a, const fr_gpu_exchange *b)
                    : a->op == b->op;
 }
 
-/* Of which member, and from which element on, does part i of dst come? */
+/* Copies each part of dst from the member and the element that have it. */
 static void gather(const gpu_fake_group *group, const fr_gpu_exchange *own,
                    int position, unsigned char *result, uint64_t n_bytes)
 {

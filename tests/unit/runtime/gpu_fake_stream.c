@@ -302,7 +302,8 @@ static fr_status elapsed(fr_gpu *gpu, fr_gpu_event *from, fr_gpu_event *to,
 
 /* ---- copies and words ---------------------------------------------------- */
 
-/* What the host lets a stream do begins after what made the host do so. */
+/* Work that the host gives a stream begins after the event that made the host
+ * do so. */
 static void begin_when_seen(const gpu_fake_task *task)
 {
     fr_gpu *gpu = task->stream->gpu;

@@ -23,7 +23,7 @@ typedef struct gpu_show {
     const fr_gpu_system *system; /* ... if this is NULL too */
     bool is_shared, is_launched, is_estimated;
     int port; /* ranks meet there over sockets; 0: in memory */
-    /* What came of it. */
+    /* The outcome. */
     fr_program *program;
     fr_timeline timeline;
     fr_run_result result; /* of rank 0 */

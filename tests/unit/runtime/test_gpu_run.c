@@ -1,7 +1,7 @@
 /*
- * What goes wrong on GPUs, on fake ones: every rank ends in time and says
- * which operation of which step it was; and what a run leaves: checkpoints
- * from the memory of devices, timelines, memory.
+ * Failures of GPUs, on fake ones: every rank ends in time and names the
+ * operation and the step; and the results of a run: checkpoints from the
+ * memory of devices, timelines, memory.
  */
 #include "tests/check.h"
 #include "tests/unit/runtime/gpu_show.h"
@@ -154,7 +154,7 @@ static void keep_host(fr_gpu *gpu, void *host)
         late->blocks[late->n_blocks++] = host;
 }
 
-/* Of all that is page-locked. */
+/* Bytes of all page-locked memory. */
 static uint64_t sum_of(const gpu_fake *fake)
 {
     uint64_t sum = 0;
@@ -213,7 +213,7 @@ static void test_transfer_hangs(void)
     gpu_fake_release(&fake);
 }
 
-/* What CUDA waits for when it loads a kernel may wait for another rank: all
+/* A load of a kernel waits for work that may wait for another rank: all kernels
  * have been loaded when the first exchange begins. */
 static void test_loaded(void)
 {
@@ -405,7 +405,7 @@ static void test_sockets(void)
     CHECK_NEAR(loss[0], loss[1], 1e-6);
 }
 
-/* Who fails tells the others at once, long before their limit. */
+/* A rank that fails informs the others at once, long before their limit. */
 static void test_announcement(void)
 {
     gpu_show show;

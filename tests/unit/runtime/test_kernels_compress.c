@@ -378,7 +378,7 @@ static void test_onebit(void)
         }
         CHECK_INT(words[625] >> 7, 0); /* behind the last element */
     }
-    /* What is not finite is not hidden. */
+    /* A value that is not finite is not hidden. */
     at.g[1][2048] = INFINITY;
     memset(at.state[1], 0, N * sizeof(float));
     exchange(&at, 0, 2);

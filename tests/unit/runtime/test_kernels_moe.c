@@ -39,7 +39,7 @@ static double router_loss(const void *context)
     return loss;
 }
 
-/* Where copy i lies: counted anew, copy by copy. */
+/* The place of copy i, counted anew, copy by copy. */
 static int64_t place_of(const choice *chosen, int64_t i, int64_t n_slots)
 {
     int64_t per_slot = EXPERTS / n_slots, slot = chosen[i].expert / per_slot;

@@ -75,7 +75,7 @@ static void twins_run(twins *t, int n_threads)
     fr_kernel_call call = kf_call(&t->narrow, n_threads, t->low, MOST);
     fr_kernels_cpu_set_threads(n_threads);
     uint64_t n_bytes = fr_kernels_cpu_scratch_bytes(&t->narrow);
-    /* What is behind is not touched. */
+    /* The memory behind the output is not touched. */
     unsigned char *scratch = malloc(n_bytes + 64);
     memset(scratch + n_bytes, 0x5a, 64);
     call.scratch = scratch;
@@ -213,7 +213,8 @@ static void test_mask(void)
     free(all);
 }
 
-/* What is no kernel wants no room, however large its operands are. */
+/* An operation that is no kernel needs no room, however large its operands
+ * are. */
 static void test_collectives(void)
 {
     const fr_instr sum = {

@@ -257,7 +257,7 @@ static void test_sharded_range(void)
     free(a.opt);
 }
 
-/* What is counted where, in gradient norm and layer norms. */
+/* The terms that each rank counts in gradient norm and layer norms. */
 static void test_counting(void)
 {
     fr_job job = job_of(FR_OPTIMIZER_LARS);

@@ -85,7 +85,7 @@ static int ask(int version, fr_gpu_choices *choices, int function,
     return n_channels;
 }
 
-/* What NCCL takes: the cheapest that can be done. */
+/* NCCL takes the cheapest algorithm that can be done. */
 static int cheapest(costs table_of)
 {
     int best = -1;
@@ -163,7 +163,7 @@ static void test_any_algorithm(void)
     CHECK_INT(atomic_load(&choices.at[0].n_granted), 2);
 }
 
-/* What NCCL cannot do is not asked of it. */
+/* NCCL is not asked for an algorithm that it lacks. */
 static void test_refused(void)
 {
     fr_gpu_choices choices = {2,

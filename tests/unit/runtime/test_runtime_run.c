@@ -209,7 +209,7 @@ static void test_bad_checkpoints(void)
     remove_scratch();
 }
 
-/* What rank 0 was told. */
+/* The messages that rank 0 got. */
 static char told[2000];
 
 static void note(void *context, const char *line)
@@ -292,7 +292,7 @@ static void test_fall_back(void)
     }
 }
 
-/* Of the two that stay none is damaged: step 9 is what step 14 falls back to,
+/* Neither of the two that stay is damaged: step 14 falls back to step 9,
  * whatever became of step 12. */
 static void test_prune_keeps_whole(void)
 {
@@ -334,7 +334,7 @@ static void test_latest_is_missing(void)
     remove_scratch();
 }
 
-/* What a run was killed in the middle of was never a checkpoint. */
+/* A checkpoint in the middle of which a run was killed never was one. */
 static void test_unfinished_alone(void)
 {
     char path[CHECK_PATH_BYTES + 64];

@@ -37,7 +37,8 @@ static const char two_slow[] =
     "<slow node=\"a-1\" compute=\"0.8\"/>"
     "<slow node=\"a-3\" compute=\"0.5\"/></cluster>";
 
-/* Of 8 replicas two to a node: the slowest node first, whole or not at all. */
+/* Eight replicas, two on a node: the slowest node goes first, whole or not at
+ * all. */
 static void test_slow_nodes(void)
 {
     static const double left[5][2] = {

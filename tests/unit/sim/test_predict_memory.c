@@ -254,7 +254,7 @@ static void test_communicators(void)
     }
 }
 
-/* What an optimizer on the host keeps there. */
+/* The state that an optimizer on the host keeps there. */
 static void test_hosts(void)
 {
     fixture f = gpt();

@@ -476,7 +476,7 @@ static void test_bad(void)
     }
 }
 
-/* What one reading finds, in the order of the lines, each problem once. */
+/* One reading finds all problems, in the order of the lines, each once. */
 static void test_all_at_once(void)
 {
     static const char text[] =

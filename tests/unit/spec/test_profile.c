@@ -141,7 +141,8 @@ static void expect_bad(const char *from, const char *to, const char *words)
     fr_profile_release(&profile);
 }
 
-/* What runs take beside their steps; no step's prediction rests on it. */
+/* The time of runs outside of their steps; no step's prediction depends on
+ * it. */
 static void test_running(void)
 {
     fr_err err = {0};

@@ -179,7 +179,7 @@ static void test_front(void)
         CHECK_INT(sweep.points[i].is_pareto, at[i].is_pareto);
     CHECK_INT(sweep.n_priced, 7);
     CHECK_INT(sweep.n_pareto, 4);
-    /* Where all that have a price tell a run, that is what counts. */
+    /* If all parts that have a price name a run, its price counts. */
     for (int i = 0; i < N; i++) {
         sweep.points[i].is_pareto = false;
         sweep.points[i].run.usd = at[i].usd > 0 ? 10 - at[i].usd : 0;

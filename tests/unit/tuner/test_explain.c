@@ -174,7 +174,8 @@ static void test_fixed_bound(void)
     explain_fixture_close(&f);
 }
 
-/* What does not fit is bound by memory, and the changes that fit come first. */
+/* A plan that does not fit is bound by memory, and the changes that fit come
+ * first. */
 static void test_memory_bound(void)
 {
     explain_fixture f;

@@ -291,8 +291,8 @@ static void test_table(void)
     CHECK(fr_goal_row_of(FR_GOAL_N) == NULL);
 }
 
-/* What interrupts a run makes it longer and dearer, and its end uncertain; the
- * rate of tokens is that of its steps. */
+/* Interruptions make a run longer and dearer, and its end uncertain; the rate
+ * of tokens is that of its steps. */
 static void test_failures(void)
 {
     fixture f;
@@ -326,8 +326,8 @@ static void test_failures(void)
     fr_cluster_release(&f.cluster);
 }
 
-/* What is free of a run is chosen for the goal: spares where waits for repairs
- * cost more, spot nodes as long as they are cheaper and the run is in time. */
+/* Free choices of a run are made for the goal: spares if waits for repairs cost
+ * more, spot nodes as long as they are cheaper and the run is in time. */
 static void test_ways(void)
 {
     fixture f;
@@ -401,7 +401,7 @@ static void test_every_way(void)
     if (!CHECK_OK(fr_goal_scale_make(&f.goal, &f.plan, &subject, &scale, &err),
                   &err))
         return;
-    /* Of two nodes none, one or both are spot ones. */
+    /* None, one or both of two nodes are spot ones. */
     CHECK_INT((int64_t)scale.ways.n, FR_CHECKPOINT_KIND_N * 3 * FR_RUN_SPARES);
     fr_goal one = f.goal;
     one.choices = (fr_run_choices){0};
@@ -456,7 +456,7 @@ static void test_least_nodes(void)
     f.goal.kind = FR_GOAL_COST;
     CHECK_INT(run_at(&f, 1.37).outlook.n_spares, 0);
     CHECK_INT(run_at(&f, 1.37).outlook.least_nodes, 1);
-    /* Of so many devices nobody knows it. */
+    /* Nobody knows it for so many devices. */
     f.plan.dp = 7;
     CHECK_INT(run_at(&f, 1.37).outlook.least_nodes, 0);
     fr_cluster_release(&f.cluster);

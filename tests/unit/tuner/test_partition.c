@@ -141,7 +141,7 @@ static void try_all(const fr_partition_problem *p, int32_t *split, int s,
 
 /* ---- tests --------------------------------------------------------------- */
 
-/* What came out is a split of all layers, and measured right. */
+/* The result is a split of all layers, and was measured right. */
 static void check_split(const fr_partition_problem *p, const int32_t *split,
                         const fr_partition *got)
 {

@@ -17,7 +17,7 @@ const char layout_llama[] =
     "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
     "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}";
 
-/* What all Hugging Face files but GPT-2's call their sizes. */
+/* The names of sizes in all files of Hugging Face but GPT-2's. */
 #define SIZES(heads, kv_heads)                                                 \
     "\"num_hidden_layers\": 4, \"hidden_size\": 48, "                          \
     "\"num_attention_heads\": " heads ", \"num_key_value_heads\": " kv_heads   \

@@ -150,7 +150,7 @@ bool layout_is_refused(const layout_row *row, layout_target target)
     if (reason != NULL && status != FR_OK)
         check_that(strstr(err.text, reason) != NULL, __FILE__, __LINE__,
                    "%s is refused for another reason: %s", row->name, err.text);
-    /* Where attention may be fused, it may be not; a ring has to be. */
+    /* Attention may be fused or not, but that of a ring is always fused. */
     plan.is_flash = false;
     const bool is_ring = plan.cp > 1 && plan.cp_kind == FR_CP_RING;
     if (target == LAYOUT_GPU && reason == NULL && !is_ring)

@@ -104,8 +104,8 @@ int layout_world(const layout_row *row);
 /* Can its ranks share a GPU? */
 bool layout_can_share(const layout_row *row);
 
-/* How far losses (relative) and gradients (of the largest) may be from those
- * of one process. */
+/* The largest differences of losses (relative) and gradients (of the largest
+ * one) from one process. */
 double layout_loss_tolerance(const layout_row *row);
 double layout_gradient_tolerance(const layout_row *row);
 
@@ -116,7 +116,7 @@ bool layout_is_refused(const layout_row *row, layout_target target);
 /* The part of rows' names that LAYOUT of the environment asks for, alone and
  * thoroughly; NULL: none. */
 const char *layout_part(void);
-/* Of layout_rows: by that part, else by check_in_slice(). */
+/* Rows of layout_rows are chosen by that part, else by check_in_slice(). */
 bool layout_is_chosen(const layout_row *row);
 
 #endif
