@@ -98,24 +98,15 @@ static bool is_said(const fr_target *target, int i, const fr_plan *plan)
            FR_FATE_PREDICTED;
 }
 
-/* Returns the target that runs the plan, the framework's own if it has no
- * backends; NULL: none. */
-static const fr_target *backend_of(const fr_framework *framework,
-                                   const fr_plan *plan)
-{
-    const fr_target *target = framework->target;
-    return target != NULL && target->backend_of != NULL
-               ? target->backend_of(plan)
-               : target;
-}
-
 fr_execution_bits fr_framework_said_facts(const fr_framework *framework,
                                           const fr_plan *plan)
 {
-    const fr_target *target = backend_of(framework, plan);
     fr_execution_bits facts = 0;
-    for (int i = 0; target != NULL && i < FR_EXECUTION_FIELDS_N; i++)
-        if (is_said(target, i, plan))
+    if (framework->target == NULL)
+        return 0;
+    const fr_target *backend = fr_target_backend(framework->target, plan);
+    for (int i = 0; i < FR_EXECUTION_FIELDS_N; i++)
+        if (is_said(backend, i, plan))
             facts |= (fr_execution_bits)1 << i;
     return facts;
 }
@@ -124,10 +115,11 @@ void fr_framework_run_plan(const fr_framework *framework,
                            fr_execution_bits given, fr_plan *plan)
 {
     const fr_plan asked = *plan;
-    const fr_target *backend = backend_of(framework, plan);
-    const fr_framework *own = backend != NULL && backend->executes_as != NULL
-                                  ? backend->executes_as
-                                  : framework;
+    const fr_framework *own = framework;
+    if (framework->target != NULL) {
+        const fr_target *backend = fr_target_backend(framework->target, plan);
+        own = backend->executes_as != NULL ? backend->executes_as : framework;
+    }
     given |= fr_framework_said_facts(framework, plan);
     set_execution(own->facts, plan);
     for (int i = 0; i < FR_EXECUTION_FIELDS_N; i++)

@@ -109,10 +109,9 @@ bool fr_target_rule_is_of(const fr_target_rule *rule, int version)
            (rule->until == 0 || version <= rule->until);
 }
 
-/* The backend that runs the plan; NULL: the target has none. */
-static const fr_target *backend_of(const fr_target *target, const fr_plan *plan)
+const fr_target *fr_target_backend(const fr_target *target, const fr_plan *plan)
 {
-    return target->backend_of != NULL ? target->backend_of(plan) : NULL;
+    return target->backend_of != NULL ? target->backend_of(plan) : target;
 }
 
 /* The rules of the target and of what it runs on. */
@@ -146,8 +145,8 @@ fr_status fr_target_check(const fr_target *target, int version, uint64_t asked,
     FR_TRY(check_rules(target, version, asked, known, plan, model, job, err));
     /* All that is known is asked of the backend, where it has just been
      * decided which one it is. */
-    const fr_target *backend = backend_of(target, plan);
-    if (backend == NULL || (target->backend_fields & ~(asked | known)) != 0)
+    const fr_target *backend = fr_target_backend(target, plan);
+    if (backend == target || (target->backend_fields & ~(asked | known)) != 0)
         return FR_OK;
     if ((target->backend_fields & asked) != 0)
         asked |= known;
@@ -170,9 +169,8 @@ void fr_target_put_notes(const fr_target *target, const fr_plan *plan,
                          const char *prefix, fr_buffer *out)
 {
     fr_plan plain;
-    const fr_target *backend = backend_of(target, plan);
+    target = fr_target_backend(target, plan);
     fr_plan_init(&plain);
-    target = backend != NULL ? backend : target;
     for (int i = 0; target->fields != NULL && i < FR_PLAN_ITEMS_N; i++) {
         const int item = fr_plan_items[i];
         const fr_target_field row = fr_target_item(target, item);

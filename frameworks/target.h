@@ -12,6 +12,7 @@
 
 #include "core/base/buffer.h"
 #include "plan/decide/plan_fields.h"
+#include "plan/decide/plan_json.h"
 #include "spec/cluster/cluster.h"
 
 /* The treatment of a field. */
@@ -88,6 +89,22 @@ typedef struct fr_target {
 
 /* Forerun's own backend for CPUs or GPUs; not among the names. */
 const fr_target *fr_target_runtime(bool is_gpu);
+
+/* Returns the backend that runs the plan, or the target itself if it has none.
+ */
+const fr_target *fr_target_backend(const fr_target *target,
+                                   const fr_plan *plan);
+
+/* Is a field not in the files that a reader reads: is it an argument of the
+ * training script, a variable of the environment, or of predictions alone?
+ * Facts of execution that no key has are those of the framework. */
+bool fr_target_is_elsewhere(const fr_target *target, int item);
+
+/* Returns the first field or fact (FR_PLAN_X, FR_FACT(X)) in which a plan that
+ * was read from a target's files differs from the plan that they were written
+ * from; -1: none, but for those that are elsewhere or have no effect. */
+int fr_target_difference(const fr_target *target, const fr_plan_file *was,
+                         const fr_plan *is);
 
 /* Place of the newest version in the list. */
 int fr_target_newest(const fr_target *target);

@@ -8,6 +8,7 @@
 #include "core/system/fileio.h"
 #include "frameworks/framework_plan.h"
 #include "frameworks/write/export_job.h"
+#include "frameworks/write/export_read_back.h"
 #include "interop/export/export_list.h"
 #include "report/fit_report.h"
 #include "tuner/goal/goal.h"
@@ -435,6 +436,32 @@ static void warn(const fr_request *request, const fr_export_wish *wish,
     fr_buffer_release(&text);
 }
 
+/* Writes the files, reads them as those of a user, and writes them again with
+ * the outcome in their heads. */
+static fr_status write_files(const fr_request *request,
+                             const fr_exporter *exporter,
+                             fr_export_request *wanted, fr_export_files *files,
+                             fr_err *err)
+{
+    const fr_framework *runner =
+        runner_of(request, exporter, &wanted->file->plan);
+    fr_read_back outcome = {.is_read = false};
+    FR_TRY(fr_export(exporter, wanted, files, err));
+    if (runner != NULL)
+        FR_TRY(fr_export_read_back(runner, wanted, files, &outcome, err));
+    if (!outcome.is_read)
+        return FR_OK;
+    if (!outcome.is_same)
+        fr_request_note(request, "the file, read back, is another plan: %s",
+                        outcome.text);
+    fr_export_files_release(files);
+    *files = (fr_export_files){0};
+    wanted->read_back = outcome.text;
+    fr_status status = fr_export(exporter, wanted, files, err);
+    wanted->read_back = NULL;
+    return status;
+}
+
 static fr_status export_files(const fr_request *request,
                               const fr_exporter *exporter,
                               const fr_plan_file *file,
@@ -465,7 +492,7 @@ static fr_status export_files(const fr_request *request,
     if (status == FR_OK)
         status = fr_export_choose_job(&wish, &wanted, err);
     if (status == FR_OK)
-        status = fr_export(exporter, &wanted, &files, err);
+        status = write_files(request, exporter, &wanted, &files, err);
     if (status == FR_OK)
         status = refuse(fit, err);
     if (status == FR_OK)

@@ -98,7 +98,10 @@ static fr_status load_ds_config(fr_accelerate_reader *r,
     snprintf(path, sizeof path, "%s%s%.2000s", name[0] == '/' ? "" : folder,
              name[0] == '/' ? "" : "/", name);
     fr_status status =
-        fr_file_read(path, FR_FILE_BYTES_MAX, &text, &n_text, &why);
+        r->request->read_file != NULL
+            ? r->request->read_file(r->request->context, name, &text, &n_text,
+                                    &why)
+            : fr_file_read(path, FR_FILE_BYTES_MAX, &text, &n_text, &why);
     if (status == FR_NO_MEMORY)
         return fr_fail_no_memory(r->err);
     if (status != FR_OK)

@@ -25,6 +25,11 @@ typedef struct fr_config_request {
     const fr_model *model; /* --model */
     int64_t world;         /* --ranks, or the places of the cluster */
     int64_t seq;           /* --seq */
+    /* Reads a file of the folder that the configuration names; free() the text.
+     * NULL: the folder is that of `path`. */
+    fr_status (*read_file)(const void *context, const char *name, char **text,
+                           size_t *n_text, fr_err *err);
+    const void *context; /* of read_file */
 } fr_config_request;
 
 typedef struct fr_config {

@@ -65,6 +65,7 @@ typedef struct fr_export_request {
     const fr_cluster *cluster; /* NULL: none is named */
     int version;               /* of the target */
     const char *verdict;       /* of a plan that does not fit; NULL: it fits */
+    const char *read_back;     /* text of an fr_read_back; NULL: none */
     /* The verdict on another plan; "": it fits, or is not known.  May be NULL.
      */
     void (*judge)(const struct fr_export_request *request, const fr_plan *plan,

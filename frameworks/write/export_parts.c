@@ -78,6 +78,8 @@ void fr_export_put_header(const fr_export_request *request,
                          file->prediction.step_s, file->prediction.tokens_per_s,
                          file->model.kind == FR_MODEL_LAYERS ? "samples"
                                                              : "tokens");
+    if (request->read_back != NULL)
+        fr_buffer_printf(out, "%sRead back: %s\n", prefix, request->read_back);
     fr_export_put_job(request, prefix, out);
     fr_buffer notes;
     fr_buffer_init(&notes);

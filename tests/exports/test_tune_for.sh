@@ -25,6 +25,8 @@ comes_back() {
     file=$(ls "$work/$1-files"/{megatron.sh,ds_config.json,torchtitan.toml,accelerate.yaml} \
         2>/dev/null | head -n 1)
     [ -n "$file" ] || return 0 # a program, which is not read
+    grep -qhs 'Read back: the same plan$' "$work/$1-files"/*
+    verdict $? "the head of $1 does not say that it was read back"
     # What the file leaves to the training script.
     job=$(jq -r '"--seq \(.job.seq) --global-batch \(.job.global_batch)
         --micro-batch \(.plan.micro_batch)"' "$work/$1.json")

@@ -26,61 +26,6 @@ static const fr_exporter *exporter_of(const fr_target *target)
     return NULL;
 }
 
-/* Not in the file that is read back: an argument of the training script is not
- * in a configuration.  The facts that no key has are those of the framework. */
-static bool is_elsewhere(const fr_target *target, int id)
-{
-    const fr_target_field row = fr_target_item(target, id);
-    if (id >= FR_PLAN_FIELDS_N)
-        return false;
-    return row.fate == FR_FATE_PREDICTED || strncmp(row.how, "--", 2) == 0 ||
-           id == FR_PLAN_COLLECTIVE || id == FR_PLAN_NCCL_PROTOCOL ||
-           id == FR_PLAN_NCCL_CHANNELS;
-}
-
-/* 0 ranks that share a copy are all of them. */
-static int64_t zero_group_of(const fr_plan *plan)
-{
-    return plan->zero_group > 0 ? plan->zero_group
-                                : (int64_t)plan->dp * plan->cp;
-}
-
-/* 0 ranks that split an expert are those that split the rest. */
-static bool is_same_field(int id, const fr_plan *was, const fr_plan *is)
-{
-    if (id == FR_PLAN_ZERO_GROUP)
-        return zero_group_of(was) == zero_group_of(is);
-    if (id == FR_PLAN_ETP)
-        return (was->etp > 0 ? was->etp : was->tp) ==
-               (is->etp > 0 ? is->etp : is->tp);
-    return fr_field_is_same(&fr_plan_item_row(id)->field, was, is);
-}
-
-/* Nothing that the model or the precision has takes the value. */
-static bool is_idle(int id, const fr_plan_file *file)
-{
-    if (id == FR_PLAN_EXPERT_DISPATCH && file->plan.ep == 1)
-        return true;
-    if (id == FR_PLAN_ETP || id == FR_PLAN_EXPERT_DISPATCH ||
-        id == FR_PLAN_EXPERT_CAPACITY || id == FR_PLAN_EXPERT_PAD)
-        return file->model.n_experts == 0;
-    return id == FR_FACT(SCALING) && file->plan.precision != FR_DTYPE_FP8;
-}
-
-static bool is_alike(const fr_target *target, const fr_plan_file *file,
-                     const fr_plan *is, int *where)
-{
-    const fr_plan *was = &file->plan;
-    for (int i = 0; i < FR_PLAN_ITEMS_N; i++) {
-        *where = fr_plan_items[i];
-        if (!is_idle(*where, file) && !is_elsewhere(target, *where) &&
-            fr_plan_field_is_used(was, *where) &&
-            !is_same_field(*where, was, is))
-            return false;
-    }
-    return true;
-}
-
 /* A rate that is not multiplied by what it is multiplied with, or a moment that
  * the optimizer has not. */
 static bool is_idle_of_job(fr_job_field_id id, const fr_job *job)
@@ -191,11 +136,12 @@ static bool check_plan(const fr_framework *framework, const fr_target *target,
         is_ok = CHECK_OK(fr_config_read(framework, &read, &back, &err), &err);
     }
     if (is_ok) {
-        is_ok = is_alike(target, file, &back.file.plan, &where);
+        where = fr_target_difference(target, file, &back.file.plan);
+        is_ok = where < 0;
         CHECK(is_ok);
         if (!is_ok)
             printf("# %s of: %s\n", fr_plan_item_row(where)->field.key, name);
-        if (!is_elsewhere(target, FR_PLAN_MICRO_BATCH))
+        if (!fr_target_is_elsewhere(target, FR_PLAN_MICRO_BATCH))
             is_ok &= check_job(target, &files, &file->job, &back.file.job);
         fr_config_release(&back);
     } else {
