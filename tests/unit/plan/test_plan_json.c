@@ -403,6 +403,8 @@ static void test_tokens(void)
             return;
         snprintf(said, sizeof said, "tokens is %d; give at least 1", n);
         char *broken = malloc(strlen(text) + 2);
+        if (!CHECK(broken != NULL))
+            return;
         sprintf(broken, "%.*s\"tokens\": %d%s", (int)(at - text), text, n,
                 at + strlen("\"tokens\": 1"));
         CHECK_FAILS(
