@@ -63,7 +63,7 @@ fr_status fr_config_read(const fr_framework *framework,
     if (status == FR_OK)
         status = framework->reader->read(request, &config, err);
     if (status == FR_OK)
-        fr_framework_run_plan(framework, 0, &config.file.plan);
+        fr_framework_run_plan(framework, config.said, &config.file.plan);
     if (status == FR_OK)
         status = check(request, &config, err);
     if (status != FR_OK) {

@@ -34,7 +34,8 @@ typedef struct fr_config_request {
 
 typedef struct fr_config {
     const fr_framework *framework; /* whose configuration it is */
-    fr_plan_file file; /* plan, model, job; no cluster, no prediction */
+    fr_execution_bits said; /* facts that the file says, not the framework */
+    fr_plan_file file;      /* plan, model, job; no cluster, no prediction */
     fr_buffer notes;
 } fr_config;
 

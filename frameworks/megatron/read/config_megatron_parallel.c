@@ -283,6 +283,7 @@ static void read_fusion(fr_megatron_flags *flags, fr_config *out)
     if (out->file.model.n_experts == 0)
         return;
     out->file.plan.execution.is_routing_fused = of_router && of_order;
+    out->said |= FR_EXECUTION_BIT(ROUTING_FUSED);
     if (of_router != of_order)
         fr_buffer_printf(&out->notes,
                          "--moe-%s-fusion without --moe-%s-fusion: routing is "

@@ -206,7 +206,7 @@ static void test_versions(void)
         "dp2 tp1 pp1 mb1 1f1b zero1 recompute=full block-scaling flash2 "
         "kernels=eager cuda-graphs=layer fused-loss loss-metrics=2 "
         "grads-added-apart grads-listed fused-routing fused-norms early-stop "
-        "p2p-sync gather=parameter imbalance=1.5";
+        "gather=parameter imbalance=1.5";
     const char *texts[] = {FILE_WITH("2", DECISIONS ", " FACTS, JOB, ""),
                            FILE_2_WITH(DECISIONS, FACTS, "")};
     fr_plan_file files[2] = {0};
