@@ -22,9 +22,11 @@
  * no --force helps against that. */
 typedef struct fit_check {
     fr_fit_advice advice; /* with --force */
-    const char *runner;   /* the framework that executes the files */
-    char execution[256];  /* facts in which it differs from the prediction */
-    fr_status status;     /* not FR_OK: nothing is written */
+    /* The framework that executes the files (NULL: none), and the facts in
+     * which it differs from the prediction. */
+    const fr_framework *runner;
+    char execution[256];
+    fr_status status; /* not FR_OK: nothing is written */
     fr_err refusal;
 } fit_check;
 
@@ -156,11 +158,10 @@ static void put_differing_facts(const fr_plan *was, const fr_plan *is,
 
 /* The plan becomes one that the framework executes: its kernels are its own,
  * whichever the plan was predicted with. */
-static void take_execution(const fr_request *request,
-                           const fr_exporter *exporter, fr_plan_file *file,
+static void take_execution(const fr_request *request, fr_plan_file *file,
                            fit_check *out)
 {
-    const fr_framework *runner = runner_of(request, exporter, &file->plan);
+    const fr_framework *runner = out->runner;
     const fr_plan was = file->plan;
     fr_execution_bits given;
     fr_buffer facts;
@@ -175,7 +176,6 @@ static void take_execution(const fr_request *request,
         file->has_prediction = false;
     snprintf(out->execution, sizeof out->execution, "%s",
              fr_buffer_text(&facts));
-    out->runner = runner->name;
     fr_buffer_release(&facts);
 }
 
@@ -428,7 +428,7 @@ static void warn(const fr_request *request, const fr_export_wish *wish,
     fr_buffer text;
     if (fit->execution[0] != '\0')
         fr_request_note(request, "predicted as %s executes the plan: %s",
-                        fit->runner, fit->execution);
+                        fit->runner->name, fit->execution);
     fr_buffer_init(&text);
     fr_export_put_unknown(wanted, "", &text);
     fr_export_put_warnings(wish, wanted, &text);
@@ -440,11 +440,10 @@ static void warn(const fr_request *request, const fr_export_wish *wish,
  * the outcome in their heads. */
 static fr_status write_files(const fr_request *request,
                              const fr_exporter *exporter,
+                             const fr_framework *runner,
                              fr_export_request *wanted, fr_export_files *files,
                              fr_err *err)
 {
-    const fr_framework *runner =
-        runner_of(request, exporter, &wanted->file->plan);
     fr_read_back outcome = {.is_read = false};
     FR_TRY(fr_export(exporter, wanted, files, err));
     if (runner != NULL)
@@ -492,7 +491,8 @@ static fr_status export_files(const fr_request *request,
     if (status == FR_OK)
         status = fr_export_choose_job(&wish, &wanted, err);
     if (status == FR_OK)
-        status = write_files(request, exporter, &wanted, &files, err);
+        status =
+            write_files(request, exporter, fit->runner, &wanted, &files, err);
     if (status == FR_OK)
         status = refuse(fit, err);
     if (status == FR_OK)
@@ -546,11 +546,12 @@ fr_status fr_api_export(const fr_request *request, fr_document *out,
         request->n_positional > 1 ? request->positional[1] : home;
     const fr_exporter *exporter =
         fr_exporter_chosen((int)request->option[FR_OPT_TO].count, &file.plan);
+    fit.runner = runner_of(request, exporter, &file.plan);
     fr_status status = check_job_options(request, exporter, err);
     if (status == FR_OK)
         status = fr_request_apply_plan(request, &file.plan, NULL, err);
     if (status == FR_OK)
-        take_execution(request, exporter, &file, &fit);
+        take_execution(request, &file, &fit);
     if (status == FR_OK)
         status = check_fit(request, cluster, &file, &fit, err);
     if (status == FR_OK)

@@ -4,7 +4,8 @@
  * Source: it wraps a model of transformers by DDP, FSDP or DeepSpeed
  * (accelerator.py, prepare_model), so that layers and losses are those of
  * PyTorch: see framework_script.c.  FSDP of bf16 reduces in bf16
- * (utils/dataclasses.py, set_mixed_precision), and so does DeepSpeed.
+ * (utils/dataclasses.py, FullyShardedDataParallelPlugin.set_mixed_precision, at
+ * commit 16cb6eb8), and so does DeepSpeed.
  */
 #include "frameworks/framework_list.h"
 

@@ -3,9 +3,9 @@
  * (spec/result/cases.h): the configuration that the framework wrote at its
  * start, and the median of its steady steps.
  *
- * A log is read once, line by line, in bounded memory.  What the words of a
- * framework are stands in runlog_NAME.c of its folder, and its row names it;
- * words of configurations that several share are rows of runlog_words.c.
+ * A log is read once, line by line, in bounded memory.  The words of a
+ * framework stand in runlog_NAME.c of its folder, which its row names; words of
+ * configurations that several share are rows of runlog_words.c.
  */
 #ifndef FR_FRAMEWORKS_LOG_RUNLOG_H
 #define FR_FRAMEWORKS_LOG_RUNLOG_H

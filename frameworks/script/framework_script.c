@@ -88,8 +88,9 @@ const fr_framework fr_framework_tensorflow = {
     .writer = &fr_exporter_tensorflow,
 };
 
-/* XLA joins operators as it compiles the step; its scheduler overlaps
- * collectives, and fused attention is cuDNN's. */
+/* XLA compiles the whole step and overlaps its collectives.  The script leaves
+ * the implementation of jax.nn.dot_product_attention to JAX; a fused one is
+ * assumed. */
 static const fr_framework_facts of_jax = {
     .is_overlap = true,
     .is_gather_overlap = true,

@@ -51,6 +51,21 @@ picks megatron mixtral-8x7b dgx-h100:4 --global-batch 128 --seq 4096
 picks torchtitan=0.2 deepseek-v3 dgx-b200:32 --global-batch 512 --seq 2048
 picks megatron=core-0.8 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
 picks accelerate=1.0 llama-3-8b dgx-h100:4 --global-batch 128 --seq 8192
+# A plan that was predicted with fused kernels is written with the prediction of
+# the kernels that execute it, which a simulation with them gives too.
+plan=(llama-3-8b dgx-h100:4 --dp 32 --zero 3 --global-batch 64 --seq 4096
+    --micro-batch 1)
+ask forerun simulate "${plan[@]}" -o fused.json
+for target in fsdp2 accelerate deepspeed; do
+    ask forerun simulate fused.json dgx-h100:4 --kernels eager --flash-kind flash-2 \
+        -q --json
+    ends_with 0
+    step=$(value step_s)
+    ask forerun export fused.json --to $target -o as-executed-$target/
+    warns "predicted as $target executes the plan: .*kernels eager"
+    said=$(grep -hs 'Predicted: ' as-executed-$target/* | sed 's/.*Predicted: //; s/ s a step.*//' | head -n 1)
+    holds "$said > 0.999 * $step && $said < 1.001 * $step"
+done
 # Models that torchtitan has not.
 for model in resnet-50 gpt2-1.5b mixtral-8x7b; do
     ask forerun tune $model dgx-h100:4 --global-batch 128 --for torchtitan \

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct fixture {
     fr_request request;
@@ -107,11 +106,10 @@ static void test_framework_and_options(void)
  * by the request, so that it wins over the file as well. */
 static void test_file(void)
 {
-    char path[] = "/tmp/forerun-resolve-XXXXXX";
+    char path[CHECK_PATH_BYTES];
     fr_prediction prediction = {.step_s = 2.385};
     fixture f;
-    const int fd = mkstemp(path);
-    CHECK(fd >= 0);
+    check_tmp_path(path, "plan.json");
     setup(&f, "dgx-h100:2");
     put(&f, "tp", "4");
     put(&f, "zero", "1");
@@ -149,9 +147,7 @@ static void test_file(void)
         CHECK(file->node_of_rank == NULL); /* it was of sixteen ranks */
     }
     teardown(&f);
-    if (fd >= 0)
-        close(fd);
-    unlink(path);
+    CHECK(remove(path) == 0);
 }
 
 /* A number of ranks that the plan cannot have is refused with both numbers. */
