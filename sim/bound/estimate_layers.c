@@ -450,19 +450,25 @@ static fr_status add_clip(fr_estimator *e, est_probe *probe,
     return FR_OK;
 }
 
-/* Layers that are all alike: the first, one of the middle and the last are
- * enough. */
-enum { FEW_LAYERS = 4 };
-
-static bool is_uniform(const fr_model *model)
+/* Shortens runs of identical layers, which few stand for: those that stay
+ * dense, then the others. */
+static est_few shorten(fr_model *model)
 {
-    if (model->kind == FR_MODEL_LAYERS || model->n_mtp_layers > 0 ||
-        model->n_layers <= FEW_LAYERS)
-        return false;
-    for (int64_t i = 1; i < model->n_layers; i++)
-        if (fr_model_layer_is_moe(model, i) != fr_model_layer_is_moe(model, 0))
-            return false;
-    return true;
+    const int64_t n = model->n_layers;
+    const bool is_moe = fr_model_layer_is_moe(model, n - 1);
+    int64_t n_dense = 0;
+    while (n_dense < n && is_moe && !fr_model_layer_is_moe(model, n_dense))
+        n_dense++;
+    bool is_mixed = model->kind == FR_MODEL_LAYERS;
+    for (int64_t i = n_dense; i < n; i++)
+        is_mixed = is_mixed || fr_model_layer_is_moe(model, i) != is_moe;
+    const est_few few = est_few_of((int32_t)n_dense, (int32_t)n);
+    if (is_mixed || few.n == n)
+        return (est_few){0};
+    model->n_layers = few.n;
+    if (n_dense > 0)
+        model->first_dense_layers = few.n_first;
+    return few;
 }
 
 static fr_status fill(fr_estimator *e, const fr_plan *plan,
@@ -471,10 +477,10 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
 {
     est_probe probe;
     fr_model model = *e->model; /* borrows its lists */
-    out->is_uniform = is_uniform(&model);
+    const est_few few = shorten(&model);
+    out->is_uniform =
+        few.n > 0 && few.n_first_all == 0 && model.n_mtp_layers == 0;
     out->n_met = INT64_MAX;
-    if (out->is_uniform)
-        model.n_layers = FEW_LAYERS;
     int32_t n = (int32_t)(model.n_layers + model.n_mtp_layers);
     FR_TRY(init_probe(e, &model, plan, place, false, &probe, err));
     add_parameters(n, probe.program, out);
@@ -492,7 +498,7 @@ static fr_status fill(fr_estimator *e, const fr_plan *plan,
         status = add_passes(e, &probe, place, out, err);
         release_probe(&probe);
     }
-    est_layers_sum(e->n_layers, out->is_uniform ? FEW_LAYERS : 0, out);
+    est_layers_sum(e->n_layers, &few, out);
     return status;
 }
 

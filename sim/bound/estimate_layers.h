@@ -105,9 +105,19 @@ const est_layers *est_pool_find(est_pool *pool, const est_pool_key *key);
 FR_CHECKED fr_status est_pool_add(est_pool *pool, const est_pool_key *key,
                                   int32_t n_layers, est_layers *layers,
                                   const est_layers **out, fr_err *err);
-/* estimate_sums.c: from times of layers to prefix sums, and what follows from
- * them.  n_few > 0: the first n_few stand for all, which are alike. */
-void est_layers_sum(int32_t n_layers, int32_t n_few, est_layers *layers);
+/*
+ * estimate_sums.c: a few layers that are priced in place of all.  The first
+ * n_first_all layers are identical, and so are the others up to n_all; layers
+ * after these, which predict further tokens, are priced each.
+ */
+typedef struct est_few {
+    int32_t n; /* that are priced, n_first of the first run; 0: all are */
+    int32_t n_first, n_first_all, n_all;
+} est_few;
+est_few est_few_of(int32_t n_first_all, int32_t n_all);
+
+/* From times of layers to prefix sums, and what follows from them. */
+void est_layers_sum(int32_t n_layers, const est_few *few, est_layers *layers);
 
 /* The pass that the time of a segment belongs to. */
 typedef enum est_pass {

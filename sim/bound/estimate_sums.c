@@ -3,16 +3,42 @@
 
 #include <string.h>
 
-/* The layer of the few that stands for layer i of n. */
-static int32_t like(int32_t i, int32_t n, int32_t n_few)
+/* Layers of a run that are enough: the first, one of the middle and the last;
+ * of a whole model four. */
+enum { FEW_FIRST = 3, FEW_OTHERS = 4 };
+
+est_few est_few_of(int32_t n_first_all, int32_t n_all)
 {
-    return i == 0 ? 0 : i == n - 1 ? n_few - 1 : 1;
+    const int32_t n_others = n_all - n_first_all;
+    est_few few = {
+        .n_first_all = n_first_all,
+        .n_all = n_all,
+        .n_first = n_first_all < FEW_FIRST ? n_first_all : FEW_FIRST};
+    few.n = few.n_first + (n_others < FEW_OTHERS ? n_others : FEW_OTHERS);
+    return few;
 }
 
-static void spread(int32_t n, int32_t n_few, est_layers *out)
+/* The layer that stands for layer i of a run of n, which n_few are left of. */
+static int32_t stands_for(int32_t i, int32_t n, int32_t n_few)
+{
+    return n_few == n || i == 0 ? i : i == n - 1 ? n_few - 1 : 1;
+}
+
+static int32_t like(const est_few *few, int32_t i)
+{
+    if (i < few->n_first_all)
+        return stands_for(i, few->n_first_all, few->n_first);
+    if (i < few->n_all)
+        return few->n_first + stands_for(i - few->n_first_all,
+                                         few->n_all - few->n_first_all,
+                                         few->n - few->n_first);
+    return few->n + i - few->n_all; /* predicts further tokens */
+}
+
+static void spread(int32_t n, const est_few *few, est_layers *out)
 {
     for (int32_t i = n; i-- > 0;) {
-        int32_t from = like(i, n, n_few) + 1, to = i + 1;
+        int32_t from = like(few, i) + 1, to = i + 1;
         for (int k = 0; k < EST_KINDS; k++) {
             est_times *t = &out->times[k];
             t->forward_ps[to] = t->forward_ps[from];
@@ -111,12 +137,12 @@ static void sum_up(int32_t n, est_layers *out)
     }
 }
 
-void est_layers_sum(int32_t n, int32_t n_few, est_layers *l)
+void est_layers_sum(int32_t n, const est_few *few, est_layers *l)
 {
     const est_times *least = &l->times[EST_BOUND];
-    if (n_few > 0) {
-        spread(n, n_few, l);
-        l->n_steps = l->n_steps * n / n_few;
+    if (few->n > 0) {
+        spread(n, few, l);
+        l->n_steps = l->n_steps * n / (few->n + n - few->n_all);
     }
     sum_up(n, l);
     l->least_forward_ps = shortest(n, least->forward_ps);
