@@ -4,7 +4,7 @@
 #   make check          all tests                make clean
 #   make check-quick    lints, units, a slice of the rest: minutes
 #   make fidelity | regret | bench-runtime | bench-images | bench-sim |
-#       bench-tuner | bench-sweep | bench-checkpoint | validate | goodput | record
+#       bench-tuner | bench-tune-jobs | bench-sweep | bench-checkpoint | validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals
@@ -484,7 +484,7 @@ format:
 # ---- demonstrations and benchmarks ------------------------------------------
 # Each is a script of its own; it prints a table and leaves JSON in $(BUILD).
 .PHONY: demo demo-now fidelity regret bench-runtime bench-sim bench-tuner
-.PHONY: bench-sweep bench-checkpoint bench-images
+.PHONY: bench-sweep bench-tune-jobs bench-checkpoint bench-images
 .PHONY: validate bench-programs
 bench-programs: $(BUILD)/forerun $(BENCH_BIN)
 
@@ -510,6 +510,8 @@ bench-sim: bench-programs
 	@$(call run_script,bench/sim.sh)
 bench-tuner: bench-programs
 	@$(call run_script,bench/tuner.sh)
+bench-tune-jobs: $(BUILD)/forerun
+	@$(call run_script,bench/tune_jobs.sh)
 bench-sweep: bench-programs
 	@$(call run_script,bench/sweep.sh)
 validate: bench-programs $(BUILD)/tests/contract/sim/test_scaling

@@ -10,10 +10,10 @@ enum { FEW_FIRST = 3, FEW_OTHERS = 4 };
 est_few est_few_of(int32_t n_first_all, int32_t n_all)
 {
     const int32_t n_others = n_all - n_first_all;
-    est_few few = {
-        .n_first_all = n_first_all,
-        .n_all = n_all,
-        .n_first = n_first_all < FEW_FIRST ? n_first_all : FEW_FIRST};
+    est_few few = {.n_first_all = n_first_all,
+                   .n_all = n_all,
+                   .n_first =
+                       n_first_all < FEW_FIRST ? n_first_all : FEW_FIRST};
     few.n = few.n_first + (n_others < FEW_OTHERS ? n_others : FEW_OTHERS);
     return few;
 }

@@ -148,21 +148,24 @@ static bool loosen(fr_plan_space_request *space)
  * the first. */
 static void say_shortage(const fr_tuning *counts, char *buf, size_t n_buf)
 {
+    /* The search may have ended before it had looked at all plans. */
+    const char *verdict = counts->certificate.bound < HUGE_VAL
+                              ? "none was found that fits"
+                              : "does not fit";
     char bytes[FR_FORMAT_MAX], least[FR_FORMAT_MAX];
     fr_format_bytes(bytes, sizeof bytes, (double)counts->short_by_bytes);
     fr_format_bytes(least, sizeof least, (double)counts->least_short_bytes);
     if (counts->nearest.plan == NULL)
-        snprintf(buf, n_buf,
-                 "does not fit: any plan lacks %s or more (a lower bound)",
-                 least);
+        snprintf(buf, n_buf, "%s: any plan lacks %s or more (a lower bound)",
+                 verdict, least);
     else if (counts->least_short_bytes == 0)
-        snprintf(buf, n_buf, "does not fit: %.110s lacks %s",
+        snprintf(buf, n_buf, "%s: %.110s lacks %s", verdict,
                  counts->nearest.name, bytes);
     else
         snprintf(buf, n_buf,
-                 "does not fit: lacks %s with %.90s, the nearest that was "
-                 "simulated; lower bound of any plan: %.20s",
-                 bytes, counts->nearest.name, least);
+                 "%s: lacks %s with %.90s, the nearest that was simulated; "
+                 "lower bound of any plan: %.20s",
+                 verdict, bytes, counts->nearest.name, least);
 }
 
 /* As the search found it, or why there is none. */

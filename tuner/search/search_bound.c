@@ -327,6 +327,20 @@ static bool is_hopeless(const search *s)
     return s->best == HUGE_VAL && !s->has_fit;
 }
 
+/* One for a baseline, say. */
+static bool is_side_search(const search *s)
+{
+    return s->in.work_frac > 0 && s->in.work_frac < 1;
+}
+
+/* As long as nothing fits, the main search may do more than its work, because
+ * its caller has no answer yet; then its work begins. */
+static bool is_work_done(const search *s, double share)
+{
+    const double longer = is_hopeless(s) && !is_side_search(s) ? 4 : 1;
+    return (double)s->work >= share * longer * work_limit(s);
+}
+
 static bool is_over(const search *s)
 {
     if (!(bound_left(s) < s->best))
@@ -335,7 +349,7 @@ static bool is_over(const search *s)
         return false;
     if (s->in.budget_s > 0)
         return fr_clock_s() - s->begin_s >= s->in.budget_s;
-    return !is_hopeless(s) && (double)s->work >= work_limit(s);
+    return is_work_done(s, 1);
 }
 
 /* A batch that is being made. */
@@ -389,11 +403,9 @@ static bool is_seed_time(const search *s)
     const double share = s->has_no_proof ? 1 : 0.5;
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
-    if (!s->has_fit && s->in.budget_s == 0)
-        return s->next_seed < s->seeds.n; /* one that fits comes first */
     return s->in.budget_s > 0
                ? fr_clock_s() - s->begin_s < share * s->in.budget_s
-               : (double)s->work < 0.5 * work_limit(s);
+               : !is_work_done(s, share);
 }
 
 static bool is_worth(const search *s, const fr_bounded *seed)
@@ -439,14 +451,8 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
     return FR_OK;
 }
 
-/* One for a baseline, say. */
-static bool is_side_search(const search *s)
-{
-    return s->in.work_frac > 0 && s->in.work_frac < 1;
-}
-
 /* A side search looks at a few. */
-enum { MOST_NEAREST_BESIDE = 8 };
+enum { MOST_NEAREST_BESIDE = 2 };
 
 /* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
@@ -515,6 +521,8 @@ static void tell(void *state, const fr_candidate *candidate, double value,
         s->best = value;
         s->best_layout = layout_of(s->in.request, candidate);
     }
+    if (fits_memory && !s->has_fit)
+        s->work = 0;
     s->has_fit = s->has_fit || fits_memory;
     /* Without memory for the list, seeds are only asked for in vain. */
     if (!fits_memory &&

@@ -301,12 +301,11 @@ static fr_status add_usual(const fr_tune_options *options,
                                                      : fr_fail_no_memory(err);
 }
 
-/* Did the budget end it, and was nothing found? */
+/* Did the budget or the amount of work end it, and was nothing found? */
 static bool is_ended_early(const fr_tune_options *options,
                            const fr_search_run *run, const fr_tuning *counts)
 {
-    return options->budget_s > 0 && !options->is_exact &&
-           fr_is_gpu_space(&run->requests[0]) &&
+    return !options->is_exact && fr_is_gpu_space(&run->requests[0]) &&
            counts->certificate.bound < HUGE_VAL &&
            best_of(&run->trials) == HUGE_VAL;
 }
