@@ -25,18 +25,18 @@ static const fr_option calibrate_options[] = {
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_RUNS_FILE, FR_OPT_PROFILE,
     FR_OPT_STORAGE,  FR_OPT_N};
 static const fr_option simulate_options[] = {
-    FR_OPT_FROM,   FR_OPT_MODEL,     FR_OPT_COLUMNS, FR_OPT_PROFILE,
-    FR_OPT_OUTPUT, FR_OPT_TRACE,     FR_OPT_GANTT,   FR_OPT_RANKS_PER_NODE,
-    FR_OPT_RANKS,  FR_OPT_POWER_CAP, OF_PLAN_AND_JOB};
+    FR_OPT_FROM,           FR_OPT_SET,    FR_OPT_MODEL,     FR_OPT_COLUMNS,
+    FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,     FR_OPT_GANTT,
+    FR_OPT_RANKS_PER_NODE, FR_OPT_RANKS,  FR_OPT_POWER_CAP, OF_PLAN_AND_JOB};
 static const fr_option tune_options[] = {
-    FR_OPT_POWER_CAP,   FR_OPT_FROM,           FR_OPT_MODEL,
-    FR_OPT_COLUMNS,     FR_OPT_PROFILE,        FR_OPT_OUTPUT,
-    FR_OPT_RANKS,       FR_OPT_ALLOW,          FR_OPT_SEARCH,
-    FR_OPT_BUDGET,      FR_OPT_EXACT,          FR_OPT_FOR,
-    FR_OPT_VERSION,     FR_OPT_JOBS,           FR_OPT_TOP,
-    GOAL_OPTIONS,       FR_OPT_MEASURE,        FR_OPT_ON_DEMAND,
-    FR_OPT_LEAST_NODES, FR_OPT_UPDATE_PROFILE, FR_OPT_TIMEOUT,
-    OF_PLAN_AND_JOB};
+    FR_OPT_POWER_CAP, FR_OPT_FROM,        FR_OPT_SET,
+    FR_OPT_MODEL,     FR_OPT_COLUMNS,     FR_OPT_PROFILE,
+    FR_OPT_OUTPUT,    FR_OPT_RANKS,       FR_OPT_ALLOW,
+    FR_OPT_SEARCH,    FR_OPT_BUDGET,      FR_OPT_EXACT,
+    FR_OPT_FOR,       FR_OPT_VERSION,     FR_OPT_JOBS,
+    FR_OPT_TOP,       GOAL_OPTIONS,       FR_OPT_MEASURE,
+    FR_OPT_ON_DEMAND, FR_OPT_LEAST_NODES, FR_OPT_UPDATE_PROFILE,
+    FR_OPT_TIMEOUT,   OF_PLAN_AND_JOB};
 static const fr_option sweep_options[] = {
     FR_OPT_COLUMNS, FR_OPT_PROFILE, FR_OPT_VARY,    FR_OPT_FIXED, FR_OPT_WEAK,
     FR_OPT_KNEE,    FR_OPT_TRIALS,  FR_OPT_ALLOW,   FR_OPT_RANKS, GOAL_OPTIONS,
@@ -99,6 +99,7 @@ static const fr_option run_options[] = {FR_OPT_COLUMNS,
                                         FR_OPT_UPDATE_PROFILE,
                                         FR_OPT_N};
 static const fr_option explain_options[] = {FR_OPT_FROM,
+                                            FR_OPT_SET,
                                             FR_OPT_NEXT_MEASUREMENT,
                                             FR_OPT_MODEL,
                                             FR_OPT_FIT_CONFIDENCE,
@@ -113,13 +114,13 @@ static const fr_option explain_options[] = {FR_OPT_FROM,
                                             FR_OPT_TOP,
                                             OF_PLAN_AND_JOB};
 static const fr_option goodput_options[] = {
-    FR_OPT_POWER_CAP,      FR_OPT_FROM,       FR_OPT_MODEL,
-    FR_OPT_SPOT,           FR_OPT_COLUMNS,    FR_OPT_PROFILE,
-    FR_OPT_RANKS,          FR_OPT_FOR_DAYS,   FR_OPT_RUNS,
-    FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE, FR_OPT_LEAST_NODES,
-    FR_OPT_MEETS,          FR_OPT_INJECT,     FR_OPT_TIMEOUT,
-    FR_OPT_BACKUP_WORKERS, FR_OPT_FORCE,      HAZARD_OPTIONS,
-    OF_PLAN_AND_JOB};
+    FR_OPT_POWER_CAP,   FR_OPT_FROM,           FR_OPT_SET,
+    FR_OPT_MODEL,       FR_OPT_SPOT,           FR_OPT_COLUMNS,
+    FR_OPT_PROFILE,     FR_OPT_RANKS,          FR_OPT_FOR_DAYS,
+    FR_OPT_RUNS,        FR_OPT_SPOT_NOTICE,    FR_OPT_SPOT_TRACE,
+    FR_OPT_LEAST_NODES, FR_OPT_MEETS,          FR_OPT_INJECT,
+    FR_OPT_TIMEOUT,     FR_OPT_BACKUP_WORKERS, FR_OPT_FORCE,
+    HAZARD_OPTIONS,     OF_PLAN_AND_JOB};
 static const fr_option goodput_usual[] = {FR_OPT_FOR_DAYS,
                                           FR_OPT_TOKENS,
                                           FR_OPT_RUNS,
@@ -159,8 +160,9 @@ WORDS(checkpoint_words, "inspect", "verify", "convert")
 static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
                                                FR_OPT_N};
 static const fr_option import_options[] = {
-    FR_OPT_GPU, FR_OPT_NODE_TYPE, FR_OPT_NODES,   FR_OPT_MODEL,  FR_OPT_RANKS,
-    FR_OPT_SEQ, FR_OPT_TOP,       FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_SET,     FR_OPT_GPU,    FR_OPT_NODE_TYPE, FR_OPT_NODES,
+    FR_OPT_MODEL,   FR_OPT_RANKS,  FR_OPT_SEQ,       FR_OPT_TOP,
+    FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
 static const fr_option export_options[] = {
     FR_OPT_TO,         FR_OPT_PROGRAM,       FR_OPT_VERSION,
     FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,

@@ -22,6 +22,7 @@ typedef enum fr_option_kind {
     FR_OPTION_TEXT,     /* checked by who uses it */
     FR_OPTION_OPTIONAL, /* the same; "" where the next word is an option */
     FR_OPTION_REPEATED, /* the same, and may be given several times */
+    FR_OPTION_SETTING,  /* the same: NAME=VALUE */
     FR_OPTION_PATH,     /* completes to files */
     FR_OPTION_CHOICE    /* one of a list of names */
 } fr_option_kind;

@@ -199,6 +199,7 @@ fr_status fr_request_read(fr_request *request, fr_option option,
         FR_TRY(set_real(&row, shown, text, &value, err));
         break;
     case FR_OPTION_REPEATED:
+    case FR_OPTION_SETTING:
         if (request->n_repeats == FR_MAX_REPEATS)
             return fr_fail(err, FR_USAGE, "%s is given more than %d times",
                            shown, FR_MAX_REPEATS);
@@ -211,7 +212,7 @@ fr_status fr_request_read(fr_request *request, fr_option option,
     case FR_OPTION_OPTIONAL:
         break;
     }
-    if (row.kind == FR_OPTION_REPEATED)
+    if (row.kind == FR_OPTION_REPEATED || row.kind == FR_OPTION_SETTING)
         request->repeats[request->n_repeats++] = text;
     request->option[option] = value;
     return FR_OK;

@@ -36,7 +36,9 @@ fr_status fr_config_choice_read(const fr_request *request,
                               .configs = fr_request_configs(request),
                               .model = source->model,
                               .world = request->option[FR_OPT_RANKS].count,
-                              .seq = request->option[FR_OPT_SEQ].count};
+                              .seq = request->option[FR_OPT_SEQ].count,
+                              .settings = request->repeats,
+                              .n_settings = (size_t)request->n_repeats};
     if (name != NULL) {
         FR_TRY(fr_as_input(
             fr_model_load(fr_request_configs(request), name, &model, err),

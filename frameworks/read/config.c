@@ -73,9 +73,3 @@ fr_status fr_config_read(const fr_framework *framework,
     *out = config;
     return FR_OK;
 }
-
-void fr_config_release(fr_config *config)
-{
-    fr_plan_file_release(&config->file);
-    fr_buffer_release(&config->notes);
-}

@@ -30,6 +30,9 @@ typedef struct fr_config_request {
     fr_status (*read_file)(const void *context, const char *name, char **text,
                            size_t *n_text, fr_err *err);
     const void *context; /* of read_file */
+    /* --set NAME=VALUE: variables of a script, and 1=VALUE its arguments. */
+    const char *const *settings;
+    size_t n_settings;
 } fr_config_request;
 
 typedef struct fr_config {

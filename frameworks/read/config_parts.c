@@ -142,3 +142,9 @@ fr_status fr_config_take_dp(const fr_config_request *request, int64_t world,
     plan->dp = (int32_t)(world / others);
     return FR_OK;
 }
+
+void fr_config_release(fr_config *config)
+{
+    fr_plan_file_release(&config->file);
+    fr_buffer_release(&config->notes);
+}

@@ -32,7 +32,7 @@ BEGIN {
     only["^hwloc"] = "_hwloc\\.c$"
     # the C library and POSIX; omp.h belongs to the compiler
     system_headers = "^(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|ftw|" \
-        "float|inttypes|limits|locale|math|omp|poll|pthread|sched|" \
+        "float|inttypes|limits|locale|math|omp|poll|pthread|regex|sched|" \
         "semaphore|setjmp|cpuid|signal|spawn|stdalign|stdarg|stdatomic|stdbool|" \
         "stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|" \
         "time|unistd|wchar|immintrin|malloc|netdb|ifaddrs|" \

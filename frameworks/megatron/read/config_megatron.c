@@ -45,16 +45,25 @@ static fr_status read_flags(fr_megatron_flags *flags,
     return FR_OK;
 }
 
-static fr_status read_config(const fr_config_request *request, fr_config *out,
-                             fr_err *err)
+static fr_status read_way(const fr_config_request *request, fr_script_way *way,
+                          fr_config *out, fr_err *err)
 {
     fr_megatron_flags flags;
     fr_status status =
-        fr_megatron_flags_parse(request, &flags, &out->notes, err);
+        fr_megatron_flags_parse(request, way, &flags, &out->notes, err);
     if (status == FR_OK)
         status = read_flags(&flags, request, out, err);
     fr_megatron_flags_release(&flags);
     return status;
+}
+
+static fr_status read_config(const fr_config_request *request, fr_config *out,
+                             fr_err *err)
+{
+    fr_script_way way = {0};
+    return fr_megatron_is_yaml(request)
+               ? read_way(request, &way, out, err)
+               : fr_config_read_script(request, read_way, out, err);
 }
 
 static bool looks_like(const char *text, size_t n)

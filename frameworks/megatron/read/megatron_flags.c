@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,33 +177,116 @@ static fr_status take_words(fr_megatron_flags *out, const fr_shell_word *words,
     return FR_OK;
 }
 
-/* torchrun's --nnodes and --nproc-per-node, before the script's name. */
-static void read_torchrun(fr_megatron_flags *out, const fr_shell_word *words,
-                          size_t n)
+/* Options of launchers that say how many ranks there are. */
+typedef struct launch {
+    int64_t n_nodes, n_per_node, n_ranks; /* 0: not said */
+} launch;
+
+static const struct {
+    const char *name;
+    size_t member;
+} launch_options[] = {
+    {"--nnodes", offsetof(launch, n_nodes)},
+    {"--num_nodes", offsetof(launch, n_nodes)},
+    {"--nproc-per-node", offsetof(launch, n_per_node)},
+    {"--nproc_per_node", offsetof(launch, n_per_node)},
+    {"--num_gpus", offsetof(launch, n_per_node)},
+    {"--num_processes", offsetof(launch, n_ranks)},
+};
+
+/* The option's number; an unknown one makes the number of ranks that of the
+ * command line, which is noted. */
+static bool read_launch_option(const fr_megatron_flags *flags,
+                               const fr_shell_word *word, const char *value,
+                               int64_t *out, fr_buffer *notes)
 {
-    int64_t nodes = 0, per_node = 0;
-    for (size_t i = 0; i + 1 < n; i++) {
-        const char *text = words[i].text;
-        int64_t *to = fr_text_starts(text, "--nnodes") ? &nodes
-                      : fr_text_starts(text, "--nproc-per-node") ||
-                              fr_text_starts(text, "--nproc_per_node")
-                          ? &per_node
-                          : NULL;
-        if (to == NULL)
-            continue;
-        const char *equal = strchr(text, '=');
-        *to = strtoll(equal != NULL ? equal + 1 : words[i + 1].text, NULL, 10);
+    char shown[64], mend[128];
+    const fr_shell_unknown *unknown = fr_shell_unknown_in(&flags->shell, value);
+    if (unknown == NULL) {
+        *out = strtoll(value, NULL, 10);
+        return true;
     }
-    if (per_node > 0 && per_node <= 1 << 20 && nodes >= 0 && nodes <= 1 << 20)
-        out->world = per_node * (nodes > 0 ? nodes : 1);
+    fr_shell_show(&flags->shell, value, shown, sizeof shown);
+    fr_shell_mend(unknown, "8", mend, sizeof mend);
+    fr_buffer_printf(notes,
+                     "line %d: the number of ranks is that of --ranks or of "
+                     "the cluster: %.*s is %s, %s\n",
+                     word->line, (int)strcspn(word->text, "="), word->text,
+                     shown, mend);
+    return false;
 }
 
-/* The last command that starts a .py with arguments; else what begins with
- * "--" by itself; else all arrays and texts with flags in them. */
-static fr_status choose_words(fr_megatron_flags *out, fr_err *err)
+/* The ranks that a launcher starts, by its words before the script's name. */
+static void read_launcher(fr_megatron_flags *out, const fr_shell_word *words,
+                          size_t n, fr_buffer *notes)
+{
+    launch said = {0};
+    bool is_known = true;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < FR_LENGTH(launch_options); k++) {
+            const char *text = words[i].text, *name = launch_options[k].name;
+            const size_t length = strlen(name);
+            if (strncmp(text, name, length) != 0 ||
+                (text[length] != '=' && (text[length] != '\0' || i + 1 == n)))
+                continue;
+            is_known &= read_launch_option(
+                out, &words[i],
+                text[length] == '=' ? text + length + 1 : words[i + 1].text,
+                (int64_t *)(void *)((char *)&said + launch_options[k].member),
+                notes);
+        }
+    out->world = 0;
+    if (!is_known)
+        return;
+    const int64_t n_nodes = said.n_nodes > 0 ? said.n_nodes : 1;
+    if (said.n_ranks > 0 && said.n_ranks <= 1 << 20)
+        out->world = said.n_ranks;
+    else if (said.n_per_node > 0 && said.n_per_node <= 1 << 20 &&
+             said.n_nodes >= 0 && n_nodes <= 1 << 20)
+        out->world = said.n_per_node * n_nodes;
+}
+
+/* A command that trains has one of these. */
+static bool has_mark(const fr_shell_word *words, size_t n)
+{
+    static const char *const marks[] = {"--micro-batch-size", "--num-layers",
+                                        "--global-batch-size",
+                                        "--tensor-model-parallel-size"};
+    for (size_t i = 0; i < n; i++)
+        if (fr_text_find(words[i].text, marks, FR_LENGTH(marks)) >= 0)
+            return true;
+    return false;
+}
+
+/* Words that a value, empty or several arguments may stand for. */
+static void note_unknown_words(const fr_megatron_flags *flags, fr_buffer *notes)
+{
+    for (size_t i = 0; i < flags->words.n; i++) {
+        const fr_shell_word *word = &flags->words.items[i];
+        const fr_shell_unknown *unknown =
+            fr_shell_unknown_in(&flags->shell, word->text);
+        const bool is_value =
+            i > 0 && is_flag(flags->words.items[i - 1].text) &&
+            i + 1 < flags->words.n && is_flag(flags->words.items[i + 1].text);
+        if (unknown != NULL && unknown->name != NULL && !is_value &&
+            fr_shell_is_unknown(word->text))
+            fr_buffer_printf(notes,
+                             "line %d: %s is not set in the script: taken as "
+                             "no arguments; --set %s=... gives them\n",
+                             word->line, unknown->text, unknown->name);
+    }
+}
+
+/* The last command that starts a .py with arguments, of those that train if
+ * there is one; else commands that begin with "--"; else all arrays of flags.
+ */
+static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
+                              fr_buffer *notes, fr_err *err)
 {
     const fr_shell_words *all = &out->shell.commands;
-    size_t begin = 0;
+    const fr_shell_word *command = NULL;
+    size_t begin = 0, n_command = 0, n_launcher = 0;
+    bool is_marked = false;
     for (size_t i = 0; i < all->n; i++) {
         if (all->items[i].text != NULL)
             continue;
@@ -210,22 +294,31 @@ static fr_status choose_words(fr_megatron_flags *out, fr_err *err)
         size_t n = i - begin, script = 0;
         while (script < n && !fr_text_ends(words[script].text, ".py"))
             script++;
-        if (script < n && script + 1 < n) {
-            out->words.n = 0;
-            read_torchrun(out, words, script);
-            FR_TRY(take_words(out, words + script + 1, n - script - 1, err));
-        } else if (n > 0 && is_flag(words[0].text)) {
+        const bool is_next = has_mark(words, n);
+        if (script + 1 < n && is_next >= is_marked) {
+            command = words;
+            n_command = n;
+            n_launcher = script;
+            is_marked = is_next;
+        } else if (script >= n && n > 0 && is_flag(words[0].text)) {
             FR_TRY(take_words(out, words, n, err));
         }
         begin = i + 1;
     }
-    if (out->words.n > 0)
-        return FR_OK;
-    for (size_t i = 0; i < out->shell.variables.n; i++) {
+    if (command != NULL) {
+        out->words.n = 0;
+        read_launcher(out, command, n_launcher, notes);
+        FR_TRY(take_words(out, command + n_launcher + 1,
+                          n_command - n_launcher - 1, err));
+    }
+    way->end = out->words.n > 0 ? FR_SCRIPT_COMMAND : FR_SCRIPT_VARIABLES;
+    const bool has_command = out->words.n > 0;
+    for (size_t i = 0; i < out->shell.variables.n && !has_command; i++) {
         const fr_shell_variable *v = &out->shell.variables.items[i];
         if (v->is_array && v->words.n > 0 && is_flag(v->words.items[0].text))
             FR_TRY(take_words(out, v->words.items, v->words.n, err));
     }
+    note_unknown_words(out, notes);
     return FR_OK;
 }
 
@@ -260,36 +353,30 @@ static fr_status make_flags(fr_megatron_flags *out, fr_err *err)
     return FR_OK;
 }
 
-static void note_shell(const fr_shell *shell, fr_buffer *notes)
+bool fr_megatron_is_yaml(const fr_config_request *request)
 {
-    if (shell->condition_line > 0)
-        fr_buffer_printf(notes,
-                         "line %d: conditions are not looked at: all their "
-                         "branches are read in turn\n",
-                         shell->condition_line);
-    for (size_t i = 0; i < shell->unknown.n && i < 8; i++)
-        fr_buffer_printf(notes,
-                         "line %d: $%.60s is not set in the file: "
-                         "taken as empty\n",
-                         shell->unknown.items[i].line,
-                         shell->unknown.items[i].text);
+    return is_yaml(request->text, request->n_text);
 }
 
 fr_status fr_megatron_flags_parse(const fr_config_request *request,
-                                  fr_megatron_flags *out, fr_buffer *notes,
-                                  fr_err *err)
+                                  fr_script_way *way, fr_megatron_flags *out,
+                                  fr_buffer *notes, fr_err *err)
 {
     *out = (fr_megatron_flags){.path = request->path};
-    if (is_yaml(request->text, request->n_text))
+    if (fr_megatron_is_yaml(request))
         FR_TRY(parse_yaml(request, &out->shell, err));
     else
-        FR_TRY(fr_shell_parse(request->path, request->text, request->n_text,
-                              &out->shell, err));
-    note_shell(&out->shell, notes);
-    FR_TRY(choose_words(out, err));
+        FR_TRY(fr_config_run_script(request, way, &out->shell, err));
+    FR_TRY(choose_words(out, way, notes, err));
     FR_TRY(make_flags(out, err));
+    if (out->shell.arguments_line > 0)
+        fr_buffer_printf(notes,
+                         "line %d: the script has arguments, which are taken "
+                         "as none; --set 1=... gives them\n",
+                         out->shell.arguments_line);
     if (out->flags.n > 0)
         return FR_OK;
+    way->end = FR_SCRIPT_NOTHING;
     return fr_fail(err, FR_INPUT,
                    "%s:1: no arguments of Megatron-LM (--num-layers 32 ...); "
                    "give the script that starts pretrain_gpt.py",
@@ -335,6 +422,17 @@ fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
                              const fr_megatron_flag *flag, const char *why,
                              fr_err *err)
 {
+    char shown[61] = "", mend[160];
+    for (size_t i = 0; i < flag->n_values; i++) {
+        const fr_shell_unknown *unknown =
+            fr_shell_unknown_in(&flags->shell, flag->values[i].text);
+        if (unknown == NULL)
+            continue;
+        fr_shell_show(&flags->shell, flag->values[i].text, shown, sizeof shown);
+        return fr_fail(err, FR_INPUT, "%s:%d: --%.60s is %s, %s", flags->path,
+                       flag->line, flag->name, shown,
+                       fr_shell_mend(unknown, "8", mend, sizeof mend));
+    }
     return fr_fail(err, FR_INPUT, "%s:%d: --%.60s%s%.60s: %s", flags->path,
                    flag->line, flag->name, flag->n_values > 0 ? " " : "",
                    flag->n_values > 0 ? flag->values[0].text : "", why);
@@ -349,6 +447,8 @@ fr_status fr_megatron_word(fr_megatron_flags *flags, const char *name,
         return FR_OK;
     if (flag->n_values == 0)
         return fr_megatron_refuse(flags, flag, "give its value", err);
+    if (fr_shell_unknown_in(&flags->shell, flag->values[0].text) != NULL)
+        return fr_megatron_refuse(flags, flag, "unknown", err);
     *out = flag->values[0].text;
     return FR_OK;
 }

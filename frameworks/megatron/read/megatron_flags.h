@@ -5,8 +5,8 @@
 #ifndef FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
 #define FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
 
-#include "core/shell/shell_words.h"
-#include "frameworks/read/config.h"
+#include "core/shell/shell.h"
+#include "frameworks/read/config_script.h"
 
 /* --name value ...: n_values words after it. */
 typedef struct fr_megatron_flag {
@@ -25,9 +25,14 @@ typedef struct fr_megatron_flags {
     int64_t world; /* of torchrun's options, 0: not said */
 } fr_megatron_flags;
 
+/* The arguments that a file has, or that its script has on one way through it,
+ * whose `end` is set. */
 FR_CHECKED fr_status fr_megatron_flags_parse(const fr_config_request *request,
+                                             fr_script_way *way,
                                              fr_megatron_flags *out,
                                              fr_buffer *notes, fr_err *err);
+/* Is it "name: value"?  Else it is a shell script. */
+bool fr_megatron_is_yaml(const fr_config_request *request);
 void fr_megatron_flags_release(fr_megatron_flags *flags);
 
 /* The last one of that name, as argparse takes it; NULL: absent.  All of that

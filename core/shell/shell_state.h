@@ -1,0 +1,242 @@
+/*
+ * shell_state.h: what a script has set while it is evaluated.  All texts lie in
+ * the arena of the answer.  Private to core/shell.
+ */
+#ifndef FR_CORE_SHELL_SHELL_STATE_H
+#define FR_CORE_SHELL_SHELL_STATE_H
+
+#include "core/base/buffer.h"
+#include "core/shell/shell.h"
+#include "core/shell/shell_syntax.h"
+
+enum {
+    FR_SH_UNKNOWN = 1,     /* begins an unknown value in a text */
+    FR_SH_UNKNOWN_END = 2, /* ends it; its number stands between */
+    FR_SH_STEPS_MAX = 200000,
+    FR_SH_ROUNDS_MAX = 10000,      /* of one loop */
+    FR_SH_BYTES_MAX = 48 << 20,    /* of all texts */
+    FR_SH_WORD_BYTES_MAX = 1 << 21 /* of one word */
+};
+
+typedef enum fr_sh_value_kind {
+    FR_SH_UNSET,
+    FR_SH_TEXT,
+    FR_SH_ARRAY,
+    FR_SH_MAP /* declare -A */
+} fr_sh_value_kind;
+
+typedef struct fr_sh_item {
+    const char *key; /* of a MAP */
+    int64_t index;   /* of an ARRAY, ascending */
+    fr_shell_word word;
+} fr_sh_item;
+
+/* Immutable once it is assigned: a change makes another. */
+typedef struct fr_sh_value {
+    fr_sh_value_kind kind;
+    const fr_sh_item *items;
+    size_t n;
+} fr_sh_value;
+
+typedef struct fr_sh_variable {
+    const char *name;
+    fr_sh_value value;
+    int scope;     /* 0: the script; n: local to the n-th open function */
+    bool is_fixed; /* --set */
+    bool is_known; /* assigned or unset by the script: not of its environment */
+    struct fr_sh_variable *next; /* of its bucket, inner scopes first */
+} fr_sh_variable;
+
+/* A change of a subshell, to be undone at its end. */
+typedef struct fr_sh_undo {
+    fr_sh_variable *variable;
+    fr_sh_value value;
+    bool is_known;
+} fr_sh_undo;
+
+typedef struct fr_sh_function {
+    const char *name;
+    const fr_sh_node *body;
+} fr_sh_function;
+
+/* 0 or 1 as exit status; with `unknown` it is not known which. */
+typedef struct fr_sh_status {
+    int code;
+    size_t unknown;  /* number of the unknown value + 1; 0: the code is known */
+    bool is_program; /* of a program, which is taken to succeed */
+    bool is_negated; /* ! stands before the unknown one */
+    const char *example; /* the known text that the unknown one is held against;
+                            NULL: none */
+} fr_sh_status;
+
+typedef enum fr_sh_flow {
+    FR_SH_GO,
+    FR_SH_BREAK,
+    FR_SH_CONTINUE,
+    FR_SH_RETURN,
+    FR_SH_EXIT
+} fr_sh_flow;
+
+enum { FR_SH_BUCKETS = 256 };
+
+typedef struct fr_sh {
+    const fr_shell_request *request;
+    /* Expansions and sums lie below commands and assignments, and call them by
+     * these: the output of $(...) without its last ends of lines; NAME=word. */
+    fr_status (*capture)(struct fr_sh *sh, fr_sh_slice command, fr_buffer *out);
+    fr_status (*assign)(struct fr_sh *sh, fr_sh_slice slice, size_t n_name,
+                        bool is_local);
+    fr_shell *out;
+    fr_err *err;
+    const char *path; /* of the text that is evaluated */
+    int line;         /* of the command that is evaluated */
+    int depth;
+    int scope;
+    size_t n_nodes, n_steps, n_words;
+    fr_sh_variable *buckets[FR_SH_BUCKETS];
+    fr_vec(fr_sh_function) functions;
+    fr_vec(fr_sh_undo) undo;
+    int n_subshells; /* that are open */
+    /* $1 ...: of the script or of the function */
+    const fr_shell_word *arguments;
+    size_t n_arguments;
+    bool has_arguments; /* they are known: of a function, set, --set */
+    const char *folder; /* $(pwd), NULL: unknown */
+    fr_sh_status last;  /* $? */
+    fr_sh_flow flow;
+    int n_levels; /* of break and continue */
+    /* $(...) and pipes: where output goes, and what is read; NULL: nowhere. */
+    fr_buffer *output;
+    const char *input;
+    int n_captures; /* $(...) that are open: their programs train nothing */
+    bool has_foreign_output; /* a program has written to `output` */
+} fr_sh;
+
+/* shell_state.c */
+FR_CHECKED fr_status fr_sh_step(fr_sh *sh);
+/* "path:line: why" of the command that is evaluated. */
+FR_CHECKED fr_status fr_sh_refuse(fr_sh *sh, const char *why);
+/* A copy in the arena, counted; NULL: there is no memory, or too much of it is
+ * taken already (fr_sh_full() says which). */
+char *fr_sh_copy(fr_sh *sh, const char *text, size_t n);
+void *fr_sh_alloc(fr_sh *sh, size_t n, size_t item_bytes);
+FR_CHECKED fr_status fr_sh_full(fr_sh *sh);
+fr_sh_variable *fr_sh_find(const fr_sh *sh, const char *name, size_t n);
+/* Finds or makes it; in the scope of the function with `is_local`. */
+FR_CHECKED fr_status fr_sh_declare(fr_sh *sh, const char *name, size_t n,
+                                   bool is_local, fr_sh_variable **out);
+FR_CHECKED fr_status fr_sh_set(fr_sh *sh, fr_sh_variable *variable,
+                               fr_sh_value value);
+FR_CHECKED fr_status fr_sh_set_items(fr_sh *sh, fr_sh_variable *variable,
+                                     fr_sh_value_kind kind,
+                                     const fr_sh_item *items, size_t n);
+FR_CHECKED fr_status fr_sh_set_text(fr_sh *sh, fr_sh_variable *variable,
+                                    fr_shell_word word);
+/* Sets item `key` or `index` of an array, or adds it. */
+FR_CHECKED fr_status fr_sh_set_item(fr_sh *sh, fr_sh_variable *variable,
+                                    fr_sh_item item);
+void fr_sh_leave_scope(fr_sh *sh);
+size_t fr_sh_enter_subshell(fr_sh *sh);
+void fr_sh_leave_subshell(fr_sh *sh, size_t mark);
+/* The number of the unknown value of that text. */
+FR_CHECKED fr_status fr_sh_unknown(fr_sh *sh, const char *name,
+                                   const char *text, size_t *out);
+/* Appends the mark of the unknown value; is_unknown_in: the number of the first
+ * one + 1, 0: none. */
+void fr_sh_put_unknown(fr_buffer *buffer, size_t number);
+size_t fr_sh_unknown_in(const char *text);
+/* Is an open branch taken?  Records it. */
+FR_CHECKED fr_status fr_sh_decide(fr_sh *sh, const fr_sh_node *node,
+                                  fr_sh_status status, bool *out);
+/* Did a command succeed?  Where that is unknown, it is an open branch. */
+FR_CHECKED fr_status fr_sh_succeeds(fr_sh *sh, const fr_sh_node *node,
+                                    fr_sh_status status, bool *out);
+/* Is the unknown value an argument of the script, or their number? */
+bool fr_sh_is_argument(const fr_sh *sh, size_t unknown);
+
+/* shell_expand.c */
+/* The words that a slice expands to. */
+FR_CHECKED fr_status fr_sh_expand_words(fr_sh *sh, fr_sh_slice slice,
+                                        fr_shell_words *out);
+/* One text: assignments, subjects; no word is split. */
+FR_CHECKED fr_status fr_sh_expand_text(fr_sh *sh, fr_sh_slice slice,
+                                       const char **out);
+/* The same, with "\\" before what was quoted: patterns. */
+FR_CHECKED fr_status fr_sh_expand_pattern(fr_sh *sh, fr_sh_slice slice,
+                                          const char **out);
+/* A here-document, or the text of a sum: quotes stay. */
+FR_CHECKED fr_status fr_sh_expand_document(fr_sh *sh, fr_sh_slice slice,
+                                           const char **out);
+
+/* shell_parameter.c */
+typedef struct fr_sh_parameter {
+    fr_shell_word *words; /* its values */
+    size_t n;
+    bool is_list; /* $@, ${A[@]}: quoted, each is a word */
+    bool is_set;
+} fr_sh_parameter;
+/* $NAME, ${...}: `at` and n are the text between the brackets. */
+FR_CHECKED fr_status fr_sh_parameter_read(fr_sh *sh, const char *at, size_t n,
+                                          bool has_braces, bool is_quoted,
+                                          fr_sh_parameter *out);
+
+/* shell_pattern.c */
+typedef enum fr_sh_match { FR_SH_NO, FR_SH_YES, FR_SH_OPEN } fr_sh_match;
+/* Does the whole text match the pattern (* ? [a-z] \\c)?  OPEN: it depends on
+ * an unknown value. */
+fr_sh_match fr_sh_match_text(const char *pattern, const char *text, size_t n);
+/* The n bytes of *text with the shortest or longest part that matches cut off
+ * at its begin or end. */
+void fr_sh_cut(const char *pattern, bool is_end, bool is_longest,
+               const char **text, size_t *n);
+/* The first match from `text` on: *n bytes, NULL: none. */
+const char *fr_sh_find_match(const char *pattern, const char *text, size_t *n);
+
+/* shell_sum.c: a sum, with its assignments; *unknown: number + 1, or 0. */
+FR_CHECKED fr_status fr_sh_sum(fr_sh *sh, const char *text, int64_t *out,
+                               size_t *unknown);
+
+/* shell_test.c: [ words ] and [[ words ]]. */
+FR_CHECKED fr_status fr_sh_test(fr_sh *sh, const fr_shell_word *words, size_t n,
+                                fr_sh_status *out);
+FR_CHECKED fr_status fr_sh_test_node(fr_sh *sh, const fr_sh_node *node,
+                                     fr_sh_status *out);
+
+/* shell_assign.c */
+/* NAME=word, NAME+=(words), NAME[i]=word; `to` is the end of the name. */
+FR_CHECKED fr_status fr_sh_assign(fr_sh *sh, fr_sh_slice slice, size_t n_name,
+                                  bool is_local);
+/* declare, export, local, readonly: with their unexpanded words. */
+FR_CHECKED fr_status fr_sh_declare_words(fr_sh *sh, const fr_sh_word *words);
+
+/* shell_eval.c */
+/* A text as a script of its own, in the same state. */
+FR_CHECKED fr_status fr_sh_eval_text(fr_sh *sh, const char *path,
+                                     const char *text, size_t n, int line);
+/* A text with $1 ... of its own, as a function or `source` has. */
+FR_CHECKED fr_status fr_sh_eval_with(fr_sh *sh, const fr_sh_node *body,
+                                     const fr_shell_word *arguments, size_t n);
+/* fr_sh.capture */
+FR_CHECKED fr_status fr_sh_capture(fr_sh *sh, fr_sh_slice command,
+                                   fr_buffer *out);
+
+/* shell_command.c: a simple command of n > 0 words. */
+FR_CHECKED fr_status fr_sh_command(fr_sh *sh, const fr_sh_node *node,
+                                   const fr_shell_word *words, size_t n);
+
+/* shell_builtin.c: read, set, shift, cd ...; *is_known: it is one of them. */
+FR_CHECKED fr_status fr_sh_builtin(fr_sh *sh, const fr_shell_word *words,
+                                   size_t n, bool *is_known);
+
+/* shell_output.c: what a command prints that only looks at texts; false: no
+ * such command is known, or its output is not. */
+FR_CHECKED fr_status fr_sh_print(fr_sh *sh, const fr_shell_word *words,
+                                 size_t n, bool *is_known);
+/* A file that the script has written, or that is there; *out = NULL: neither.
+ */
+FR_CHECKED fr_status fr_sh_read_file(fr_sh *sh, const char *name,
+                                     const char **out);
+FR_CHECKED fr_status fr_sh_write_file(fr_sh *sh, const char *name,
+                                      const char *text, bool is_appended);
+
+#endif
