@@ -42,8 +42,8 @@
     X(FROM, "from", 0, PATH, "FILE", INPUT, 0, 0, 0,                           \
       "start from the configuration of a framework: ds_config.json ...")       \
     X(SET, "set", 0, SETTING, "NAME=VALUE", INPUT, 0, 0, 0,                    \
-      "set a variable of the script of --from, or with 1=VALUE its argument "  \
-      "$1; may be given several times")                                        \
+      "set a variable of the script of --from; 1=VALUE sets its argument $1, " \
+      "@='A B' all of them; may be given several times")                       \
     X(OUTPUT, "output", 'o', PATH, "FILE", OUTPUT, 0, 0, 0,                    \
       "write the result to FILE")                                              \
     X(TO, "to", 0, CHOICE, "FORMAT", OUTPUT, &fr_exporter_names, 0, 0,         \

@@ -24,14 +24,14 @@ static fr_status give(fr_sh *sh, const char *name, size_t n, const char *value,
 static fr_status give_argument(fr_sh *sh, size_t i, const char *value)
 {
     fr_shell_word *words = fr_sh_alloc(
-        sh, i > sh->n_arguments ? i : sh->n_arguments, sizeof *words);
+        sh, i > sh->arguments.n ? i : sh->arguments.n, sizeof *words);
     if (words == NULL)
         return fr_sh_full(sh);
-    for (size_t k = 0; k < i || k < sh->n_arguments; k++) {
+    for (size_t k = 0; k < i || k < sh->arguments.n; k++) {
         char name[32], mark[32];
         size_t number;
-        if (k < sh->n_arguments) {
-            words[k] = sh->arguments[k];
+        if (k < sh->arguments.n) {
+            words[k] = sh->arguments.words[k];
             continue;
         }
         snprintf(name, sizeof name, "$%zu", k + 1);
@@ -43,10 +43,47 @@ static fr_status give_argument(fr_sh *sh, size_t i, const char *value)
             return fr_sh_full(sh);
     }
     words[i - 1].text = value;
-    sh->arguments = words;
-    sh->n_arguments = i > sh->n_arguments ? i : sh->n_arguments;
-    sh->has_arguments = true;
+    sh->arguments =
+        (fr_sh_arguments){.words = words,
+                          .n = i > sh->arguments.n ? i : sh->arguments.n,
+                          .is_known = true,
+                          .is_open = true};
     return FR_OK;
+}
+
+/* @=VALUES: all arguments, which are then known. */
+static fr_status give_arguments(fr_sh *sh, const char *values)
+{
+    fr_shell_words words = {0};
+    const fr_sh_slice slice = {.at = values, .n = strlen(values), .line = 1};
+    fr_sh_reader in = {.arena = &sh->out->arena,
+                       .path = "--set @",
+                       .begin = values,
+                       .p = values,
+                       .end = values + slice.n,
+                       .line = 1,
+                       .n_nodes = &sh->n_nodes,
+                       .err = sh->err};
+    fr_status status = FR_OK;
+    while (status == FR_OK) {
+        fr_sh_slice word = {0};
+        status = fr_sh_skip_blanks(&in, true);
+        if (status == FR_OK)
+            status = fr_sh_take_word(&in, &word);
+        if (word.n == 0)
+            break;
+        if (status == FR_OK)
+            status = fr_sh_expand_words(sh, word, &words);
+    }
+    fr_shell_word *copy = fr_sh_alloc(sh, words.n, sizeof *copy);
+    if (status == FR_OK && copy == NULL)
+        status = fr_sh_full(sh);
+    if (status == FR_OK && words.n > 0)
+        memcpy(copy, words.items, words.n * sizeof *copy);
+    sh->arguments =
+        (fr_sh_arguments){.words = copy, .n = words.n, .is_known = true};
+    fr_vec_release(&words);
+    return status;
 }
 
 static fr_status give_settings(fr_sh *sh)
@@ -61,15 +98,18 @@ static fr_status give_settings(fr_sh *sh)
             is_name &= fr_sh_is_name(setting[k]);
         const bool is_argument = n > 0 && n < 4 && argument > 0 &&
                                  strspn(setting, "0123456789") == n;
-        if (is_argument)
+        if (n == 1 && setting[0] == '@')
+            FR_TRY(give_arguments(sh, equal + 1));
+        else if (is_argument)
             FR_TRY(give_argument(sh, (size_t)argument, equal + 1));
         else if (is_name)
             FR_TRY(give(sh, setting, n, equal + 1, true));
         else
-            return fr_fail(sh->err, FR_INPUT,
-                           "--set %.80s: give NAME=VALUE, or 1=VALUE for $1 of "
-                           "the script",
-                           setting);
+            return fr_fail(
+                sh->err, FR_INPUT,
+                "--set %.80s: give NAME=VALUE, 1=VALUE for $1 of the "
+                "script, or @=VALUES for all its arguments",
+                setting);
     }
     return FR_OK;
 }
@@ -163,6 +203,7 @@ fr_status fr_shell_run(const fr_shell_request *request, fr_shell *out,
                        fr_err *err)
 {
     fr_sh sh = {.request = request,
+                .arguments = {.is_open = true},
                 .capture = fr_sh_capture,
                 .assign = fr_sh_assign,
                 .out = out,
@@ -171,12 +212,17 @@ fr_status fr_shell_run(const fr_shell_request *request, fr_shell *out,
                 .line = 1};
     *out = (fr_shell){0};
     fr_arena_init(&out->arena);
-    fr_status status = give_settings(&sh);
-    if (status == FR_OK)
+    if (request->n_text > FR_SH_SCRIPT_BYTES_MAX)
+        return fr_sh_refuse(&sh, "the file is longer than a launch script is; "
+                                 "give the script that starts the training");
+    char *text = fr_sh_copy(&sh, request->text, request->n_text);
+    fr_status status = text != NULL ? give_settings(&sh) : fr_sh_full(&sh);
+    if (status == FR_OK) {
+        fr_sh_clean(text, request->n_text);
         status = read_slurm(&sh);
+    }
     if (status == FR_OK)
-        status = fr_sh_eval_text(&sh, request->path, request->text,
-                                 request->n_text, 1);
+        status = fr_sh_eval_text(&sh, request->path, text, request->n_text, 1);
     if (status == FR_OK)
         status = give_variables(&sh);
     fr_vec_release(&sh.functions);

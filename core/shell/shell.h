@@ -66,8 +66,8 @@ typedef struct fr_shell_request {
     const char *path; /* stands in messages, and is $0 */
     const char *text;
     size_t n_text;
-    /* "NAME=VALUE": variables, and "1=VALUE" the arguments of the script.  They
-     * stay what they are whatever the script assigns. */
+    /* "NAME=VALUE": variables, which stay what they are whatever the script
+     * assigns; "1=VALUE" and "@=VALUES": its arguments. */
     const char *const *settings;
     size_t n_settings;
     /* Whether the first n_decisions open branches are taken. */

@@ -98,9 +98,8 @@ static fr_status run_set(fr_sh *sh, const fr_shell_word *words, size_t n)
             return fr_sh_full(sh);
         if (n > i)
             memcpy(arguments, words + i, (n - i) * sizeof *words);
-        sh->arguments = arguments;
-        sh->n_arguments = n - i;
-        sh->has_arguments = true;
+        sh->arguments =
+            (fr_sh_arguments){.words = arguments, .n = n - i, .is_known = true};
     }
     return succeed(sh, words, n);
 }
@@ -108,19 +107,22 @@ static fr_status run_set(fr_sh *sh, const fr_shell_word *words, size_t n)
 static fr_status run_shift(fr_sh *sh, const fr_shell_word *words, size_t n)
 {
     const long by = number_of(words, n, 1);
-    if (!sh->has_arguments)
-        return fr_sh_refuse(sh, "shift changes the arguments of the script, "
-                                "which are not given: give --set 1=VALUE");
-    if (by < 0 || (size_t)by > sh->n_arguments)
+    fr_sh_arguments *arguments = &sh->arguments;
+    if (by < 0 || ((size_t)by > arguments->n && !arguments->is_open))
         return run_false(sh, words, n);
-    sh->arguments += by;
-    sh->n_arguments -= (size_t)by;
+    const size_t n_known =
+        (size_t)by < arguments->n ? (size_t)by : arguments->n;
+    if (n_known > 0)
+        arguments->words += n_known;
+    arguments->n -= n_known;
+    if (arguments->is_open)
+        arguments->n_shifted += (size_t)by;
     return succeed(sh, words, n);
 }
 
 static fr_status run_getopts(fr_sh *sh, const fr_shell_word *words, size_t n)
 {
-    if (sh->has_arguments && sh->n_arguments > 0)
+    if (sh->arguments.is_known && sh->arguments.n > 0)
         return fr_sh_refuse(sh,
                             "getopts is not evaluated: give --set NAME=VALUE"
                             " for what it sets, not its arguments");

@@ -46,14 +46,11 @@ static fr_status run_script(fr_sh *sh, const char *path, const char *text,
     const size_t mark = fr_sh_enter_subshell(sh);
     fr_shell_word *arguments;
     FR_TRY(copy_words(sh, words, n, &arguments));
-    sh->arguments = arguments;
-    sh->n_arguments = n;
-    sh->has_arguments = true;
+    sh->arguments =
+        (fr_sh_arguments){.words = arguments, .n = n, .is_known = true};
     FR_TRY(fr_sh_eval_text(sh, path, text, strlen(text), line));
     fr_sh_leave_subshell(sh, mark);
     sh->arguments = before.arguments;
-    sh->n_arguments = before.n_arguments;
-    sh->has_arguments = before.has_arguments;
     sh->folder = before.folder;
     sh->flow = FR_SH_GO;
     return FR_OK;
@@ -128,9 +125,8 @@ static fr_status source_file(fr_sh *sh, const fr_shell_word *words, size_t n)
         return start_program(sh, words, n);
     if (n > 2) {
         FR_TRY(copy_words(sh, words + 2, n - 2, &arguments));
-        sh->arguments = arguments;
-        sh->n_arguments = n - 2;
-        sh->has_arguments = true;
+        sh->arguments =
+            (fr_sh_arguments){.words = arguments, .n = n - 2, .is_known = true};
     }
     const char *path = fr_sh_copy(sh, words[1].text, strlen(words[1].text));
     if (path == NULL)
@@ -138,8 +134,6 @@ static fr_status source_file(fr_sh *sh, const fr_shell_word *words, size_t n)
     FR_TRY(fr_sh_eval_text(sh, path, text, strlen(text), 1));
     if (n > 2) {
         sh->arguments = before.arguments;
-        sh->n_arguments = before.n_arguments;
-        sh->has_arguments = before.has_arguments;
     }
     if (sh->flow == FR_SH_RETURN)
         sh->flow = FR_SH_GO;

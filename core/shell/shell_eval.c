@@ -43,14 +43,11 @@ fr_status fr_sh_eval_with(fr_sh *sh, const fr_sh_node *body,
     if (++sh->depth > FR_SH_DEPTH_MAX)
         return fr_sh_refuse(sh, "functions call each other too deeply");
     sh->scope++;
-    sh->arguments = arguments;
-    sh->n_arguments = n;
-    sh->has_arguments = true;
+    sh->arguments =
+        (fr_sh_arguments){.words = arguments, .n = n, .is_known = true};
     FR_TRY(eval(sh, body));
     fr_sh_leave_scope(sh);
     sh->arguments = before.arguments;
-    sh->n_arguments = before.n_arguments;
-    sh->has_arguments = before.has_arguments;
     sh->depth--;
     if (sh->flow == FR_SH_RETURN)
         sh->flow = FR_SH_GO;
@@ -98,8 +95,6 @@ static fr_status capture(fr_sh *sh, fr_sh_slice command, fr_buffer *out)
     sh->folder = before.folder;
     sh->flow = FR_SH_GO;
     sh->arguments = before.arguments;
-    sh->n_arguments = before.n_arguments;
-    sh->has_arguments = before.has_arguments;
     return fr_buffer_check(out, sh->err);
 }
 
@@ -190,8 +185,6 @@ static fr_status eval_subshell(fr_sh *sh, const fr_sh_node *node)
     fr_sh_leave_subshell(sh, mark);
     sh->folder = before.folder;
     sh->arguments = before.arguments;
-    sh->n_arguments = before.n_arguments;
-    sh->has_arguments = before.has_arguments;
     sh->flow = FR_SH_GO;
     return FR_OK;
 }
@@ -422,10 +415,10 @@ static fr_status eval_for(fr_sh *sh, const fr_sh_node *node)
                              (fr_sh_slice_is(node->words->text, "\"$@\"") ||
                               fr_sh_slice_is(node->words->text, "$@") ||
                               fr_sh_slice_is(node->words->text, "$*")));
-    if (is_arguments && !sh->has_arguments)
+    if (is_arguments && !sh->arguments.is_known)
         sh->out->arguments_line = node->line;
     if (!node->has_words)
-        return eval_rounds(sh, node, sh->arguments, sh->n_arguments);
+        return eval_rounds(sh, node, sh->arguments.words, sh->arguments.n);
     for (const fr_sh_word *w = node->words; w != NULL && status == FR_OK;
          w = w->next)
         status = fr_sh_expand_words(sh, w->text, &words);

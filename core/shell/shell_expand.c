@@ -281,8 +281,7 @@ static fr_status expand_part(expander *x, const char *end, bool is_quoted)
         } else {
             x->in.line += c == '\n';
             x->in.p++;
-            put(x, c == FR_SH_UNKNOWN || c == FR_SH_UNKNOWN_END ? '?' : c,
-                is_quoted);
+            put(x, c, is_quoted);
         }
     }
     x->in.end = whole_end;

@@ -24,6 +24,9 @@ fr_status fr_sh_read_file(fr_sh *sh, const char *name, const char **out)
     char *text;
     size_t n;
     fr_err why;
+    const char *slash = strrchr(name, '/');
+    if (slash != NULL && fr_sh_unknown_in(name) > 0)
+        name = slash + 1; /* an unknown folder: it may be that of the script */
     *out = fr_shell_find_file(sh->out, name);
     if (*out != NULL || request->read_file == NULL || *name == '\0' ||
         fr_sh_unknown_in(name) > 0)
@@ -38,9 +41,7 @@ fr_status fr_sh_read_file(fr_sh *sh, const char *name, const char **out)
     free(text);
     if (copy == NULL)
         return fr_sh_full(sh);
-    for (size_t i = 0; i < n; i++)
-        if (copy[i] == FR_SH_UNKNOWN || copy[i] == FR_SH_UNKNOWN_END)
-            copy[i] = '?';
+    fr_sh_clean(copy, n);
     *out = copy;
     return FR_OK;
 }

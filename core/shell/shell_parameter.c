@@ -16,6 +16,7 @@ typedef struct parts {
     size_t n_subscript;
     const char *rest; /* from the operator on */
     size_t n_rest;
+    char number[32]; /* of an argument after shift */
     bool is_quoted;
     bool is_outside; /* of the script's environment: it does not set it */
 } parts;
@@ -66,10 +67,11 @@ static fr_status give_unknown(fr_sh *sh, const char *name, size_t n,
 static fr_status read_arguments(fr_sh *sh, char c, fr_sh_parameter *out)
 {
     out->is_list = c == '@';
-    FR_TRY(give_words(sh, sh->n_arguments, out));
-    if (sh->n_arguments > 0)
-        memcpy(out->words, sh->arguments, sh->n_arguments * sizeof *out->words);
-    out->is_set = sh->n_arguments > 0;
+    FR_TRY(give_words(sh, sh->arguments.n, out));
+    if (sh->arguments.n > 0)
+        memcpy(out->words, sh->arguments.words,
+               sh->arguments.n * sizeof *out->words);
+    out->is_set = sh->arguments.n > 0;
     return FR_OK;
 }
 
@@ -80,8 +82,8 @@ static fr_status read_special(parts *x, fr_sh_parameter *out)
     if (c == '@' || c == '*')
         return read_arguments(sh, c, out);
     if (c == '#')
-        return sh->has_arguments
-                   ? give_number(sh, (long long)sh->n_arguments, out)
+        return sh->arguments.is_known
+                   ? give_number(sh, (long long)sh->arguments.n, out)
                    : give_unknown(sh, x->name, 1, out);
     if (c == '?' && sh->last.unknown == 0)
         return give_number(sh, sh->last.code, out);
@@ -92,11 +94,19 @@ static fr_status read_special(parts *x, fr_sh_parameter *out)
     const long long i = strtoll(x->name, NULL, 10);
     if (i == 0)
         return give_text(sh, sh->request->path, strlen(sh->request->path), out);
-    if (i > 0 && (size_t)i <= sh->n_arguments) {
-        const char *text = sh->arguments[i - 1].text;
+    if (i > 0 && (size_t)i <= sh->arguments.n) {
+        const char *text = sh->arguments.words[i - 1].text;
         return give_text(sh, text, strlen(text), out);
     }
-    x->is_outside = !sh->has_arguments;
+    if (!sh->arguments.is_open)
+        return FR_OK;
+    if (sh->arguments.n_shifted > 0 && i > 0) {
+        const int n = snprintf(x->number, sizeof x->number, "%lld",
+                               i + (long long)sh->arguments.n_shifted);
+        x->name = x->number;
+        x->n_name = (size_t)n;
+    }
+    x->is_outside = true;
     return FR_OK;
 }
 

@@ -37,6 +37,13 @@ char *fr_sh_copy(fr_sh *sh, const char *text, size_t n)
     return copy;
 }
 
+void fr_sh_clean(char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == FR_SH_UNKNOWN || text[i] == FR_SH_UNKNOWN_END)
+            text[i] = '?';
+}
+
 fr_status fr_sh_full(fr_sh *sh)
 {
     return sh->out->arena.total_bytes > FR_SH_BYTES_MAX

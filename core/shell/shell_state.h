@@ -12,6 +12,7 @@
 enum {
     FR_SH_UNKNOWN = 1,     /* begins an unknown value in a text */
     FR_SH_UNKNOWN_END = 2, /* ends it; its number stands between */
+    FR_SH_SCRIPT_BYTES_MAX = 4 << 20,
     FR_SH_STEPS_MAX = 200000,
     FR_SH_ROUNDS_MAX = 10000,      /* of one loop */
     FR_SH_BYTES_MAX = 48 << 20,    /* of all texts */
@@ -69,6 +70,15 @@ typedef struct fr_sh_status {
                             NULL: none */
 } fr_sh_status;
 
+/* $1 ...: of the script or of the function. */
+typedef struct fr_sh_arguments {
+    const fr_shell_word *words;
+    size_t n;
+    bool is_known;    /* n is their number: of a function, of `set`, of --set */
+    bool is_open;     /* there may be more: of the script */
+    size_t n_shifted; /* of those after the known ones */
+} fr_sh_arguments;
+
 typedef enum fr_sh_flow {
     FR_SH_GO,
     FR_SH_BREAK,
@@ -97,10 +107,7 @@ typedef struct fr_sh {
     fr_vec(fr_sh_function) functions;
     fr_vec(fr_sh_undo) undo;
     int n_subshells; /* that are open */
-    /* $1 ...: of the script or of the function */
-    const fr_shell_word *arguments;
-    size_t n_arguments;
-    bool has_arguments; /* they are known: of a function, set, --set */
+    fr_sh_arguments arguments;
     const char *folder; /* $(pwd), NULL: unknown */
     fr_sh_status last;  /* $? */
     fr_sh_flow flow;
@@ -119,6 +126,8 @@ FR_CHECKED fr_status fr_sh_refuse(fr_sh *sh, const char *why);
 /* A copy in the arena, counted; NULL: there is no memory, or too much of it is
  * taken already (fr_sh_full() says which). */
 char *fr_sh_copy(fr_sh *sh, const char *text, size_t n);
+/* A text from outside has no marks of unknown values. */
+void fr_sh_clean(char *text, size_t n);
 void *fr_sh_alloc(fr_sh *sh, size_t n, size_t item_bytes);
 FR_CHECKED fr_status fr_sh_full(fr_sh *sh);
 fr_sh_variable *fr_sh_find(const fr_sh *sh, const char *name, size_t n);

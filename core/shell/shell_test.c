@@ -333,8 +333,11 @@ static fr_status test_all(test *t, fr_sh_status *out)
 {
     FR_TRY(fr_sh_step(t->sh));
     FR_TRY(test_or(t, out));
-    if (t->i < t->n)
+    if (t->i == t->n)
+        return FR_OK;
+    if (t->words == NULL)
         return fr_sh_refuse(t->sh, "the condition is not understood");
+    *out = (fr_sh_status){.code = 2}; /* [ = x ]: as bash says */
     return FR_OK;
 }
 

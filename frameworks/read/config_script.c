@@ -42,13 +42,16 @@ static fr_status keep_branches(const fr_shell *shell, fr_script_way *way,
             &shell->unknown.items[from->i_unknown];
         fr_script_branch branch = {.site = from->site,
                                    .is_taken = from->is_taken};
-        char mend[160], example[48] = "1";
-        if (from->example != NULL && *from->example != '\0' &&
-            strpbrk(from->example, "*?[") == NULL)
+        char mend[200], example[64] = "1";
+        if (from->example == NULL && unknown->name != NULL)
+            snprintf(example, sizeof example, "1, or --set %.40s= for none",
+                     unknown->name);
+        else if (from->example != NULL && *from->example != '\0' &&
+                 strpbrk(from->example, "*?[") == NULL)
             fr_shell_show(shell, from->example, example, sizeof example);
         fr_shell_mend(unknown, example, mend, sizeof mend);
         snprintf(branch.why, sizeof branch.why,
-                 "%d: the plan depends on %.100s, %s", from->line,
+                 "%d: the plan depends on %.100s, %.180s", from->line,
                  unknown->text,
                  unknown->name != NULL
                      ? mend

@@ -265,9 +265,10 @@ static void note_unknown_words(const fr_megatron_flags *flags, fr_buffer *notes)
         const fr_shell_word *word = &flags->words.items[i];
         const fr_shell_unknown *unknown =
             fr_shell_unknown_in(&flags->shell, word->text);
-        const bool is_value =
-            i > 0 && is_flag(flags->words.items[i - 1].text) &&
-            i + 1 < flags->words.n && is_flag(flags->words.items[i + 1].text);
+        const bool is_value = i > 0 &&
+                              is_flag(flags->words.items[i - 1].text) &&
+                              (i + 1 == flags->words.n ||
+                               is_flag(flags->words.items[i + 1].text));
         if (unknown != NULL && unknown->name != NULL && !is_value &&
             fr_shell_is_unknown(word->text))
             fr_buffer_printf(notes,
@@ -422,7 +423,7 @@ fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
                              const fr_megatron_flag *flag, const char *why,
                              fr_err *err)
 {
-    char shown[61] = "", mend[160];
+    char shown[101] = "", mend[160];
     for (size_t i = 0; i < flag->n_values; i++) {
         const fr_shell_unknown *unknown =
             fr_shell_unknown_in(&flags->shell, flag->values[i].text);
@@ -462,9 +463,15 @@ fr_status fr_megatron_i64(fr_megatron_flags *flags, const char *name,
     FR_TRY(fr_megatron_word(flags, name, NULL, &word, err));
     if (word == NULL)
         return FR_OK;
+    char digits[32]; /* Python's int() takes 300_000_000 */
+    size_t n = 0;
+    for (const char *p = word; *p != '\0' && n + 1 < sizeof digits; p++)
+        if (*p != '_' || p == word || p[1] == '_' || p[1] == '\0')
+            digits[n++] = *p;
+    digits[n] = '\0';
     errno = 0;
-    long long value = strtoll(word, &end, 10);
-    if (end == word || *end != '\0' || errno != 0 || value < min)
+    long long value = strtoll(digits, &end, 10);
+    if (end == digits || *end != '\0' || errno != 0 || value < min)
         return fr_megatron_refuse(flags, flag,
                                   min > 0 ? "give a whole number of at least 1"
                                           : "give a whole number from 0",
