@@ -1,5 +1,6 @@
 /* shell.c: see shell.h. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
+#include "core/shell/shell_expand.h"
 
 #include <ctype.h>
 #include <stdio.h>

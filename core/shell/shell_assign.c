@@ -1,5 +1,6 @@
 /* shell_assign.c: NAME=word, NAME=(words), declare and its like. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
+#include "core/shell/shell_expand.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* shell_builtin.c: commands of the shell itself that change its state. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
+#include "core/shell/shell_expand.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* shell_command.c: simple commands: functions, scripts that are there, and
  * programs, which are only written down. */
 #include "core/base/text.h"
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
 
 #include <stdio.h>
 #include <stdlib.h>

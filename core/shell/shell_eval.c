@@ -1,5 +1,7 @@
 /* shell_eval.c: the nodes of a script, one after the other. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
+
+#include "core/shell/shell_expand.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* shell_expand.c: the words that a script's word expands to (POSIX.1-2017, 2.6
  * Word Expansions, and braces). */
+#include "core/shell/shell_expand.h"
+
 #include "core/base/text.h"
-#include "core/shell/shell_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

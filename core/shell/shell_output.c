@@ -1,6 +1,7 @@
 /* shell_output.c: commands that only print what they are given. */
 #include "core/base/text.h"
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_eval.h"
+#include "core/shell/shell_expand.h"
 
 #include <ctype.h>
 #include <stdio.h>

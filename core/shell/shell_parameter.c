@@ -1,5 +1,5 @@
 /* shell_parameter.c: $NAME and ${...} (POSIX.1-2017, 2.6.2, and bash). */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_expand.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* shell_pattern.c: patterns of a shell (POSIX.1-2017, 2.13). */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_expand.h"
 
 #include <string.h>
 

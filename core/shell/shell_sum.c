@@ -1,6 +1,6 @@
 /* shell_sum.c: $((...)), ((...)) and subscripts: whole numbers of 64 bits with
  * the operators of C, ** and assignments. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_expand.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* shell_test.c: conditions: test, [ ] and [[ ]], which may be unknown. */
-#include "core/shell/shell_state.h"
+#include "core/shell/shell_expand.h"
 
 #include <ctype.h>
 #include <regex.h>

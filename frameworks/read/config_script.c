@@ -81,7 +81,7 @@ fr_status fr_config_run_script(const fr_config_request *request,
 
 /* ---- all ways ------------------------------------------------------------ */
 
-/* What one way comes to. */
+/* The result of one way. */
 typedef struct outcome {
     fr_script_way way;
     fr_config config;

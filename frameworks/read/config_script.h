@@ -10,7 +10,7 @@
 #include "core/shell/shell.h"
 #include "frameworks/read/config.h"
 
-/* How far a script came that was evaluated one way. */
+/* The end that a script reached on one way. */
 typedef enum fr_script_end {
     FR_SCRIPT_NOTHING,   /* no arguments of a training */
     FR_SCRIPT_VARIABLES, /* variables have arguments, but no command */
