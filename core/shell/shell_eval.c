@@ -108,15 +108,31 @@ fr_status fr_sh_capture(fr_sh *sh, fr_sh_slice command, fr_buffer *out)
 
 /* ---- redirections -------------------------------------------------------- */
 
+/* A here-document, whose lines lose their tabs after <<-. */
+static fr_status read_document(fr_sh *sh, const fr_sh_redirect *redirect)
+{
+    fr_sh_slice body = redirect->target;
+    char *text = fr_sh_copy(sh, body.at, body.n), *to = text;
+    if (text == NULL)
+        return fr_sh_full(sh);
+    for (const char *p = text; redirect->strips_tabs && *p != '\0'; p++)
+        if (*p != '\t' || (to > text && to[-1] != '\n'))
+            *to++ = *p;
+    if (redirect->strips_tabs)
+        *to = '\0';
+    sh->input = text;
+    if (redirect->is_literal)
+        return FR_OK;
+    body.at = text;
+    body.n = strlen(text);
+    return fr_sh_expand_document(sh, body, &sh->input);
+}
+
 static fr_status read_input(fr_sh *sh, const fr_sh_redirect *redirect)
 {
     const char *name;
-    if (redirect->kind == FR_SH_DOCUMENT && redirect->is_literal) {
-        sh->input = fr_sh_copy(sh, redirect->target.at, redirect->target.n);
-        return sh->input != NULL ? FR_OK : fr_sh_full(sh);
-    }
     if (redirect->kind == FR_SH_DOCUMENT)
-        return fr_sh_expand_document(sh, redirect->target, &sh->input);
+        return read_document(sh, redirect);
     FR_TRY(fr_sh_expand_text(sh, redirect->target, &name));
     if (redirect->kind == FR_SH_READ)
         return fr_sh_read_file(sh, name, &sh->input);

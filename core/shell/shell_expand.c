@@ -88,7 +88,7 @@ static fr_status put_parameter(expander *x, const fr_sh_parameter *parameter,
     x->has_empty |= parameter->n == 0 && is_quoted && parameter->is_list;
     for (size_t i = 0; i < parameter->n; i++) {
         const fr_shell_word *word = &parameter->words[i];
-        if (i > 0 && is_split)
+        if (i > 0 && (is_split || (x->mode == EXPAND_WORDS && !is_quoted)))
             FR_TRY(end_word(x));
         else if (i > 0)
             put(x, ' ', is_quoted);

@@ -185,8 +185,7 @@ static fr_status pass_escaped(fr_sh_reader *r)
     return FR_OK;
 }
 
-/* From "((": past "))"; p stays where the text is no sum. */
-static bool pass_sum(fr_sh_reader *r)
+bool fr_sh_pass_sum(fr_sh_reader *r)
 {
     const char *p = r->p;
     int depth = 0, line = r->line;
@@ -208,7 +207,7 @@ fr_status fr_sh_pass_brackets(fr_sh_reader *r, bool *is_sum)
 {
     const int line = r->line;
     fr_sh_node *unused;
-    *is_sum = peek(r, 1) == '(' && pass_sum(r);
+    *is_sum = peek(r, 1) == '(' && fr_sh_pass_sum(r);
     if (*is_sum)
         return FR_OK;
     FR_TRY(enter(r));

@@ -205,18 +205,14 @@ static fr_status parse_loop(fr_sh_reader *r, fr_sh_kind kind, fr_sh_node **out)
     return parse_body(r, line, &(*out)->second);
 }
 
-/* The text within (( )), from its first bracket. */
-static fr_status take_sum(fr_sh_reader *r, fr_sh_slice *out)
+/* The text within (( )), from its first bracket; false: it is no sum. */
+static bool take_sum(fr_sh_reader *r, fr_sh_slice *out)
 {
-    const char *from = r->p + 2;
-    bool is_sum;
-    out->line = r->line;
-    FR_TRY(fr_sh_pass_brackets(r, &is_sum));
-    if (!is_sum)
-        return fr_sh_fail(r, out->line, "(( without its ))");
-    out->at = from;
-    out->n = (size_t)(r->p - 2 - from);
-    return FR_OK;
+    *out = (fr_sh_slice){.at = r->p + 2, .line = r->line};
+    if (!fr_sh_pass_sum(r))
+        return false;
+    out->n = (size_t)(r->p - 2 - out->at);
+    return true;
 }
 
 /* for ((a; b; c)), from the brackets. */
@@ -225,7 +221,8 @@ static fr_status parse_for_sum(fr_sh_reader *r, fr_sh_node *node, int line)
     fr_sh_word **last = &node->words;
     fr_sh_slice all;
     node->kind = FR_SH_FOR_SUM;
-    FR_TRY(take_sum(r, &all));
+    if (!take_sum(r, &all))
+        return fr_sh_fail(r, line, "(( without its ))");
     for (int i = 0; i < 3; i++) {
         const char *stop = memchr(all.at, ';', all.n);
         fr_sh_slice part = all;
@@ -422,17 +419,9 @@ static fr_status parse_bracketed(fr_sh_reader *r, fr_sh_node **out)
     const int line = r->line;
     const bool is_group = *r->p == '{';
     FR_TRY(make_node(r, is_group ? FR_SH_GROUP : FR_SH_SUBSHELL, out));
-    if (starts(r, "((")) {
-        fr_sh_reader before = *r;
-        fr_err unused;
-        r->err = &unused;
-        fr_status status = take_sum(r, &(*out)->name);
-        r->err = before.err;
+    if (starts(r, "((") && take_sum(r, &(*out)->name)) {
         (*out)->kind = FR_SH_SUM;
-        if (status == FR_OK || status == FR_NO_MEMORY)
-            return status == FR_OK ? FR_OK : fr_fail_no_memory(r->err);
-        *r = before;
-        (*out)->kind = FR_SH_SUBSHELL;
+        return FR_OK;
     }
     r->p++;
     FR_TRY(parse_list(r, is_group ? '\0' : ')', &(*out)->second));

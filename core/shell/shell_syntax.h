@@ -104,6 +104,8 @@ FR_CHECKED fr_status fr_sh_take_word(fr_sh_reader *r, fr_sh_slice *out);
 FR_CHECKED fr_status fr_sh_pass_dollar(fr_sh_reader *r);
 /* From an opening quote: past the closing one. */
 FR_CHECKED fr_status fr_sh_pass_quoted(fr_sh_reader *r);
+/* From "((": past "))"; p stays where the text is no sum. */
+bool fr_sh_pass_sum(fr_sh_reader *r);
 /* From "(": past its ")"; *is_sum: it was "((...))". */
 FR_CHECKED fr_status fr_sh_pass_brackets(fr_sh_reader *r, bool *is_sum);
 FR_CHECKED fr_status fr_sh_fail(const fr_sh_reader *r, int line,
