@@ -42,6 +42,8 @@ static fr_status end_with(fr_sh *sh, fr_sh_flow flow,
 
 static fr_status run_exit(fr_sh *sh, const fr_shell_word *words, size_t n)
 {
+    if (sh->n_subshells == 0)
+        sh->out->exit_line = sh->line;
     return end_with(sh, FR_SH_EXIT, words, n);
 }
 

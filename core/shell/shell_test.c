@@ -92,9 +92,12 @@ static fr_status test_unary(test *t, fr_sh_status *out)
     t->i += 2;
     const size_t unknown = fr_sh_unknown_in(text);
     if (op[1] == 'v') {
-        const fr_sh_variable *v = fr_sh_find(t->sh, text, strlen(text));
+        const fr_sh_variable *v = fr_sh_find(t->sh, text, strcspn(text, "["));
+        fr_sh_parameter value;
         if (unknown == 0 && v != NULL && (v->is_known || v->is_fixed)) {
-            *out = known(v->value.kind != FR_SH_UNSET);
+            FR_TRY(fr_sh_parameter_read(t->sh, text, strlen(text), true, true,
+                                        &value));
+            *out = known(value.is_set);
             return FR_OK;
         }
         size_t number;

@@ -378,6 +378,11 @@ fr_status fr_megatron_flags_parse(const fr_config_request *request,
     if (out->flags.n > 0)
         return FR_OK;
     way->end = FR_SCRIPT_NOTHING;
+    if (out->shell.exit_line > 0)
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: the script ends here before it starts a "
+                       "training; give --set NAME=VALUE so that it goes on",
+                       request->path, out->shell.exit_line);
     return fr_fail(err, FR_INPUT,
                    "%s:1: no arguments of Megatron-LM (--num-layers 32 ...); "
                    "give the script that starts pretrain_gpt.py",
