@@ -47,6 +47,11 @@ static bool measures_nothing(const setting *at)
            !fr_request_has(at->request, FR_OPT_MEASURE);
 }
 
+static bool has_no_script(const setting *at)
+{
+    return !fr_request_has(at->request, FR_OPT_FROM);
+}
+
 static bool has_no_spares(const setting *at)
 {
     return !fr_request_has(at->request, FR_OPT_SPARES) &&
@@ -150,6 +155,10 @@ static const struct {
      "a spare node is always there without --spares",
      {FR_OPT_REPAIR},
      "spares"},
+    {has_no_script,
+     "there is no script without --from",
+     {FR_OPT_SET},
+     NULL},
     {measures_nothing,
      "nothing is timed without --measure",
      {FR_OPT_TIMEOUT},

@@ -178,6 +178,8 @@ acts import --nodes nccl "$topology" -- --nodes 7
 acts import --model nccl "$topology" -- --model llama-3-8b
 acts import --ranks nccl "$topology" -- --ranks 8
 acts import --seq nccl "$topology" -- --seq 512
+acts import --set megatron "$root/tests/golden/cases/import-script/switches_off.sh" \
+    -- --set TP=2
 acts import --top kineto "$data/trace/kineto_rank0.json.gz" -- --top 1
 leaves import --output cluster.xml nccl "$topology" -o cluster.xml
 

@@ -247,7 +247,7 @@ static void test_all_are_listed(void)
     for (const fr_option *o = command->options; *o != FR_OPT_N; o++) {
         bool is_listed = *o == FR_OPT_PROFILE || *o == FR_OPT_OUTPUT ||
                          *o == FR_OPT_TRACE || *o == FR_OPT_FROM ||
-                         *o == FR_OPT_MODEL;
+                         *o == FR_OPT_MODEL || *o == FR_OPT_SET;
         for (size_t i = 0; i < FR_LENGTH(cases); i++)
             is_listed |= cases[i].option == *o;
         CHECK(is_listed);
