@@ -63,6 +63,7 @@ static fr_status read_words(fr_sh *sh, fr_sh_slice word, item_list *items)
     fr_status status = fr_sh_expand_words(sh, word, &words);
     for (size_t i = 0; i < words.n && status == FR_OK; i++) {
         const fr_sh_item item = {
+            .key = words.items[i].text,
             .index = items->n > 0 ? items->items[items->n - 1].index + 1 : 0,
             .word = words.items[i]};
         if (fr_vec_push(items, item) != FR_OK)

@@ -26,10 +26,12 @@ fr_status fr_sh_read_file(fr_sh *sh, const char *name, const char **out)
     size_t n;
     fr_err why;
     const char *slash = strrchr(name, '/');
+    *out = fr_shell_find_file(sh->out, name);
+    if (*out != NULL)
+        return FR_OK;
     if (slash != NULL && fr_sh_unknown_in(name) > 0)
         name = slash + 1; /* an unknown folder: it may be that of the script */
-    *out = fr_shell_find_file(sh->out, name);
-    if (*out != NULL || request->read_file == NULL || *name == '\0' ||
+    if (request->read_file == NULL || *name == '\0' ||
         fr_sh_unknown_in(name) > 0)
         return FR_OK;
     fr_status status =
@@ -52,7 +54,7 @@ fr_status fr_sh_write_file(fr_sh *sh, const char *name, const char *text,
 {
     const char *old = is_appended ? fr_shell_find_file(sh->out, name) : NULL;
     const size_t n_old = old != NULL ? strlen(old) : 0, n = strlen(text);
-    if (fr_text_starts(name, "/dev/") || fr_sh_unknown_in(name) > 0)
+    if (fr_text_starts(name, "/dev/"))
         return FR_OK;
     name += fr_text_starts(name, "./") ? 2 : 0;
     char *whole = fr_sh_alloc(sh, n_old + n + 1, 1);
@@ -380,6 +382,78 @@ static bool print_awk(print *p)
     return true;
 }
 
+/* A text with each `from` (the first of a line unless is_all) replaced. */
+static void replace(const char *text, fr_sh_slice from, fr_sh_slice to,
+                    bool is_all, fr_buffer *out)
+{
+    bool is_done = false;
+    while (*text != '\0' && out->n < FR_SH_WORD_BYTES_MAX) {
+        is_done &= *text != '\n';
+        if (is_done || strncmp(text, from.at, from.n) != 0) {
+            fr_buffer_putc(out, *text++);
+            continue;
+        }
+        fr_buffer_append(out, to.at, to.n);
+        text += from.n;
+        is_done = !is_all;
+    }
+}
+
+/* s/a/b/g of plain texts; false: another command, or an expression. */
+static bool run_sed(const char *command, const char *text, fr_buffer *out)
+{
+    const char *end = command + strlen(command);
+    if (command[0] != 's' || command[1] == '\0')
+        return false;
+    const char mark = command[1];
+    const char *middle = strchr(command + 2, mark);
+    const char *last = middle != NULL ? strchr(middle + 1, mark) : NULL;
+    if (last == NULL || end - last > 2 || (end - last == 2 && last[1] != 'g'))
+        return false;
+    const fr_sh_slice from = {.at = command + 2,
+                              .n = (size_t)(middle - command) - 2};
+    const fr_sh_slice to = {.at = middle + 1, .n = (size_t)(last - middle) - 1};
+    if (from.n == 0 || memchr(to.at, '\\', to.n) != NULL ||
+        memchr(to.at, '&', to.n) != NULL)
+        return false;
+    for (size_t i = 0; i < from.n; i++)
+        if (strchr(".*[]^$\\\001", from.at[i]) != NULL)
+            return false;
+    replace(text, from, to, end - last == 2, out);
+    return true;
+}
+
+/* sed "s/A/b/" [-e "s/C/d/g" ...] [file] */
+static bool print_sed(print *p)
+{
+    const char *text = p->input;
+    bool has_command = false;
+    for (size_t i = 0; i < p->n; i++) {
+        const char *word = p->words[i].text;
+        const bool is_expression = strcmp(word, "-e") == 0 && i + 1 < p->n;
+        if (word[0] == '-' && !is_expression)
+            return false;
+        if (is_expression || !has_command)
+            i += is_expression;
+        else if (fr_sh_read_file(p->sh, word, &text) != FR_OK || text == NULL)
+            return false;
+        has_command = true;
+    }
+    has_command = false;
+    for (size_t i = 0; i < p->n && text != NULL; i++) {
+        const bool is_expression = strcmp(p->words[i].text, "-e") == 0;
+        if (!is_expression && has_command)
+            continue;
+        i += is_expression;
+        has_command = true;
+        p->out->n = 0;
+        if (!run_sed(p->words[i].text, text, p->out))
+            return false;
+        text = fr_sh_copy(p->sh, fr_buffer_text(p->out), p->out->n);
+    }
+    return has_command && text != NULL;
+}
+
 /* head -n 1 of its input. */
 static bool print_head(print *p)
 {
@@ -397,23 +471,15 @@ static bool print_head(print *p)
 static const struct {
     const char *name;
     bool (*print)(print *p);
-} printers[] = {{"echo", print_echo},
-                {"printf", print_printf},
-                {"cat", print_cat},
-                {"basename", print_basename},
-                {"dirname", print_dirname},
-                {"realpath", print_path},
-                {"readlink", print_path},
-                {"pwd", print_pwd},
-                {"seq", print_seq},
-                {"expr", print_expr},
-                {"bc", print_bc},
-                {"wc", print_wc},
-                {"tr", print_tr},
-                {"cut", print_cut},
-                {"awk", print_awk},
-                {"head", print_head},
-                {"tee", NULL}};
+} printers[] = {{"echo", print_echo},       {"printf", print_printf},
+                {"cat", print_cat},         {"basename", print_basename},
+                {"dirname", print_dirname}, {"realpath", print_path},
+                {"readlink", print_path},   {"pwd", print_pwd},
+                {"seq", print_seq},         {"expr", print_expr},
+                {"bc", print_bc},           {"wc", print_wc},
+                {"tr", print_tr},           {"cut", print_cut},
+                {"awk", print_awk},         {"sed", print_sed},
+                {"head", print_head},       {"tee", NULL}};
 
 /* tee FILE: its input, which is written to the file too. */
 static fr_status run_tee(fr_sh *sh, const fr_shell_word *words, size_t n)
@@ -449,7 +515,8 @@ fr_status fr_sh_print(fr_sh *sh, const fr_shell_word *words, size_t n,
                .out = &text};
     const bool looks_into =
         printers[i].print != print_echo && printers[i].print != print_cat &&
-        printers[i].print != print_printf && printers[i].print != print_path;
+        printers[i].print != print_printf && printers[i].print != print_path &&
+        printers[i].print != print_sed;
     bool is_open = sh->input != NULL && fr_sh_unknown_in(sh->input) > 0;
     for (size_t k = 1; k < n; k++)
         is_open |= fr_sh_unknown_in(words[k].text) > 0;

@@ -11,11 +11,10 @@ enum { WAYS_MAX = 160 };
 
 /* ---- one way ------------------------------------------------------------- */
 
-/* A file that the script names: as it says, or beside the script. */
-static fr_status read_beside(const void *context, const char *name, char **text,
-                             size_t *n_text, fr_err *err)
+fr_status fr_config_read_named(const fr_config_request *request,
+                               const char *name, char **text, size_t *n_text,
+                               fr_err *err)
 {
-    const fr_config_request *request = context;
     char folder[2048], path[4096];
     if (request->read_file != NULL)
         return request->read_file(request->context, name, text, n_text, err);
@@ -30,6 +29,12 @@ static fr_status read_beside(const void *context, const char *name, char **text,
         return FR_OK;
     snprintf(path, sizeof path, "%s/%.2000s", folder, fr_path_name(name));
     return fr_file_read(path, FR_FILE_BYTES_MAX, text, n_text, err);
+}
+
+static fr_status read_named(const void *context, const char *name, char **text,
+                            size_t *n_text, fr_err *err)
+{
+    return fr_config_read_named(context, name, text, n_text, err);
 }
 
 static fr_status keep_branches(const fr_shell *shell, fr_script_way *way,
@@ -72,7 +77,7 @@ fr_status fr_config_run_script(const fr_config_request *request,
                                     .n_settings = request->n_settings,
                                     .decisions = way->decisions,
                                     .n_decisions = way->n_decisions,
-                                    .read_file = read_beside,
+                                    .read_file = read_named,
                                     .context = request};
     const fr_status status = fr_shell_run(&shell, out, err);
     FR_TRY(keep_branches(out, way, err));

@@ -37,6 +37,12 @@ FR_CHECKED fr_status fr_config_run_script(const fr_config_request *request,
                                           fr_script_way *way, fr_shell *out,
                                           fr_err *err);
 
+/* Reads a file that a script names: as the script names it, or in the folder of
+ * the script.  free() the text. */
+FR_CHECKED fr_status fr_config_read_named(const fr_config_request *request,
+                                          const char *name, char **text,
+                                          size_t *n_text, fr_err *err);
+
 /* A reader of one way; it calls fr_config_run_script(). */
 typedef fr_status (*fr_script_read_fn)(const fr_config_request *request,
                                        fr_script_way *way, fr_config *out,

@@ -316,6 +316,7 @@ fr_status fr_megatron_read_memory(fr_megatron_flags *flags, int version,
     FR_TRY(read_precision(flags, out, err));
     FR_TRY(read_attention(flags, plan, err));
     FR_TRY(read_sharding(flags, version, plan, err));
+    FR_TRY(fr_megatron_read_deepspeed(flags, out, err));
     FR_TRY(read_copies(flags, out, err));
     read_gradients(flags, plan);
     FR_TRY(read_buckets(flags, plan, err));

@@ -363,7 +363,7 @@ fr_status fr_megatron_flags_parse(const fr_config_request *request,
                                   fr_script_way *way, fr_megatron_flags *out,
                                   fr_buffer *notes, fr_err *err)
 {
-    *out = (fr_megatron_flags){.path = request->path};
+    *out = (fr_megatron_flags){.path = request->path, .request = request};
     if (fr_megatron_is_yaml(request))
         FR_TRY(parse_yaml(request, &out->shell, err));
     else

@@ -19,6 +19,7 @@ typedef struct fr_megatron_flag {
 
 typedef struct fr_megatron_flags {
     const char *path;
+    const fr_config_request *request;
     fr_shell shell;
     fr_shell_words words; /* those of the arguments */
     fr_vec(fr_megatron_flag) flags;
@@ -86,6 +87,10 @@ FR_CHECKED fr_status fr_megatron_read_job(fr_megatron_flags *flags,
 FR_CHECKED fr_status fr_megatron_read_parallel(fr_megatron_flags *flags,
                                                const fr_config_request *request,
                                                fr_config *out, fr_err *err);
+/* The ZeRO stage of Megatron-DeepSpeed: of the file of --deepspeed_config, which
+ * the script may write, else of --zero-stage. */
+FR_CHECKED fr_status fr_megatron_read_deepspeed(fr_megatron_flags *flags,
+                                                fr_config *out, fr_err *err);
 FR_CHECKED fr_status fr_megatron_read_memory(fr_megatron_flags *flags,
                                              int version, fr_config *out,
                                              fr_err *err);

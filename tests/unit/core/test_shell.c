@@ -93,6 +93,9 @@ static const row rows[] = {
      "$(echo '3*4' | bc) `echo a \\`echo b\\`` $(echo 0,1,2 | tr , '\\n' | wc "
      "-l)",
      "<b></a/b><12><12><a><b><3>\n"},
+    {"launch $(echo a.a.b | sed 's/a/x/') $(echo aab | sed -e s,a,y,g -e "
+     "'s/b/z z/') \"$(echo 'q  r' | head -n 1)\" $(echo a:b | cut -d: -f2)",
+     "<x.a.b><yyz><z><q  r><b>\n"},
     {"launch a;launch b # c\nlaunch $'t\\tn' \"x\\y\" \"a'b\" 'c\"d'; time "
      "launch "
      "e",
