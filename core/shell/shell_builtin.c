@@ -62,8 +62,10 @@ static fr_status run_break(fr_sh *sh, const fr_shell_word *words, size_t n)
 static fr_status run_test(fr_sh *sh, const fr_shell_word *words, size_t n)
 {
     const bool is_bracket = words[0].text[0] == '[';
-    if (is_bracket && strcmp(words[n - 1].text, "]") != 0)
-        return fr_sh_refuse(sh, "[ without its ]");
+    if (is_bracket && strcmp(words[n - 1].text, "]") != 0) {
+        sh->last = (fr_sh_status){.code = 2};
+        return FR_OK;
+    }
     return fr_sh_test(sh, words + 1, n - 1 - is_bracket, &sh->last);
 }
 
@@ -241,8 +243,11 @@ static fr_status run_read(fr_sh *sh, const fr_shell_word *words, size_t n)
         if (!fr_sh_is_name_start(name[0]))
             continue;
         FR_TRY(fr_sh_declare(sh, name, strlen(name), false, &variable));
-        if (!has_input) {
+        if (!has_input) { /* a loop over it has one round */
             FR_TRY(set_unknown(sh, variable));
+            sh->last = (fr_sh_status){
+                .unknown = fr_sh_unknown_in(variable->value.items[0].word.text),
+                .is_program = !is_lines};
         } else if (is_list) {
             FR_TRY(read_list(sh, variable, line));
         } else {

@@ -108,43 +108,6 @@ fr_status fr_sh_capture(fr_sh *sh, fr_sh_slice command, fr_buffer *out)
 
 /* ---- redirections -------------------------------------------------------- */
 
-/* A here-document, whose lines lose their tabs after <<-. */
-static fr_status read_document(fr_sh *sh, const fr_sh_redirect *redirect)
-{
-    fr_sh_slice body = redirect->target;
-    char *text = fr_sh_copy(sh, body.at, body.n), *to = text;
-    if (text == NULL)
-        return fr_sh_full(sh);
-    for (const char *p = text; redirect->strips_tabs && *p != '\0'; p++)
-        if (*p != '\t' || (to > text && to[-1] != '\n'))
-            *to++ = *p;
-    if (redirect->strips_tabs)
-        *to = '\0';
-    sh->input = text;
-    if (redirect->is_literal)
-        return FR_OK;
-    body.at = text;
-    body.n = strlen(text);
-    return fr_sh_expand_document(sh, body, &sh->input);
-}
-
-static fr_status read_input(fr_sh *sh, const fr_sh_redirect *redirect)
-{
-    const char *name;
-    if (redirect->kind == FR_SH_DOCUMENT)
-        return read_document(sh, redirect);
-    FR_TRY(fr_sh_expand_text(sh, redirect->target, &name));
-    if (redirect->kind == FR_SH_READ)
-        return fr_sh_read_file(sh, name, &sh->input);
-    const size_t n = strlen(name);
-    char *text = fr_sh_copy(sh, name, n + 1);
-    if (text == NULL)
-        return fr_sh_full(sh);
-    text[n] = '\n';
-    sh->input = text;
-    return FR_OK;
-}
-
 /* A node that writes a file. */
 static fr_status eval_writing(fr_sh *sh, const fr_sh_node *node,
                               const fr_sh_redirect *target)
@@ -177,7 +140,7 @@ static fr_status eval(fr_sh *sh, const fr_sh_node *node)
         if (r->kind == FR_SH_WRITE || r->kind == FR_SH_APPEND)
             target = r;
         else if (r->kind != FR_SH_OTHER)
-            FR_TRY(read_input(sh, r));
+            FR_TRY(fr_sh_read_input(sh, r));
     }
     FR_TRY(target != NULL ? eval_writing(sh, node, target)
                           : eval_kind(sh, node));
@@ -345,11 +308,14 @@ static bool goes_on(fr_sh *sh)
     return sh->flow == FR_SH_GO;
 }
 
-/* A loop that starts programs for ever starts the same ones. */
+/* A loop that starts programs for ever starts the same ones, and one that waits
+ * for something ends. */
 static fr_status check_rounds(fr_sh *sh, const fr_sh_node *node, int n_rounds,
-                              bool has_started, bool *is_over)
+                              size_t n_commands, size_t n_branches,
+                              bool *is_over)
 {
-    *is_over = has_started && n_rounds >= 100;
+    *is_over = n_rounds >= 100 && (sh->out->commands.n > n_commands ||
+                                   sh->out->branches.n > n_branches);
     sh->line = node->line;
     if (n_rounds < FR_SH_ROUNDS_MAX)
         return FR_OK;
@@ -359,6 +325,7 @@ static fr_status check_rounds(fr_sh *sh, const fr_sh_node *node, int n_rounds,
 static fr_status eval_while(fr_sh *sh, const fr_sh_node *node)
 {
     const size_t n_commands = sh->out->commands.n;
+    const size_t n_branches = sh->out->branches.n;
     for (int n_rounds = 1;; n_rounds++) {
         bool is_true, is_over;
         FR_TRY(eval(sh, node->first));
@@ -373,8 +340,8 @@ static fr_status eval_while(fr_sh *sh, const fr_sh_node *node)
         if (is_true != (node->kind == FR_SH_WHILE))
             break;
         FR_TRY(eval(sh, node->second));
-        FR_TRY(check_rounds(sh, node, n_rounds,
-                            sh->out->commands.n > n_commands, &is_over));
+        FR_TRY(
+            check_rounds(sh, node, n_rounds, n_commands, n_branches, &is_over));
         if (!goes_on(sh) || last.unknown > 0 || is_over)
             return FR_OK;
     }
@@ -402,7 +369,7 @@ static fr_status eval_for_sum(fr_sh *sh, const fr_sh_node *node)
         if (!is_true)
             return FR_OK;
         FR_TRY(eval(sh, node->second));
-        FR_TRY(check_rounds(sh, node, n_rounds, false, &is_over));
+        FR_TRY(check_rounds(sh, node, n_rounds, SIZE_MAX, SIZE_MAX, &is_over));
         if (!goes_on(sh) || unknown > 0)
             return FR_OK;
         FR_TRY(fr_sh_expand_document(sh, parts[2]->text, &text));

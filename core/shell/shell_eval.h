@@ -24,6 +24,10 @@ FR_CHECKED fr_status fr_sh_eval_with(fr_sh *sh, const fr_sh_node *body,
 FR_CHECKED fr_status fr_sh_capture(fr_sh *sh, fr_sh_slice command,
                                    fr_buffer *out);
 
+/* shell_redirect.c: sets sh->input. */
+FR_CHECKED fr_status fr_sh_read_input(fr_sh *sh,
+                                      const fr_sh_redirect *redirect);
+
 /* shell_command.c: a simple command of n > 0 words. */
 FR_CHECKED fr_status fr_sh_command(fr_sh *sh, const fr_sh_node *node,
                                    const fr_shell_word *words, size_t n);

@@ -316,6 +316,26 @@ static fr_status parse_case(fr_sh_reader *r, fr_sh_node **out)
     }
 }
 
+/* A regular expression, which has brackets of its own: ^(a|b)$ */
+static fr_status take_regex(fr_sh_reader *r, fr_sh_slice *out)
+{
+    int depth = 0;
+    *out = (fr_sh_slice){.at = r->p, .line = r->line};
+    while (!at_end(r) && *r->p != '\n' &&
+           (depth > 0 || isspace((unsigned char)*r->p) == 0)) {
+        if (*r->p == '"' || *r->p == '\'') {
+            FR_TRY(fr_sh_pass_quoted(r));
+        } else if (*r->p == '$') {
+            FR_TRY(fr_sh_pass_dollar(r));
+        } else {
+            depth += (*r->p == '(') - (*r->p == ')');
+            r->p += *r->p == '\\' && r->p + 1 < r->end ? 2 : 1;
+        }
+    }
+    out->n = (size_t)(r->p - out->at);
+    return FR_OK;
+}
+
 /* [[ ... ]]: its words; && || ( ) < > are words there. */
 static fr_status parse_test(fr_sh_reader *r, fr_sh_node **out)
 {
@@ -336,24 +356,14 @@ static fr_status parse_test(fr_sh_reader *r, fr_sh_node **out)
                 word.n = strlen(operators[i]);
                 r->p += word.n;
             }
-        /* A regular expression has brackets of its own: =~ ^(a|b)$ */
         if (word.n == 0)
             return fr_sh_fail(r, line, "[[ ]] is not understood");
         FR_TRY(add_word(r, word, &last));
-        bool is_regex = fr_sh_slice_is(word, "=~");
+        if (!fr_sh_slice_is(word, "=~"))
+            continue;
         FR_TRY(fr_sh_skip_blanks(r, true));
-        while (is_regex && !at_end(r) && isspace((unsigned char)*r->p) == 0) {
-            const char *from = r->p;
-            int depth = 0;
-            while (!at_end(r) && *r->p != '\n' &&
-                   (depth > 0 || isspace((unsigned char)*r->p) == 0)) {
-                depth += (*r->p == '(') - (*r->p == ')');
-                r->p++;
-            }
-            word = (fr_sh_slice){
-                .at = from, .n = (size_t)(r->p - from), .line = r->line};
-            FR_TRY(add_word(r, word, &last));
-        }
+        FR_TRY(take_regex(r, &word));
+        FR_TRY(add_word(r, word, &last));
     }
 }
 

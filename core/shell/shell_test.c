@@ -198,7 +198,7 @@ static fr_status match_pattern(test *t, const char *text, fr_sh_slice pattern,
 /* [[ text =~ expression ]]: short ones without repetition counts, which could
  * cost more memory than there is. */
 static fr_status match_regex(test *t, const char *text, const char *expression,
-                             fr_sh_status *out)
+                             bool is_quoted, fr_sh_status *out)
 {
     regex_t regex;
     size_t unknown = fr_sh_unknown_in(text);
@@ -206,6 +206,10 @@ static fr_status match_regex(test *t, const char *text, const char *expression,
         unknown = fr_sh_unknown_in(expression);
     if (unknown > 0) {
         *out = (fr_sh_status){.unknown = unknown};
+        return FR_OK;
+    }
+    if (is_quoted) { /* a text as it stands */
+        *out = known(strstr(text, expression) != NULL);
         return FR_OK;
     }
     if (strlen(expression) > REGEX_BYTES_MAX || strlen(text) > REGEX_TEXT_MAX ||
@@ -239,7 +243,10 @@ static fr_status test_binary(test *t, fr_sh_status *out)
         if (op[0] == '-')
             return compare_numbers(t, op[1], op[2], a, b, out);
         if (op[1] == '~')
-            return match_regex(t, a, b, out);
+            return match_regex(t, a, b,
+                               t->words == NULL &&
+                                   strchr("\"'", *t->slices.items[i + 2].at),
+                               out);
         *out = compare_texts(a, b);
         if ((op[0] == '<' || op[0] == '>') && out->unknown == 0)
             *out = known(op[0] == '<' ? strcmp(a, b) < 0 : strcmp(a, b) > 0);

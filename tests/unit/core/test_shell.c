@@ -77,6 +77,13 @@ static const row rows[] = {
      "[[ -z '' && ( 1 -gt 2 || b > a ) ]] && launch 5; test x = y || launch 6\n"
      "if ! [ 1 = 2 ]; then launch 7; fi; [ = x ] 2>/dev/null || launch 8",
      "<1>\n<2>\n<3>\n<4>\n<5>\n<6>\n<7>\n<8>\n"},
+    {"S=(a 'b c'); [[ \" ${S[*]} \" =~ \" b c \" ]] && launch 1; [[ a.b =~ "
+     "'a.b' && axb =~ ^a(x|y)b$ && ! axb =~ 'a.b' ]] && launch 2\n"
+     "N=a; [ -z $N] 2>/dev/null || launch 3; [ -z $N ] || launch 4",
+     "<1>\n<2>\n<3>\n<4>\n"},
+    {"while read -r a b; do launch $a \"$b\"; done < <(echo 1 2 3; echo 4)\n"
+     "while IFS== read -r k v; do launch $k $v; done <<<'A=x y'",
+     "<1><2 3>\n<4><>\n<A><x><y>\n"},
     {"{ A=1; }; (A=2; launch $A); launch $A; true && launch t || launch e\n"
      "echo 5 | { read n; launch $n; }; launch ${n:-none}",
      "<2>\n<1>\n<t>\n<5>\n<none>\n"},
@@ -262,6 +269,17 @@ static void check_branches(const char *script, const bool *decisions, size_t n,
 
 static void test_branches(void)
 {
+    /* A loop over unknown lines has one round, and one that waits ends. */
+    check_branches("while read l; do launch \"$l\"; done", NULL, 0, "1:$l:1 ",
+                   "<$l>\n");
+    check_branches("while read l; do launch \"$l\"; done < <(ls)", NULL, 0, "",
+                   "<$(ls)>\n");
+    fr_shell shell;
+    CHECK_OK(run("while :; do if [ $X = 1 ]; then break; fi; done; launch a",
+                 NULL, 0, &shell),
+             &err);
+    CHECK_INT(shell.branches.n, 100);
+    fr_shell_release(&shell);
     static const char script[] = "A=1\nif [ \"$X\" = y ]; then A=2; fi\n"
                                  "case $1 in big) A=3;; esac\nlaunch $A";
     check_branches(script, NULL, 0, "2:$X:0 3:$1:0 ", "<1>\n");
