@@ -226,6 +226,7 @@ fr_status fr_shell_run(const fr_shell_request *request, fr_shell *out,
         status = fr_sh_eval_text(&sh, request->path, text, request->n_text, 1);
     if (status == FR_OK)
         status = give_variables(&sh);
+    out->n_steps = sh.n_steps;
     fr_vec_release(&sh.functions);
     fr_vec_release(&sh.undo);
     return status;

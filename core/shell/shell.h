@@ -58,6 +58,7 @@ typedef struct fr_shell {
     fr_vec(fr_shell_unknown) unknown;
     fr_vec(fr_shell_branch) branches; /* in the order of the run */
     fr_vec(fr_shell_file) files;
+    size_t n_steps;     /* that the run took */
     int exit_line;      /* of the exit that ends the script, 0: none does */
     int arguments_line; /* a loop over the script's arguments, which are taken
                            as none; 0: none is there */

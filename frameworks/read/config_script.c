@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WAYS_MAX = 160 };
+enum { WAYS_MAX = 160, STEPS_MAX = 2000000 };
 
 /* ---- one way ------------------------------------------------------------- */
 
@@ -80,6 +80,7 @@ fr_status fr_config_run_script(const fr_config_request *request,
                                     .read_file = read_named,
                                     .context = request};
     const fr_status status = fr_shell_run(&shell, out, err);
+    way->n_steps = out->n_steps;
     FR_TRY(keep_branches(out, way, err));
     return status;
 }
@@ -137,6 +138,7 @@ typedef struct ways {
     outcome base;
     fr_vec(uint64_t) sites;
     int n_tried;
+    size_t n_steps; /* of all ways */
     fr_err *err;
 } ways;
 
@@ -168,6 +170,7 @@ static fr_status turn(ways *w, const outcome *from, size_t i)
     for (size_t k = 0; k <= i; k++)
         decisions[k] = from->way.branches.items[k].is_taken != (k == i);
     w->n_tried++;
+    w->n_steps += from->way.n_steps;
     fr_status status =
         try_way(w->request, w->read, w->out, decisions, i + 1, &o, w->err);
     if (status == FR_OK && o.way.end == from->way.end) {
@@ -192,11 +195,12 @@ static fr_status turn_from(ways *w, const outcome *from, size_t i_first)
         const uint64_t site = from->way.branches.items[i].site;
         if (!is_new(w, site))
             continue;
-        if (w->n_tried == WAYS_MAX)
+        if (w->n_tried == WAYS_MAX || w->n_steps > STEPS_MAX)
             return fr_fail(w->err, FR_INPUT,
-                           "%.400s:1: more than %d conditions depend on what "
-                           "the script does not set; give --set NAME=VALUE",
-                           w->request->path, WAYS_MAX);
+                           "%.400s:1: too many conditions depend on values "
+                           "that the script does not set; give --set "
+                           "NAME=VALUE",
+                           w->request->path);
         FR_TRY_PUSH(&w->sites, site, w->err);
         const fr_script_end end = w->base.way.end;
         FR_TRY(turn(w, from, i));

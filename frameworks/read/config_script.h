@@ -27,6 +27,7 @@ typedef struct fr_script_branch {
 typedef struct fr_script_way {
     const bool *decisions; /* of the first open branches */
     size_t n_decisions;
+    size_t n_steps;                    /* that the evaluation took */
     fr_script_end end;                 /* the reader sets it */
     fr_vec(fr_script_branch) branches; /* all that the way met */
 } fr_script_way;

@@ -278,6 +278,14 @@ static void note_unknown_words(const fr_megatron_flags *flags, fr_buffer *notes)
     }
 }
 
+static bool is_same_command(const fr_shell_word *a, const fr_shell_word *b)
+{
+    for (; a->text != NULL && b->text != NULL; a++, b++)
+        if (strcmp(a->text, b->text) != 0)
+            return false;
+    return a->text == b->text;
+}
+
 /* The last command that starts a .py with arguments, of those that train if
  * there is one; else commands that begin with "--"; else all arrays of flags.
  */
@@ -286,7 +294,7 @@ static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
 {
     const fr_shell_words *all = &out->shell.commands;
     const fr_shell_word *command = NULL;
-    size_t begin = 0, n_command = 0, n_launcher = 0;
+    size_t begin = 0, n_command = 0, n_launcher = 0, n_trainings = 0;
     bool is_marked = false;
     for (size_t i = 0; i < all->n; i++) {
         if (all->items[i].text != NULL)
@@ -297,6 +305,8 @@ static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
             script++;
         const bool is_next = has_mark(words, n);
         if (script + 1 < n && is_next >= is_marked) {
+            n_trainings +=
+                is_next && (!is_marked || !is_same_command(command, words));
             command = words;
             n_command = n;
             n_launcher = script;
@@ -309,6 +319,11 @@ static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
     if (command != NULL) {
         out->words.n = 0;
         read_launcher(out, command, n_launcher, notes);
+        if (n_trainings > 1)
+            fr_buffer_printf(notes,
+                             "line %d: the script starts %zu trainings, of "
+                             "which this is the last: its plan is read\n",
+                             command->line, n_trainings);
         FR_TRY(take_words(out, command + n_launcher + 1,
                           n_command - n_launcher - 1, err));
     }
