@@ -87,8 +87,8 @@ FR_CHECKED fr_status fr_megatron_read_job(fr_megatron_flags *flags,
 FR_CHECKED fr_status fr_megatron_read_parallel(fr_megatron_flags *flags,
                                                const fr_config_request *request,
                                                fr_config *out, fr_err *err);
-/* The ZeRO stage of Megatron-DeepSpeed: of the file of --deepspeed_config, which
- * the script may write, else of --zero-stage. */
+/* The ZeRO stage of Megatron-DeepSpeed: of the file of --deepspeed_config,
+ * which the script may write, else of --zero-stage. */
 FR_CHECKED fr_status fr_megatron_read_deepspeed(fr_megatron_flags *flags,
                                                 fr_config *out, fr_err *err);
 FR_CHECKED fr_status fr_megatron_read_memory(fr_megatron_flags *flags,

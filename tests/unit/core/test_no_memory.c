@@ -11,6 +11,7 @@
 #include "core/document/json.h"
 #include "core/document/xml.h"
 #include "core/numbers/fit.h"
+#include "core/shell/shell.h"
 #include "interop/import/import.h"
 #include "program/lower/step/lower.h"
 #include "report/document/renderer.h"
@@ -145,6 +146,20 @@ static fr_status use_writer(fr_err *err)
     fr_json_end_array(&w);
     status = fr_buffer_check(&buffer, err);
     fr_buffer_release(&buffer);
+    return status;
+}
+
+static fr_status use_shell(fr_err *err)
+{
+    static const char text[] =
+        "f() { local v=$1; echo $v; }; A=(1 'b c'); A+=($(f x) $Z); X=${A[1]/b/"
+        "d}\ncat >t <<E\n$X\nE\nif [ $Q = 1 ]; then launch; fi\n"
+        "read a b <<<'1 2'; eval \"launch ${A[*]} $((a+b)) {1..3} $(cat t)\"";
+    const fr_shell_request request = {
+        .path = "t", .text = text, .n_text = strlen(text)};
+    fr_shell shell;
+    fr_status status = fr_shell_run(&request, &shell, err);
+    fr_shell_release(&shell);
     return status;
 }
 
@@ -424,6 +439,11 @@ static void test_writer(void)
     check_every_failure(use_writer, 4);
 }
 
+static void test_shell(void)
+{
+    check_every_failure(use_shell, 20);
+}
+
 static void test_xml(void)
 {
     check_every_failure(use_xml, 2);
@@ -492,6 +512,6 @@ static void test_documents(void)
 
 CHECK_MAIN({"arena", test_arena}, {"vec", test_vec}, {"json", test_json},
            {"writer", test_writer}, {"imports", test_imports},
-           {"xml", test_xml}, {"fits", test_fits},
+           {"xml", test_xml}, {"shell", test_shell}, {"fits", test_fits},
            {"simulator", test_simulator}, {"sweep", test_sweep},
            {"lower", test_lower}, {"documents", test_documents})
