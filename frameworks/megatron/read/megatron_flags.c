@@ -258,8 +258,10 @@ static bool has_mark(const fr_shell_word *words, size_t n)
     return false;
 }
 
-/* Words that a value, empty or several arguments may stand for. */
-static void note_unknown_words(const fr_megatron_flags *flags, fr_buffer *notes)
+/* Words that a variable of the environment gives, which is mostly empty, are
+ * noted; the output of a program is some arguments, and refused. */
+static fr_status check_unknown_words(const fr_megatron_flags *flags,
+                                     fr_buffer *notes, fr_err *err)
 {
     for (size_t i = 0; i < flags->words.n; i++) {
         const fr_shell_word *word = &flags->words.items[i];
@@ -269,13 +271,20 @@ static void note_unknown_words(const fr_megatron_flags *flags, fr_buffer *notes)
                               is_flag(flags->words.items[i - 1].text) &&
                               (i + 1 == flags->words.n ||
                                is_flag(flags->words.items[i + 1].text));
-        if (unknown != NULL && unknown->name != NULL && !is_value &&
-            fr_shell_is_unknown(word->text))
-            fr_buffer_printf(notes,
-                             "line %d: %s is not set in the script: taken as "
-                             "no arguments; --set %s=... gives them\n",
-                             word->line, unknown->text, unknown->name);
+        char mend[160];
+        if (unknown == NULL || is_value || !fr_shell_is_unknown(word->text))
+            continue;
+        if (unknown->name == NULL || unknown->text[1] == '(')
+            return fr_fail(err, FR_INPUT,
+                           "%s:%d: arguments are the output of %s, %s",
+                           flags->path, word->line, unknown->text,
+                           fr_shell_mend(unknown, "...", mend, sizeof mend));
+        fr_buffer_printf(notes,
+                         "line %d: %s is not set in the script: taken as no "
+                         "arguments; --set %s=... gives them\n",
+                         word->line, unknown->text, unknown->name);
     }
+    return FR_OK;
 }
 
 static bool is_same_command(const fr_shell_word *a, const fr_shell_word *b)
@@ -334,8 +343,7 @@ static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
         if (v->is_array && v->words.n > 0 && is_flag(v->words.items[0].text))
             FR_TRY(take_words(out, v->words.items, v->words.n, err));
     }
-    note_unknown_words(out, notes);
-    return FR_OK;
+    return check_unknown_words(out, notes, err);
 }
 
 static fr_status make_flags(fr_megatron_flags *out, fr_err *err)
