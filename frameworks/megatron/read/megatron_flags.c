@@ -253,8 +253,12 @@ static bool has_mark(const fr_shell_word *words, size_t n)
                                         "--global-batch-size",
                                         "--tensor-model-parallel-size"};
     for (size_t i = 0; i < n; i++)
-        if (fr_text_find(words[i].text, marks, FR_LENGTH(marks)) >= 0)
-            return true;
+        for (size_t k = 0; k < FR_LENGTH(marks); k++) {
+            const size_t length = strlen(marks[k]);
+            if (strncmp(words[i].text, marks[k], length) == 0 &&
+                (words[i].text[length] == '\0' || words[i].text[length] == '='))
+                return true;
+        }
     return false;
 }
 
@@ -343,6 +347,8 @@ static fr_status choose_words(fr_megatron_flags *out, fr_script_way *way,
         if (v->is_array && v->words.n > 0 && is_flag(v->words.items[0].text))
             FR_TRY(take_words(out, v->words.items, v->words.n, err));
     }
+    if (!has_command && !has_mark(out->words.items, out->words.n))
+        out->words.n = 0;
     return check_unknown_words(out, notes, err);
 }
 
