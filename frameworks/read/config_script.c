@@ -175,6 +175,7 @@ static fr_status turn(ways *w, const outcome *from, size_t i)
         try_way(w->request, w->read, w->out, decisions, i + 1, &o, w->err);
     if (status == FR_OK && o.way.end == from->way.end) {
         const bool is_same =
+            o.way.end == FR_SCRIPT_NOTHING ||
             strcmp(fr_buffer_text(&o.text), fr_buffer_text(&from->text)) == 0;
         status = is_same ? turn_from(w, &o, i + 1) : refuse(w, branch);
     } else if (status == FR_OK && o.way.end > w->base.way.end) {
