@@ -34,6 +34,7 @@ typedef struct fr_target_field {
      * not taken (fr_plan_field_is_used) is never refused. */
     uint64_t values;
     const char *why; /* `values` are no more; NULL: `how` */
+    bool is_in_code; /* the training script has it, and no file that is read */
 } fr_target_field;
 
 typedef struct fr_target_rule {

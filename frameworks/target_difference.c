@@ -11,9 +11,9 @@ bool fr_target_is_elsewhere(const fr_target *target, int item)
     const fr_target_field row = fr_target_item(target, item);
     if (item >= FR_PLAN_FIELDS_N)
         return false;
-    return row.fate == FR_FATE_PREDICTED || strncmp(row.how, "--", 2) == 0 ||
-           item == FR_PLAN_COLLECTIVE || item == FR_PLAN_NCCL_PROTOCOL ||
-           item == FR_PLAN_NCCL_CHANNELS;
+    return row.fate == FR_FATE_PREDICTED || row.is_in_code ||
+           strncmp(row.how, "--", 2) == 0 || item == FR_PLAN_COLLECTIVE ||
+           item == FR_PLAN_NCCL_PROTOCOL || item == FR_PLAN_NCCL_CHANNELS;
 }
 
 /* 0 ranks that share a copy are all of them. */

@@ -17,6 +17,12 @@
         .fate = FR_FATE_WRITTEN, .how = (text), .values = (bits),              \
         .why = (reason)                                                        \
     }
+/* The same, in code of the training script that no reader sees. */
+#define FR_CODED_ONLY(bits, text, reason)                                      \
+    {                                                                          \
+        .fate = FR_FATE_WRITTEN, .how = (text), .values = (bits),              \
+        .why = (reason), .is_in_code = true                                    \
+    }
 #define FR_IMPLIED(text)                                                       \
     {                                                                          \
         .fate = FR_FATE_IMPLIED, .how = (text)                                 \

@@ -6,21 +6,21 @@
  */
 #include "frameworks/deepspeed/config_deepspeed.h"
 
+#include "core/document/hjson.h"
 #include "frameworks/framework_list.h"
 #include "frameworks/read/config_parts.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool looks_like(const char *text, size_t n)
 {
     static const char *const marks[] = {
-        "\"train_batch_size\"", "\"train_micro_batch_size_per_gpu\"",
-        "\"zero_optimization\"", "\"gradient_accumulation_steps\""};
-    size_t i = 0;
-    while (i < n && strchr(" \t\r\n", text[i]) != NULL && text[i] != '\0')
-        i++;
-    if (i == n || text[i] != '{')
+        "train_batch_size", "train_micro_batch_size_per_gpu",
+        "zero_optimization", "gradient_accumulation_steps"};
+    const size_t first = fr_hjson_skip(text, n, 0);
+    if (first == n || text[first] != '{')
         return false;
     for (size_t mark = 0; mark < FR_LENGTH(marks); mark++)
         if (memmem(text, n, marks[mark], strlen(marks[mark])) != NULL)
@@ -142,12 +142,14 @@ static const fr_config_key tensor_keys[] = {
     {"autotp_size", NULL},
     {"tp_overlap_comm", NULL},
     {"tp", NULL},
+    {"tensor_parallel", NULL},
     {"dtype", NO_PLACE},
     {"preset_model", "the model says it"},
     {"partition_config", "the model says it"},
     {"injection_policy_tuple", "the model says it"},
     {"keep_module_on_host", NOT_TIMED},
     {"replace_with_kernel_inject", NO_PLACE},
+    {"kernel_inject", NO_PLACE},
 };
 
 static const fr_config_key tp_keys[] = {
@@ -178,6 +180,8 @@ const fr_json_value *fr_deepspeed_find(const fr_json_value *object,
                                        fr_buffer *notes)
 {
     const fr_json_value *value = fr_json_find(object, key);
+    if (value == NULL && strncmp(key, "stage3_", 7) == 0)
+        value = fr_json_find(object, key + 7); /* the field's name */
     if (!fr_deepspeed_is_auto(value))
         return value;
     note_auto(value, key, taken, notes);
@@ -301,7 +305,7 @@ static fr_status read_dtype(const fr_json_value *value, const char *key,
     const char *text;
     FR_TRY(fr_json_as_string(value, &text, err));
     for (size_t i = 0; i < FR_LENGTH(rows); i++)
-        if (strcmp(rows[i].name, text) == 0) {
+        if (strcasecmp(rows[i].name, text) == 0) {
             *out = rows[i].dtype;
             return FR_OK;
         }
@@ -331,6 +335,31 @@ static fr_status read_enabled(const fr_json_value *root, const char *key,
     return fr_json_as_bool(value, out, err);
 }
 
+/* The type that gradients are reduced in (runtime/zero/stage_1_and_2.py,
+ * gradient_reduction_w_predivide(): those of another type are converted,
+ * reduced and converted back). */
+static void take_wire(fr_dtype wire, fr_config *out)
+{
+    fr_plan *plan = &out->file.plan;
+    plan->compressor = FR_COMPRESSOR_NONE;
+    if (fr_dtype_bytes(wire) == fr_dtype_bytes(plan->grad_dtype))
+        return;
+    if (wire == FR_DTYPE_BF16) {
+        plan->compressor = FR_COMPRESSOR_BF16;
+    } else if (wire == FR_DTYPE_F16) {
+        plan->compressor = FR_COMPRESSOR_BF16;
+        fr_buffer_puts(&out->notes, "gradients are sent as bf16: no plan adds "
+                                    "them up in f32 and sends fp16, which are "
+                                    "as many bytes\n");
+    } else {
+        plan->grad_dtype = FR_DTYPE_F32;
+        fr_buffer_puts(&out->notes,
+                       "gradients f32, as communication_data_type sends them: "
+                       "a plan has one type, and the file keeps them in 16 "
+                       "bits\n");
+    }
+}
+
 static fr_status read_precision(const fr_json_value *root, fr_config *out,
                                 fr_err *err)
 {
@@ -349,8 +378,9 @@ static fr_status read_precision(const fr_json_value *root, fr_config *out,
                       : is_f16 ? FR_DTYPE_F16
                                : FR_DTYPE_F32;
     plan->grad_dtype = plan->precision;
-    FR_TRY(fr_config_check_keys(types, "data_types.", data_types_keys,
-                                FR_LENGTH(data_types_keys), &out->notes, err));
+    FR_TRY(fr_config_check_known_keys(types, "data_types.", data_types_keys,
+                                      FR_LENGTH(data_types_keys), &out->notes,
+                                      err));
     value = fr_deepspeed_find(types, "grad_accum_dtype", "that of the weights",
                               &out->notes);
     if (value != NULL)
@@ -360,12 +390,7 @@ static fr_status read_precision(const fr_json_value *root, fr_config *out,
     fr_dtype wire = plan->precision;
     if (value != NULL)
         FR_TRY(read_dtype(value, "communication_data_type", &wire, err));
-    plan->compressor = wire == FR_DTYPE_BF16 && plan->grad_dtype == FR_DTYPE_F32
-                           ? FR_COMPRESSOR_BF16
-                           : FR_COMPRESSOR_NONE;
-    if (wire == FR_DTYPE_F16 && plan->grad_dtype == FR_DTYPE_F32)
-        fr_buffer_puts(&out->notes, "gradients are sent as f32: no plan adds "
-                                    "them up in f32 and sends fp16\n");
+    take_wire(wire, out);
     return FR_OK;
 }
 
@@ -378,6 +403,8 @@ static fr_status read_degrees(const fr_json_value *root, fr_config *out,
     const fr_json_value *tensor = fr_json_find(root, "tensor_parallel");
     const fr_json_value *pipeline = fr_json_find(root, "pipeline");
     const fr_json_value *old = fr_json_find(tensor, "tp");
+    if (old == NULL)
+        old = fr_json_find(tensor, "tensor_parallel"); /* the field's name */
     FR_TRY(fr_config_check_keys(tensor, "tensor_parallel.", tensor_keys,
                                 FR_LENGTH(tensor_keys), &out->notes, err));
     FR_TRY(fr_config_check_keys(old, "tensor_parallel.tp.", tp_keys,
@@ -386,8 +413,9 @@ static fr_status read_degrees(const fr_json_value *root, fr_config *out,
     FR_TRY(read_degree(tensor, "autotp_size", &plan->tp, err));
     FR_TRY(fr_config_read_bool(tensor, "tp_overlap_comm", &plan->is_tp_overlap,
                                err));
-    FR_TRY(fr_config_check_keys(pipeline, "pipeline.", pipeline_keys,
-                                FR_LENGTH(pipeline_keys), &out->notes, err));
+    FR_TRY(fr_config_check_known_keys(pipeline, "pipeline.", pipeline_keys,
+                                      FR_LENGTH(pipeline_keys), &out->notes,
+                                      err));
     if (fr_deepspeed_is_auto(fr_json_find(pipeline, "stages")))
         note_auto(fr_json_find(pipeline, "stages"), "pipeline.stages",
                   "1 is taken: the script says it", &out->notes);
@@ -399,8 +427,10 @@ static fr_status read_degrees(const fr_json_value *root, fr_config *out,
     return FR_OK;
 }
 
-/* Checkpoints of a pipeline's layers are made by PipelineModule, others by the
- * model's code: the file has them where it says how. */
+/* Only PipelineModule checkpoints layers because the file says so.  The block
+ * activation_checkpointing configures deepspeed.checkpointing.checkpoint()
+ * (runtime/activation_checkpointing/checkpointing.py, configure()), which the
+ * model's code calls or not. */
 static fr_status read_recompute(const fr_json_value *root, fr_config *out,
                                 fr_err *err)
 {
@@ -412,19 +442,23 @@ static fr_status read_recompute(const fr_json_value *root, fr_config *out,
         fr_json_find(pipeline, "activation_checkpoint_interval");
     int64_t interval = 0;
     bool is_offloaded = false;
-    FR_TRY(fr_config_check_keys(
+    FR_TRY(fr_config_check_known_keys(
         object, "activation_checkpointing.", checkpointing_keys,
         FR_LENGTH(checkpointing_keys), &out->notes, err));
+    FR_TRY(
+        fr_config_read_bool(object, "cpu_checkpointing", &is_offloaded, err));
     if (every != NULL)
         FR_TRY(fr_json_as_i64(every, &interval, err));
-    if (object == NULL && interval <= 0) {
-        fr_buffer_puts(&out->notes, "no recompute: the model's code decides "
-                                    "it; give --recompute full if it does\n");
+    if (interval <= 0) {
+        fr_buffer_printf(
+            &out->notes,
+            "no recompute: the model's code decides it%s; give --recompute "
+            "full if it does\n",
+            object == NULL ? ""
+                           : ", activation_checkpointing only configures it");
         return FR_OK;
     }
     plan->recompute = FR_RECOMPUTE_FULL;
-    FR_TRY(
-        fr_config_read_bool(object, "cpu_checkpointing", &is_offloaded, err));
     plan->activation_offload_frac = is_offloaded ? 1 : 0;
     return FR_OK;
 }
@@ -437,8 +471,8 @@ static fr_status read_root(const fr_config_request *request,
 {
     fr_plan *plan = &out->file.plan;
     batch of;
-    FR_TRY(fr_config_check_keys(root, "", root_keys, FR_LENGTH(root_keys),
-                                &out->notes, err));
+    FR_TRY(fr_config_check_known_keys(root, "", root_keys, FR_LENGTH(root_keys),
+                                      &out->notes, err));
     FR_TRY(fr_config_take_model(request, NULL, NULL, out, err));
     fr_config_take_seq(request, out);
     fr_config_take_kernels(out->framework, out);
@@ -458,12 +492,32 @@ static fr_status read_root(const fr_config_request *request,
     return fr_deepspeed_read_job(root, out, err);
 }
 
+/* DeepSpeed reads its file with hjson.load() (runtime/config.py).  A text that
+ * is neither JSON nor Hjson is refused as JSON. */
+static fr_status parse(const fr_config_request *request, fr_json **out,
+                       fr_err *err)
+{
+    fr_buffer text;
+    fr_err unused;
+    fr_status status =
+        fr_json_parse(request->path, request->text, request->n_text, out, err);
+    if (status != FR_INPUT)
+        return status;
+    fr_buffer_init(&text);
+    if (fr_hjson_to_json(request->path, request->text, request->n_text, &text,
+                         &unused) == FR_OK &&
+        fr_json_parse(request->path, fr_buffer_text(&text), text.n, out,
+                      &unused) == FR_OK)
+        status = FR_OK;
+    fr_buffer_release(&text);
+    return status;
+}
+
 static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
     fr_json *json;
-    FR_TRY(fr_json_parse(request->path, request->text, request->n_text, &json,
-                         err));
+    FR_TRY(parse(request, &json, err));
     fr_status status = read_root(request, fr_json_root(json), out, err);
     fr_json_destroy(json);
     return status;

@@ -10,7 +10,8 @@
 /* "auto", as files for Hugging Face's Trainer have it? */
 bool fr_deepspeed_is_auto(const fr_json_value *value);
 /* A member; NULL where it is absent or auto.  `taken`, which a note says: what
- * that comes to. */
+ * that comes to.  A key stage3_X is an alias of the field X, which is found by
+ * both (runtime/config_utils.py, populate_by_name). */
 const fr_json_value *fr_deepspeed_find(const fr_json_value *object,
                                        const char *key, const char *taken,
                                        fr_buffer *notes);

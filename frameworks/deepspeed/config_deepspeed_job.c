@@ -52,8 +52,9 @@ fr_status fr_deepspeed_read_experts(const fr_json_value *root, fr_config *out,
     bool is_on = false;
     if (object == NULL)
         return FR_OK;
-    FR_TRY(fr_config_check_keys(object, "expert_parallel.", expert_keys,
-                                FR_LENGTH(expert_keys), &out->notes, err));
+    FR_TRY(fr_config_check_known_keys(object, "expert_parallel.", expert_keys,
+                                      FR_LENGTH(expert_keys), &out->notes,
+                                      err));
     FR_TRY(fr_config_read_bool(object, "enabled", &is_on, err));
     if (!is_on)
         return FR_OK;
@@ -169,8 +170,8 @@ static fr_status read_optimizer(const fr_json_value *root, fr_config *out,
                               "script's is meant\n");
         return FR_OK;
     }
-    FR_TRY(fr_config_check_keys(object, "optimizer.", optimizer_keys,
-                                FR_LENGTH(optimizer_keys), notes, err));
+    FR_TRY(fr_config_check_known_keys(object, "optimizer.", optimizer_keys,
+                                      FR_LENGTH(optimizer_keys), notes, err));
     FR_TRY(read_type(object, out, err));
     FR_TRY(fr_config_check_keys(values, "optimizer.params.", parameter_keys,
                                 FR_LENGTH(parameter_keys), notes, err));
@@ -227,8 +228,8 @@ static fr_status read_scheduler(const fr_json_value *root, fr_config *out,
     const char *type;
     if (object == NULL)
         return FR_OK;
-    FR_TRY(fr_config_check_keys(object, "scheduler.", scheduler_keys,
-                                FR_LENGTH(scheduler_keys), notes, err));
+    FR_TRY(fr_config_check_known_keys(object, "scheduler.", scheduler_keys,
+                                      FR_LENGTH(scheduler_keys), notes, err));
     FR_TRY(fr_json_get_string(object, "type", &type, err));
     size_t i = 0;
     while (i < FR_LENGTH(curves) && strcmp(curves[i].type, type) != 0)

@@ -47,6 +47,15 @@ static const fr_config_key zero_keys[] = {
     {"stage3_module_granularity_threshold", NO_PLACE},
     {"stage3_use_all_reduce_for_fetch_params", NO_PLACE},
     {"stage3_allgather_sequential", NO_PLACE},
+    {"prefetch_bucket_size", NULL},
+    {"max_reuse_distance", NULL},
+    {"param_persistence_threshold", NO_PLACE},
+    {"model_persistence_threshold", NO_PLACE},
+    {"max_live_parameters", "stage3_max_reuse_distance is"},
+    {"gather_16bit_weights_on_model_save", NOT_TIMED},
+    {"module_granularity_threshold", NO_PLACE},
+    {"use_all_reduce_for_fetch_params", NO_PLACE},
+    {"allgather_sequential", NO_PLACE},
     {"ignore_unused_parameters", NOT_TIMED},
     {"legacy_stage1", NO_PLACE},
     {"round_robin_gradients", NO_PLACE},
@@ -176,6 +185,21 @@ static fr_status read_offload(const fr_json_value *zero, fr_config *out,
     return FR_OK;
 }
 
+/* pydantic refuses a field that stands there by its name and its alias. */
+static fr_status check_aliases(const fr_json_value *zero, fr_err *err)
+{
+    for (size_t i = 0; i < fr_json_n(zero); i++) {
+        const char *key = fr_json_key_at(zero, i);
+        if (strncmp(key, "stage3_", 7) == 0 &&
+            fr_json_find(zero, key + 7) != NULL)
+            return fr_json_fail(fr_json_at(zero, i), err,
+                                "%s is given twice: %s is the same field; "
+                                "leave one out",
+                                key, key + 7);
+    }
+    return FR_OK;
+}
+
 fr_status fr_deepspeed_read_zero(const fr_json_value *root, fr_config *out,
                                  fr_err *err)
 {
@@ -187,6 +211,7 @@ fr_status fr_deepspeed_read_zero(const fr_json_value *root, fr_config *out,
         return read_bucket(zero, out, err);
     FR_TRY(fr_config_check_keys(zero, "zero_optimization.", zero_keys,
                                 FR_LENGTH(zero_keys), &out->notes, err));
+    FR_TRY(check_aliases(zero, err));
     const fr_json_value *value = fr_deepspeed_find(
         zero, "stage", "0 is taken: the Trainer says it", &out->notes);
     if (value != NULL)
@@ -200,10 +225,13 @@ fr_status fr_deepspeed_read_zero(const fr_json_value *root, fr_config *out,
         FR_TRY(fr_json_as_bool(value, &plan->is_overlap, err));
     if (stage > 1 && plan->compressor == FR_COMPRESSOR_BF16) {
         plan->compressor = FR_COMPRESSOR_NONE;
-        plan->grad_dtype = FR_DTYPE_BF16;
-        fr_buffer_puts(&out->notes, "gradients bf16, as they are sent: with "
-                                    "ZeRO 2 and 3 a plan has one type, and "
-                                    "the file adds them up in fp32\n");
+        plan->grad_dtype =
+            plan->precision == FR_DTYPE_F16 ? FR_DTYPE_F16 : FR_DTYPE_BF16;
+        fr_buffer_printf(&out->notes,
+                         "gradients %s, as they are sent: with ZeRO 2 and 3 "
+                         "a plan has one type, and the file adds them up in "
+                         "fp32\n",
+                         fr_name_of(&fr_dtype_names, plan->grad_dtype));
     }
     FR_TRY(read_bucket(zero, out, err));
     FR_TRY(read_gathers(zero, out, err));

@@ -165,7 +165,7 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
         FR_IMPLIED_ONLY(FR_IS(FR_SCHEDULE_1F1B), "its pipeline is 1f1b",
                         "its pipeline is 1f1b (runtime/pipe/schedule.py)"),
     [FR_PLAN_ZERO] = FR_WRITTEN("zero_optimization.stage"),
-    [FR_PLAN_RECOMPUTE] = FR_WRITTEN_ONLY(
+    [FR_PLAN_RECOMPUTE] = FR_CODED_ONLY(
         FR_IS(FR_RECOMPUTE_NONE) | FR_IS(FR_RECOMPUTE_FULL),
         "activation_checkpointing, pipeline.activation_checkpoint_interval",
         "it makes whole layers again"),
@@ -215,7 +215,7 @@ const fr_target_field fr_deepspeed_fields[FR_PLAN_FIELDS_N] = {
     [FR_PLAN_EXPERT_DISPATCH] = FR_REFUSED("its dispatch is all-to-all"),
     [FR_PLAN_OFFLOAD_OPTIMIZER] =
         FR_WRITTEN("zero_optimization.offload_optimizer"),
-    [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_WRITTEN_ONLY(
+    [FR_PLAN_OFFLOAD_ACTIVATIONS] = FR_CODED_ONLY(
         FR_IS(0) | FR_IS(1), "activation_checkpointing.cpu_checkpointing",
         "all checkpoints wait on the host, or none"),
 };

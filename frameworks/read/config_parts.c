@@ -5,52 +5,92 @@
 #include "frameworks/framework_plan.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { LONGEST_USUAL_SEQ = 8192, KEYS_MAX = 96 };
 
-static fr_status fail_unknown(const fr_json_value *value, const char *where,
-                              const char *key, const fr_config_key *keys,
-                              size_t n, fr_err *err)
+/* A list of keys, and the texts that messages need. */
+typedef struct key_list {
+    const char *where;
+    const fr_config_key *keys;
+    size_t n;
+    bool is_open; /* the framework passes over keys that it does not know */
+    fr_buffer *notes;
+} key_list;
+
+/* People comment a key out by a sign before it. */
+static bool is_remark(const char *key)
+{
+    return *key == '_' || *key == '#' || *key == '/' || *key == '$' ||
+           strncasecmp(key, "comment", 7) == 0;
+}
+
+static fr_status take_unknown(const fr_json_value *value, const char *key,
+                              const key_list *list, fr_err *err)
 {
     const char *names[KEYS_MAX];
     char hint[FR_HINT_MAX];
-    if (n > KEYS_MAX)
-        n = KEYS_MAX;
+    size_t n = list->n < KEYS_MAX ? list->n : KEYS_MAX;
     for (size_t i = 0; i < n; i++)
-        names[i] = keys[i].name;
-    return fr_json_fail(value, err, "unknown key '%s%.80s'%s", where, key,
-                        fr_text_hint(fr_text_nearest(key, names, n), hint));
+        names[i] = list->keys[i].name;
+    const char *nearest = fr_text_nearest(key, names, n);
+    if (!list->is_open || (nearest != NULL && !is_remark(key)))
+        return fr_json_fail(value, err, "unknown key '%s%.80s'%s", list->where,
+                            key, fr_text_hint(nearest, hint));
+    fr_buffer_printf(list->notes,
+                     "line %d: %s%.80s is not read: the framework passes over "
+                     "a key that it does not know\n",
+                     fr_json_line(value), list->where, key);
+    return FR_OK;
 }
 
-static fr_status check_key(const fr_json_value *value, const char *where,
-                           const char *key, const fr_config_key *keys, size_t n,
-                           fr_buffer *notes, fr_err *err)
+static fr_status check_key(const fr_json_value *value, const char *key,
+                           const key_list *list, fr_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(keys[i].name, key) != 0)
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->keys[i].name, key) != 0)
             continue;
-        if (keys[i].why != NULL)
-            fr_buffer_printf(notes, "line %d: %s%s is not read: %s\n",
-                             fr_json_line(value), where, key, keys[i].why);
+        if (list->keys[i].why != NULL)
+            fr_buffer_printf(list->notes, "line %d: %s%s is not read: %s\n",
+                             fr_json_line(value), list->where, key,
+                             list->keys[i].why);
         return FR_OK;
     }
-    return fail_unknown(value, where, key, keys, n, err);
+    return take_unknown(value, key, list, err);
+}
+
+static fr_status check_keys(const fr_json_value *object, const key_list *list,
+                            fr_err *err)
+{
+    if (object == NULL)
+        return FR_OK;
+    if (fr_json_kind_of(object) != FR_JSON_OBJECT)
+        return fr_json_fail(object, err, "%.80s must be an object, not %s",
+                            *list->where != '\0' ? list->where : "the file",
+                            fr_json_kind_name(fr_json_kind_of(object)));
+    for (size_t i = 0; i < fr_json_n(object); i++)
+        FR_TRY(check_key(fr_json_at(object, i), fr_json_key_at(object, i), list,
+                         err));
+    return FR_OK;
 }
 
 fr_status fr_config_check_keys(const fr_json_value *object, const char *where,
                                const fr_config_key *keys, size_t n,
                                fr_buffer *notes, fr_err *err)
 {
-    if (object == NULL)
-        return FR_OK;
-    if (fr_json_kind_of(object) != FR_JSON_OBJECT)
-        return fr_json_fail(object, err, "%.80s must be an object, not %s",
-                            *where != '\0' ? where : "the file",
-                            fr_json_kind_name(fr_json_kind_of(object)));
-    for (size_t i = 0; i < fr_json_n(object); i++)
-        FR_TRY(check_key(fr_json_at(object, i), where,
-                         fr_json_key_at(object, i), keys, n, notes, err));
-    return FR_OK;
+    const key_list list = {
+        .where = where, .keys = keys, .n = n, .notes = notes};
+    return check_keys(object, &list, err);
+}
+
+fr_status fr_config_check_known_keys(const fr_json_value *object,
+                                     const char *where,
+                                     const fr_config_key *keys, size_t n,
+                                     fr_buffer *notes, fr_err *err)
+{
+    const key_list list = {
+        .where = where, .keys = keys, .n = n, .is_open = true, .notes = notes};
+    return check_keys(object, &list, err);
 }
 
 fr_status fr_config_read_bool(const fr_json_value *object, const char *key,

@@ -25,6 +25,18 @@ FR_CHECKED fr_status fr_config_check_keys(const fr_json_value *object,
                                           const fr_config_key *keys, size_t n,
                                           fr_buffer *notes, fr_err *err);
 
+/*
+ * The same for an object whose framework takes the keys that it knows and
+ * passes over all others: a key that resembles none is noted.  One that
+ * resembles a known key is refused still: it is a typing error, which the
+ * framework does not see.
+ */
+FR_CHECKED fr_status fr_config_check_known_keys(const fr_json_value *object,
+                                                const char *where,
+                                                const fr_config_key *keys,
+                                                size_t n, fr_buffer *notes,
+                                                fr_err *err);
+
 /* A switch of an object (NULL: absent), which stays as it is where the key is
  * absent. */
 FR_CHECKED fr_status fr_config_read_bool(const fr_json_value *object,
