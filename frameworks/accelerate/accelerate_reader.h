@@ -25,6 +25,7 @@ typedef struct fr_accelerate_reader {
     int64_t n_processes; /* 0: the file does not say */
     int precision;       /* one of the above */
     bool is_compiled;
+    bool is_single; /* distributed_type NO */
 } fr_accelerate_reader;
 
 /* A part of the file, NULL where it is absent, and a check of its keys. */

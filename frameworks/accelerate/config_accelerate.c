@@ -116,10 +116,55 @@ static fr_status read_processes(fr_accelerate_reader *r)
         r->n_processes = 0; /* -1: the command line says it */
         return FR_OK;
     }
-    if (r->request->world > 0 && r->request->world != r->n_processes)
+    if (!r->is_single && r->request->world > 0 &&
+        r->request->world != r->n_processes)
         return fr_json_fail(
             value, r->err, "num_processes is %lld, and there are %lld ranks",
             (long long)r->n_processes, (long long)r->request->world);
+    return FR_OK;
+}
+
+/* launch_command(): simple_launcher() starts one process, whatever
+ * num_processes says, unless mpirun_config has a hostfile. */
+static fr_status read_single(fr_accelerate_reader *r)
+{
+    const fr_json_value *type = fr_json_find(r->root, "distributed_type");
+    const fr_json_value *mpirun = fr_json_find(r->root, "mpirun_config");
+    const char *name = "NO"; /* without quotes it is false */
+    if (type != NULL && fr_json_kind_of(type) == FR_JSON_STRING)
+        FR_TRY(fr_json_as_string(type, &name, r->err));
+    r->is_single = strcmp(name, "NO") == 0 &&
+                   fr_json_find(mpirun, "mpirun_hostfile") == NULL;
+    return FR_OK;
+}
+
+static void note_single(fr_accelerate_reader *r)
+{
+    const int64_t world =
+        r->n_processes > 1 ? r->n_processes : r->request->world;
+    if (world > 1)
+        fr_buffer_printf(&r->out->notes,
+                         "one process, not %lld: distributed_type NO starts "
+                         "one\n",
+                         (long long)world);
+    r->n_processes = 1;
+}
+
+/* accelerator.py: fp16 needs a GPU. */
+static fr_status read_device(fr_accelerate_reader *r)
+{
+    const fr_json_value *value = fr_json_find(r->root, "use_cpu");
+    bool is_cpu = false;
+    FR_TRY(fr_accelerate_read_switch(r, r->root, "use_cpu", &is_cpu));
+    if (!is_cpu)
+        return FR_OK;
+    if (r->precision == FR_ACCELERATE_F16)
+        return fr_json_fail(value, r->err,
+                            "Accelerate has no fp16 on CPUs; leave use_cpu out "
+                            "or give mixed_precision bf16");
+    fr_buffer_puts(&r->out->notes,
+                   "use_cpu: the processes train on CPUs; predict them on a "
+                   "cluster of nodes without GPUs (forerun catalog nodes)\n");
     return FR_OK;
 }
 
@@ -197,8 +242,12 @@ static fr_status read_root(fr_accelerate_reader *r)
                             "compute_environment '%.40s': LOCAL_MACHINE alone "
                             "is read",
                             name);
+    FR_TRY(read_single(r));
     FR_TRY(read_processes(r));
+    if (r->is_single)
+        note_single(r);
     FR_TRY(read_precision(r));
+    FR_TRY(read_device(r));
     FR_TRY(read_dynamo(r));
     return read_kind(r);
 }

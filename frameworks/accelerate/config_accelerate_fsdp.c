@@ -152,6 +152,29 @@ static fr_status take_copies(fr_accelerate_reader *r, int strategy,
     return FR_OK;
 }
 
+/* CPUOffload of FSDP 1 and CPUOffloadPolicy of FSDP 2 keep the shards of
+ * parameters and gradients on the host and step there
+ * (torch/distributed/fsdp/api.py; _fully_shard/_fsdp_api.py). */
+static void note_offload(fr_accelerate_reader *r)
+{
+    const fr_plan *plan = &r->out->file.plan;
+    const int64_t n_data = (int64_t)plan->dp * plan->cp;
+    const double n_shards = plan->zero_stage < 3   ? 1
+                            : plan->zero_group > 0 ? plan->zero_group
+                                                   : (double)n_data;
+    const double bytes = (double)fr_model_parameters(&r->out->file.model) /
+                         plan->tp / n_shards *
+                         (double)(fr_dtype_bytes(fr_plan_storage_dtype(plan)) +
+                                  fr_dtype_bytes(plan->grad_dtype));
+    if (plan->is_optimizer_offloaded)
+        fr_buffer_printf(
+            &r->out->notes,
+            "fsdp_offload_params moves parameters and gradients to the host, "
+            "too: no plan does, so the predicted memory has %.1f GiB too much, "
+            "and the step lacks their copies to the GPU and back\n",
+            bytes / (1 << 30));
+}
+
 fr_status fr_accelerate_read_fsdp(fr_accelerate_reader *r)
 {
     static const char *const policies[] = {"TRANSFORMER_BASED_WRAP",
@@ -184,6 +207,7 @@ fr_status fr_accelerate_read_fsdp(fr_accelerate_reader *r)
     plan->recompute = is_full ? FR_RECOMPUTE_FULL : FR_RECOMPUTE_NONE;
     /* set_mixed_precision(): reduce_dtype is param_dtype. */
     plan->grad_dtype = fr_plan_storage_dtype(plan);
+    note_offload(r);
     fr_accelerate_take_batch(r, 1);
     return FR_OK;
 }
