@@ -1,6 +1,6 @@
 /*
- * import_hwloc.c: the XML of hwloc 2 (lstopo --of xml): one machine with its
- * packages, memory, PCI devices and, with NVML, the NVLink matrix.  Without
+ * import_hwloc.c: the XML of hwloc 2 and 3 (lstopo --of xml): one machine with
+ * its packages, memory, PCI devices and, with NVML, the NVLink matrix.  Without
  * GPUs the cores are the device.
  */
 #include "core/base/text.h"
@@ -16,7 +16,9 @@ typedef struct hwloc_file {
     const fr_xml_node *gpus[MAX_GPUS];
     const fr_xml_node *gpu_bridges[MAX_GPUS];
     int32_t n_gpus, n_other_displays;
-    int32_t n_nics, n_fabric_nics; /* all, with an OpenFabrics name */
+    int32_t n_nics, n_fabric_nics;  /* all, with an OpenFabrics name */
+    int32_t n_ethernet_fabric_nics; /* of the latter, those of Ethernet */
+    int version;                    /* 2 or 3 */
     uint32_t nic_vendor, nic_device;
     double nic_pcie_Bps, gpu_pcie_Bps;
     int32_t n_packages, n_cores;
@@ -63,14 +65,48 @@ static double slower(double a, double b)
     return a < b ? a : b;
 }
 
-/* osdev_type 3: OpenFabrics, "mlx5_0". */
-static bool has_fabric_name(const fr_xml_node *object)
+/* osdev_type is OpenFabrics ("mlx5_0"): 3 in hwloc 2, bit 5 of a set in hwloc 3
+ * (include/hwloc.h, hwloc_obj_osdev_type_e). */
+static bool has_fabric_name(const hwloc_file *file, const fr_xml_node *object)
 {
-    fr_xml_each (at, object, "object")
-        if (is_type(at, "OSDev") &&
-            fr_text_equal(fr_xml_find(at, "osdev_type"), "3"))
+    fr_xml_each (at, object, "object") {
+        const char *text = fr_xml_find(at, "osdev_type");
+        if (!is_type(at, "OSDev") || text == NULL)
+            continue;
+        const unsigned long type = strtoul(text, NULL, 10);
+        if (file->version == 2 ? type == 3 : (type & 32) != 0)
             return true;
+    }
     return false;
+}
+
+/* A device of a programming model: NVML, CUDA, OpenCL, RSMI, LevelZero. */
+static bool has_compute_name(const fr_xml_node *object)
+{
+    static const char *const subtypes[] = {"NVML", "CUDA", "OpenCL", "RSMI",
+                                           "LevelZero"};
+    fr_xml_each (at, object, "object")
+        for (size_t i = 0; i < FR_LENGTH(subtypes); i++)
+            if (fr_text_equal(fr_xml_find(at, "subtype"), subtypes[i]))
+                return true;
+    return false;
+}
+
+/* Classes of GPUs: displays (03) and accelerators (12, AMD's MI300). */
+static bool is_gpu_class(uint32_t class)
+{
+    return class >> 8 == 0x03 || class >> 8 == 0x12;
+}
+
+/* Does a device of such a class compute?  The chip that draws a board's console
+ * is of a vendor without GPUs here, or neither in the catalogue nor on PCI
+ * Express nor known to a programming model. */
+static bool is_gpu(const fr_xml_node *object, uint32_t vendor, uint32_t device)
+{
+    if (vendor != 0x10de && vendor != 0x1002)
+        return false;
+    return fr_catalog_device_find_pci(vendor, device) != NULL ||
+           has_compute_name(object) || link_Bps(object) > 0.0;
 }
 
 static fr_status read_pci(hwloc_file *file, const fr_xml_node *object,
@@ -79,19 +115,19 @@ static fr_status read_pci(hwloc_file *file, const fr_xml_node *object,
     uint32_t class, vendor, device;
     if (!read_pci_type(object, &class, &vendor, &device))
         return FR_OK;
-    if (class >> 8 == 0x03 && vendor != 0x10de && vendor != 0x1002) {
-        file->n_other_displays++;
-    } else if (class >> 8 == 0x03) {
+    if (is_gpu_class(class) && !is_gpu(object, vendor, device)) {
+        file->n_other_displays += class >> 8 == 0x03;
+    } else if (is_gpu_class(class)) {
         if (file->n_gpus == MAX_GPUS)
             return fr_xml_fail(object, err, "more than %d GPUs", MAX_GPUS);
         file->gpu_bridges[file->n_gpus] = bridge;
         file->gpus[file->n_gpus++] = object;
-        file->gpu_pcie_Bps = slower(file->gpu_pcie_Bps, link_Bps(object));
     } else if (class >> 8 == 0x02) {
-        bool is_fabric = has_fabric_name(object);
+        bool is_fabric = has_fabric_name(file, object);
         bool is_first = is_fabric && file->n_fabric_nics == 0;
         file->n_nics++;
         file->n_fabric_nics += is_fabric;
+        file->n_ethernet_fabric_nics += is_fabric && class == 0x0200;
         if (file->n_fabric_nics > 0 && !is_fabric)
             return FR_OK; /* those with RDMA carry the traffic */
         file->nic_vendor = vendor;
@@ -156,16 +192,41 @@ static const fr_catalog_device *find_product(const fr_xml_node *gpu)
     return NULL;
 }
 
+static const fr_catalog_device *find_device(const fr_xml_node *gpu)
+{
+    uint32_t class, vendor = 0, device = 0;
+    (void)read_pci_type(gpu, &class, &vendor, &device);
+    const fr_catalog_device *found = fr_catalog_device_find_pci(vendor, device);
+    return found != NULL ? found : find_product(gpu);
+}
+
+/* Beside GPUs of the catalogue another one drives a display (a Quadro, the "DGX
+ * Display" of a DGX Station). */
+static void drop_displays(hwloc_file *file)
+{
+    int32_t n_known = 0, n = 0;
+    for (int32_t i = 0; i < file->n_gpus; i++)
+        n_known += find_device(file->gpus[i]) != NULL;
+    for (int32_t i = 0; i < file->n_gpus; i++) {
+        if (n_known > 0 && find_device(file->gpus[i]) == NULL)
+            continue;
+        file->gpu_bridges[n] = file->gpu_bridges[i];
+        file->gpus[n++] = file->gpus[i];
+    }
+    file->n_other_displays += file->n_gpus - n;
+    file->n_gpus = n;
+    for (int32_t i = 0; i < n; i++)
+        file->gpu_pcie_Bps =
+            slower(file->gpu_pcie_Bps, link_Bps(file->gpus[i]));
+}
+
 static fr_status find_model(const hwloc_file *file, fr_import_node *node,
                             fr_err *err)
 {
     for (int32_t i = 0; i < file->n_gpus; i++) {
         uint32_t class, vendor = 0, device = 0;
         (void)read_pci_type(file->gpus[i], &class, &vendor, &device);
-        const fr_catalog_device *found =
-            fr_catalog_device_find_pci(vendor, device);
-        if (found == NULL)
-            found = find_product(file->gpus[i]);
+        const fr_catalog_device *found = find_device(file->gpus[i]);
         if (i > 0 && found != node->device)
             return fr_xml_fail(file->gpus[i], err,
                                "GPUs of different models in one node; write "
@@ -183,21 +244,40 @@ static fr_status find_model(const hwloc_file *file, fr_import_node *node,
 
 /* ---- NVLink ------------------------------------------------------------- */
 
+enum { IS_SWITCH = -1, IS_OTHER = -2 };
+
 typedef struct distances {
     int32_t n, n_values;
-    int32_t gpu[MAX_OBJECTS]; /* index of the GPU, -1: another object */
+    int32_t gpu[MAX_OBJECTS]; /* index of the GPU, or one of the above */
     double *values;           /* n x n, MB/s */
 } distances;
 
-/* "PCIDev:12" or "12": the gp_index of an object. */
+static bool has_index(const fr_xml_node *object, const char *index)
+{
+    return fr_text_equal(fr_xml_find(object, "gp_index"), index);
+}
+
+/*
+ * "OSDev:21", or "21" where all objects are of one type: the gp_index of an
+ * object.  hwloc names a GPU by its NVML device, an NVSwitch by its PCI device
+ * and the CPU at the end of a link of POWER by its package or NUMA node
+ * (hwloc/topology-nvml.c); hwloc-annotate may have put the PCI devices of GPUs
+ * in their place.
+ */
 static int32_t gpu_of_index(const hwloc_file *file, const char *word)
 {
     const char *colon = strchr(word, ':');
-    for (int32_t i = 0; i < file->n_gpus; i++)
-        if (fr_text_equal(fr_xml_find(file->gpus[i], "gp_index"),
-                          colon ? colon + 1 : word))
+    const char *index = colon != NULL ? colon + 1 : word;
+    for (int32_t i = 0; i < file->n_gpus; i++) {
+        if (has_index(file->gpus[i], index))
             return i;
-    return -1;
+        fr_xml_each (os, file->gpus[i], "object")
+            if (has_index(os, index))
+                return i;
+    }
+    return fr_text_starts(word, "PCIDev:") || fr_text_starts(word, "Bridge:")
+               ? IS_SWITCH
+               : IS_OTHER;
 }
 
 static fr_status read_words(const hwloc_file *file, const fr_xml_node *node,
@@ -260,9 +340,9 @@ static fr_status use_distances(const hwloc_file *file, const distances *d,
         double to_switch_Bps = 0.0;
         for (int32_t j = 0; j < d->n && d->gpu[i] >= 0; j++) {
             double rate_Bps = d->values[i * d->n + j] * 1e6;
-            if (d->gpu[j] < 0)
+            if (d->gpu[j] == IS_SWITCH)
                 to_switch_Bps += rate_Bps;
-            else if (d->gpu[j] != d->gpu[i] && each_Bps > 0.0)
+            else if (d->gpu[j] >= 0 && d->gpu[j] != d->gpu[i] && each_Bps > 0.0)
                 n_links[d->gpu[i] * n + d->gpu[j]] =
                     (int32_t)(rate_Bps / each_Bps + 0.5);
         }
@@ -310,7 +390,9 @@ static void set_nics(const hwloc_file *file, fr_import_node *node)
     if (file->nic_vendor == 0x1d0f)
         node->nic_kind = FR_NIC_EFA;
     else if (file->n_fabric_nics > 0)
-        node->nic_kind = FR_NIC_INFINIBAND;
+        node->nic_kind = file->n_ethernet_fabric_nics == file->n_fabric_nics
+                             ? FR_NIC_ROCE
+                             : FR_NIC_INFINIBAND;
     else if (file->n_nics > 0)
         node->nic_kind = FR_NIC_ETHERNET;
     if (file->n_fabric_nics > 0 && file->n_fabric_nics < file->n_nics)
@@ -338,12 +420,15 @@ static fr_status read_topology(hwloc_file *file, const fr_xml_node *root,
     if (!fr_xml_is(root, "topology"))
         return fr_xml_fail(root, err, "the root is <%s>, not <topology>",
                            fr_xml_name(root));
-    if (version == NULL || !fr_text_starts(version, "2."))
+    if (version == NULL ||
+        (!fr_text_starts(version, "2.") && !fr_text_starts(version, "3.")))
         return fr_xml_fail(root, err,
-                           "version '%.20s' of hwloc's XML; 2.x is read "
-                           "(lstopo of hwloc 2)",
+                           "version '%.20s' of hwloc's XML; 2.x and 3.x are "
+                           "read (lstopo of hwloc 2 or 3)",
                            version ? version : "1");
+    file->version = version[0] - '0';
     FR_TRY(walk(file, root, NULL, 0, err));
+    drop_displays(file);
     node.n_gpus = file->n_gpus;
     node.n_sockets = file->n_packages;
     node.host_memory_bytes = file->memory_bytes;
