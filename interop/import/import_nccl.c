@@ -20,14 +20,21 @@ typedef struct gpu {
     double pcie_Bps, uplink_Bps;  /* 0: not said */
 } gpu;
 
+/* A NIC that NCCL used. */
+typedef struct net {
+    const fr_xml_node *net;
+    const fr_xml_node *pci; /* its function; NULL: a virtual one */
+    double slot_Bps;        /* 0: not said */
+} net;
+
 typedef struct nccl_file {
     const fr_import_text *in;
     gpu gpus[MAX_GPUS];
     int32_t n_gpus;
-    const fr_xml_node *nic_pci; /* the first NIC function */
+    const fr_xml_node *nic_pcis[MAX_NICS]; /* functions of NICs */
     int32_t n_nic_pcis;
     double nic_pcie_Bps;
-    const fr_xml_node *nets[MAX_NICS]; /* in use */
+    net nets[MAX_NICS];
     int32_t n_nets;
     int32_t n_cpus, n_unclassed;
     bool has_gpu_elements, has_no_classes;
@@ -80,14 +87,15 @@ static fr_status add_gpu(nccl_file *file, const fr_xml_node *pci,
     return FR_OK;
 }
 
-static fr_status add_nets(nccl_file *file, const fr_xml_node *nic, fr_err *err)
+static fr_status add_nets(nccl_file *file, const fr_xml_node *nic,
+                          const fr_xml_node *pci, double slot_Bps, fr_err *err)
 {
-    fr_xml_each (net, nic, "net") {
-        if (fr_xml_find(net, "dev") == NULL)
+    fr_xml_each (at, nic, "net") {
+        if (fr_xml_find(at, "dev") == NULL)
             continue; /* NCCL did not use it */
         if (file->n_nets == MAX_NICS)
-            return fr_xml_fail(net, err, "more than %d NICs", MAX_NICS);
-        file->nets[file->n_nets++] = net;
+            return fr_xml_fail(at, err, "more than %d NICs", MAX_NICS);
+        file->nets[file->n_nets++] = (net){at, pci, slot_Bps};
     }
     return FR_OK;
 }
@@ -97,12 +105,13 @@ static fr_status add_nic(nccl_file *file, const fr_xml_node *pci,
 {
     double own_Bps;
     FR_TRY(pcie_Bps(pci, &own_Bps, err));
-    if (file->nic_pci == NULL)
-        file->nic_pci = pci;
-    file->nic_pcie_Bps = slower(file->nic_pcie_Bps, slower(own_Bps, above_Bps));
-    file->n_nic_pcis++;
+    if (file->n_nic_pcis == MAX_NICS)
+        return fr_xml_fail(pci, err, "more than %d NICs", MAX_NICS);
+    file->nic_pcis[file->n_nic_pcis++] = pci;
+    own_Bps = slower(own_Bps, above_Bps);
+    file->nic_pcie_Bps = slower(file->nic_pcie_Bps, own_Bps);
     fr_xml_each (nic, pci, "nic")
-        FR_TRY(add_nets(file, nic, err));
+        FR_TRY(add_nets(file, nic, pci, own_Bps, err));
     return FR_OK;
 }
 
@@ -132,7 +141,7 @@ static fr_status read_pcis(nccl_file *file, const fr_xml_node *parent,
         }
     }
     fr_xml_each (nic, parent, "nic")
-        FR_TRY(add_nets(file, nic, err)); /* a virtual one */
+        FR_TRY(add_nets(file, nic, NULL, 0.0, err)); /* a virtual one */
     return FR_OK;
 }
 
@@ -276,50 +285,145 @@ static fr_nic_kind kind_of_pci(const fr_xml_node *pci)
                                      : FR_NIC_UNKNOWN;
 }
 
+/* Is it an interface of sockets, not a device of verbs?  Of its transports NCCL
+ * gives 65536 connections to sockets alone (src/transport/net_socket.cc,
+ * maxComms; net_ib/init.cc takes the device's queue pairs). */
+static bool is_socket(const fr_xml_node *at)
+{
+    static const char *const prefixes[] = {"eth", "en", "em", "bond", "br"};
+    const char *name = fr_xml_find(at, "name");
+    if (fr_text_equal(fr_xml_find(at, "maxconn"), "65536"))
+        return true;
+    for (size_t i = 0; name != NULL && i < FR_LENGTH(prefixes); i++)
+        if (fr_text_starts(name, prefixes[i]))
+            return true;
+    return false;
+}
+
+/* Verbs on Ethernet are RoCE. */
+static fr_nic_kind kind_of_net(const net *at)
+{
+    const fr_nic_kind kind = kind_of_pci(at->pci);
+    if (is_socket(at->net))
+        return FR_NIC_ETHERNET;
+    return kind == FR_NIC_ETHERNET || kind == FR_NIC_UNKNOWN ? FR_NIC_ROCE
+                                                             : kind;
+}
+
+/* Functions of one PCI device: "0000:11:00.0" and "0000:11:00.1". */
+static bool is_same_slot(const fr_xml_node *a, const fr_xml_node *b)
+{
+    const char *id = a != NULL ? fr_xml_find(a, "busid") : NULL;
+    const char *other = b != NULL ? fr_xml_find(b, "busid") : NULL;
+    if (id == NULL || other == NULL)
+        return false;
+    const size_t n = strcspn(id, ".");
+    return n == strcspn(other, ".") && strncmp(id, other, n) == 0;
+}
+
+/* The rate of each of `n` ports in a slot: what NCCL rates it at (12 of 15.75
+ * GB/s), where they are faster together than its raw rate. */
+static double share_of_slot(double port_Bps, double slot_Bps, int32_t n)
+{
+    const double raw_Bps = slot_Bps * (15.753846 / 12.0);
+    return slot_Bps > 0.0 && n * port_Bps > raw_Bps ? slot_Bps / n : port_Bps;
+}
+
+static fr_status read_rate(const fr_xml_node *at, double *out_Bps,
+                           double *out_latency_s, fr_err *err)
+{
+    int64_t speed_Mbps = 0;
+    double latency_us = 0.0;
+    FR_TRY(fr_xml_maybe_i64(at, "speed", &speed_Mbps, err));
+    FR_TRY(fr_xml_maybe_double(at, "latency", &latency_us, err));
+    if (speed_Mbps > 100000000 || !(latency_us >= 0.0 && latency_us < 1e9))
+        return fr_xml_fail(at, err, "speed %lld Mb/s, latency %g us",
+                           (long long)speed_Mbps, latency_us);
+    if (speed_Mbps <= 0)
+        speed_Mbps = 10000; /* as NCCL takes it */
+    *out_Bps = (double)speed_Mbps * 1e6 / 8.0;
+    *out_latency_s = latency_us / 1e6;
+    return FR_OK;
+}
+
+/* Ports of a slot share it; one rate for all is the slowest share. */
+static fr_status share_slots(const nccl_file *file, fr_import_node *node,
+                             fr_err *err)
+{
+    double least_Bps = node->nic_Bps;
+    for (int32_t i = 0; i < file->n_nets; i++) {
+        double rate_Bps, latency_s;
+        int32_t n_ports = 0;
+        FR_TRY(read_rate(file->nets[i].net, &rate_Bps, &latency_s, err));
+        if (rate_Bps < node->nic_Bps)
+            continue;
+        for (int32_t k = 0; k < file->n_nets; k++) {
+            double other_Bps;
+            FR_TRY(read_rate(file->nets[k].net, &other_Bps, &latency_s, err));
+            n_ports +=
+                k == i || (other_Bps == rate_Bps &&
+                           is_same_slot(file->nets[k].pci, file->nets[i].pci));
+        }
+        least_Bps =
+            slower(least_Bps,
+                   share_of_slot(rate_Bps, file->nets[i].slot_Bps, n_ports));
+    }
+    if (least_Bps < node->nic_Bps)
+        fr_import_note(file->in,
+                       "ports of %g Gb/s have %g Gb/s each of their PCIe slot",
+                       node->nic_Bps * 8e-9, least_Bps * 8e-9);
+    node->nic_Bps = least_Bps;
+    return FR_OK;
+}
+
 /* The fastest ports count; slower ones are for other things. */
 static fr_status read_nets(const nccl_file *file, fr_import_node *node,
                            fr_err *err)
 {
     for (int32_t i = 0; i < file->n_nets; i++) {
-        const fr_xml_node *net = file->nets[i];
-        const char *name = fr_xml_find(net, "name");
-        int64_t speed_Mbps = 0;
-        double latency_us = 0.0;
-        FR_TRY(fr_xml_maybe_i64(net, "speed", &speed_Mbps, err));
-        FR_TRY(fr_xml_maybe_double(net, "latency", &latency_us, err));
-        if (speed_Mbps > 100000000 || !(latency_us >= 0.0 && latency_us < 1e9))
-            return fr_xml_fail(net, err, "speed %lld Mb/s, latency %g us",
-                               (long long)speed_Mbps, latency_us);
-        if (speed_Mbps <= 0)
-            speed_Mbps = 10000; /* as NCCL takes it */
-        double rate_Bps = (double)speed_Mbps * 1e6 / 8.0;
+        double rate_Bps, latency_s;
+        FR_TRY(read_rate(file->nets[i].net, &rate_Bps, &latency_s, err));
         if (rate_Bps > node->nic_Bps) {
             node->nic_Bps = rate_Bps;
             node->n_nics = 0;
-            node->nic_latency_s = latency_us / 1e6;
-            node->nic_kind = kind_of_pci(fr_xml_parent(fr_xml_parent(net)));
-            if (name != NULL && fr_text_starts(name, "eth"))
-                node->nic_kind = FR_NIC_ETHERNET;
+            node->nic_latency_s = latency_s;
+            node->nic_kind = kind_of_net(&file->nets[i]);
         }
         node->n_nics += rate_Bps == node->nic_Bps;
     }
     if (node->n_nics < file->n_nets)
         fr_import_note(file->in, "%d slower NICs are left out",
                        file->n_nets - node->n_nics);
-    return FR_OK;
+    return share_slots(file, node, err);
+}
+
+/* The most functions that one slot of a skeleton has. */
+static int32_t functions_of_slot(const nccl_file *file)
+{
+    int32_t most = 1;
+    for (int32_t i = 0; i < file->n_nic_pcis; i++) {
+        int32_t n = 1;
+        for (int32_t k = 0; k < i; k++)
+            n += is_same_slot(file->nic_pcis[k], file->nic_pcis[i]);
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 static fr_status read_nics(const nccl_file *file, fr_import_node *node,
                            fr_err *err)
 {
+    const fr_xml_node *first = file->n_nic_pcis > 0 ? file->nic_pcis[0] : NULL;
+    const int32_t n_functions = functions_of_slot(file);
     if (file->n_nets > 0)
         return read_nets(file, node, err);
     node->n_nics = file->n_nic_pcis;
-    node->nic_kind = kind_of_pci(file->nic_pci);
-    node->nic_pcie_Bps = file->nic_pcie_Bps;
-    if (file->nic_pci != NULL)
-        node->nic_rated_Bps = fr_import_nic_Bps(hex(file->nic_pci, "vendor"),
-                                                hex(file->nic_pci, "device"));
+    node->nic_kind = kind_of_pci(first);
+    node->nic_pcie_Bps = file->nic_pcie_Bps / n_functions;
+    if (first != NULL)
+        node->nic_rated_Bps = share_of_slot(
+            fr_import_nic_Bps(hex(first, "vendor"), hex(first, "device")),
+            file->nic_pcie_Bps, n_functions);
     if (file->n_nic_pcis > 0 && !file->has_no_classes)
         fr_import_note(file->in,
                        "no <net> elements: %d PCI functions of class "

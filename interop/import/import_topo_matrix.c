@@ -1,7 +1,8 @@
 /*
  * import_topo_matrix.c: what `nvidia-smi topo -m` prints: a matrix of how GPUs
  * and NICs are joined, and CPU and NUMA affinities.  Names of NICs stand in
- * the heading, or as NIC0, NIC1 with a legend below.
+ * the heading, or as NIC0, NIC1 with a legend below.  Copies of a terminal may
+ * have lost the blanks between columns.
  */
 #include "core/base/text.h"
 #include "interop/import/import_parts.h"
@@ -14,9 +15,9 @@ enum { MAX_COLUMNS = 128, MAX_GPUS = 64, MAX_TOKENS = 160 };
 typedef struct matrix {
     const fr_import_text *in;
     char *text; /* a copy that is cut into words */
-    char *names[MAX_COLUMNS];
+    char names[MAX_COLUMNS][64];
     int32_t n_columns, n_gpus;
-    char *cells[MAX_COLUMNS][MAX_COLUMNS]; /* NULL: no such row */
+    char cells[MAX_COLUMNS][MAX_COLUMNS][8];
     int lines[MAX_COLUMNS];
     char *numa[MAX_GPUS];
 
@@ -64,19 +65,50 @@ static bool is_gpu(const char *name)
     return strncmp(name, "GPU", 3) == 0 && name[3] >= '0' && name[3] <= '9';
 }
 
+/* Bytes of the first name of a heading's word, whose other names may be glued
+ * to it: "GPU0GPU1mlx5_0CPU".  0: "CPU Affinity", "NUMA Affinity", "GPU NUMA
+ * ID", which end the names. */
+static size_t name_length(const char *word)
+{
+    static const char *const ends[] = {"CPU", "NUMA", "GPU", "NIC", "mlx"};
+    size_t n = 0;
+    if (strcmp(word, "GPU") == 0 || strncmp(word, "CPU", 3) == 0 ||
+        strncmp(word, "NUMA", 4) == 0)
+        return 0;
+    for (n = 1; word[n] != '\0'; n++)
+        for (size_t i = 0; i < FR_LENGTH(ends); i++)
+            if (word[n - 1] >= '0' && word[n - 1] <= '9' &&
+                strncmp(word + n, ends[i], strlen(ends[i])) == 0)
+                return n;
+    return n;
+}
+
+static fr_status add_name(matrix *m, const char *name, size_t n, int n_line,
+                          fr_err *err)
+{
+    if (m->n_columns == MAX_COLUMNS)
+        return fr_import_fail(m->in, n_line, err, "more than %d columns",
+                              MAX_COLUMNS);
+    if (n >= sizeof m->names[0])
+        return fr_import_fail(m->in, n_line, err, "a name of %zu bytes", n);
+    memcpy(m->names[m->n_columns], name, n);
+    m->names[m->n_columns++][n] = '\0';
+    return FR_OK;
+}
+
 static fr_status read_heading(matrix *m, char *line, int n_line, fr_err *err)
 {
     char *words[MAX_TOKENS];
     int32_t n = fr_import_words(line, words, MAX_TOKENS);
     for (int32_t i = 0; i < n; i++) {
-        /* "CPU Affinity", "NUMA Affinity", "GPU NUMA ID" end the names. */
-        if (strcmp(words[i], "CPU") == 0 || strcmp(words[i], "NUMA") == 0 ||
-            strcmp(words[i], "GPU") == 0)
+        const char *word = words[i];
+        size_t n_name = name_length(word);
+        for (; *word != '\0' && n_name > 0; n_name = name_length(word)) {
+            FR_TRY(add_name(m, word, n_name, n_line, err));
+            word += n_name;
+        }
+        if (*word != '\0')
             break;
-        if (m->n_columns == MAX_COLUMNS)
-            return fr_import_fail(m->in, n_line, err, "more than %d columns",
-                                  MAX_COLUMNS);
-        m->names[m->n_columns++] = words[i];
     }
     while (m->n_gpus < m->n_columns && is_gpu(m->names[m->n_gpus]))
         m->n_gpus++;
@@ -87,45 +119,71 @@ static fr_status read_heading(matrix *m, char *line, int n_line, fr_err *err)
     return FR_OK;
 }
 
-static bool is_cell(const char *text)
+/* Bytes of the cell at the begin of a word, 0: none. */
+static size_t cell_length(const char *word)
 {
     static const char *const words[] = {"X",    "PIX", "PXB", "PHB",
                                         "NODE", "SYS", "SOC"};
-    if (fr_text_find(text, words, FR_LENGTH(words)) >= 0)
-        return true;
-    return strncmp(text, "NV", 2) == 0 && text[2] >= '1' && text[2] <= '9' &&
-           strlen(text) <= 5 &&
-           strspn(text + 2, "0123456789") == strlen(text + 2);
+    for (size_t i = 0; i < FR_LENGTH(words); i++)
+        if (strncmp(word, words[i], strlen(words[i])) == 0)
+            return strlen(words[i]);
+    if (strncmp(word, "NV", 2) != 0 || word[2] == '0')
+        return 0;
+    const size_t n_digits = strspn(word + 2, "0123456789");
+    return n_digits > 0 && n_digits <= 3 ? 2 + n_digits : 0;
 }
 
+static fr_status read_cell(matrix *m, int32_t row, int32_t column,
+                           const char *word, size_t *n, fr_err *err)
+{
+    const size_t length = cell_length(word);
+    const int n_line = m->lines[row];
+    /* "NV120-15" may be NV12 or NV1. */
+    if (length == 0 || (word[1] == 'V' && word[length] != '\0' &&
+                        cell_length(word + length) == 0))
+        return fr_import_fail(m->in, n_line, err,
+                              "'%.40s': expected X, NV#, PIX, PXB, PHB, NODE "
+                              "or SYS",
+                              word);
+    if ((word[0] == 'X') != (column == row))
+        return fr_import_fail(m->in, n_line, err,
+                              "'%.40s' in column %d of row %d: X stands on "
+                              "the diagonal and nowhere else",
+                              word, (int)column, (int)row);
+    memcpy(m->cells[row][column], word, length);
+    m->cells[row][column][length] = '\0';
+    *n = length;
+    return FR_OK;
+}
+
+/* The cells of a row may be glued to its name, to each other, and the last to
+ * the CPU affinity. */
 static fr_status read_row(matrix *m, int32_t row, char **words, int32_t n,
                           int n_line, fr_err *err)
 {
-    if (strcmp(words[0], m->names[row]) != 0)
+    const size_t n_name = strlen(m->names[row]);
+    const char *word = words[0] + n_name;
+    int32_t column = 0, i = 0;
+    if (strncmp(words[0], m->names[row], n_name) != 0 ||
+        (*word != '\0' && cell_length(word) == 0))
         return fr_import_fail(m->in, n_line, err,
                               "row '%.40s' where '%.40s' was expected: rows "
                               "and columns have the same order",
                               words[0], m->names[row]);
-    if (n < m->n_columns + 1)
-        return fr_import_fail(m->in, n_line, err,
-                              "%d cells in a matrix of %d columns", n - 1,
-                              m->n_columns);
-    for (int32_t i = 0; i < m->n_columns; i++) {
-        if (!is_cell(words[i + 1]))
-            return fr_import_fail(m->in, n_line, err,
-                                  "'%.40s': expected X, NV#, PIX, PXB, PHB, "
-                                  "NODE or SYS",
-                                  words[i + 1]);
-        if ((strcmp(words[i + 1], "X") == 0) != (i == row))
-            return fr_import_fail(m->in, n_line, err,
-                                  "'%.40s' in column %d of row %d: X stands "
-                                  "on the diagonal and nowhere else",
-                                  words[i + 1], (int)i, (int)row);
-        m->cells[row][i] = words[i + 1];
-    }
     m->lines[row] = n_line;
-    if (row < m->n_gpus && n > m->n_columns + 2)
-        m->numa[row] = words[m->n_columns + 2];
+    while (column < m->n_columns) {
+        size_t length;
+        if (*word == '\0' && ++i == n)
+            return fr_import_fail(m->in, n_line, err,
+                                  "%d cells in a matrix of %d columns", column,
+                                  m->n_columns);
+        word = *word == '\0' ? words[i] : word;
+        FR_TRY(read_cell(m, row, column++, word, &length, err));
+        word += length;
+    }
+    const int32_t i_numa = *word == '\0' ? i + 2 : i + 1;
+    if (row < m->n_gpus && n > i_numa)
+        m->numa[row] = words[i_numa];
     return FR_OK;
 }
 
@@ -186,17 +244,49 @@ static bool is_near(const char *cell)
     return strcmp(cell, "PIX") == 0 || strcmp(cell, "PXB") == 0;
 }
 
+static bool is_near_gpu(const matrix *m, int32_t nic)
+{
+    for (int32_t j = 0; j < m->n_gpus; j++)
+        if (is_near(m->cells[nic][j]))
+            return true;
+    return false;
+}
+
+/* Is a NIC the first of those behind its bridge? */
+static bool is_first_of_bridge(const matrix *m, int32_t nic)
+{
+    for (int32_t k = m->n_gpus; k < nic; k++)
+        if (strcmp(m->cells[nic][k], "PIX") == 0)
+            return false;
+    return true;
+}
+
+/* NICs behind one bridge are ports or virtual functions of one device, unless
+ * --node-type has as many. */
+static int32_t count_slots(const matrix *m, int32_t n_nics, bool has_near)
+{
+    const char *id = m->in->options->node_type;
+    const fr_catalog_node *row = id != NULL ? fr_catalog_node_find(id) : NULL;
+    int32_t n_slots = 0;
+    for (int32_t i = m->n_gpus; i < m->n_columns; i++)
+        n_slots += is_first_of_bridge(m, i) && (!has_near || is_near_gpu(m, i));
+    if (n_slots == n_nics || (row != NULL && row->type.n_nics == n_nics))
+        return n_nics;
+    fr_import_note(m->in,
+                   "%d NICs share %d bridges: a bridge is taken as one NIC, "
+                   "whose ports or virtual functions they are; --node-type "
+                   "NAME says otherwise",
+                   n_nics, n_slots);
+    return n_slots;
+}
+
 /* NICs beside a GPU carry the traffic, if there are any; else all. */
 static void count_nics(const matrix *m, fr_import_node *node)
 {
     int32_t n_near = 0, n_all = m->n_columns - m->n_gpus;
-    for (int32_t i = m->n_gpus; i < m->n_columns; i++) {
-        bool is_beside = false;
-        for (int32_t j = 0; j < m->n_gpus; j++)
-            is_beside |= is_near(m->cells[i][j]);
-        n_near += is_beside;
-    }
-    node->n_nics = n_near > 0 ? n_near : n_all;
+    for (int32_t i = m->n_gpus; i < m->n_columns; i++)
+        n_near += is_near_gpu(m, i);
+    node->n_nics = count_slots(m, n_near > 0 ? n_near : n_all, n_near > 0);
     if (n_near > 0 && n_near < n_all)
         fr_import_note(m->in,
                        "%d NICs that are not behind a PCIe switch with a GPU "
@@ -267,7 +357,16 @@ static fr_status read_nvlinks(const matrix *m, fr_import_node *node,
     for (int32_t i = 0; i < n; i++)
         for (int32_t j = 0; j < n; j++)
             n_links[i * n + j] = nvlinks_of(m->cells[i][j]);
-    fr_import_nvlinks(m->in, n_links, node);
+    bool has_any = false;
+    for (int32_t i = 0; i < n * n; i++)
+        has_any |= n_links[i] > 0;
+    if (has_any || n == 1 || node->device->link_Bps <= 0.0)
+        fr_import_nvlinks(m->in, n_links, node);
+    else
+        fr_import_note(m->in,
+                       "the matrix has no NVLink, and %s has: 'nvidia-smi "
+                       "topo -mp' hides them; give the output of 'topo -m'",
+                       node->device->summary);
     free(n_links);
     return FR_OK;
 }
