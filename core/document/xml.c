@@ -357,15 +357,6 @@ const fr_xml_node *fr_xml_next(const fr_xml_node *node)
     return element(node_of(node)->next);
 }
 
-const fr_xml_node *fr_xml_parent(const fr_xml_node *node)
-{
-    const xmlNode *parent = node_of(node)->parent;
-
-    return parent != NULL && parent->type == XML_ELEMENT_NODE
-               ? (const fr_xml_node *)(const void *)parent
-               : NULL;
-}
-
 const fr_xml_node *fr_xml_first_named(const fr_xml_node *node, const char *name)
 {
     const fr_xml_node *child = fr_xml_first(node);

@@ -32,7 +32,6 @@ const fr_xml_node *fr_xml_root(const fr_xml *xml);
 /* Elements only (text, comments passed over); NULL at the end. */
 const fr_xml_node *fr_xml_first(const fr_xml_node *node);  /* first child */
 const fr_xml_node *fr_xml_next(const fr_xml_node *node);   /* sibling */
-const fr_xml_node *fr_xml_parent(const fr_xml_node *node); /* NULL: root */
 /* First child, next sibling of that name; NULL when there is none. */
 const fr_xml_node *fr_xml_first_named(const fr_xml_node *node,
                                       const char *name);

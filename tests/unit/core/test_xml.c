@@ -34,7 +34,6 @@ static void test_values(void)
     root = fr_xml_root(xml);
     CHECK_STR(fr_xml_name(root), "cluster");
     CHECK_STR(fr_xml_find(root, "name"), "a & b A");
-    CHECK(fr_xml_parent(root) == NULL);
     host = fr_xml_first(root);
     CHECK_INT(fr_xml_line(host), 4);
     CHECK_STR(fr_xml_find(host, "price"), "");
@@ -47,7 +46,7 @@ static void test_values(void)
     CHECK_OK(fr_xml_get_i64(host, "cores", &n, &err), &err);
     CHECK_INT(n, 64);
     link = fr_xml_next(host);
-    CHECK(fr_xml_is(link, "link") && fr_xml_parent(link) == root);
+    CHECK(fr_xml_is(link, "link"));
     CHECK_OK(fr_xml_get_quantity(link, "latency", FR_QUANTITY_S, 0, &x, &err),
              &err);
     CHECK(x == 3e-6);
