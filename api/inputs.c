@@ -23,6 +23,16 @@ fr_status fr_as_input(fr_status status, fr_err *err)
     return FR_INPUT;
 }
 
+fr_status fr_inputs_load_model(const fr_request *request, const char *name,
+                               fr_model *out, fr_err *err)
+{
+    FR_TRY(fr_as_input(
+        fr_model_load(fr_request_configs(request), name, out, err), err));
+    if (out->left_out[0] != '\0')
+        fr_request_note(request, "model %s: %s", out->name, out->left_out);
+    return FR_OK;
+}
+
 static void warn_if_stale(const fr_request *request, const fr_inputs *inputs)
 {
     fr_fingerprint now;

@@ -36,6 +36,12 @@ void fr_inputs_release(fr_inputs *inputs);
 /* An input file that cannot be read is a bad input file: exit 5, not 1. */
 fr_status fr_as_input(fr_status status, fr_err *err);
 
+/* Loads the model of that name and notes the parts of its file that are not
+ * counted.  fr_model_release() frees it. */
+FR_CHECKED fr_status fr_inputs_load_model(const fr_request *request,
+                                          const char *name, fr_model *out,
+                                          fr_err *err);
+
 /* One plan lowered and simulated. */
 typedef struct fr_forecast {
     fr_program *program;

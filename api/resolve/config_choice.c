@@ -40,9 +40,7 @@ fr_status fr_config_choice_read(const fr_request *request,
                               .settings = request->repeats,
                               .n_settings = (size_t)request->n_repeats};
     if (name != NULL) {
-        FR_TRY(fr_as_input(
-            fr_model_load(fr_request_configs(request), name, &model, err),
-            err));
+        FR_TRY(fr_inputs_load_model(request, name, &model, err));
         file.model = &model;
     }
     fr_status status = read_ranks(source, &file, out, err);

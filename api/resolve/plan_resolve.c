@@ -34,10 +34,8 @@ static fr_status take_model(resolver *r, fr_err *err)
         r->out->is_model_borrowed = true;
     }
     return r->question->model_word != NULL
-               ? fr_as_input(fr_model_load(fr_request_configs(r->request),
-                                           r->question->model_word,
-                                           &file->model, err),
-                             err)
+               ? fr_inputs_load_model(r->request, r->question->model_word,
+                                      &file->model, err)
                : FR_OK;
 }
 

@@ -275,9 +275,7 @@ fr_status fr_sweep_load_model(const fr_request *request, const char *name,
     if (grown == NULL)
         return fr_fail_no_memory(err);
     out->models = grown;
-    FR_TRY(fr_as_input(fr_model_load(fr_request_configs(request), name,
-                                     &grown[out->n_models], err),
-                       err));
+    FR_TRY(fr_inputs_load_model(request, name, &grown[out->n_models], err));
     out->sweep.has_tokens &= grown[out->n_models++].kind != FR_MODEL_LAYERS;
     return FR_OK;
 }

@@ -73,6 +73,9 @@ typedef struct fr_model_layer {
 
 typedef struct fr_model {
     char name[128];
+    /* Parts of its file that no count has (a wrapper's towers) or that it lacks
+     * (the output matrix), for a note; "": none. */
+    char left_out[320];
     fr_model_kind kind;
     int64_t n_layers;
     int64_t hidden;

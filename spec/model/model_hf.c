@@ -8,15 +8,26 @@
  */
 #include "core/base/text.h"
 #include "spec/model/model_hf_experts.h"
+#include "spec/model/model_hf_rest.h"
 #include "spec/model/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
 #include <string.h>
 
+/* The defaults of a class that a file may leave out. */
+typedef struct hf_defaults {
+    int64_t n_layers, hidden, n_heads, ffn_hidden, vocab;
+    int64_t n_kv_heads; /* 0: as many as heads */
+    int64_t head_dim;   /* 0: hidden / heads */
+    int64_t max_seq, sliding_window;
+    double norm_eps;
+} hf_defaults;
+
 typedef struct hf_type {
     const char *name; /* model_type */
     fr_status (*read)(const fr_json_value *config, fr_model *model,
                       fr_err *err);
+    hf_defaults defaults;
 } hf_type;
 
 static fr_status get(const fr_json_value *config, const char *key, int64_t *out,
@@ -29,6 +40,24 @@ static fr_status get_or(const fr_json_value *config, const char *key,
                         int64_t otherwise, int64_t *out, fr_err *err)
 {
     return fr_json_get_i64_or(config, key, otherwise, out, err);
+}
+
+/* A size that stays as it is where its key is absent, and is required where it
+ * is 0. */
+static fr_status get_size(const fr_json_value *config, const char *key,
+                          int64_t *inout, fr_err *err)
+{
+    return *inout > 0 ? get_or(config, key, *inout, inout, err)
+                      : get(config, key, inout, err);
+}
+
+/* Is the key there with the value null? */
+static bool is_null(const fr_json_value *config, const char *key)
+{
+    for (size_t i = 0; i < fr_json_n(config); i++)
+        if (strcmp(fr_json_key_at(config, i), key) == 0)
+            return fr_json_kind_of(fr_json_at(config, i)) == FR_JSON_NULL;
+    return false;
 }
 
 /* Returns the number of items of a list or object that may be absent. */
@@ -96,7 +125,9 @@ static fr_status derive_head_dim(const fr_json_value *config,
                                  const char *heads_key, fr_model *model,
                                  fr_err *err)
 {
-    FR_TRY(get_or(config, "head_dim", 0, &model->head_dim, err));
+    FR_TRY(get_or(config, "head_dim",
+                  is_null(config, "head_dim") ? 0 : model->head_dim,
+                  &model->head_dim, err));
     if (model->head_dim != 0)
         return FR_OK;
     if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
@@ -113,11 +144,12 @@ static fr_status derive_head_dim(const fr_json_value *config,
 static fr_status read_sizes(const fr_json_value *config, fr_model *model,
                             fr_err *err)
 {
-    FR_TRY(get(config, "num_hidden_layers", &model->n_layers, err));
-    FR_TRY(get(config, "hidden_size", &model->hidden, err));
-    FR_TRY(get(config, "num_attention_heads", &model->n_heads, err));
-    FR_TRY(get(config, "intermediate_size", &model->ffn_hidden, err));
-    model->n_kv_heads = model->n_heads;
+    FR_TRY(get_size(config, "num_hidden_layers", &model->n_layers, err));
+    FR_TRY(get_size(config, "hidden_size", &model->hidden, err));
+    FR_TRY(get_size(config, "num_attention_heads", &model->n_heads, err));
+    FR_TRY(get_size(config, "intermediate_size", &model->ffn_hidden, err));
+    if (model->n_kv_heads == 0 || is_null(config, "num_key_value_heads"))
+        model->n_kv_heads = model->n_heads;
     return derive_head_dim(config, "num_attention_heads", model, err);
 }
 
@@ -126,13 +158,13 @@ static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
                                  fr_err *err)
 {
     FR_TRY(read_sizes(config, model, err));
-    FR_TRY(get(config, "vocab_size", &model->vocab, err));
-    FR_TRY(get_or(config, "num_key_value_heads", model->n_heads,
+    FR_TRY(get_size(config, "vocab_size", &model->vocab, err));
+    FR_TRY(get_or(config, "num_key_value_heads", model->n_kv_heads,
                   &model->n_kv_heads, err));
-    FR_TRY(
-        get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
-    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", 1e-6, &model->norm_eps,
-                                 err));
+    FR_TRY(get_or(config, "max_position_embeddings", model->max_seq,
+                  &model->max_seq, err));
+    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", model->norm_eps,
+                                 &model->norm_eps, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
                                &model->is_tied, err));
     FR_TRY(get_activation(config, "hidden_act", "silu", model, err));
@@ -162,7 +194,12 @@ static fr_status read_mistral(const fr_json_value *config, fr_model *model,
                               fr_err *err)
 {
     FR_TRY(read_llama_like(config, model, err));
-    return get_or(config, "sliding_window", 0, &model->sliding_window, err);
+    if (is_null(config, "sliding_window")) {
+        model->sliding_window = 0;
+        return FR_OK;
+    }
+    return get_or(config, "sliding_window", model->sliding_window,
+                  &model->sliding_window, err);
 }
 
 /* Qwen's window holds for some layers only; layer_types or the first
@@ -357,7 +394,8 @@ static fr_status read_bert_heads(const fr_json_value *config, fr_model *model,
     bool is_pretraining = strcmp(name, "BertForPreTraining") == 0;
     model->has_mlm_head =
         is_pretraining || strcmp(name, "BertForMaskedLM") == 0;
-    model->has_pooler = is_pretraining || !model->has_mlm_head;
+    model->has_pooler = is_pretraining || (!model->has_mlm_head &&
+                                           !fr_model_hf_labels_tokens(name));
     return FR_OK;
 }
 
@@ -412,22 +450,58 @@ static fr_status read_vit(const fr_json_value *config, fr_model *model,
     return FR_OK;
 }
 
+/* transformers, configuration_<type>.py: {layers, hidden, heads, mlp, vocab,
+ * kv heads, head, positions, window, epsilon}. */
 static const hf_type types[] = {
-    {"gpt2", read_gpt2},
-    {"llama", read_llama},
-    {"mistral", read_mistral},
-    {"qwen2", read_qwen2},
-    {"qwen3", read_qwen3},
-    {"gemma", read_gemma},
-    {"mixtral", read_mixtral},
-    {"qwen2_moe", read_qwen2_moe},
-    {"qwen3_moe", read_qwen3_moe},
-    {"deepseek_v3", read_deepseek_v3},
-    {"gpt_neox", read_gpt_neox},
-    {"bert", read_bert},
-    {"vit", read_vit},
+    {"gpt2", read_gpt2, {0}},
+    {"llama", read_llama, {32, 4096, 32, 11008, 32000, 0, 0, 2048, 0, 1e-6}},
+    {"mistral",
+     read_mistral,
+     {32, 4096, 32, 14336, 32000, 8, 0, 131072, 4096, 1e-6}},
+    {"qwen2", read_qwen2, {32, 4096, 32, 22016, 151936, 32, 0, 32768, 0, 1e-6}},
+    {"qwen3",
+     read_qwen3,
+     {32, 4096, 32, 22016, 151936, 32, 128, 32768, 0, 1e-6}},
+    {"gemma",
+     read_gemma,
+     {28, 3072, 16, 24576, 256000, 16, 256, 8192, 0, 1e-6}},
+    {"mixtral",
+     read_mixtral,
+     {32, 4096, 32, 14336, 32000, 8, 0, 131072, 0, 1e-5}},
+    {"qwen2_moe",
+     read_qwen2_moe,
+     {24, 2048, 16, 5632, 151936, 16, 0, 32768, 0, 1e-6}},
+    {"qwen3_moe",
+     read_qwen3_moe,
+     {24, 2048, 32, 6144, 151936, 4, 0, 32768, 0, 1e-6}},
+    {"deepseek_v3",
+     read_deepseek_v3,
+     {61, 7168, 128, 18432, 129280, 128, 0, 4096, 0, 1e-6}},
+    {"gpt_neox", read_gpt_neox, {0}},
+    {"bert", read_bert, {0}},
+    {"vit", read_vit, {0}},
 };
 enum { N_TYPES = FR_LENGTH(types) };
+
+/* A file of its own has all sizes, because transformers writes those that its
+ * common class lacks; a part of a wrapper has those alone that differ from the
+ * defaults of its class (configuration_utils.py, recursive_diff_dict()). */
+static void set_defaults(const hf_defaults *defaults, bool is_part,
+                         fr_model *model)
+{
+    model->n_kv_heads = defaults->n_kv_heads;
+    model->head_dim = defaults->head_dim;
+    model->max_seq = defaults->max_seq;
+    model->sliding_window = defaults->sliding_window;
+    model->norm_eps = defaults->norm_eps;
+    if (!is_part)
+        return;
+    model->n_layers = defaults->n_layers;
+    model->hidden = defaults->hidden;
+    model->n_heads = defaults->n_heads;
+    model->ffn_hidden = defaults->ffn_hidden;
+    model->vocab = defaults->vocab;
+}
 
 static fr_status fail_type(const fr_json_value *config, const char *type,
                            fr_err *err)
@@ -456,7 +530,7 @@ static fr_status read_config(const fr_json_value *object, const char *name,
     const fr_json_value *text = fr_json_find(object, "text_config");
     const fr_json_value *config = text != NULL ? text : object;
     const char *type, *own_name;
-    FR_TRY(fr_json_get_string(config, "model_type", &type, err));
+    FR_TRY(fr_model_hf_get_type(object, config, &type, err));
     FR_TRY(
         fr_json_get_string_or(object, "_name_or_path", name, &own_name, err));
     fr_text_copy_cut(model->name, sizeof model->name,
@@ -464,7 +538,9 @@ static fr_status read_config(const fr_json_value *object, const char *name,
     for (size_t i = 0; i < N_TYPES; i++) {
         if (strcmp(types[i].name, type) != 0)
             continue;
+        set_defaults(&types[i].defaults, text != NULL, model);
         FR_TRY(types[i].read(config, model, err));
+        FR_TRY(fr_model_hf_read_rest(object, config, model, err));
         fr_err broken = {0};
         if (fr_model_check(model, &broken) != FR_OK)
             return fr_json_fail(config, err, "%s", broken.text);
