@@ -160,9 +160,9 @@ WORDS(checkpoint_words, "inspect", "verify", "convert")
 static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
                                                FR_OPT_N};
 static const fr_option import_options[] = {
-    FR_OPT_SET,     FR_OPT_GPU,    FR_OPT_NODE_TYPE, FR_OPT_NODES,
-    FR_OPT_MODEL,   FR_OPT_RANKS,  FR_OPT_SEQ,       FR_OPT_TOP,
-    FR_OPT_COLUMNS, FR_OPT_OUTPUT, FR_OPT_N};
+    FR_OPT_SET,   FR_OPT_GPU,     FR_OPT_NODE_TYPE, FR_OPT_TEST,
+    FR_OPT_NODES, FR_OPT_MODEL,   FR_OPT_RANKS,     FR_OPT_SEQ,
+    FR_OPT_TOP,   FR_OPT_COLUMNS, FR_OPT_OUTPUT,    FR_OPT_N};
 static const fr_option export_options[] = {
     FR_OPT_TO,         FR_OPT_PROGRAM,       FR_OPT_VERSION,
     FR_OPT_COLLECTIVE, FR_OPT_NCCL_PROTOCOL, FR_OPT_NCCL_CHANNELS,

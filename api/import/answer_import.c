@@ -257,11 +257,11 @@ static fr_status check_options(const fr_request *request, bool is_config,
                                fr_err *err)
 {
     static const fr_option of_config[] = {FR_OPT_MODEL, FR_OPT_RANKS,
-                                          FR_OPT_SEQ};
+                                          FR_OPT_SEQ, FR_OPT_N};
     static const fr_option of_cluster[] = {FR_OPT_GPU, FR_OPT_NODE_TYPE,
-                                           FR_OPT_NODES};
+                                           FR_OPT_NODES, FR_OPT_TEST, FR_OPT_N};
     const fr_option *others = is_config ? of_cluster : of_config;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; others[i] != FR_OPT_N; i++)
         if (request->option[others[i]].source == FR_SOURCE_FLAG)
             return fr_fail(err, FR_USAGE, "--%s is for %s",
                            fr_option_get(others[i]).name,
@@ -287,6 +287,7 @@ static fr_status import_machine(const fr_request *request, source sources[2],
     const fr_import_options options = {
         .gpu = fr_request_text(request, FR_OPT_GPU),
         .node_type = fr_request_text(request, FR_OPT_NODE_TYPE),
+        .test = fr_request_text(request, FR_OPT_TEST),
         .n_nodes = request->option[FR_OPT_NODES].count,
     };
     FR_TRY(check_options(request, false, err));

@@ -32,6 +32,9 @@
     X(NODE_TYPE, "node-type", 0, TEXT, "NAME", INPUT, 0, 0, 0,                 \
       "type of the nodes, if the file does not say it (forerun catalog "       \
       "nodes)")                                                                \
+    X(TEST, "test", 0, TEXT, "NAME", INPUT, 0, 0, 0,                           \
+      "test of nccl-tests, if the file does not say it: all_reduce, "          \
+      "all_gather, reduce_scatter, alltoall, broadcast, sendrecv")             \
     X(NODES, "nodes", 0, COUNT, "N", INPUT, 0, 1, 1000000,                     \
       "number of such nodes (1)")                                              \
     X(MODEL, "model", 0, TEXT, "NAME", INPUT, 0, 0, 0,                         \

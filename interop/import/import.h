@@ -15,6 +15,7 @@
 typedef struct fr_import_options {
     const char *gpu;        /* device of the catalogue, NULL: what is found */
     const char *node_type;  /* of the catalogue: what the file leaves out */
+    const char *test;       /* of nccl-tests, where the file is silent; NULL */
     int64_t n_nodes;        /* 0: one, or what the file says */
     const fr_cluster *node; /* one node, from another file: what the nodes of a
                                topology are; NULL: none */

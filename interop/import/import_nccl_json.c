@@ -93,12 +93,7 @@ static fr_status read_root(const fr_import_text *in, const fr_json_value *root,
                             "version %lld of nccl-tests' JSON; 3 is known",
                             (long long)version);
     run.op = op_of_args(fr_json_find(root, "args"));
-    if (run.op == NULL)
-        run.op = fr_nccl_op_of(in->name);
-    if (run.op == NULL)
-        return fr_json_fail(root, err,
-                            "'args' does not name a known test; name the file "
-                            "after it, e.g. all_reduce.json");
+    FR_TRY(fr_nccl_take_test(in, &run, fr_json_line(root), err));
     const fr_json_value *config = fr_json_find(root, "config");
     if (config != NULL)
         FR_TRY(fr_json_get_i64_or(config, "iterations", 0, &n_iterations, err));

@@ -35,6 +35,33 @@ const char *fr_nccl_op_of(const char *text)
     return NULL;
 }
 
+fr_status fr_nccl_take_test(const fr_import_text *in, fr_nccl_run *run,
+                            int line, fr_err *err)
+{
+    const char *test = in->options->test;
+    const char *op = test != NULL ? fr_nccl_op_of(test) : NULL;
+    if (test != NULL && op == NULL)
+        return fr_fail(err, FR_USAGE,
+                       "--test: '%.40s' is not known; all_reduce, all_gather, "
+                       "reduce_scatter, alltoall, broadcast and sendrecv are",
+                       test);
+    if (op != NULL && run->op != NULL && strcmp(op, run->op) != 0)
+        return fr_import_fail(in, line, err,
+                              "the file is of %s, and --test says %s", run->op,
+                              test);
+    if (op != NULL)
+        run->op = op;
+    if (run->op != NULL)
+        return FR_OK;
+    run->op = fr_nccl_op_of(in->name);
+    if (run->op == NULL)
+        return fr_import_fail(in, line, err,
+                              "which test it was is not said; give --test "
+                              "all_reduce");
+    fr_import_note(in, "%s, as the file is called", run->op);
+    return FR_OK;
+}
+
 fr_status fr_nccl_finish(const fr_import_text *in, const fr_nccl_run *run,
                          int line, fr_import *out, fr_err *err)
 {
@@ -277,6 +304,31 @@ static void guess_ranks(text_file *file)
                    file->factor, file->run.n_ranks);
 }
 
+/* Passes over what a launcher puts before each line: "[1,0]<stdout>:" of Open
+ * MPI's --tag-output, "[0] " of MPICH's -prepend-rank, "[default0]:" of
+ * torchrun, "0: " of srun --label, "node-1: " of pdsh. */
+static char *skip_label(char *line)
+{
+    static const char host[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                               "UVWXYZ0123456789._-";
+    char *at = line + strspn(line, " \t");
+    if (*at == '[') {
+        char *end = strchr(at, ']');
+        if (end == NULL || end - at > 40)
+            return at;
+        end++;
+        if (strncmp(end, "<stdout>", 8) == 0 ||
+            strncmp(end, "<stderr>", 8) == 0)
+            end += 8;
+        end += *end == ':';
+        return end + strspn(end, " \t");
+    }
+    const size_t n = strspn(at, host);
+    if (n == 0 || at[n] != ':' || (at[n + 1] != ' ' && at[n + 1] != '\0'))
+        return at;
+    return at + n + 1 + strspn(at + n + 1, " \t");
+}
+
 static fr_status read_text(text_file *file, char *text, fr_err *err)
 {
     int n_line = 0;
@@ -285,21 +337,14 @@ static fr_status read_text(text_file *file, char *text, fr_err *err)
         if (end != NULL)
             *end = '\0';
         n_line++;
-        char *line = text + strspn(text, " \t");
+        char *line = skip_label(text);
         if (line[0] == '#')
             FR_TRY(read_comment(file, line, n_line, err));
         else
             FR_TRY(read_row(file, line, n_line, err));
         text = end != NULL ? end + 1 : text + strlen(text);
     }
-    if (file->run.op == NULL) {
-        file->run.op = fr_nccl_op_of(file->in->name);
-        if (file->run.op == NULL)
-            return fr_import_fail(file->in, n_line, err,
-                                  "which test it was is not said; name the "
-                                  "file after it, e.g. all_reduce.txt");
-        fr_import_note(file->in, "%s, as the file is called", file->run.op);
-    }
+    FR_TRY(fr_nccl_take_test(file->in, &file->run, n_line, err));
     guess_ranks(file);
     return fr_nccl_finish(file->in, &file->run, n_line, file->out, err);
 }

@@ -22,6 +22,11 @@ typedef struct fr_nccl_timing {
 /* The operation that a test's name in `text` stands for, or NULL. */
 const char *fr_nccl_op_of(const char *text);
 
+/* Sets run->op where the file did not say it: from --test, or the name of the
+ * file.  FR_INPUT: nobody says it, or both say another test. */
+FR_CHECKED fr_status fr_nccl_take_test(const fr_import_text *in,
+                                       fr_nccl_run *run, int line, fr_err *err);
+
 /* Appends a point; a row of no bytes is passed over, wrong values refused. */
 FR_CHECKED fr_status fr_nccl_add(const fr_import_text *in,
                                  const fr_nccl_timing *row, fr_import *out,

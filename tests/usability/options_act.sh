@@ -174,6 +174,7 @@ topology=$data/import/dump.xml
 acts import --columns kineto "$data/trace/kineto_rank0.json.gz" -- --columns count
 acts import --gpu nccl "$topology" -- --gpu a100-sxm-40gb
 acts import --node-type nccl "$topology" -- --node-type dgx-h100
+acts import --test nccl-tests "$data/import/old_style.txt" -- --test all_reduce
 acts import --nodes nccl "$topology" -- --nodes 7
 acts import --model nccl "$topology" -- --model llama-3-8b
 acts import --ranks nccl "$topology" -- --ranks 8
