@@ -54,6 +54,10 @@ static fr_status read_log(const fr_request *request, const char *path,
     if (status != FR_OK)
         return status;
     status = put_options(request, path, out, err);
+    if (status == FR_OK) {
+        fr_runlog_note_missing(out);
+        status = fr_buffer_check(&out->notes, err);
+    }
     if (status != FR_OK)
         fr_runlog_release(out);
     return status;

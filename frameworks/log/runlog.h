@@ -41,6 +41,10 @@ FR_CHECKED fr_status fr_runlog_read(fr_infile *stream, fr_runlog *out,
                                     fr_err *err);
 void fr_runlog_release(fr_runlog *log);
 
+/* Notes the columns that are still empty; the caller has filled in what the
+ * user gave. */
+void fr_runlog_note_missing(fr_runlog *log);
+
 /* Heading and a row for each log, as `forerun validate` reads them. */
 void fr_runlog_write(const fr_runlog *logs, size_t n, fr_buffer *out);
 

@@ -87,7 +87,37 @@ static int64_t or_one(int64_t value)
     return value > 0 ? value : 1;
 }
 
-/* World and dp, each from the other where it is not said. */
+static bool is_said(const fr_runlog_reader *r, fr_runlog_fact fact)
+{
+    return r->fact[fact][0] != '\0';
+}
+
+/* A degree that the log gives, "None" being 1; else it stays unknown. */
+static void put_degree(const fr_runlog_reader *r, fr_runlog_fact fact,
+                       fr_case_column column, fr_runlog *log)
+{
+    if (is_said(r, fact))
+        put_count(log, column, or_one(fr_runlog_count(r, fact)));
+}
+
+/* Chunks of a stage: one without a pipeline, else what the log says. */
+static void put_chunks(const fr_runlog_reader *r, fr_runlog *log)
+{
+    const int64_t pp = fr_runlog_count(r, FR_RUNLOG_PP);
+    const int64_t n_each = fr_runlog_count(r, FR_RUNLOG_VSTAGE_LAYERS);
+    int64_t vpp = fr_runlog_count(r, FR_RUNLOG_VPP);
+    if (vpp == 0 && n_each > 0 && pp > 1)
+        vpp = fr_runlog_count(r, FR_RUNLOG_LAYERS) / pp / n_each;
+    if (pp == 1 || is_said(r, FR_RUNLOG_VPP) ||
+        is_said(r, FR_RUNLOG_VSTAGE_LAYERS))
+        put_count(log, FR_CASE_VPP, pp > 1 ? or_one(vpp) : 1);
+    if (pp > 1 && r->format == &fr_runlog_megatron)
+        put(log, FR_CASE_SCHEDULE, "%s", vpp > 1 ? "interleaved" : "1F1B");
+}
+
+/* World and dp, each from the other where it is not said and all other degrees
+ * are: those of tensor and pipeline, and of context where their product leaves
+ * room for it. */
 static void put_degrees(const fr_runlog_reader *r, fr_runlog *log,
                         int64_t *world_out, int64_t *dp_out)
 {
@@ -97,8 +127,6 @@ static void put_degrees(const fr_runlog_reader *r, fr_runlog *log,
     int64_t world = fr_runlog_count(r, FR_RUNLOG_WORLD);
     int64_t dp = fr_runlog_count(r, FR_RUNLOG_DP);
     int64_t shard = fr_runlog_count(r, FR_RUNLOG_SHARD);
-    int64_t vpp = fr_runlog_count(r, FR_RUNLOG_VPP);
-    int64_t n_each = fr_runlog_count(r, FR_RUNLOG_VSTAGE_LAYERS);
     double of_gpu = r->last[FR_RUNLOG_TOKENS_PER_S_PER_GPU];
     int64_t n_copies = or_one(fr_runlog_count(r, FR_RUNLOG_REPLICATE));
     double n_all = (double)tp * (double)pp * (double)cp;
@@ -108,24 +136,28 @@ static void put_degrees(const fr_runlog_reader *r, fr_runlog *log,
     int64_t n_model = n_all < RANKS_MAX ? tp * pp * cp : 1;
     if (dp == 0 && dp_all < RANKS_MAX)
         dp = shard * n_copies;
+    const bool is_dp_said = dp > 0;
+    const bool is_split_said =
+        is_said(r, FR_RUNLOG_TP) && is_said(r, FR_RUNLOG_PP);
     if (world == 0 && (double)dp * n_all < RANKS_MAX)
         world = dp * n_model;
     if (world == 0 && from_rates < RANKS_MAX)
         world = llround(from_rates);
     if (dp == 0 && world % n_model == 0)
         dp = world / n_model;
-    if (vpp == 0 && n_each > 0 && pp > 1)
-        vpp = fr_runlog_count(r, FR_RUNLOG_LAYERS) / pp / n_each;
     put_count(log, FR_CASE_NUM_GPUS, world);
-    put_count(log, FR_CASE_DP, dp);
-    put_count(log, FR_CASE_TP, tp);
-    put_count(log, FR_CASE_PP, pp);
-    put_count(log, FR_CASE_CP, cp);
-    put_count(log, FR_CASE_VPP, pp > 1 ? or_one(vpp) : 1);
-    put_count(log, FR_CASE_EP, or_one(fr_runlog_count(r, FR_RUNLOG_EP)));
+    if (is_dp_said || is_split_said)
+        put_count(log, FR_CASE_DP, dp);
+    put_degree(r, FR_RUNLOG_TP, FR_CASE_TP, log);
+    put_degree(r, FR_RUNLOG_PP, FR_CASE_PP, log);
+    put_degree(r, FR_RUNLOG_CP, FR_CASE_CP, log);
+    put_degree(r, FR_RUNLOG_EP, FR_CASE_EP, log);
+    put_chunks(r, log);
     put_count(log, FR_CASE_ETP, fr_runlog_count(r, FR_RUNLOG_ETP));
-    if (pp > 1 && r->format == &fr_runlog_megatron)
-        put(log, FR_CASE_SCHEDULE, "%s", vpp > 1 ? "interleaved" : "1F1B");
+    /* Versions without context parallelism do not name it. */
+    if (is_dp_said && is_split_said && !is_said(r, FR_RUNLOG_CP) &&
+        world == dp * tp * pp)
+        put_count(log, FR_CASE_CP, 1);
     *world_out = world;
     *dp_out = dp;
 }
@@ -366,11 +398,7 @@ static void put_gpu(const fr_runlog_reader *r, fr_runlog *log)
 
 static void put_notes(const fr_runlog_reader *r, fr_runlog *log)
 {
-    static const fr_case_column wanted[] = {
-        FR_CASE_MODEL, FR_CASE_GPU, FR_CASE_NUM_GPUS, FR_CASE_MBS,
-        FR_CASE_GBS,   FR_CASE_SEQ, FR_CASE_PRECISION};
     const fr_runlog_steps *steps = &log->steps;
-    bool is_first = true;
     if (r->n_ramp > 0)
         fr_buffer_printf(&log->notes,
                          "%llu steps before the last global batch are left "
@@ -389,15 +417,6 @@ static void put_notes(const fr_runlog_reader *r, fr_runlog *log)
         fr_buffer_printf(&log->notes,
                          "%llu numbers make no sense and are left out\n",
                          (unsigned long long)r->n_bad);
-    for (size_t i = 0; i < FR_LENGTH(wanted); i++)
-        if (log->field[wanted[i]][0] == '\0') {
-            fr_buffer_printf(&log->notes, "%s%s",
-                             is_first ? "the log is silent on " : ", ",
-                             fr_case_column_name(wanted[i]));
-            is_first = false;
-        }
-    if (!is_first)
-        fr_buffer_puts(&log->notes, ": fill the columns in\n");
 }
 
 fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
@@ -438,6 +457,24 @@ fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
         fr_buffer_release(&log->notes);
     free(log);
     return status;
+}
+
+void fr_runlog_note_missing(fr_runlog *log)
+{
+    static const fr_case_column wanted[] = {
+        FR_CASE_MODEL, FR_CASE_GPU, FR_CASE_NUM_GPUS,  FR_CASE_MBS,
+        FR_CASE_GBS,   FR_CASE_SEQ, FR_CASE_PRECISION, FR_CASE_TP,
+        FR_CASE_PP,    FR_CASE_VPP, FR_CASE_CP};
+    bool is_first = true;
+    for (size_t i = 0; i < FR_LENGTH(wanted); i++)
+        if (log->field[wanted[i]][0] == '\0') {
+            fr_buffer_printf(&log->notes, "%s%s",
+                             is_first ? "the log is silent on " : ", ",
+                             fr_case_column_name(wanted[i]));
+            is_first = false;
+        }
+    if (!is_first)
+        fr_buffer_puts(&log->notes, ": fill the columns in\n");
 }
 
 void fr_runlog_release(fr_runlog *log)

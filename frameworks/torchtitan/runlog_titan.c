@@ -29,6 +29,7 @@ static void read_mesh(fr_runlog_reader *reader, const char *line)
     if (name != NULL && size == NULL)
         size = strchr(name, ')');
     size = size != NULL ? strchr(size, '[') : NULL;
+    const bool is_mesh = size != NULL;
     while (size != NULL && *size != '\0' && *size != ']') {
         name = strchr(name, '\'');
         if (name == NULL || name > size)
@@ -43,6 +44,12 @@ static void read_mesh(fr_runlog_reader *reader, const char *line)
         name += n + (name[n] != '\0');
         size += n_digits;
     }
+    /* Axes of one rank are left out of the list (distributed/parallel_dims.py).
+     */
+    for (size_t i = 0; is_mesh && i < FR_LENGTH(names); i++)
+        if (names[i].fact != FR_RUNLOG_SHARD &&
+            names[i].fact != FR_RUNLOG_REPLICATE)
+            fr_runlog_set(reader, names[i].fact, "1", 1);
 }
 
 /* "Building llama3 8B", "Model llama3 8B size: 8,030,261,248 total ...". */
