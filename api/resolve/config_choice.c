@@ -11,16 +11,18 @@ static fr_status read_ranks(const fr_config_source *source,
                             fr_config_request *request, fr_config *out,
                             fr_err *err)
 {
-    fr_err unused;
-    if (request->world == 0 && source->world > 0) {
-        fr_status status =
-            fr_config_read(source->framework, request, out, &unused);
-        if (status != FR_INPUT)
-            return status == FR_OK ? FR_OK
-                                   : fr_fail(err, status, "%s", unused.text);
+    bool is_lacking = false;
+    fr_err why;
+    if (request->world > 0 || source->world == 0)
+        return fr_config_read(source->framework, request, out, err);
+    request->lacks_world = &is_lacking;
+    fr_status status = fr_config_read(source->framework, request, out, &why);
+    request->lacks_world = NULL;
+    if (status == FR_INPUT && is_lacking) {
         request->world = source->world;
+        return fr_config_read(source->framework, request, out, err);
     }
-    return fr_config_read(source->framework, request, out, err);
+    return status == FR_OK ? FR_OK : fr_fail(err, status, "%s", why.text);
 }
 
 fr_status fr_config_choice_read(const fr_request *request,

@@ -24,7 +24,9 @@ typedef struct fr_config_request {
      * the error names the option that would. */
     const fr_model *model; /* --model */
     int64_t world;         /* --ranks, or the places of the cluster */
-    int64_t seq;           /* --seq */
+    bool *lacks_world; /* becomes true where `world` is 0 and the file does not
+                          say it, which is the error then; NULL: not asked */
+    int64_t seq;       /* --seq */
     /* Reads a file of the folder that the configuration names; free() the text.
      * NULL: the folder is that of `path`. */
     fr_status (*read_file)(const void *context, const char *name, char **text,

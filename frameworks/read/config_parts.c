@@ -168,6 +168,8 @@ fr_status fr_config_take_dp(const fr_config_request *request, int64_t world,
     int64_t others = fr_config_other_ranks(plan);
     if (world == 0)
         world = request->world;
+    if (world == 0 && request->lacks_world != NULL)
+        *request->lacks_world = true;
     if (world == 0)
         return fr_fail(err, FR_INPUT,
                        "%s:1: the file does not say how many ranks there are; "
