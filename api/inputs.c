@@ -33,6 +33,24 @@ fr_status fr_inputs_load_model(const fr_request *request, const char *name,
     return FR_OK;
 }
 
+fr_status fr_inputs_load_plan(const fr_request *request, const char *path,
+                              const char *cluster, fr_plan_file *out,
+                              fr_err *err)
+{
+    fr_model model;
+    fr_err unused;
+    const fr_status status =
+        fr_as_input(fr_plan_file_load(path, out, err), err);
+    if (status == FR_OK || fr_model_load(fr_request_configs(request), path,
+                                         &model, &unused) != FR_OK)
+        return status;
+    fr_model_release(&model);
+    return fr_fail(err, FR_INPUT,
+                   "%.200s is a model, and a plan is needed here; 'forerun "
+                   "tune %.200s %s -o plan.json' makes one",
+                   path, path, cluster);
+}
+
 static void warn_if_stale(const fr_request *request, const fr_inputs *inputs)
 {
     fr_fingerprint now;

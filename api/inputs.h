@@ -42,6 +42,12 @@ FR_CHECKED fr_status fr_inputs_load_model(const fr_request *request,
                                           const char *name, fr_model *out,
                                           fr_err *err);
 
+/* Loads a plan file.  Where the path is that of a model, or its name, the error
+ * says so, and how a plan is made of it for `cluster` ("this-machine"). */
+FR_CHECKED fr_status fr_inputs_load_plan(const fr_request *request,
+                                         const char *path, const char *cluster,
+                                         fr_plan_file *out, fr_err *err);
+
 /* One plan lowered and simulated. */
 typedef struct fr_forecast {
     fr_program *program;

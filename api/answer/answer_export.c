@@ -538,8 +538,8 @@ fr_status fr_api_export(const fr_request *request, fr_document *out,
         return fr_fail(err, FR_USAGE,
                        "export to what? give --to megatron, deepspeed, slurm, "
                        "nccl-csv ... (forerun help export)");
-    FR_TRY(fr_as_input(fr_plan_file_load(request->positional[0], &file, err),
-                       err));
+    FR_TRY(fr_inputs_load_plan(request, request->positional[0], "CLUSTER",
+                               &file, err));
     char home[sizeof file.cluster]; /* check_fit() changes that of `file` */
     memcpy(home, file.cluster, sizeof home);
     const char *cluster =

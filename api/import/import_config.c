@@ -3,6 +3,8 @@
 #include "api/import/measured.h"
 #include "api/resolve/config_choice.h"
 
+#include <string.h>
+
 static void put_data(const fr_request *request, const fr_config_source *source,
                      const fr_config *config, fr_document *out)
 {
@@ -38,6 +40,17 @@ static fr_status put_file(const fr_config *config, fr_document *out,
     return status;
 }
 
+/* Do notes name options that import does not take? */
+static bool proposes_options(const char *notes)
+{
+    static const char *const marks[] = {"give --micro-batch",
+                                        "give --recompute", "say otherwise"};
+    for (size_t i = 0; i < FR_LENGTH(marks); i++)
+        if (strstr(notes, marks[i]) != NULL)
+            return true;
+    return false;
+}
+
 fr_status fr_import_config(const fr_request *request,
                            const fr_config_source *source, fr_document *out,
                            fr_err *err)
@@ -51,6 +64,10 @@ fr_status fr_import_config(const fr_request *request,
     if (status == FR_OK)
         fr_request_note_lines(request, source->framework->name,
                               fr_buffer_text(&config.notes));
+    if (status == FR_OK && proposes_options(fr_buffer_text(&config.notes)))
+        fr_request_note(request,
+                        "options other than --model, --ranks and --seq are of "
+                        "simulate, tune and explain, which read the plan");
     fr_document_init(out, "forerun.import/1");
     put_data(request, source, &config, out);
     if (status == FR_OK && output == NULL)

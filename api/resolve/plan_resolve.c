@@ -68,8 +68,8 @@ static void take_file(resolver *r, fr_plan_file *from)
 static fr_status take_plan_file(resolver *r, fr_err *err)
 {
     fr_plan_file from;
-    FR_TRY(fr_as_input(fr_plan_file_load(r->question->plan_path, &from, err),
-                       err));
+    FR_TRY(fr_inputs_load_plan(r->request, r->question->plan_path, "CLUSTER",
+                               &from, err));
     take_file(r, &from);
     return FR_OK;
 }

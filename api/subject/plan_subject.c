@@ -40,7 +40,7 @@ fr_status fr_plan_subject_load(const fr_request *request,
     const char *word = request->positional[0];
     fr_plan_choice choice;
     if (fr_plan_subject_cluster(request) == NULL)
-        return fr_as_input(fr_plan_file_load(word, out, err), err);
+        return fr_inputs_load_plan(request, word, "CLUSTER", out, err);
     const fr_plan_question question = {.purpose = FR_PLAN_TO_PREDICT,
                                        .model_word =
                                            has_plan || is_from ? NULL : word,

@@ -38,8 +38,8 @@ static fr_status report_trace(const fr_cli *cli, fr_err *err)
         return fr_fail(err, FR_USAGE,
                        "missing argument; usage: forerun report trace PLAN "
                        "CLUSTER");
-    FR_TRY(fr_as_input(
-        fr_plan_file_load(cli->request.positional[1], &file, err), err));
+    FR_TRY(fr_inputs_load_plan(&cli->request, cli->request.positional[1],
+                               "CLUSTER", &file, err));
     fr_status status;
     FR_TRY_GOTO(
         status,

@@ -199,28 +199,11 @@ out_program:
     return status;
 }
 
-/* If the file is a model and not a plan, the error says how to make a plan. */
-static fr_status load_plan(const fr_cli *cli, const char *path,
-                           fr_plan_file *out, fr_err *err)
-{
-    fr_model model;
-    fr_err unused;
-    const fr_status status =
-        fr_as_input(fr_plan_file_load(path, out, err), err);
-    if (status != FR_OK && fr_model_load(fr_request_configs(&cli->request),
-                                         path, &model, &unused) == FR_OK)
-        return fr_fail(err, FR_INPUT,
-                       "%s is a model, and run takes a plan; 'forerun tune %s "
-                       "this-machine -o plan.json' makes one",
-                       path, path);
-    return status;
-}
-
 /* Why a plan for another cluster is refused is a consequence of that. */
 static fr_status load_file(const fr_cli *cli, fr_plan_file *out, fr_err *err)
 {
     const char *path = cli->request.positional[0];
-    FR_TRY(load_plan(cli, path, out, err));
+    FR_TRY(fr_inputs_load_plan(&cli->request, path, "this-machine", out, err));
     fr_status status = apply_options(cli, out, err);
     if (status == FR_OK)
         return FR_OK;
