@@ -51,6 +51,8 @@ extern const struct fr_exporter fr_exporter_forerun, fr_exporter_megatron,
     fr_exporter_jax;
 extern const struct fr_runlog_format fr_runlog_megatron, fr_runlog_deepspeed,
     fr_runlog_deepspeed_pipe, fr_runlog_titan, fr_runlog_titan_words,
-    fr_runlog_nemo, fr_runlog_nanotron, fr_runlog_foundry;
+    fr_runlog_nemo, fr_runlog_nanotron, fr_runlog_foundry,
+    fr_runlog_deepspeed_flops, fr_runlog_trainer, fr_runlog_lightning,
+    fr_runlog_torchtune;
 
 #endif

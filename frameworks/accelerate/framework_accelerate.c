@@ -26,4 +26,5 @@ const fr_framework fr_framework_accelerate = {
     .checks = &fr_target_accelerate,
     .reader = &fr_config_accelerate,
     .writer = &fr_exporter_accelerate,
+    .logs = {&fr_runlog_trainer},
 };

@@ -36,7 +36,8 @@ const fr_framework fr_framework_deepspeed = {
     .checks = &fr_target_deepspeed,
     .reader = &fr_config_deepspeed,
     .writer = &fr_exporter_deepspeed,
-    .logs = {&fr_runlog_deepspeed, &fr_runlog_deepspeed_pipe},
+    .logs = {&fr_runlog_deepspeed, &fr_runlog_deepspeed_pipe,
+             &fr_runlog_deepspeed_flops},
 };
 
 static const fr_framework_facts of_megatron_deepspeed = {

@@ -55,3 +55,37 @@ const fr_runlog_format fr_runlog_deepspeed_pipe = {
         },
     .read = read_zero,
 };
+
+/* The flops profiler (profiling/flops_profiler/profiler.py,
+ * print_model_profile) profiles one micro-batch of a run. */
+static void read_profile(fr_runlog_reader *reader, const char *line)
+{
+    static const struct {
+        const char *word;
+        fr_runlog_fact fact;
+    } sizes[] = {
+        {"data parallel size: ", FR_RUNLOG_DP},
+        {"model parallel size: ", FR_RUNLOG_TP},
+        {"batch size per GPU: ", FR_RUNLOG_MBS},
+    };
+    for (size_t i = 0; i < FR_LENGTH(sizes); i++) {
+        const char *at =
+            strncmp(line, sizes[i].word, strlen(sizes[i].word)) == 0
+                ? line + strlen(sizes[i].word)
+                : NULL;
+        if (at == NULL)
+            continue;
+        at += strspn(at, " ");
+        fr_runlog_set(reader, sizes[i].fact, at, strspn(at, "0123456789"));
+    }
+}
+
+const fr_runlog_format fr_runlog_deepspeed_flops = {
+    .what = "DeepSpeed's flops profiler",
+    .cell = "DeepSpeed",
+    .step_mark = "samples/second: ",
+    .numbers = {{"samples/second: ", FR_RUNLOG_SAMPLES_PER_S, 1, false}},
+    .note = "one micro-batch under the profiler, which synchronizes its parts",
+    .is_weak = true,
+    .read = read_profile,
+};

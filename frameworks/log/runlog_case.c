@@ -404,7 +404,9 @@ static void put_notes(const fr_runlog_reader *r, fr_runlog *log)
                          "%llu steps before the last global batch are left "
                          "out\n",
                          (unsigned long long)r->n_ramp);
-    if (steps->n_lines == 1)
+    if (r->format->note != NULL)
+        fr_buffer_printf(&log->notes, "%s\n", r->format->note);
+    else if (steps->n_lines == 1)
         fr_buffer_puts(&log->notes, "one step only: what warms up is in it\n");
     if (steps->n_outliers > 0)
         fr_buffer_printf(&log->notes,
@@ -426,7 +428,8 @@ fr_status fr_runlog_finish(fr_runlog_reader *r, fr_runlog *out, fr_err *err)
     if (r->format == NULL)
         return fr_fail(err, FR_INPUT,
                        "%s: no step of a known framework; Megatron-LM, "
-                       "DeepSpeed, torchtitan, NeMo, nanotron and llm-foundry "
+                       "DeepSpeed, torchtitan, NeMo, nanotron, llm-foundry, "
+                       "the Trainer of Hugging Face, torchtune and Lightning "
                        "are known",
                        name);
     fr_runlog *log;

@@ -41,15 +41,29 @@ static void forget_steps(fr_runlog_reader *reader)
             reader->values[i].stride = 0;
 }
 
+/* The begin of the number that ends at `at`, or `at` where none does. */
+static const char *number_before(const char *line, const char *at)
+{
+    const char *from = at;
+    while (from > line && strchr("0123456789.", from[-1]) != NULL)
+        from--;
+    return from;
+}
+
 /* The number of a word in the line; what makes no sense is counted. */
 static bool find_number(fr_runlog_reader *reader,
+                        const fr_runlog_format *format,
                         const fr_runlog_number *number, double *out)
 {
     const char *at = strstr(reader->lines.text, number->word);
     double value;
     if (at == NULL)
         return false;
-    if (!fr_runlog_parse_number(at + strlen(number->word), &value) ||
+    const char *from = format->is_unit ? number_before(reader->lines.text, at)
+                                       : at + strlen(number->word);
+    if (from == at)
+        return false; /* "?it/s" */
+    if (!fr_runlog_parse_number(from, &value) ||
         !(value > 1e-12 && value < 1e18)) {
         reader->n_bad++;
         return false;
@@ -72,7 +86,8 @@ static fr_status read_numbers(fr_runlog_reader *reader,
     double value;
     uint64_t *n_steps = &reader->values[0].n_seen;
     for (const fr_runlog_number *at = format->numbers; at->word != NULL; at++) {
-        if (at->measure != FR_RUNLOG_BATCH || !find_number(reader, at, &value))
+        if (at->measure != FR_RUNLOG_BATCH ||
+            !find_number(reader, format, at, &value))
             continue;
         double before = reader->last[FR_RUNLOG_BATCH];
         if (before > 0 && before != value) {
@@ -82,7 +97,8 @@ static fr_status read_numbers(fr_runlog_reader *reader,
         reader->last[FR_RUNLOG_BATCH] = value;
     }
     for (const fr_runlog_number *at = format->numbers; at->word != NULL; at++) {
-        if (at->measure == FR_RUNLOG_BATCH || !find_number(reader, at, &value))
+        if (at->measure == FR_RUNLOG_BATCH ||
+            !find_number(reader, format, at, &value))
             continue;
         double *last = &reader->last[at->measure];
         if (!is_peak(at->measure) || value > *last)
@@ -159,6 +175,14 @@ static fr_status choose(fr_runlog_reader *reader,
         reader->framework = framework;
         return FR_OK;
     }
+    if (format != now && format->is_weak)
+        return FR_OK;
+    if (format != now && now->is_weak) {
+        forget_steps(reader);
+        reader->format = format;
+        reader->framework = framework;
+        return FR_OK;
+    }
     bool is_both =
         (now == &fr_runlog_megatron || format == &fr_runlog_megatron) &&
         (reader->framework == &fr_framework_deepspeed ||
@@ -192,10 +216,10 @@ static fr_status read_line(fr_runlog_reader *reader, fr_err *err)
     if (is_other || (format != NULL && !reader->lines.is_whole))
         return FR_OK;
     if (format != NULL) {
-        bool is_first = reader->format == NULL;
+        const fr_runlog_format *before = reader->format;
         FR_TRY(choose(reader, format, framework, err));
         find_rank(line, rank, sizeof rank);
-        if (is_first)
+        if (before == NULL || (before != reader->format && before->is_weak))
             memcpy(reader->rank, rank, sizeof rank);
         if (strcmp(rank, reader->rank) != 0)
             return FR_OK;

@@ -20,15 +20,17 @@
     X(EP)                                                                      \
     X(ETP)                                                                     \
     X(SP)                                                                      \
-    X(REPLICATE) X(SHARD) X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(FSDP) X(MBS)      \
-        X(GBS) X(GBS_TOKENS) X(ACCUM) X(SEQ) X(MODEL) X(LAYERS) X(HIDDEN)      \
-            X(HEADS) X(KV_HEADS) X(IS_GROUPED) X(FFN) X(EXPANSION) X(GATED)    \
-                X(VOCAB) X(PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN)         \
-                    X(SHARED_FFN) X(LATENT) X(ROPE) X(UNTIED) X(BIAS)          \
-                        X(QK_NORM) X(NORM) X(RECOMPUTE) X(RECOMPUTE_METHOD)    \
-                            X(RECOMPUTE_LAYERS) X(RECOMPUTE_MODULES) X(BF16)   \
-                                X(FP16) X(FP8) X(FP8_RECIPE) X(PRECISION)      \
-                                    X(MIXED) X(OVERLAP_GRAD) X(OVERLAP_PARAM)  \
+    X(REPLICATE)                                                               \
+    X(SHARD)                                                                   \
+    X(DISTRIBUTED_OPTIMIZER) X(ZERO) X(FSDP) X(MBS) X(GBS) X(GBS_TOKENS)       \
+        X(ACCUM) X(SEQ) X(MODEL) X(LAYERS) X(HIDDEN) X(HEADS) X(KV_HEADS)      \
+            X(IS_GROUPED) X(FFN) X(EXPANSION) X(GATED) X(VOCAB)                \
+                X(PADDED_VOCAB) X(EXPERTS) X(TOPK) X(MOE_FFN) X(SHARED_FFN)    \
+                    X(LATENT) X(ROPE) X(UNTIED) X(BIAS) X(QK_NORM) X(NORM)     \
+                        X(RECOMPUTE) X(RECOMPUTE_METHOD) X(RECOMPUTE_LAYERS)   \
+                            X(RECOMPUTE_MODULES) X(BF16) X(FP16) X(FP8)        \
+                                X(FP8_RECIPE) X(PRECISION) X(MIXED)            \
+                                    X(OVERLAP_GRAD) X(OVERLAP_PARAM)           \
                                         X(TP_OVERLAP) X(CUDA_GRAPHS) X(DEEPEP) \
                                             X(EP_OVERLAP) X(COMPILED)          \
                                                 X(DROPOUT) X(FLASH) X(OFFLOAD) \
@@ -72,6 +74,9 @@ typedef struct fr_runlog_format {
     const char *other_mark;  /* and no line of an evaluation; NULL: none */
     const char *tflops_kind; /* what its TFLOP/s count */
     const char *memory_kind; /* whose memory it is: "rank 0" */
+    const char *note;        /* for all its logs; NULL: none */
+    bool is_unit;            /* words of numbers stand behind them: "2it/s" */
+    bool is_weak;            /* steps of any other format go before its */
     fr_runlog_number numbers[10];
     /* Reads what the tables do not describe, for every line up to the first
      * step. May be NULL. */

@@ -49,6 +49,7 @@ const fr_framework fr_framework_pytorch = {
     .summary = "fsdp2 with ZeRO 3, otherwise ddp",
     .facts = &of_pytorch,
     .target = &fr_target_pytorch,
+    .logs = {&fr_runlog_lightning, &fr_runlog_torchtune},
     .choose = choose_wrapper,
 };
 
