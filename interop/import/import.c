@@ -8,9 +8,10 @@
 
 /* The first that claims a text gets it. */
 static const fr_importer *const importers[] = {
-    &fr_import_simgrid,     &fr_import_nccl_graph, &fr_import_nccl,
-    &fr_import_hwloc,       &fr_import_nccl_tests, &fr_import_slurm,
-    &fr_import_topo_matrix,
+    &fr_import_simgrid,     &fr_import_nccl_graph,  &fr_import_nccl,
+    &fr_import_hwloc,       &fr_import_nccl_tests,  &fr_import_slurm,
+    &fr_import_amd_topo,    &fr_import_topo_matrix, &fr_import_nvidia_smi,
+    &fr_import_slurm_nodes,
 };
 enum { N_IMPORTERS = FR_LENGTH(importers) };
 

@@ -31,7 +31,8 @@ typedef struct fr_importer {
 
 extern const fr_importer fr_import_nccl, fr_import_nccl_graph, fr_import_hwloc,
     fr_import_topo_matrix, fr_import_slurm, fr_import_simgrid,
-    fr_import_nccl_tests;
+    fr_import_nccl_tests, fr_import_nvidia_smi, fr_import_amd_topo,
+    fr_import_slurm_nodes;
 
 /* One line. */
 void fr_import_note(const fr_import_text *in, const char *format, ...)

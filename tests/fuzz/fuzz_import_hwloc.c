@@ -3,5 +3,5 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    return fuzz_import("hwloc", bytes, n);
+    return fuzz_import("hwloc", bytes, n) + fuzz_import("nvidia-smi", bytes, n);
 }

@@ -25,5 +25,7 @@ static bool names_many(const uint8_t *bytes, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    return names_many(bytes, n) ? 0 : fuzz_import("slurm", bytes, n);
+    return names_many(bytes, n) ? 0
+                                : fuzz_import("slurm", bytes, n) +
+                                      fuzz_import("slurm-nodes", bytes, n);
 }

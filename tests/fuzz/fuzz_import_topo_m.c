@@ -3,5 +3,5 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    return fuzz_import("topo-m", bytes, n);
+    return fuzz_import("topo-m", bytes, n) + fuzz_import("amd-topo", bytes, n);
 }
