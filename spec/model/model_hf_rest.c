@@ -32,8 +32,8 @@ bool fr_model_hf_labels_tokens(const char *class_name)
 static bool has_no_language_head(const char *name)
 {
     return fr_text_ends(name, "ForSequenceClassification") ||
-           fr_model_hf_labels_tokens(name) || fr_text_ends(name, "Model") ||
-           strstr(name, "Reward") != NULL;
+           fr_model_hf_labels_tokens(name) || strstr(name, "Reward") != NULL ||
+           (fr_text_ends(name, "Model") && strstr(name, "Head") == NULL);
 }
 
 static fr_status read_head(const fr_json_value *object,

@@ -195,6 +195,13 @@ static void test_heads(void)
         CHECK_HAS(m.left_out, "has no output matrix");
         fr_model_release(&m);
     }
+    if (parse("{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": "
+              "\"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 2, "
+              "\"vocab_size\": 512}",
+              &m)) {
+        CHECK_STR(m.left_out, "");
+        fr_model_release(&m);
+    }
     check_parameters("{\"architectures\": [\"LlamaForCausalLM\"], "
                      "\"model_type\": \"llama\", " SIZES "}",
                      decoder(8, 1024, 2816, 49920, 1024, 1024, 0, 2));
