@@ -74,6 +74,8 @@ fr_status fr_accelerate_read_megatron(fr_accelerate_reader *r)
     bool is_sharded = false;
     FR_TRY(fr_accelerate_find_part(r, "megatron_lm_config", megatron_keys,
                                    FR_LENGTH(megatron_keys), &part));
+    if (part == NULL)
+        part = r->root; /* which has none of the keys: all defaults */
     r->is_compiled = false;
     FR_TRY(fr_accelerate_take_script(r, &fr_framework_megatron));
     FR_TRY(

@@ -109,5 +109,18 @@ static void test_offload(void)
     }
 }
 
+/* Without megatron_lm_config all its defaults hold. */
+static void test_no_part(void)
+{
+    fr_config c;
+    if (CHECK_OK(read_text("distributed_type: MEGATRON_LM\nnum_processes: 3\n",
+                           0, &c),
+                 &err)) {
+        CHECK_INT(c.file.plan.dp, 3);
+        CHECK_INT(c.file.plan.tp, 1);
+        fr_config_release(&c);
+    }
+}
+
 CHECK_MAIN({"single", test_single}, {"cpu", test_cpu},
-           {"offload", test_offload})
+           {"offload", test_offload}, {"no part", test_no_part})
