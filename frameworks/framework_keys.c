@@ -5,9 +5,21 @@
 
 #include <string.h>
 
-const fr_key_style fr_key_style_toml = {"", " = ", "\n", "false", "true"};
-const fr_key_style fr_key_style_python = {"        ", "=", ",\n", "False",
-                                          "True"};
+#define QUOTED .quote = "\"", .begin = "[", .then = ", ", .end = "]"
+
+const fr_key_style fr_key_style_toml = {"",           "",
+                                        " = ",        "\n",
+                                        QUOTED,       .off = "false",
+                                        .on = "true", .alone = " = true",
+                                        .hyphen = '-'};
+const fr_key_style fr_key_style_python = {"        ",   "",
+                                          "=",          ",\n",
+                                          QUOTED,       .off = "False",
+                                          .on = "True", .alone = "=True",
+                                          .hyphen = '_'};
+const fr_key_style fr_key_style_arguments = {
+    "    ",      "--",        " ",       "\n",        .quote = "",
+    .begin = "", .then = " ", .end = "", .alone = "", .hyphen = '-'};
 
 static bool is_of(const fr_framework_key *key, const char *table)
 {
@@ -19,8 +31,20 @@ static bool is_of(const fr_framework_key *key, const char *table)
 static bool is_written(const fr_framework_key *key, int version)
 {
     const fr_target_rule versions = {.since = key->since, .until = key->until};
-    return (key->text != NULL || key->put != NULL || key->field.n_bytes > 0) &&
+    return (key->text != NULL || key->word != NULL || key->put != NULL ||
+            key->comment != NULL || key->is_switch || key->field.n_bytes > 0) &&
            fr_target_rule_is_of(&versions, version);
+}
+
+/* Does the file ask for the key? */
+static bool is_asked(const fr_framework_key *key, const fr_plan_file *file)
+{
+    const fr_field *field = &key->field;
+    if (key->is_used != NULL && !key->is_used(file))
+        return false;
+    if (key->is_switch && key->is_used == NULL && field->n_bytes > 0)
+        return fr_field_get_i64(field, file) == key->on;
+    return !key->has_default || fr_field_get(field, file) != key->usual;
 }
 
 const char *fr_key_word_of(const fr_key_word *words, int value)
@@ -39,37 +63,83 @@ const fr_key_word *fr_key_word_find(const fr_key_word *words, const char *word)
     return NULL;
 }
 
+static void put_word(const char *word, const fr_key_style *style,
+                     fr_buffer *out)
+{
+    fr_buffer_printf(out, "%s%s%s", style->quote, word, style->quote);
+}
+
+static void put_set(const fr_framework_key *key, const fr_key_style *style,
+                    const fr_plan_file *file, fr_buffer *out)
+{
+    const int64_t set = fr_field_get_i64(&key->field, file);
+    const char *before = "";
+    fr_buffer_puts(out, style->begin);
+    for (const fr_key_word *at = key->words; at->word != NULL; at++)
+        if ((set & at->value) != 0) {
+            fr_buffer_puts(out, before);
+            put_word(at->word, style, out);
+            before = style->then;
+        }
+    fr_buffer_puts(out, style->end);
+}
+
 static void put_member(const fr_framework_key *key, const fr_key_style *style,
                        const fr_plan_file *file, fr_buffer *out)
 {
     const fr_field *field = &key->field;
-    if (key->words != NULL)
-        fr_framework_put_string(
-            fr_key_word_of(key->words, (int)fr_field_get_i64(field, file)),
-            out);
+    if (key->is_set)
+        put_set(key, style, file, out);
+    else if (key->words != NULL)
+        put_word(fr_key_word_of(key->words, (int)fr_field_get_i64(field, file)),
+                 style, out);
     else if (field->kind == FR_FIELD_TEXT)
         fr_framework_put_string(fr_field_at(field, file), out);
     else if (field->kind == FR_FIELD_BOOL)
         fr_buffer_puts(out, fr_field_get_i64(field, file) != 0 ? style->on
                                                                : style->off);
     else if (field->kind == FR_FIELD_DOUBLE)
-        fr_buffer_printf(out, "%.12g", fr_field_get(field, file));
+        fr_buffer_printf(out, "%.15g", fr_field_get(field, file));
     else
         fr_buffer_printf(out, "%lld", (long long)fr_field_get_i64(field, file));
+}
+
+static void put_name(const char *name, char hyphen, fr_buffer *out)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        fr_buffer_putc(out, *c == '-' ? hyphen : *c);
+}
+
+static void put_value(const fr_framework_key *key, const fr_key_style *style,
+                      const fr_plan_file *file, fr_buffer *out)
+{
+    fr_buffer_puts(out, style->between);
+    if (key->text != NULL)
+        fr_buffer_puts(out, key->text);
+    else if (key->word != NULL)
+        put_word(key->word, style, out);
+    else if (key->put != NULL)
+        key->put(file, out);
+    else
+        put_member(key, style, file, out);
 }
 
 static void put_key(const fr_framework_key *key, const fr_key_style *style,
                     const fr_plan_file *file, fr_buffer *out)
 {
     if (key->comment != NULL)
-        fr_buffer_printf(out, "%s%s\n", style->before, key->comment);
-    fr_buffer_printf(out, "%s%s%s", style->before, key->name, style->between);
-    if (key->text != NULL)
-        fr_buffer_puts(out, key->text);
-    else if (key->put != NULL)
-        key->put(file, out);
+        fr_buffer_printf(out, "%s# %s\n", style->indent, key->comment);
+    if (key->name == NULL) {
+        if (key->put != NULL)
+            key->put(file, out);
+        return;
+    }
+    fr_buffer_printf(out, "%s%s", style->indent, style->before);
+    put_name(key->name, style->hyphen, out);
+    if (key->is_switch)
+        fr_buffer_puts(out, style->alone);
     else
-        put_member(key, style, file, out);
+        put_value(key, style, file, out);
     fr_buffer_puts(out, style->after);
 }
 
@@ -80,7 +150,7 @@ void fr_framework_keys_put(fr_framework_keys keys, const char *table,
     for (size_t i = 0; i < keys.n; i++) {
         const fr_framework_key *key = &keys.rows[i];
         if (is_of(key, table) && is_written(key, version) &&
-            (key->is_used == NULL || key->is_used(file)))
+            is_asked(key, file))
             put_key(key, style, file, out);
     }
 }
@@ -178,7 +248,8 @@ fr_status fr_framework_keys_read(fr_framework_keys keys, const char *table,
         const fr_framework_key *key = &keys.rows[i];
         const fr_json_value *value =
             is_of(key, table) && key->since <= newest &&
-                    key->field.n_bytes > 0 && key->why == NULL
+                    key->field.n_bytes > 0 && key->why == NULL &&
+                    !key->has_reader
                 ? fr_json_find(object, key->name)
                 : NULL;
         if (value != NULL)

@@ -1,8 +1,8 @@
-/* megatron_words.c: single values of a plan in Megatron-LM's words. */
+/* megatron_words.c: see megatron_words.h. */
+#include "frameworks/megatron/megatron_words.h"
+
 #include "core/base/vec.h"
 #include "core/system/fileio.h"
-#include "frameworks/megatron/megatron_keys.h"
-#include "frameworks/megatron/write/megatron_arguments.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,16 +76,6 @@ void fr_megatron_put_expert_layers(const fr_model *model, fr_buffer *out)
     }
 }
 
-int fr_megatron_recompute_modules(const fr_plan *plan,
-                                  const char *out[FR_MEGATRON_MODULES_MAX])
-{
-    int n = 0;
-    for (const fr_key_word *at = fr_megatron_modules; at->word != NULL; at++)
-        if (plan->recompute_parts & (uint32_t)at->value)
-            out[n++] = at->word;
-    return n;
-}
-
 int fr_megatron_graph_modules(const fr_plan *plan, const fr_model *model,
                               const char *out[FR_MEGATRON_MODULES_MAX])
 {
@@ -117,9 +107,16 @@ int64_t fr_megatron_instances(const fr_plan *plan)
                : 1;
 }
 
-int64_t fr_megatron_null_vocab(const fr_model *model, int version)
+const char *fr_megatron_attention_backend(const fr_plan *plan)
 {
-    return version < FR_MEGATRON_0_18 ? model->vocab - 1 : model->vocab;
+    return !plan->is_flash                            ? "unfused"
+           : plan->execution.flash_kind == FR_FLASH_2 ? "flash"
+                                                      : "auto";
+}
+
+const char *fr_megatron_moments(const fr_job *job)
+{
+    return job->optimizer == FR_OPTIMIZER_SGD ? "sgd" : "adam";
 }
 
 /* Length of job->data before .bin or .idx; 0: it has no such ending. */

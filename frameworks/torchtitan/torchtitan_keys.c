@@ -309,7 +309,7 @@ static const fr_framework_key rows[] = {
      .is_used = is_staged, MAIN},
     {KEY("parallelism", "pipeline_parallel_schedule_csv"),
      .text = "\"schedule.csv\"", .is_used = fr_torchtitan_has_schedule_file,
-     .comment = "# Of the directory that torchrun is called in.", TOML},
+     .comment = "Of the directory that torchrun is called in.", TOML},
     {KEY("parallelism", "pipeline_parallel_schedule_csv"),
      .text = "str(\n            Path(__file__).with_name(\"schedule.csv\"))",
      .is_used = fr_torchtitan_has_schedule_file, MAIN},

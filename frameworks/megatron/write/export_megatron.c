@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef void put_fn(const fr_megatron_request *of, fr_buffer *out);
+typedef void put_fn(const fr_export_request *of, fr_buffer *out);
 
 static void put_array(const char *name, const char *comment, put_fn *put,
-                      const fr_megatron_request *of, fr_buffer *out)
+                      const fr_export_request *of, fr_buffer *out)
 {
     fr_buffer_printf(out, "\n# %s\n%s=(\n", comment, name);
     put(of, out);
@@ -110,24 +110,19 @@ static void put_top(const fr_export_request *request, fr_buffer *out)
 static fr_status write_script(const fr_export_request *request,
                               fr_export_files *out, fr_err *err)
 {
-    const fr_plan_file *plan = request->file;
-    const fr_megatron_request of = {.plan = &plan->plan,
-                                    .model = &plan->model,
-                                    .job = &plan->job,
-                                    .version = request->version};
     FR_TRY(fr_export_check_torchrun(request, err));
     fr_export_file *file = fr_export_add(out, "megatron.sh", true);
     if (file == NULL)
         return fr_fail_no_memory(err);
     fr_buffer *text = &file->text;
     put_top(request, text);
-    put_array("MODEL", "The model.", fr_megatron_put_model, &of, text);
-    put_array("TRAINING", "The job.", fr_megatron_put_training, &of, text);
-    put_array("DATA", "The data.", fr_megatron_put_data, &of, text);
-    put_array("PARALLEL", "How it is split.", fr_megatron_put_parallel, &of,
+    put_array("MODEL", "The model.", fr_megatron_put_model, request, text);
+    put_array("TRAINING", "The job.", fr_megatron_put_training, request, text);
+    put_array("DATA", "The data.", fr_megatron_put_data, request, text);
+    put_array("PARALLEL", "How it is split.", fr_megatron_put_parallel, request,
               text);
     put_array("MEMORY", "Data parallelism, memory and kernels.",
-              fr_megatron_put_memory, &of, text);
+              fr_megatron_put_memory, request, text);
     if (request->checkpoint_dir != NULL) {
         fr_buffer_puts(text, "\n# Checkpoints.\nCHECKPOINTS=(\n");
         fr_megatron_put_checkpoints(request, text);

@@ -14,361 +14,284 @@
 
 enum { CORE = FR_MEGATRON_VERSIONS_N - 1 };
 
-static void put_number(fr_buffer *out, const char *name, int64_t value)
+/* ---- fields that are no arguments of Megatron-LM ------------------------- */
+
+FR_KEY_COUNT(put_width, model->ffn_hidden > 0 ? model->ffn_hidden
+                                              : model->expert_ffn_hidden)
+FR_KEY_PUT(put_activation, "F.%s", model->is_gated_mlp ? "silu" : "gelu")
+/* Fused with the bias GELU has its tanh form. */
+FR_KEY_PYTHON_SWITCH(put_fused,
+                     model->is_gated_mlp ||
+                         (model->has_mlp_bias &&
+                          model->activation == FR_ACTIVATION_GELU_TANH))
+FR_KEY_PYTHON_SWITCH(put_qk_norm, model->has_qk_norm || model->kv_lora_rank > 0)
+FR_KEY_PUT(put_window, "(%lld, 0)", (long long)model->sliding_window - 1)
+FR_KEY_COUNT(put_theta, model->rope_theta)
+FR_KEY_PYTHON_SWITCH(put_sequence_parallel,
+                     plan->is_sequence_parallel && plan->tp > 1)
+FR_KEY_PYTHON_SWITCH(put_ep_overlap, plan->is_ep_overlap && plan->ep > 1)
+FR_KEY_COUNT(put_layers_offloaded, fr_megatron_offloaded_layers(plan, model))
+FR_KEY_PUT(put_attention, "AttnBackend.%s", fr_megatron_attention_backend(plan))
+FR_KEY_PYTHON_SWITCH(put_summed_fused, !plan->execution.is_grad_added_apart)
+FR_KEY_PYTHON_SWITCH(put_sharded, plan->zero_stage > 0)
+FR_KEY_PYTHON_SWITCH(put_fsdp, plan->zero_stage > 1)
+FR_KEY_PYTHON_SWITCH(put_gather_overlap,
+                     plan->zero_stage == 3
+                         ? plan->is_overlap
+                         : plan->zero_stage > 0 && plan->is_gather_overlap)
+FR_KEY_PYTHON_SWITCH(put_summed_f32, plan->grad_dtype == FR_DTYPE_F32)
+FR_KEY_COUNT(put_bucket, fr_megatron_bucket(plan))
+FR_KEY_COUNT(put_copies, fr_megatron_instances(plan))
+FR_KEY_PYTHON_SWITCH(put_nan_check,
+                     plan->execution.cuda_graphs != FR_CUDA_GRAPHS_FULL)
+FR_KEY_PUT(put_dtype, "torch.%s",
+           fr_plan_storage_dtype(plan) == FR_DTYPE_F32   ? "float32"
+           : fr_plan_storage_dtype(plan) == FR_DTYPE_F16 ? "float16"
+                                                         : "bfloat16")
+
+static void put_layout(const fr_plan_file *file, fr_buffer *out)
 {
-    fr_buffer_printf(out, "        %s=%lld,\n", name, (long long)value);
+    fr_buffer_putc(out, '"');
+    fr_megatron_put_layout(&file->plan, &file->model, out);
+    fr_buffer_putc(out, '"');
 }
 
-static void put_real(fr_buffer *out, const char *name, double value)
+static void put_expert_layers(const fr_plan_file *file, fr_buffer *out)
 {
-    fr_buffer_printf(out, "        %s=%.15g,\n", name, value);
+    fr_megatron_put_expert_layers(&file->model, out);
 }
 
-static void put_word(fr_buffer *out, const char *name, const char *word)
+static void put_graph_modules(const fr_plan_file *file, fr_buffer *out)
 {
-    fr_buffer_printf(out, "        %s=\"%s\",\n", name, word);
-}
-
-static void put_switch(fr_buffer *out, const char *name, bool is_on)
-{
-    fr_buffer_printf(out, "        %s=%s,\n", name, is_on ? "True" : "False");
-}
-
-static void put_words(fr_buffer *out, const char *name,
-                      const char *const *words, int n)
-{
-    fr_buffer_printf(out, "        %s=[", name);
+    const char *words[FR_MEGATRON_MODULES_MAX];
+    int n = fr_megatron_graph_modules(&file->plan, &file->model, words);
     for (int i = 0; i < n; i++)
-        fr_buffer_printf(out, "%s\"%s\"", i > 0 ? ", " : "", words[i]);
-    fr_buffer_puts(out, "],\n");
+        fr_buffer_printf(out, "%s\"%s\"", i > 0 ? ", " : "[", words[i]);
+    fr_buffer_putc(out, ']');
 }
 
-/* ---- the model ----------------------------------------------------------- */
+FR_KEY_IF(has_window, model->sliding_window > 0)
+FR_KEY_IF(is_rope, model->is_rope)
+FR_KEY_IF(is_rope_scaled, model->has_rope_scaling)
+FR_KEY_IF(has_router_bias, model->has_router_bias)
+FR_KEY_IF(has_dense_layers, fr_megatron_has_dense_layers(model))
+FR_KEY_IF(has_chunks, plan->pp > 1 && plan->vpp > 1)
+FR_KEY_IF(has_layout, fr_megatron_has_layout(plan, model, CORE))
+FR_KEY_IF(is_context_parallel, plan->cp > 1)
+FR_KEY_IF(is_flex, plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL)
+FR_KEY_IF(has_capacity, plan->expert_capacity > 0)
+FR_KEY_IF(is_meta,
+          plan->zero_stage > 1 && fr_megatron_builds_on_meta(model, CORE))
+FR_KEY_IF(is_whole,
+          plan->zero_stage > 1 && !fr_megatron_builds_on_meta(model, CORE))
+FR_KEY_IF(has_layers_offloaded, plan->activation_offload_frac > 0)
+FR_KEY_IF(is_layer_graph, plan->execution.cuda_graphs == FR_CUDA_GRAPHS_LAYER)
+FR_KEY_IF(is_module_graph, is_layer_graph(file) && model->n_experts > 0)
+FR_KEY_IF(is_step_graph, plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL)
+FR_KEY_IF(is_graph, plan->execution.cuda_graphs != FR_CUDA_GRAPHS_NONE)
+FR_KEY_IF(is_fsdp, plan->zero_stage > 1)
+FR_KEY_IF(is_no_fsdp, plan->zero_stage < 2)
+FR_KEY_IF(is_f32, fr_plan_storage_dtype(plan) == FR_DTYPE_F32)
+FR_KEY_IF(is_f16, fr_plan_storage_dtype(plan) == FR_DTYPE_F16)
+FR_KEY_IF(is_bf16, fr_plan_storage_dtype(plan) == FR_DTYPE_BF16)
+FR_KEY_IF(is_fp8, plan->precision == FR_DTYPE_FP8)
+FR_KEY_IF(is_fp4, plan->precision == FR_DTYPE_FP4)
 
-static void put_latent(const fr_model *model, fr_buffer *out)
+static const fr_key_word norms[] = {
+    {true, "RMSNorm"}, {false, "LayerNorm"}, {0}};
+static const fr_key_word positions[] = {
+    {true, "rope"}, {false, "learned_absolute"}, {0}};
+static const fr_key_word dispatchers[] = {
+    {FR_DISPATCH_ALL_TO_ALL, "alltoall"}, {FR_DISPATCH_BY_NODE, "flex"}, {0}};
+
+#define OF(member) FR_KEY_MEMBER(member)
+#define IF(condition) .is_used = (condition)
+
+static const fr_framework_key rows[] = {
+    {"shape", "num_layers", OF(model.n_layers)},
+    {"shape", "hidden_size", OF(model.hidden)},
+    {"shape", "ffn_hidden_size", .put = put_width},
+    {"shape", "num_attention_heads", OF(model.n_heads)},
+    {"shape", "num_query_groups", OF(model.n_kv_heads)},
+    {"shape", "kv_channels", OF(model.head_dim)},
+    {"shape", "vocab_size", OF(model.vocab)},
+    {"shape", "should_pad_vocab", .text = "True"},
+    {"shape", "normalization", OF(model.is_rms_norm), .words = norms},
+    {"shape", "layernorm_epsilon", OF(model.norm_eps)},
+    {"shape", "gated_linear_unit", OF(model.is_gated_mlp)},
+    {"shape", "activation_func", .put = put_activation},
+    {"shape", "bias_activation_fusion", .put = put_fused},
+    {"shape", "add_bias_linear", OF(model.has_mlp_bias)},
+    {"shape", "add_qkv_bias", OF(model.has_qkv_bias)},
+    {"shape", "qk_layernorm", .put = put_qk_norm},
+    {"shape", "share_embeddings_and_output_weights", OF(model.is_tied)},
+    {"shape", "window_size", .put = put_window, IF(has_window)},
+    {"positions", "seq_length", OF(job.seq)},
+    {"positions", "position_embedding_type", OF(model.is_rope),
+     .words = positions},
+    {"positions", "rotary_base", .put = put_theta, IF(is_rope)},
+    {"positions", "rotary_percent", OF(model.rope_frac), .has_default = true,
+     .usual = 1},
+    {"positions", "rope_scaling", .text = "True", IF(is_rope_scaled)},
+    {"positions", "rope_scaling_factor", OF(model.rope_factor),
+     IF(is_rope_scaled)},
+    {"latent rope", "rope_type", .word = "rope"},
+    {"latent rope", "apply_rope_fusion", .text = "False"}, /* YaRN's alone */
+    {"router bias",
+     .comment =
+         "Megatron Core moves this bias by 0.001 a step toward even loads",
+     IF(has_router_bias)},
+    {"expert layers", "moe_layer_freq", .put = put_expert_layers,
+     IF(has_dense_layers)},
+    {"dropout", "hidden_dropout", OF(job.dropout)},
+    {"dropout", "attention_dropout", OF(job.dropout)},
+    {"parallel", .comment = "how it is split"},
+    {"parallel", "tensor_model_parallel_size", OF(plan.tp)},
+    {"parallel", "sequence_parallel", .put = put_sequence_parallel},
+    {"parallel", "pipeline_model_parallel_size", OF(plan.pp)},
+    {"parallel", "virtual_pipeline_model_parallel_size", OF(plan.vpp),
+     IF(has_chunks)},
+    {"parallel", "pipeline_model_parallel_layout", .put = put_layout,
+     IF(has_layout)},
+    {"parallel", "context_parallel_size", OF(plan.cp)},
+    {"parallel", "cp_comm_type", OF(plan.cp_kind),
+     .words = fr_megatron_cp_kinds, IF(is_context_parallel)},
+    {"expert parallel", "expert_model_parallel_size", OF(plan.ep)},
+    {"expert parallel", "expert_tensor_parallel_size", OF(plan.etp),
+     .has_default = true},
+    {"expert parallel", "moe_token_dispatcher_type", OF(plan.expert_dispatch),
+     .words = dispatchers},
+    {"expert parallel", "moe_flex_dispatcher_backend", .word = "deepep",
+     IF(is_flex)},
+    {"expert parallel", "moe_router_dtype", .word = "fp32", IF(is_flex)},
+    {"expert parallel", "moe_expert_capacity_factor", OF(plan.expert_capacity),
+     IF(has_capacity)},
+    {"expert parallel", "moe_token_drop_policy", .word = "probs",
+     IF(has_capacity)},
+    {"expert parallel", "moe_pad_expert_input_to_capacity",
+     OF(plan.is_expert_padded), IF(has_capacity)},
+    {"expert parallel", "overlap_moe_expert_parallel_comm",
+     .put = put_ep_overlap},
+    /* Megatron FSDP makes the weights in parts, where their modules can. */
+    {"memory", .comment = "memory and kernels"},
+    {"memory", "init_model_with_meta_device", .text = "True", IF(is_meta)},
+    {"memory",
+     .comment = "before it is sharded each GPU holds the whole model: the gate "
+                "of its\n        # shared expert cannot be made in parts",
+     IF(is_whole)},
+    {"kernels", "cpu_offloading", .text = "True", IF(has_layers_offloaded)},
+    {"kernels", "cpu_offloading_num_layers", .put = put_layers_offloaded,
+     IF(has_layers_offloaded)},
+    {"kernels", "attention_backend", .put = put_attention},
+    {"kernels", "cross_entropy_loss_fusion", .text = "False"},
+    {"kernels", "gradient_accumulation_fusion", .put = put_summed_fused},
+    {"kernels", "cuda_graph_impl", .word = "transformer_engine",
+     IF(is_layer_graph)},
+    {"kernels", "cuda_graph_impl", .word = "full_iteration", IF(is_step_graph)},
+    {"kernels", "cuda_graph_modules", .put = put_graph_modules,
+     IF(is_module_graph)},
+    {"kernels", "use_te_rng_tracker", .text = "True", IF(is_graph)},
+    {"ddp", "use_distributed_optimizer", .put = put_sharded},
+    {"ddp", "overlap_grad_reduce", OF(plan.is_overlap)},
+    {"ddp", "overlap_param_gather", .put = put_gather_overlap},
+    {"ddp", "grad_reduce_in_fp32", .put = put_summed_f32},
+    {"ddp", "bucket_size", .put = put_bucket, IF(is_no_fsdp)},
+    {"ddp", "num_distributed_optimizer_instances", .put = put_copies},
+    {"ddp", "use_megatron_fsdp", .put = put_fsdp},
+    {"ddp", "data_parallel_sharding_strategy", OF(plan.zero_stage),
+     .words = fr_megatron_shardings, IF(is_fsdp)},
+    {"ddp", "check_for_nan_in_grad", .put = put_nan_check},
+    {"optimizer", "weight_decay", OF(job.weight_decay)},
+    {"clipping", "clip_grad", OF(job.clip_norm)},
+    {"clipping", "use_distributed_optimizer", .put = put_sharded},
+    {"decay", "start_weight_decay", OF(job.weight_decay)},
+    {"decay", "end_weight_decay", OF(job.weight_decay)},
+    {"decay", "weight_decay_incr_style", .word = "constant"},
+    {"precision", "fp32", .text = "True", IF(is_f32)},
+    {"precision", "fp16", .text = "True", IF(is_f16)},
+    {"precision", "bf16", .text = "True", IF(is_bf16)},
+    {"precision", "params_dtype", .put = put_dtype},
+    {"precision", "pipeline_dtype", .put = put_dtype},
+    {"precision", "grad_reduce_in_fp32", .put = put_summed_f32},
+    {"precision", "fp8", .word = "hybrid", IF(is_fp8)},
+    {"precision", "fp8_recipe", OF(plan.execution.scaling),
+     .words = fr_megatron_recipes, IF(is_fp8)},
+    {"precision", "fp4", .word = "e2m1", IF(is_fp4)},
+    {"precision", "fp4_recipe", .word = "nvfp4", IF(is_fp4)},
+};
+
+static const fr_framework_keys bridge_keys = {rows, FR_LENGTH(rows)};
+
+/* Rows of a table of this file, or of Megatron-LM's arguments. */
+static void put_own(const char *table, const fr_plan_file *file, fr_buffer *out)
 {
-    /* The provider's bases leave it off. */
-    put_switch(out, "multi_latent_attention", true);
-    if (model->q_lora_rank > 0)
-        put_number(out, "q_lora_rank", model->q_lora_rank);
-    put_number(out, "kv_lora_rank", model->kv_lora_rank);
-    put_number(out, "qk_head_dim", model->qk_nope_head_dim);
-    put_number(out, "qk_pos_emb_head_dim", model->qk_rope_head_dim);
-    put_number(out, "v_head_dim", model->v_head_dim);
-    put_word(out, "rope_type", "rope");
-    put_switch(out, "apply_rope_fusion", false); /* YaRN's alone */
+    fr_framework_keys_put(bridge_keys, table, 0, &fr_key_style_python, file,
+                          out);
 }
 
-/* As megatron_arguments.c has it. */
-static void put_router(const fr_model *model, fr_buffer *out)
-{
-    put_number(out, "moe_router_topk", model->n_experts_per_token);
-    if (model->has_sigmoid_router)
-        put_word(out, "moe_router_score_function", "sigmoid");
-    if (fr_megatron_has_pre_softmax(model))
-        put_switch(out, "moe_router_pre_softmax", true);
-    if (fr_megatron_has_pre_softmax(model) && !model->has_softmax_over_all)
-        fr_buffer_puts(out, "        # the weight of a token's one expert is "
-                            "its share of all, not 1\n");
-    if (fr_megatron_has_groups(model)) {
-        put_number(out, "moe_router_num_groups", model->n_expert_groups);
-        put_number(out, "moe_router_group_topk", model->n_chosen_groups);
-    }
-    if (model->routed_scale != 1)
-        put_real(out, "moe_router_topk_scaling_factor", model->routed_scale);
-    if (model->has_router_bias) {
-        fr_buffer_puts(out, "        # Megatron Core moves this bias by 0.001 "
-                            "a step toward even loads\n");
-        put_switch(out, "moe_router_enable_expert_bias", true);
-    }
-}
-
-static void put_experts(const fr_model *model, fr_buffer *out)
-{
-    put_number(out, "num_moe_experts", model->n_experts);
-    put_router(model, out);
-    put_switch(out, "moe_grouped_gemm", true);
-    put_number(out, "moe_ffn_hidden_size", model->expert_ffn_hidden);
-    if (model->shared_expert_ffn_hidden > 0)
-        put_number(out, "moe_shared_expert_intermediate_size",
-                   model->shared_expert_ffn_hidden);
-    if (model->has_shared_expert_gate)
-        put_switch(out, "moe_shared_expert_gate", true);
-    if (model->router_aux_coef > 0) {
-        put_word(out, "moe_router_load_balancing_type",
-                 model->is_aux_by_sequence ? "seq_aux_loss" : "aux_loss");
-        put_real(out, "moe_aux_loss_coeff", model->router_aux_coef);
-    }
-    if (!fr_megatron_has_dense_layers(model))
-        return;
-    fr_buffer_puts(out, "        moe_layer_freq=");
-    fr_megatron_put_expert_layers(model, out);
-    fr_buffer_puts(out, ",\n");
-}
-
-static void put_positions(const fr_model *model, int64_t seq, fr_buffer *out)
-{
-    put_number(out, "seq_length", seq);
-    put_word(out, "position_embedding_type",
-             model->is_rope ? "rope" : "learned_absolute");
-    if (model->is_rope)
-        put_number(out, "rotary_base", (int64_t)model->rope_theta);
-    if (model->rope_frac != 1)
-        put_real(out, "rotary_percent", model->rope_frac);
-    if (model->has_rope_scaling) {
-        put_switch(out, "rope_scaling", true);
-        put_real(out, "rope_scaling_factor", model->rope_factor);
-    }
-}
-
-static void put_shape(const fr_model *model, fr_buffer *out)
-{
-    bool is_gelu = !model->is_gated_mlp;
-    put_number(out, "num_layers", model->n_layers);
-    put_number(out, "hidden_size", model->hidden);
-    put_number(out, "ffn_hidden_size",
-               model->ffn_hidden > 0 ? model->ffn_hidden
-                                     : model->expert_ffn_hidden);
-    put_number(out, "num_attention_heads", model->n_heads);
-    put_number(out, "num_query_groups", model->n_kv_heads);
-    put_number(out, "kv_channels", model->head_dim);
-    put_number(out, "vocab_size", model->vocab);
-    put_switch(out, "should_pad_vocab", true);
-    put_word(out, "normalization",
-             model->is_rms_norm ? "RMSNorm" : "LayerNorm");
-    put_real(out, "layernorm_epsilon", model->norm_eps);
-    put_switch(out, "gated_linear_unit", !is_gelu);
-    fr_buffer_printf(out, "        activation_func=F.%s,\n",
-                     is_gelu ? "gelu" : "silu");
-    /* Fused with the bias GELU has its tanh form. */
-    put_switch(out, "bias_activation_fusion",
-               !is_gelu || (model->has_mlp_bias &&
-                            model->activation == FR_ACTIVATION_GELU_TANH));
-    put_switch(out, "add_bias_linear", model->has_mlp_bias);
-    put_switch(out, "add_qkv_bias", model->has_qkv_bias);
-    put_switch(out, "qk_layernorm",
-               model->has_qk_norm || model->kv_lora_rank > 0);
-    put_switch(out, "share_embeddings_and_output_weights", model->is_tied);
-    if (model->sliding_window > 0)
-        fr_buffer_printf(out, "        window_size=(%lld, 0),\n",
-                         (long long)model->sliding_window - 1);
-    if (model->n_mtp_layers > 0) {
-        put_number(out, "mtp_num_layers", model->n_mtp_layers);
-        put_real(out, "mtp_loss_scaling_factor", model->mtp_loss_scale);
-    }
-}
-
-/* ---- the plan ------------------------------------------------------------ */
-
-static void put_stages(const fr_plan *plan, const fr_model *model,
+static void put_shared(const char *table, const fr_plan_file *file,
                        fr_buffer *out)
 {
-    put_number(out, "pipeline_model_parallel_size", plan->pp);
-    if (plan->pp > 1 && plan->vpp > 1)
-        put_number(out, "virtual_pipeline_model_parallel_size", plan->vpp);
-    if (!fr_megatron_has_layout(plan, model, CORE))
-        return;
-    fr_buffer_puts(out, "        pipeline_model_parallel_layout=\"");
-    fr_megatron_put_layout(plan, model, out);
-    fr_buffer_puts(out, "\",\n");
+    fr_framework_keys_put(fr_megatron_keys, table, CORE, &fr_key_style_python,
+                          file, out);
 }
 
-static void put_parallel(const fr_plan *plan, const fr_model *model,
-                         fr_buffer *out)
+static void put_experts(const fr_plan_file *file, fr_buffer *out)
 {
-    put_number(out, "tensor_model_parallel_size", plan->tp);
-    put_switch(out, "sequence_parallel",
-               plan->is_sequence_parallel && plan->tp > 1);
-    put_stages(plan, model, out);
-    put_number(out, "context_parallel_size", plan->cp);
-    if (plan->cp > 1)
-        put_word(out, "cp_comm_type",
-                 fr_key_word_of(fr_megatron_cp_kinds, (int)plan->cp_kind));
-    if (model->n_experts == 0)
-        return;
-    bool is_flex = plan->expert_dispatch != FR_DISPATCH_ALL_TO_ALL;
-    put_number(out, "expert_model_parallel_size", plan->ep);
-    if (plan->etp > 0)
-        put_number(out, "expert_tensor_parallel_size", plan->etp);
-    put_word(out, "moe_token_dispatcher_type", is_flex ? "flex" : "alltoall");
-    if (is_flex) {
-        put_word(out, "moe_flex_dispatcher_backend", "deepep");
-        put_word(out, "moe_router_dtype", "fp32");
-    }
-    if (plan->expert_capacity > 0) {
-        put_real(out, "moe_expert_capacity_factor", plan->expert_capacity);
-        put_word(out, "moe_token_drop_policy", "probs");
-        put_switch(out, "moe_pad_expert_input_to_capacity",
-                   plan->is_expert_padded);
-    }
-    put_switch(out, "overlap_moe_expert_parallel_comm",
-               plan->is_ep_overlap && plan->ep > 1);
-}
-
-static void put_recompute(const fr_plan *plan, fr_buffer *out)
-{
-    const char *words[FR_MEGATRON_MODULES_MAX];
-    if (plan->recompute == FR_RECOMPUTE_SELECTIVE) {
-        put_word(out, "recompute_granularity", "selective");
-        put_words(out, "recompute_modules", words,
-                  fr_megatron_recompute_modules(plan, words));
-    } else if (plan->recompute == FR_RECOMPUTE_FULL) {
-        bool is_part = plan->recompute_layers > 0;
-        put_word(out, "recompute_granularity", "full");
-        put_word(out, "recompute_method", is_part ? "block" : "uniform");
-        put_number(out, "recompute_num_layers",
-                   is_part ? plan->recompute_layers : 1);
-    }
-}
-
-static void put_kernels(const fr_plan *plan, const fr_model *model,
-                        fr_buffer *out)
-{
-    const char *words[FR_MEGATRON_MODULES_MAX];
-    bool is_full = plan->execution.cuda_graphs == FR_CUDA_GRAPHS_FULL;
-    if (plan->activation_offload_frac > 0) {
-        put_switch(out, "cpu_offloading", true);
-        put_number(out, "cpu_offloading_num_layers",
-                   fr_megatron_offloaded_layers(plan, model));
-    }
-    fr_buffer_printf(out, "        attention_backend=AttnBackend.%s,\n",
-                     !plan->is_flash                            ? "unfused"
-                     : plan->execution.flash_kind == FR_FLASH_2 ? "flash"
-                                                                : "auto");
-    put_switch(out, "cross_entropy_loss_fusion", false);
-    put_switch(out, "gradient_accumulation_fusion",
-               !plan->execution.is_grad_added_apart);
-    if (plan->execution.cuda_graphs == FR_CUDA_GRAPHS_NONE)
-        return;
-    put_word(out, "cuda_graph_impl",
-             is_full ? "full_iteration" : "transformer_engine");
-    int n = is_full ? 0 : fr_megatron_graph_modules(plan, model, words);
-    if (n > 0)
-        put_words(out, "cuda_graph_modules", words, n);
-    put_switch(out, "use_te_rng_tracker", true);
-}
-
-/* Megatron FSDP makes the weights in parts, where their modules can. */
-static void put_meta_device(const fr_plan *plan, const fr_model *model,
-                            fr_buffer *out)
-{
-    if (plan->zero_stage < 2)
-        return;
-    if (fr_megatron_builds_on_meta(model, CORE))
-        put_switch(out, "init_model_with_meta_device", true);
-    else
-        fr_buffer_puts(out, "        # before it is sharded each GPU holds the "
-                            "whole model: the gate of its\n        # shared "
-                            "expert cannot be made in parts\n");
+    put_shared("router", file, out);
+    put_own("router bias", file, out);
+    put_shared("experts", file, out);
+    put_own("expert layers", file, out);
 }
 
 static void put_model(const fr_plan_file *file, fr_buffer *out)
 {
     const fr_model *model = &file->model;
+    const bool has_experts = model->n_experts > 0;
     fr_buffer_printf(out, "    model = %s(\n",
                      model->kv_lora_rank > 0 ? "MLAModelProvider"
                                              : "GPTModelProvider");
-    put_shape(model, out);
-    put_positions(model, file->job.seq, out);
-    if (model->kv_lora_rank > 0)
-        put_latent(model, out);
-    if (model->n_experts > 0)
-        put_experts(model, out);
-    put_real(out, "hidden_dropout", file->job.dropout);
-    put_real(out, "attention_dropout", file->job.dropout);
-    fr_buffer_puts(out, "        # how it is split\n");
-    put_parallel(&file->plan, model, out);
-    fr_buffer_puts(out, "        # memory and kernels\n");
-    put_meta_device(&file->plan, model, out);
-    put_recompute(&file->plan, out);
-    put_kernels(&file->plan, model, out);
+    put_own("shape", file, out);
+    put_shared("tokens", file, out);
+    put_own("positions", file, out);
+    if (model->kv_lora_rank > 0) {
+        put_shared("latent", file, out);
+        put_own("latent rope", file, out);
+    }
+    if (has_experts) {
+        fr_buffer_printf(out, "        num_moe_experts=%lld,\n",
+                         (long long)model->n_experts);
+        put_experts(file, out);
+    }
+    put_own("dropout", file, out);
+    put_own("parallel", file, out);
+    if (has_experts)
+        put_own("expert parallel", file, out);
+    put_own("memory", file, out);
+    put_shared("recompute", file, out);
+    put_own("kernels", file, out);
+    fr_buffer_puts(out, "    )\n    ddp = DistributedDataParallelConfig(\n");
+    put_own("ddp", file, out);
     fr_buffer_puts(out, "    )\n");
 }
 
-static void put_ddp(const fr_plan *plan, fr_buffer *out)
+static void put_optimizer(const fr_plan_file *file, fr_buffer *out)
 {
-    bool gathers_beside =
-        plan->zero_stage == 3 ? plan->is_overlap : plan->is_gather_overlap;
-    fr_buffer_puts(out, "    ddp = DistributedDataParallelConfig(\n");
-    put_switch(out, "use_distributed_optimizer", plan->zero_stage > 0);
-    put_switch(out, "overlap_grad_reduce", plan->is_overlap);
-    put_switch(out, "overlap_param_gather",
-               plan->zero_stage > 0 && gathers_beside);
-    put_switch(out, "grad_reduce_in_fp32", plan->grad_dtype == FR_DTYPE_F32);
-    if (plan->zero_stage < 2)
-        put_number(out, "bucket_size", fr_megatron_bucket(plan));
-    put_number(out, "num_distributed_optimizer_instances",
-               fr_megatron_instances(plan));
-    put_switch(out, "use_megatron_fsdp", plan->zero_stage > 1);
-    if (plan->zero_stage > 1)
-        put_word(out, "data_parallel_sharding_strategy",
-                 fr_key_word_of(fr_megatron_shardings, plan->zero_stage));
-    put_switch(out, "check_for_nan_in_grad",
-               plan->execution.cuda_graphs != FR_CUDA_GRAPHS_FULL);
-    fr_buffer_puts(out, "    )\n");
-}
-
-static void put_optimizer(const fr_plan *plan, const fr_job *job,
-                          fr_buffer *out)
-{
-    double lr = fr_job_peak_lr(job);
-    bool is_sgd = job->optimizer == FR_OPTIMIZER_SGD;
-    fr_buffer_puts(out, "    optimizer = OptimizerConfig(\n");
-    put_word(out, "optimizer", is_sgd ? "sgd" : "adam");
-    put_real(out, "lr", lr);
-    put_real(out, "min_lr", lr * job->lr_min_frac);
-    put_real(out, "weight_decay", job->weight_decay);
-    if (is_sgd) {
-        put_real(out, "sgd_momentum", job->beta1);
-    } else {
-        put_real(out, "adam_beta1", job->beta1);
-        put_real(out, "adam_beta2", job->beta2);
-        put_real(out, "adam_eps", job->optimizer_eps);
-    }
-    put_real(out, "clip_grad", job->clip_norm);
-    put_switch(out, "use_distributed_optimizer", plan->zero_stage > 0);
-    if (plan->is_optimizer_offloaded) {
-        put_switch(out, "optimizer_cpu_offload", true);
-        put_real(out, "optimizer_offload_fraction", 1);
-        put_switch(out, "use_precision_aware_optimizer", true);
-    }
+    const char *const moments = fr_megatron_moments(&file->job);
+    fr_buffer_printf(out,
+                     "    optimizer = OptimizerConfig(\n"
+                     "        optimizer=\"%s\",\n",
+                     moments);
+    put_shared("rates", file, out);
+    put_own("optimizer", file, out);
+    put_shared(moments, file, out);
+    put_own("clipping", file, out);
+    put_shared("offload", file, out);
     fr_buffer_puts(out, "    )\n    scheduler = SchedulerConfig(\n");
-    put_word(out, "lr_decay_style",
-             fr_key_word_of(fr_megatron_lr_styles, (int)job->lr_schedule));
-    put_number(out, "lr_decay_iters", job->n_steps);
-    put_number(out, "lr_warmup_iters", job->warmup_steps);
-    put_real(out, "start_weight_decay", job->weight_decay);
-    put_real(out, "end_weight_decay", job->weight_decay);
-    put_word(out, "weight_decay_incr_style", "constant");
-    fr_buffer_puts(out, "    )\n");
-}
-
-static void put_precision(const fr_plan *plan, fr_buffer *out)
-{
-    fr_dtype base = fr_plan_storage_dtype(plan);
-    fr_buffer_puts(out, "    precision = MixedPrecisionConfig(\n");
-    if (base == FR_DTYPE_F32) {
-        put_switch(out, "fp32", true);
-        fr_buffer_puts(out, "        params_dtype=torch.float32,\n"
-                            "        pipeline_dtype=torch.float32,\n");
-    } else {
-        const char *name = base == FR_DTYPE_F16 ? "float16" : "bfloat16";
-        put_switch(out, base == FR_DTYPE_F16 ? "fp16" : "bf16", true);
-        fr_buffer_printf(out,
-                         "        params_dtype=torch.%s,\n"
-                         "        pipeline_dtype=torch.%s,\n",
-                         name, name);
-    }
-    put_switch(out, "grad_reduce_in_fp32", plan->grad_dtype == FR_DTYPE_F32);
-    if (plan->precision == FR_DTYPE_FP8) {
-        put_word(out, "fp8", "hybrid");
-        put_word(
-            out, "fp8_recipe",
-            fr_key_word_of(fr_megatron_recipes, (int)plan->execution.scaling));
-    } else if (plan->precision == FR_DTYPE_FP4) {
-        put_word(out, "fp4", "e2m1");
-        put_word(out, "fp4_recipe", "nvfp4");
-    }
+    put_shared("schedule", file, out);
+    put_own("decay", file, out);
+    fr_buffer_puts(out, "    )\n    precision = MixedPrecisionConfig(\n");
+    put_own("precision", file, out);
     fr_buffer_puts(out, "    )\n");
 }
 
@@ -443,18 +366,17 @@ static void put_container(const fr_export_request *request, fr_buffer *out)
                      (long long)plan->micro_batch);
     fr_buffer_puts(out, "        validation=ValidationConfig(eval_iters=0),\n");
     put_data_source(job, out);
-    fr_buffer_printf(
-        out,
-        "            seq_length=%lld,\n"
-        "            random_seed=%llu,\n"
-        "            reset_position_ids=False,\n"
-        "            reset_attention_mask=False,\n"
-        "            eod_mask_loss=False,\n        ),\n"
-        "        tokenizer=TokenizerConfig(\n"
-        "            tokenizer_type=\"NullTokenizer\", "
-        "vocab_size=%lld\n        ),\n",
-        (long long)job->seq, (unsigned long long)job->seed,
-        (long long)fr_megatron_null_vocab(&request->file->model, CORE));
+    fr_buffer_printf(out,
+                     "            seq_length=%lld,\n"
+                     "            random_seed=%llu,\n"
+                     "            reset_position_ids=False,\n"
+                     "            reset_attention_mask=False,\n"
+                     "            eod_mask_loss=False,\n        ),\n"
+                     "        tokenizer=TokenizerConfig(\n"
+                     "            tokenizer_type=\"NullTokenizer\", "
+                     "vocab_size=%lld\n        ),\n",
+                     (long long)job->seq, (unsigned long long)job->seed,
+                     (long long)request->file->model.vocab);
     fr_buffer_printf(out,
                      "        rng=RNGConfig(seed=%llu),\n"
                      "        dist=DistributedInitConfig(\n"
@@ -529,9 +451,7 @@ static fr_status write_recipe(const fr_export_request *request,
                          : "",
                      imports);
     put_model(plan, text);
-    put_ddp(&plan->plan, text);
-    put_optimizer(&plan->plan, &plan->job, text);
-    put_precision(&plan->plan, text);
+    put_optimizer(plan, text);
     put_container(request, text);
     fr_buffer_puts(text, "\n\nif __name__ == \"__main__\":\n"
                          "    pretrain(config=forerun_config(), "
