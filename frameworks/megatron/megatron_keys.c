@@ -163,6 +163,7 @@ const fr_key_word fr_megatron_modules[] = {
     {FR_RECOMPUTE_PART_MLP, "mlp"},
     {FR_RECOMPUTE_PART_EXPERTS, "moe"},
     {FR_RECOMPUTE_PART_LATENT, "mla_up_proj"},
+    {0, "shared_experts"}, /* less than an activation of a layer */
     {0}};
 
 static const fr_key_word positions[] = {
@@ -390,7 +391,8 @@ static const fr_framework_key rows[] = {
     {"sharding", "use-custom-fsdp", MARK, IF(is_fsdp), UNTIL(0_13)},
     {"sharding", "use-megatron-fsdp", MARK, IF(is_fsdp), SINCE(0_14)},
     {"sharding", "data-parallel-sharding-strategy", OF(plan.zero_stage),
-     .words = fr_megatron_shardings, IF(is_fsdp), OWN},
+     .words = fr_megatron_shardings, IF(is_fsdp), OWN,
+     .mend = "give no_shard, optim, optim_grads or optim_grads_params"},
     {"sharding", "ckpt-format", .word = "fsdp_dtensor", IF(is_fsdp),
      SINCE(0_14)},
     {"sharding", "use-torch-fsdp2", READ},
@@ -413,8 +415,9 @@ static const fr_framework_key rows[] = {
     {"recompute", "recompute-granularity", OF(plan.recompute),
      .words = granularities, IF(is_again), OWN, SINCE(0_12)},
     {"recompute", "recompute-modules", OF(plan.recompute_parts),
-     .words = fr_megatron_modules, .is_set = true, IF(is_selective), OWN,
-     SINCE(0_12)},
+     .words = fr_megatron_modules, .is_set = true,
+     .mend = "one of its parts is none that a plan makes again",
+     IF(is_selective), OWN, SINCE(0_12)},
     {"recompute", "moe-layer-recompute", MARK, IF(is_experts_again),
      UNTIL(0_11)},
     {"recompute", "recompute-method", OF(plan.recompute_layers),

@@ -139,54 +139,34 @@ static fr_status read_groups(fr_megatron_flags *flags, fr_model *model,
     return FR_OK;
 }
 
-static fr_status read_router(fr_megatron_flags *flags, fr_model *model,
+static fr_status read_router(fr_megatron_flags *flags, fr_plan_file *file,
                              fr_buffer *notes, fr_err *err)
 {
-    const char *scores;
-    double scale = 0; /* none, as 0 is to Megatron-LM */
-    FR_TRY(fr_megatron_i64(flags, "moe-router-topk", 1,
-                           &model->n_experts_per_token, err));
-    FR_TRY(fr_megatron_word(flags, "moe-router-score-function", "softmax",
-                            &scores, err));
-    model->has_sigmoid_router = strcmp(scores, "sigmoid") == 0;
-    if (!model->has_sigmoid_router && strcmp(scores, "softmax") != 0)
-        return fr_megatron_refuse(
-            flags, fr_megatron_find(flags, "moe-router-score-function"),
-            "such scores are not modelled; take softmax or sigmoid", err);
+    fr_model *model = &file->model;
+    FR_TRY(fr_megatron_read_rows(flags, "router", file, err));
     bool is_before = fr_megatron_has(flags, "moe-router-pre-softmax");
     /* Sigmoids of several experts add up to 1, that of one does not. */
     model->has_softmax_over_all =
         model->has_sigmoid_router ? model->n_experts_per_token == 1 : is_before;
-    const fr_megatron_flag *bias =
-        fr_megatron_find(flags, "moe-router-enable-expert-bias");
-    model->has_router_bias = bias != NULL;
-    if (bias != NULL && !model->has_sigmoid_router)
-        return fr_megatron_refuse(flags, bias,
-                                  "Megatron-LM asks for "
-                                  "--moe-router-score-function sigmoid",
-                                  err);
-    FR_TRY(
-        fr_megatron_real(flags, "moe-router-topk-scaling-factor", &scale, err));
-    if (scale > 0)
-        model->routed_scale = scale;
+    if (model->has_router_bias && !model->has_sigmoid_router)
+        return fr_megatron_refuse(
+            flags, fr_megatron_find(flags, "moe-router-enable-expert-bias"),
+            "Megatron-LM asks for --moe-router-score-function sigmoid", err);
+    if (model->routed_scale == 0)
+        model->routed_scale = 1; /* 0 is no factor to Megatron-LM */
     return read_groups(flags, model, notes, err);
 }
 
-fr_status fr_megatron_read_experts(fr_megatron_flags *flags, fr_model *model,
+fr_status fr_megatron_read_experts(fr_megatron_flags *flags, fr_plan_file *file,
                                    fr_buffer *notes, fr_err *err)
 {
-    FR_TRY(fr_megatron_i64(flags, "num-experts", 0, &model->n_experts, err));
+    fr_model *model = &file->model;
     if (model->n_experts == 0)
         return FR_OK;
     model->n_experts_per_token = 2;
     model->expert_ffn_hidden = model->ffn_hidden;
-    FR_TRY(read_router(flags, model, notes, err));
-    FR_TRY(fr_megatron_i64(flags, "moe-ffn-hidden-size", 1,
-                           &model->expert_ffn_hidden, err));
-    FR_TRY(fr_megatron_i64(flags, "moe-shared-expert-intermediate-size", 1,
-                           &model->shared_expert_ffn_hidden, err));
-    model->has_shared_expert_gate =
-        fr_megatron_has(flags, "moe-shared-expert-gate");
+    FR_TRY(fr_megatron_read_rows(flags, "experts", file, err));
+    FR_TRY(read_router(flags, file, notes, err));
     FR_TRY(read_aux_loss(flags, model, notes, err));
     return read_expert_layers(flags, model, err);
 }

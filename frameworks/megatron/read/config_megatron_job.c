@@ -1,38 +1,12 @@
 /* config_megatron_job.c: batch, optimizer and schedule of arguments of
  * Megatron-LM, with its own values where they say nothing. */
 #include "frameworks/megatron/megatron_keys.h"
+#include "frameworks/megatron/megatron_words.h"
 #include "frameworks/megatron/read/megatron_flags.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-static fr_status read_optimizer(fr_megatron_flags *flags, fr_job *job,
-                                fr_err *err)
-{
-    const char *name;
-    FR_TRY(fr_megatron_word(flags, "optimizer", "adam", &name, err));
-    job->beta1 = 0.9;
-    job->beta2 = 0.999;
-    job->optimizer_eps = 1e-8;
-    job->weight_decay = 0.01;
-    if (strcmp(name, "sgd") == 0) {
-        job->optimizer = FR_OPTIMIZER_SGD;
-        FR_TRY(fr_megatron_real(flags, "sgd-momentum", &job->beta1, err));
-    } else if (strcmp(name, "adam") == 0) {
-        job->optimizer = FR_OPTIMIZER_ADAMW;
-        FR_TRY(fr_megatron_real(flags, "adam-beta1", &job->beta1, err));
-        FR_TRY(fr_megatron_real(flags, "adam-beta2", &job->beta2, err));
-        FR_TRY(fr_megatron_real(flags, "adam-eps", &job->optimizer_eps, err));
-    } else {
-        return fr_megatron_refuse(flags, fr_megatron_find(flags, "optimizer"),
-                                  "forerun knows adam and sgd of Megatron's "
-                                  "optimizers; take one of them",
-                                  err);
-    }
-    FR_TRY(fr_megatron_real(flags, "weight-decay", &job->weight_decay, err));
-    return fr_megatron_real(flags, "clip-grad", &job->clip_norm, err);
-}
 
 static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
                                fr_err *err)
@@ -40,7 +14,8 @@ static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
     fr_job *job = &out->file.job;
     const char *style;
     double min_lr = 0, fraction = 0;
-    FR_TRY(fr_megatron_real(flags, "lr", &job->lr, err));
+    FR_TRY(fr_megatron_read_rows(flags, "rates", &out->file, err));
+    FR_TRY(fr_megatron_read_rows(flags, "schedule", &out->file, err));
     FR_TRY(fr_megatron_real(flags, "min-lr", &min_lr, err));
     if (job->lr > 0 && min_lr <= job->lr)
         job->lr_min_frac = min_lr / job->lr;
@@ -53,9 +28,6 @@ static fr_status read_schedule(fr_megatron_flags *flags, fr_config *out,
                          style);
     job->lr_schedule =
         known != NULL ? (fr_lr_schedule)known->value : FR_LR_CONSTANT;
-    (void)fr_megatron_has(flags, "lr-decay-iters");
-    FR_TRY(
-        fr_megatron_i64(flags, "lr-warmup-iters", 0, &job->warmup_steps, err));
     FR_TRY(fr_megatron_real(flags, "lr-warmup-fraction", &fraction, err));
     if (fraction > 0 && fraction < 1)
         job->warmup_steps = (int64_t)(fraction * (double)job->n_steps);
@@ -146,38 +118,42 @@ fr_status fr_megatron_read_job(fr_megatron_flags *flags, fr_config *out,
 {
     fr_plan *plan = &out->file.plan;
     fr_job *job = &out->file.job;
-    int64_t seed = 1234, data_ranks = plan->dp;
-    double dropout = 0.1, of_attention = 0.1;
-    FR_TRY(
-        fr_megatron_i64(flags, "micro-batch-size", 1, &plan->micro_batch, err));
+    double of_attention = 0.1;
+    /* Megatron-LM's own values. */
+    job->global_batch = 0;
+    job->seed = 1234;
+    job->optimizer = FR_OPTIMIZER_ADAMW;
+    job->beta1 = 0.9;
+    job->beta2 = 0.999;
+    job->optimizer_eps = 1e-8;
+    job->weight_decay = 0.01;
+    job->dropout = 0.1;
+    FR_TRY(fr_megatron_read_rows(flags, "batch", &out->file, err));
     if (plan->micro_batch > 1 << 30)
         return fr_fail(err, FR_INPUT,
                        "%s:1: --micro-batch-size %lld: give "
                        "fewer sequences",
                        flags->path, (long long)plan->micro_batch);
-    job->global_batch = plan->micro_batch * data_ranks;
-    FR_TRY(fr_megatron_i64(flags, "global-batch-size", 1, &job->global_batch,
-                           err));
+    if (job->global_batch == 0)
+        job->global_batch = plan->micro_batch * plan->dp;
     FR_TRY(read_steps_of_batch(flags, out, err));
     if (fr_megatron_has(flags, "rampup-batch-size"))
         fr_buffer_puts(&out->notes, "--rampup-batch-size: the plan is that of "
                                     "the full batch\n");
-    FR_TRY(fr_megatron_i64(flags, "train-iters", 1, &job->n_steps, err));
     FR_TRY(read_samples(flags, "train-samples", job, &job->n_steps, err));
-    FR_TRY(fr_megatron_i64(flags, "seed", 0, &seed, err));
-    job->seed = (uint64_t)seed;
-    FR_TRY(read_optimizer(flags, job, err));
+    FR_TRY(fr_megatron_read_rows(flags, fr_megatron_moments(job), &out->file,
+                                 err));
+    FR_TRY(fr_megatron_read_rows(flags, "decay", &out->file, err));
     FR_TRY(read_schedule(flags, out, err));
     FR_TRY(
         read_samples(flags, "lr-warmup-samples", job, &job->warmup_steps, err));
-    FR_TRY(fr_megatron_real(flags, "hidden-dropout", &dropout, err));
+    FR_TRY(fr_megatron_read_rows(flags, "dropout", &out->file, err));
     FR_TRY(fr_megatron_real(flags, "attention-dropout", &of_attention, err));
-    job->dropout = dropout;
-    if (dropout != of_attention)
+    if (job->dropout != of_attention)
         fr_buffer_printf(&out->notes,
                          "--attention-dropout %g: taken as that of residual "
                          "sums, %g\n",
-                         of_attention, dropout);
+                         of_attention, job->dropout);
     if (fr_megatron_has(flags, "data-path"))
         fr_buffer_puts(&out->notes, "--data-path: Megatron's own files, which "
                                     "forerun does not train on\n");

@@ -1,7 +1,6 @@
 /* config_megatron_memory.c: data parallelism, recompute, offload, precision and
  * kernels of arguments of Megatron-LM. */
 #include "core/base/text.h"
-#include "frameworks/megatron/megatron_keys.h"
 #include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/megatron/target_megatron.h"
 
@@ -11,27 +10,21 @@
 /* ---- data parallel ------------------------------------------------------- */
 
 static fr_status read_sharding(fr_megatron_flags *flags, int version,
-                               fr_plan *plan, fr_err *err)
+                               fr_plan_file *file, fr_err *err)
 {
+    fr_plan *plan = &file->plan;
     const char *word;
-    bool is_fsdp = fr_megatron_has(flags, "use-custom-fsdp");
-    is_fsdp = fr_megatron_has(flags, "use-megatron-fsdp") || is_fsdp;
-    FR_TRY(fr_megatron_word(flags, "data-parallel-sharding-strategy",
-                            fr_key_word_of(fr_megatron_shardings,
-                                           version < FR_MEGATRON_0_18 ? 0 : 3),
-                            &word, err));
+    FR_TRY(fr_megatron_read_rows(flags, "sharding", file, err));
     if (fr_megatron_has(flags, "use-distributed-optimizer"))
         plan->zero_stage = 1;
-    if (is_fsdp) {
-        const fr_key_word *known =
-            fr_key_word_find(fr_megatron_shardings, word);
-        if (known == NULL)
-            return fr_megatron_refuse(
-                flags,
-                fr_megatron_find(flags, "data-parallel-sharding-strategy"),
-                "give no_shard, optim, optim_grads or optim_grads_params", err);
-        plan->zero_stage = known->value;
+    if (fr_megatron_has(flags, "use-custom-fsdp") ||
+        fr_megatron_has(flags, "use-megatron-fsdp")) {
+        plan->zero_stage = version < FR_MEGATRON_0_18 ? 0 : 3;
+        FR_TRY(fr_megatron_read_key(flags, "data-parallel-sharding-strategy",
+                                    file, err));
     }
+    FR_TRY(fr_megatron_word(flags, "data-parallel-sharding-strategy", NULL,
+                            &word, err));
     plan->is_resharded =
         !fr_megatron_has(flags, "torch-fsdp2-no-reshard-after-forward");
     if (fr_megatron_has(flags, "use-torch-fsdp2"))
@@ -76,8 +69,10 @@ static fr_status read_buckets(fr_megatron_flags *flags, fr_plan *plan,
     return FR_OK;
 }
 
-static void read_gradients(fr_megatron_flags *flags, fr_plan *plan)
+static fr_status read_gradients(fr_megatron_flags *flags, fr_plan_file *file,
+                                fr_err *err)
 {
+    fr_plan *plan = &file->plan;
     fr_dtype base = fr_plan_storage_dtype(plan);
     bool is_f32 = fr_megatron_has(flags, "accumulate-allreduce-grads-in-fp32");
     bool is_bf16 = fr_megatron_has(flags, "grad-reduce-in-bf16");
@@ -86,36 +81,11 @@ static void read_gradients(fr_megatron_flags *flags, fr_plan *plan)
         plan->grad_dtype = FR_DTYPE_BF16;
     if (base == FR_DTYPE_F16 && !is_f32)
         plan->grad_dtype = FR_DTYPE_F16;
-    plan->execution.is_grad_added_apart =
-        fr_megatron_has(flags, "no-gradient-accumulation-fusion");
-    plan->is_overlap = fr_megatron_has(flags, "overlap-grad-reduce");
-    plan->is_gather_overlap = fr_megatron_has(flags, "overlap-param-gather");
+    FR_TRY(fr_megatron_read_rows(flags, "gradients", file, err));
+    return fr_megatron_read_rows(flags, "reduction", file, err);
 }
 
 /* ---- recompute and offload ----------------------------------------------- */
-
-static fr_status read_modules(fr_megatron_flags *flags, fr_plan *plan,
-                              fr_err *err)
-{
-    const fr_megatron_flag *flag = fr_megatron_find(flags, "recompute-modules");
-    plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
-    if (flag == NULL)
-        return FR_OK;
-    plan->recompute_parts = 0;
-    for (size_t i = 0; i < flag->n_values; i++) {
-        const char *word = flag->values[i].text;
-        const fr_key_word *known = fr_key_word_find(fr_megatron_modules, word);
-        if (strcmp(word, "shared_experts") == 0)
-            continue; /* less than an activation of a layer */
-        if (known == NULL)
-            return fr_megatron_refuse(flags, flag,
-                                      "one of its parts is none "
-                                      "that a plan makes again",
-                                      err);
-        plan->recompute_parts |= (uint32_t)known->value;
-    }
-    return FR_OK;
-}
 
 static fr_status read_full(fr_megatron_flags *flags, fr_config *out,
                            fr_err *err)
@@ -149,7 +119,9 @@ static fr_status read_recompute(fr_megatron_flags *flags, fr_config *out,
         return read_full(flags, out, err);
     if (strcmp(word, "selective") == 0) {
         plan->recompute = FR_RECOMPUTE_SELECTIVE;
-        FR_TRY(read_modules(flags, plan, err));
+        plan->recompute_parts = FR_RECOMPUTE_PART_ATTENTION;
+        FR_TRY(
+            fr_megatron_read_key(flags, "recompute-modules", &out->file, err));
     }
     if (fr_megatron_has(flags, "moe-layer-recompute")) {
         if (plan->recompute == FR_RECOMPUTE_NONE)
@@ -167,14 +139,13 @@ static fr_status read_offload(fr_megatron_flags *flags, fr_config *out,
     double share = 1;
     int64_t n_layers = 0;
     FR_TRY(fr_megatron_real(flags, "optimizer-offload-fraction", &share, err));
-    plan->is_optimizer_offloaded =
-        fr_megatron_has(flags, "optimizer-cpu-offload") && share > 0;
+    FR_TRY(fr_megatron_read_rows(flags, "offload", &out->file, err));
+    plan->is_optimizer_offloaded = plan->is_optimizer_offloaded && share > 0;
     if (plan->is_optimizer_offloaded && share < 1)
         fr_buffer_printf(&out->notes,
                          "--optimizer-offload-fraction %g: predicted as all "
                          "of it\n",
                          share);
-    (void)fr_megatron_has(flags, "use-precision-aware-optimizer");
     FR_TRY(
         fr_megatron_i64(flags, "cpu-offloading-num-layers", 0, &n_layers, err));
     if (n_layers > 0 && n_layers < out->file.model.n_layers)
@@ -196,17 +167,11 @@ static bool is_zero(const fr_megatron_flags *flags, const char *name)
 static fr_status read_scales(fr_megatron_flags *flags, fr_config *out,
                              fr_err *err)
 {
-    fr_plan *plan = &out->file.plan;
     const char *recipe;
-    plan->precision = FR_DTYPE_FP8;
-    FR_TRY(fr_megatron_word(flags, "fp8-recipe", "delayed", &recipe, err));
-    const fr_key_word *known = fr_key_word_find(fr_megatron_recipes, recipe);
-    if (known == NULL)
-        return fr_megatron_refuse(flags, fr_megatron_find(flags, "fp8-recipe"),
-                                  "give delayed, tensorwise, mxfp8 or "
-                                  "blockwise",
-                                  err);
-    plan->execution.scaling = (fr_scaling)known->value;
+    out->file.plan.precision = FR_DTYPE_FP8;
+    out->file.plan.execution.scaling = FR_SCALING_DELAYED;
+    FR_TRY(fr_megatron_read_key(flags, "fp8-recipe", &out->file, err));
+    FR_TRY(fr_megatron_word(flags, "fp8-recipe", "", &recipe, err));
     if (strcmp(recipe, "blockwise") == 0)
         fr_buffer_puts(&out->notes, "--fp8-recipe blockwise: predicted as "
                                     "blocks of 32, mxfp8\n");
@@ -230,7 +195,6 @@ static fr_status read_precision(fr_megatron_flags *flags, fr_config *out,
         FR_TRY(read_scales(flags, out, err));
     if (fr_megatron_has(flags, "fp4-format"))
         plan->precision = FR_DTYPE_FP4;
-    (void)fr_megatron_has(flags, "fp4-recipe");
     return FR_OK;
 }
 
@@ -265,8 +229,6 @@ static fr_status read_graphs(fr_megatron_flags *flags, fr_plan *plan,
     is_on = fr_megatron_has(flags, "external-cuda-graph") || is_on;
     bool is_full = strcmp(impl, "full_iteration") == 0 ||
                    strcmp(scope, "full_iteration") == 0;
-    (void)fr_megatron_has(flags, "cuda-graph-modules");
-    (void)fr_megatron_has(flags, "moe-pad-experts-for-cuda-graph-inference");
     plan->execution.cuda_graphs = !is_on    ? FR_CUDA_GRAPHS_NONE
                                   : is_full ? FR_CUDA_GRAPHS_FULL
                                             : FR_CUDA_GRAPHS_LAYER;
@@ -313,12 +275,13 @@ fr_status fr_megatron_read_memory(fr_megatron_flags *flags, int version,
 {
     fr_plan *plan = &out->file.plan;
     const char *loss;
+    FR_TRY(fr_megatron_read_rows(flags, "memory", &out->file, err));
     FR_TRY(read_precision(flags, out, err));
     FR_TRY(read_attention(flags, plan, err));
-    FR_TRY(read_sharding(flags, version, plan, err));
+    FR_TRY(read_sharding(flags, version, &out->file, err));
     FR_TRY(fr_megatron_read_deepspeed(flags, out, err));
     FR_TRY(read_copies(flags, out, err));
-    read_gradients(flags, plan);
+    FR_TRY(read_gradients(flags, &out->file, err));
     FR_TRY(read_buckets(flags, plan, err));
     FR_TRY(read_recompute(flags, out, err));
     FR_TRY(read_offload(flags, out, err));
@@ -328,7 +291,6 @@ fr_status fr_megatron_read_memory(fr_megatron_flags *flags, int version,
     plan->execution.is_loss_fused =
         fr_megatron_has(flags, "cross-entropy-loss-fusion") &&
         strcmp(loss, "te") == 0;
-    (void)fr_megatron_has(flags, "ckpt-format");
     read_nccl(flags, plan);
     return FR_OK;
 }

@@ -1,6 +1,5 @@
 /* config_megatron_parallel.c: how arguments of Megatron-LM split a model over
  * ranks. */
-#include "frameworks/megatron/megatron_keys.h"
 #include "frameworks/megatron/read/megatron_flags.h"
 #include "frameworks/read/config_parts.h"
 #include "plan/schedule/schedule.h"
@@ -196,8 +195,6 @@ static fr_status read_stages(fr_megatron_flags *flags, const fr_model *model,
     const fr_megatron_flag *layout =
         fr_megatron_find(flags, "pipeline-model-parallel-layout");
     int64_t first = -1, last = -1;
-    FR_TRY(fr_megatron_i32(flags, "pipeline-model-parallel-size", 1, &plan->pp,
-                           err));
     if (plan->pp > FR_PLAN_MAX_STAGES)
         return fr_fail(err, FR_INPUT, "%s:1: pipelines of more than %d stages",
                        flags->path, FR_PLAN_MAX_STAGES);
@@ -231,24 +228,6 @@ static fr_status read_stages(fr_megatron_flags *flags, const fr_model *model,
 }
 
 /* ---- the rest ------------------------------------------------------------ */
-
-static fr_status read_context(fr_megatron_flags *flags, fr_plan *plan,
-                              fr_err *err)
-{
-    const fr_megatron_flag *kind = fr_megatron_find(flags, "cp-comm-type");
-    FR_TRY(fr_megatron_i32(flags, "context-parallel-size", 1, &plan->cp, err));
-    if (kind == NULL || kind->n_values == 0)
-        return FR_OK;
-    const char *word = kind->values[0].text;
-    const fr_key_word *known = fr_key_word_find(fr_megatron_cp_kinds, word);
-    if (known == NULL)
-        return fr_megatron_refuse(flags, kind,
-                                  "a plan has p2p, all_gather and a2a; take "
-                                  "one of them",
-                                  err);
-    plan->cp_kind = (fr_cp_kind)known->value;
-    return FR_OK;
-}
 
 /* Its factor may be -1, None: nothing is dropped. */
 static fr_status read_capacity(fr_megatron_flags *flags, fr_plan *plan,
@@ -297,10 +276,7 @@ static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
 {
     fr_plan *plan = &out->file.plan;
     const char *dispatcher;
-    FR_TRY(fr_megatron_i32(flags, "expert-model-parallel-size", 1, &plan->ep,
-                           err));
-    FR_TRY(fr_megatron_i32(flags, "expert-tensor-parallel-size", 1, &plan->etp,
-                           err));
+    FR_TRY(fr_megatron_read_rows(flags, "expert parallel", &out->file, err));
     FR_TRY(fr_megatron_word(flags, "moe-token-dispatcher-type", "allgather",
                             &dispatcher, err));
     bool is_told = fr_megatron_has(flags, "moe-enable-deepep");
@@ -308,8 +284,6 @@ static fr_status read_experts(fr_megatron_flags *flags, fr_config *out,
     plan->expert_dispatch = is_told || strcmp(dispatcher, "flex") == 0
                                 ? FR_DISPATCH_BY_NODE
                                 : FR_DISPATCH_ALL_TO_ALL;
-    plan->is_ep_overlap =
-        fr_megatron_has(flags, "overlap-moe-expert-parallel-comm");
     FR_TRY(read_capacity(flags, plan, err));
     read_fusion(flags, out);
     if (out->file.model.n_experts == 0)
@@ -326,16 +300,12 @@ fr_status fr_megatron_read_parallel(fr_megatron_flags *flags,
 {
     fr_plan *plan = &out->file.plan;
     fr_job *job = &out->file.job;
-    FR_TRY(fr_megatron_i32(flags, "tensor-model-parallel-size", 1, &plan->tp,
-                           err));
-    plan->is_sequence_parallel =
-        fr_megatron_has(flags, "sequence-parallel") && plan->tp > 1;
-    plan->is_tp_overlap = fr_megatron_has(flags, "tp-comm-overlap");
+    FR_TRY(fr_megatron_read_rows(flags, "parallel", &out->file, err));
+    plan->is_sequence_parallel = plan->is_sequence_parallel && plan->tp > 1;
     FR_TRY(read_stages(flags, &out->file.model, plan, err));
-    FR_TRY(read_context(flags, plan, err));
+    FR_TRY(fr_megatron_read_rows(flags, "context", &out->file, err));
     FR_TRY(read_experts(flags, out, err));
-    if (fr_megatron_has(flags, "use-tp-pp-dp-mapping"))
-        plan->rank_order = FR_RANK_ORDER_TP_PP_DP;
+    FR_TRY(fr_megatron_read_rows(flags, "order", &out->file, err));
     if (fr_megatron_has(flags, "seq-length"))
         FR_TRY(fr_megatron_i64(flags, "seq-length", 1, &job->seq, err));
     else

@@ -2,7 +2,9 @@
 #include "frameworks/megatron/read/megatron_flags.h"
 
 #include "core/base/text.h"
+#include "frameworks/megatron/megatron_keys.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
@@ -540,4 +542,107 @@ fr_status fr_megatron_real(fr_megatron_flags *flags, const char *name,
         return fr_megatron_refuse(flags, flag, "give a number from 0", err);
     *out = value;
     return FR_OK;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static fr_status read_words(fr_megatron_flags *flags,
+                            const fr_framework_key *key, fr_plan_file *file,
+                            fr_err *err)
+{
+    const fr_megatron_flag *flag = fr_megatron_find(flags, key->name);
+    const char *first;
+    int64_t value = 0;
+    if (flag == NULL)
+        return FR_OK;
+    if (!key->is_set)
+        FR_TRY(fr_megatron_word(flags, key->name, NULL, &first, err));
+    for (size_t i = 0; i < flag->n_values && (key->is_set || i == 0); i++) {
+        const fr_key_word *known =
+            fr_key_word_find(key->words, flag->values[i].text);
+        if (known == NULL && key->mend == NULL)
+            return FR_OK;
+        if (known == NULL)
+            return fr_megatron_refuse(flags, flag, key->mend, err);
+        value |= known->value;
+    }
+    fr_field_set_i64(&key->field, value, file);
+    return FR_OK;
+}
+
+static void read_switch(fr_megatron_flags *flags, const fr_framework_key *key,
+                        fr_plan_file *file)
+{
+    const bool is_there = fr_megatron_has(flags, key->name);
+    if (key->field.kind == FR_FIELD_BOOL)
+        fr_field_set_i64(&key->field, is_there == (key->on != 0), file);
+    else if (is_there)
+        fr_field_set_i64(&key->field, key->on, file);
+}
+
+static fr_status read_row(fr_megatron_flags *flags, const fr_framework_key *key,
+                          fr_plan_file *file, fr_err *err)
+{
+    double real = fr_field_get(&key->field, file);
+    if (key->is_switch) {
+        read_switch(flags, key, file);
+    } else if (key->words != NULL) {
+        return read_words(flags, key, file, err);
+    } else if (key->field.kind == FR_FIELD_DOUBLE) {
+        FR_TRY(fr_megatron_real(flags, key->name, &real, err));
+        fr_field_set(&key->field, real, file);
+    } else if (key->field.kind == FR_FIELD_I32) {
+        int32_t count = (int32_t)fr_field_get_i64(&key->field, file);
+        FR_TRY(fr_megatron_i32(flags, key->name, (int32_t)key->least, &count,
+                               err));
+        fr_field_set_i64(&key->field, count, file);
+    } else {
+        int64_t count = fr_field_get_i64(&key->field, file);
+        FR_TRY(fr_megatron_i64(flags, key->name, key->least, &count, err));
+        fr_field_set_i64(&key->field, count, file);
+    }
+    return FR_OK;
+}
+
+/* Arguments that a note names are not read, rows without a name are comments.
+ */
+static bool is_of(const fr_framework_key *key, const char *table)
+{
+    return strcmp(key->table, table) == 0 && key->name != NULL &&
+           key->why == NULL;
+}
+
+fr_status fr_megatron_read_rows(fr_megatron_flags *flags, const char *table,
+                                fr_plan_file *file, fr_err *err)
+{
+    for (size_t i = 0; i < fr_megatron_keys.n; i++) {
+        const fr_framework_key *key = &fr_megatron_keys.rows[i];
+        if (!is_of(key, table) || key->has_reader)
+            continue;
+        if (key->field.n_bytes > 0)
+            FR_TRY(read_row(flags, key, file, err));
+        else
+            (void)fr_megatron_find(flags, key->name);
+    }
+    return FR_OK;
+}
+
+fr_status fr_megatron_read_key(fr_megatron_flags *flags, const char *name,
+                               fr_plan_file *file, fr_err *err)
+{
+    for (size_t i = 0; i < fr_megatron_keys.n; i++) {
+        const fr_framework_key *key = &fr_megatron_keys.rows[i];
+        if (key->name != NULL && strcmp(key->name, name) == 0 &&
+            key->field.n_bytes > 0)
+            return read_row(flags, key, file, err);
+    }
+    assert(false && "a row has the name");
+    return FR_OK;
+}
+
+void fr_megatron_skip_rows(fr_megatron_flags *flags, const char *table)
+{
+    for (size_t i = 0; i < fr_megatron_keys.n; i++)
+        if (is_of(&fr_megatron_keys.rows[i], table))
+            (void)fr_megatron_find(flags, fr_megatron_keys.rows[i].name);
 }

@@ -6,6 +6,7 @@
 #define FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
 
 #include "core/shell/shell.h"
+#include "frameworks/framework_keys.h"
 #include "frameworks/read/config_script.h"
 
 /* --name value ...: n_values words after it. */
@@ -53,6 +54,18 @@ FR_CHECKED fr_status fr_megatron_i32(fr_megatron_flags *flags, const char *name,
 FR_CHECKED fr_status fr_megatron_real(fr_megatron_flags *flags,
                                       const char *name, double *out,
                                       fr_err *err);
+/* Reads the members whose arguments a table of megatron_keys.h has, but for
+ * those that have a reader of their own; a member without a word stays as it
+ * is, a switch is set both ways.  FR_INPUT "path:line: ...". */
+FR_CHECKED fr_status fr_megatron_read_rows(fr_megatron_flags *flags,
+                                           const char *table,
+                                           fr_plan_file *file, fr_err *err);
+/* All of a table count as read. */
+void fr_megatron_skip_rows(fr_megatron_flags *flags, const char *table);
+/* Reads the member of one argument, whoever reads it otherwise. */
+FR_CHECKED fr_status fr_megatron_read_key(fr_megatron_flags *flags,
+                                          const char *name, fr_plan_file *file,
+                                          fr_err *err);
 /* FR_INPUT: "path:line: --name word: why". */
 FR_CHECKED fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
                                         const fr_megatron_flag *flag,
@@ -71,8 +84,8 @@ FR_CHECKED fr_status fr_megatron_read_model(fr_megatron_flags *flags,
                                             fr_err *err);
 /* Experts, the router that chooses them, and the layers that have them. */
 FR_CHECKED fr_status fr_megatron_read_experts(fr_megatron_flags *flags,
-                                              fr_model *model, fr_buffer *notes,
-                                              fr_err *err);
+                                              fr_plan_file *file,
+                                              fr_buffer *notes, fr_err *err);
 /*
  * The list that --moe-layer-freq says, "([0]*3+[1]*58)" or "[0,1]*4": a 0 or 1
  * for each of at most n_most layers, written to out; returns how many, -1: it
