@@ -136,29 +136,39 @@ static bool is_plain(const char *name)
     return false;
 }
 
+/* Names on one line the arguments that were not read, after the first
+ * n_skipped; those that change nothing, or those that may. */
+static void list_rest(const fr_megatron_flags *flags, bool is_harmless,
+                      size_t n_skipped, const char *title, fr_buffer *notes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < flags->flags.n; i++) {
+        const fr_megatron_flag *flag = &flags->flags.items[i];
+        if (flag->is_read || is_plain(flag->name) != is_harmless ||
+            n++ < n_skipped)
+            continue;
+        fr_buffer_printf(notes, "%s--%.60s", n == n_skipped + 1 ? title : ", ",
+                         flag->name);
+    }
+    if (n > n_skipped)
+        fr_buffer_putc(notes, '\n');
+}
+
 void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes)
 {
-    int n = 0;
-    enum { MOST = 24 };
-    for (size_t i = 0; i < flags->flags.n; i++) {
+    enum { MOST_LINES = 24 };
+    size_t n = 0;
+    list_rest(flags, true, 0, "no prediction depends on ", notes);
+    for (size_t i = 0; i < flags->flags.n && n < MOST_LINES; i++) {
         const fr_megatron_flag *flag = &flags->flags.items[i];
-        if (flag->is_read || !is_plain(flag->name) || n >= MOST)
-            continue;
-        fr_buffer_printf(notes, "%s--%.60s",
-                         n == 0 ? "no prediction depends on " : ", ",
-                         flag->name);
-        n++;
-    }
-    if (n > 0)
-        fr_buffer_putc(notes, '\n');
-    n = 0;
-    for (size_t i = 0; i < flags->flags.n; i++) {
-        const fr_megatron_flag *flag = &flags->flags.items[i];
-        if (flag->is_read || is_plain(flag->name) || n++ >= MOST)
+        if (flag->is_read || is_plain(flag->name))
             continue;
         fr_buffer_printf(notes,
                          "line %d: --%.60s is not read: the plan has no "
                          "place for it\n",
                          flag->line, flag->name);
+        n++;
     }
+    list_rest(flags, false, MOST_LINES,
+              "the plan has no place for these either: ", notes);
 }

@@ -192,6 +192,59 @@ static void test_batch_schedule(void)
     check_refused("--step-batch-size-schedule ''", "give tokens and batches");
 }
 
+/* Every argument that is not read is named, however many there are. */
+static void test_rest(void)
+{
+    char more[4096], name[32];
+    fr_config config;
+    more[0] = '\0';
+    for (int i = 0; i < 60; i++)
+        snprintf(more + strlen(more), sizeof more - strlen(more),
+                 "--my-note-%d %d ", i, i);
+    if (!CHECK_OK(read_more(more, &config), &err))
+        return;
+    for (int i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "--my-note-%d", i);
+        CHECK_HAS(fr_buffer_text(&config.notes), name);
+    }
+    fr_config_release(&config);
+}
+
+/* Files as their frameworks' examples have them, reduced to the keys. */
+static void test_relatives(void)
+{
+    static const struct {
+        const char *text, *framework;
+    } rows[] = {
+        {"trainer:\n  num_nodes: 2\n  devices: 8\nmodel:\n"
+         "  tensor_model_parallel_size: 4\n  num_layers: 16\n",
+         "NeMo 1"},
+        {"_target_: nemo.collections.llm.recipes\n"
+         "strategy:\n  tensor_model_parallel_size: 4\n",
+         "NeMo 2"},
+        {"work_group: team\nmodules:\n  pre_trainer:\n    overrides:\n"
+         "      tensor_model_parallel_size: 4\n",
+         "Primus"},
+        {"pipe_parallel_size: 1\nmodel_parallel_size: 1\nnum_layers: 12\n",
+         "GPT-NeoX"},
+        {"general:\n  run: x\nparallelism:\n  dp: 8\ntokens:\n"
+         "  sequence_length: 2048\n",
+         "nanotron"},
+    };
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
+        fr_config config;
+        const fr_config_request request = {.path = "m.yaml",
+                                           .text = rows[i].text,
+                                           .n_text = strlen(rows[i].text),
+                                           .world = 16};
+        CHECK_FAILS(
+            fr_config_read(fr_config_find("megatron"), &request, &config, &err),
+            FR_INPUT, &err);
+        CHECK_HAS(err.text, rows[i].framework);
+    }
+}
+
 CHECK_MAIN({"layers", test_layers}, {"layers_refused", test_layers_refused},
            {"router", test_router}, {"experts", test_experts},
-           {"batch_schedule", test_batch_schedule})
+           {"batch_schedule", test_batch_schedule}, {"rest", test_rest},
+           {"relatives", test_relatives})
