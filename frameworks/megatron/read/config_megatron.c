@@ -61,10 +61,9 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
     fr_script_way way = {0};
-    if (!fr_megatron_is_yaml(request))
-        return fr_config_read_script(request, read_way, out, err);
-    FR_TRY(fr_megatron_check_relatives(request, err));
-    return read_way(request, &way, out, err);
+    return fr_megatron_is_yaml(request)
+               ? read_way(request, &way, out, err)
+               : fr_config_read_script(request, read_way, out, err);
 }
 
 static bool looks_like(const char *text, size_t n)

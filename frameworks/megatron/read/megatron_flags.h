@@ -35,10 +35,10 @@ FR_CHECKED fr_status fr_megatron_flags_parse(const fr_config_request *request,
                                              fr_buffer *notes, fr_err *err);
 /* Is it "name: value"?  Else it is a shell script. */
 bool fr_megatron_is_yaml(const fr_config_request *request);
-/* megatron_relatives.c: FR_INPUT, by name, for YAML of NeMo, Primus, GPT-NeoX
- * and the like. */
-FR_CHECKED fr_status
-fr_megatron_check_relatives(const fr_config_request *request, fr_err *err);
+/* Words "--name" and values; FR_INPUT, by name, for YAML of NeMo, Primus,
+ * GPT-NeoX and the like. */
+FR_CHECKED fr_status fr_megatron_parse_yaml(const fr_config_request *request,
+                                            fr_shell *out, fr_err *err);
 void fr_megatron_flags_release(fr_megatron_flags *flags);
 
 /* The last one of that name, as argparse takes it; NULL: absent.  All of that

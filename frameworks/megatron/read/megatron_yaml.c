@@ -1,0 +1,233 @@
+/*
+ * megatron_yaml.c: arguments of Megatron-LM as "name: value", and YAML of
+ * frameworks on top of Megatron-LM, or like it, whose names are similar and
+ * mean other things.
+ */
+#include "core/base/text.h"
+#include "frameworks/megatron/read/megatron_flags.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A line of YAML that names something: `  - --num-layers: 12`, `bf16: true`. */
+typedef struct entry {
+    const char *name, *value;
+    size_t n_name, n_value;
+} entry;
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) != 0 || c == '_' || c == '-';
+}
+
+static const char *skip(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p) != 0)
+        p++;
+    return p;
+}
+
+static bool read_entry(const char *p, const char *end, entry *out)
+{
+    p = skip(p, end);
+    if (end - p > 2 && p[0] == '-' && p[1] == ' ')
+        p = skip(p + 1, end);
+    out->name = p;
+    while (p < end && is_name(*p))
+        p++;
+    out->n_name = (size_t)(p - out->name);
+    if (out->n_name == 0 || p == end || *p != ':' ||
+        (p + 1 < end && isspace((unsigned char)p[1]) == 0))
+        return false;
+    p = skip(p + 1, end);
+    const char *comment = p;
+    while (comment < end &&
+           !(*comment == '#' && (comment == p || comment[-1] == ' ')))
+        comment++;
+    while (comment > p && isspace((unsigned char)comment[-1]) != 0)
+        comment--;
+    out->value = p;
+    out->n_value = (size_t)(comment - p);
+    return true;
+}
+
+/* The first line that says something is such an entry. */
+static bool is_yaml(const char *text, size_t n)
+{
+    const char *end = text + n;
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        stop = stop != NULL ? stop : end;
+        const char *p = skip(text, stop);
+        entry ignored;
+        bool is_marker = stop - p >= 3 && memcmp(p, "---", 3) == 0 &&
+                         skip(p + 3, stop) == stop;
+        if (p < stop && *p != '#' && !is_marker)
+            return read_entry(p, stop, &ignored);
+        text = stop + 1;
+    }
+    return false;
+}
+
+static bool is_word(const entry *e, const char *word)
+{
+    return e->n_value == strlen(word) &&
+           memcmp(e->value, word, e->n_value) == 0;
+}
+
+bool fr_megatron_is_yaml(const fr_config_request *request)
+{
+    return is_yaml(request->text, request->n_text);
+}
+
+/* ---- other frameworks --------------------------------------------------- */
+
+/* A file is the framework's if it has both keys; a NULL is there in any case.
+ * Keys that end in ':' stand at the begin of a line. */
+static const struct {
+    const char *framework, *keys[2];
+} relatives[] = {
+    /* github.com/NVIDIA/NeMo, examples/nlp/language_modeling/conf */
+    {"NeMo 1", {"trainer:", "model:"}},
+    /* NeMo 2 and Megatron-Bridge save the classes of their objects. */
+    {"NeMo 2 or Megatron-Bridge", {"_target_:", NULL}},
+    /* github.com/AMD-AGI/Primus, examples/megatron/configs */
+    {"Primus", {"modules:", "pre_trainer"}},
+    {"Primus", {"modules:", "post_trainer"}},
+    /* github.com/EleutherAI/gpt-neox, configs */
+    {"GPT-NeoX", {"pipe_parallel_size", NULL}},
+    {"GPT-NeoX", {"pipe-parallel-size", NULL}},
+    /* github.com/huggingface/nanotron, examples */
+    {"nanotron", {"parallelism:", "tokens:"}},
+    /* github.com/mosaicml/llm-foundry, scripts/train/yamls */
+    {"llm-foundry", {"device_train_microbatch_size:", NULL}},
+    /* github.com/allenai/OLMo-core: the classes of its configurations. */
+    {"OLMo-core", {"_CLASS_", NULL}},
+};
+
+/* Finds a key in a text that is no comment; the line of it, 0: it is not
+ * there. */
+static int find_key(const char *text, const char *key)
+{
+    const size_t n = strlen(key);
+    const bool is_top = key[n - 1] == ':' && key[0] != '_';
+    int line = 1;
+    for (const char *p = text; *p != '\0'; line++) {
+        const char *end = p + strcspn(p, "\n");
+        const char *word = p;
+        while (!is_top &&
+               (isspace((unsigned char)*word) != 0 || *word == '"' ||
+                *word == '-') &&
+               word < end)
+            word++;
+        if ((size_t)(end - word) >= n && memcmp(word, key, n) == 0)
+            return line;
+        p = *end == '\0' ? end : end + 1;
+    }
+    return 0;
+}
+
+static fr_status check_relatives(const fr_config_request *request, fr_err *err)
+{
+    for (size_t i = 0; i < FR_LENGTH(relatives); i++) {
+        const char *const *keys = relatives[i].keys;
+        const int line = find_key(request->text, keys[0]);
+        if (line == 0 ||
+            (keys[1] != NULL && find_key(request->text, keys[1]) == 0))
+            continue;
+        return fr_fail(err, FR_INPUT,
+                       "%s:%d: this is a configuration of %s, which is not "
+                       "read: its names mean other things than Megatron-LM's; "
+                       "give the arguments that Megatron-LM is started with",
+                       request->path, line, relatives[i].framework);
+    }
+    return FR_OK;
+}
+
+/* ---- entries to words ---------------------------------------------------- */
+
+/* NAME: value, an environment variable. */
+static fr_status put_variable(const entry *e, int line, fr_shell *shell,
+                              fr_err *err)
+{
+    fr_shell_variable variable = {0};
+    fr_shell_word word = {.line = line};
+    variable.name = fr_arena_strndup(&shell->arena, e->name, e->n_name);
+    word.text = fr_arena_strndup(&shell->arena, e->value, e->n_value);
+    if (variable.name == NULL || word.text == NULL ||
+        fr_vec_push(&variable.words, word) != FR_OK)
+        return fr_fail_no_memory(err);
+    if (fr_vec_push(&shell->variables, variable) == FR_OK)
+        return FR_OK;
+    fr_vec_release(&variable.words);
+    return fr_fail_no_memory(err);
+}
+
+/* The entries as words "--name", "value" ...: a list as several, true as none,
+ * false and null not at all. */
+static fr_status put_entry(const entry *e, int line, fr_shell *shell,
+                           fr_err *err)
+{
+    size_t n = e->n_name;
+    const char *name = e->name;
+    if (n > 2 && name[0] == '-' && name[1] == '-') {
+        name += 2;
+        n -= 2;
+    }
+    if (e->n_value == 0 || is_word(e, "false") || is_word(e, "False") ||
+        is_word(e, "null") || is_word(e, "None") || is_word(e, "~"))
+        return FR_OK;
+    if (isupper((unsigned char)name[0]) != 0)
+        return put_variable(e, line, shell, err);
+    char *flag = fr_arena_printf(&shell->arena, "--%.*s", (int)n, name);
+    if (flag == NULL)
+        return fr_fail_no_memory(err);
+    for (char *c = flag; *c != '\0'; c++)
+        if (*c == '_')
+            *c = '-';
+    fr_shell_word word = {.text = flag, .line = line};
+    FR_TRY_PUSH(&shell->commands, word, err);
+    if (is_word(e, "true") || is_word(e, "True"))
+        return FR_OK;
+    char first = e->value[0], last = e->value[e->n_value - 1];
+    bool is_quoted =
+        (first == '"' || first == '\'') && first == last && e->n_value > 1;
+    bool is_list =
+        first == '[' && last == ']' && /* not "[0]*3+[1]" */
+        memchr(e->value, ']', e->n_value) == e->value + e->n_value - 1;
+    char *value = fr_arena_strndup(&shell->arena, e->value + is_quoted,
+                                   e->n_value - 2 * (size_t)is_quoted);
+    if (value == NULL)
+        return fr_fail_no_memory(err);
+    const char *ends = is_quoted ? "" : is_list ? " ,[]'\"" : " ";
+    for (char *c = value, *next; c != NULL; c = next) {
+        next = c + strcspn(c, ends);
+        char end = *next;
+        *next = '\0';
+        next = end != '\0' ? next + 1 : NULL;
+        word.text = c;
+        if (*c != '\0')
+            FR_TRY_PUSH(&shell->commands, word, err);
+    }
+    return FR_OK;
+}
+
+fr_status fr_megatron_parse_yaml(const fr_config_request *request,
+                                 fr_shell *out, fr_err *err)
+{
+    const char *p = request->text, *end = p + request->n_text;
+    *out = (fr_shell){0};
+    fr_arena_init(&out->arena);
+    FR_TRY(check_relatives(request, err));
+    for (int line = 1; p < end; line++) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        stop = stop != NULL ? stop : end;
+        entry e;
+        if (read_entry(p, stop, &e))
+            FR_TRY(put_entry(&e, line, out, err));
+        p = stop + 1;
+    }
+    fr_shell_word none = {0};
+    FR_TRY_PUSH(&out->commands, none, err);
+    return FR_OK;
+}
