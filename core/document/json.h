@@ -42,6 +42,10 @@ const char *fr_json_kind_name(fr_json_kind kind); /* "an array" */
 int fr_json_line(const fr_json_value *value);
 /* NULL when `object` is NULL or no object, or the key is absent or null. */
 const fr_json_value *fr_json_find(const fr_json_value *object, const char *key);
+/* The place that an error about a key names: its value, or the object that
+ * lacks it. */
+const fr_json_value *fr_json_blamed(const fr_json_value *object,
+                                    const char *key);
 /* Elements of an array or members of an object, in file order; else 0. */
 size_t fr_json_n(const fr_json_value *value);
 const fr_json_value *fr_json_at(const fr_json_value *value, size_t i);

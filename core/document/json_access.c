@@ -37,6 +37,13 @@ const fr_json_value *fr_json_find(const fr_json_value *object, const char *key)
     return NULL;
 }
 
+const fr_json_value *fr_json_blamed(const fr_json_value *object,
+                                    const char *key)
+{
+    const fr_json_value *value = fr_json_find(object, key);
+    return value != NULL ? value : object;
+}
+
 size_t fr_json_n(const fr_json_value *value)
 {
     return value->n;

@@ -62,9 +62,8 @@ static fr_status read_ds_config(fr_accelerate_reader *r, const char *path,
 {
     fr_config_request request = *r->request;
     fr_plan *plan = &r->out->file.plan;
-    const bool is_split =
-        memmem(text, n_text, "sequence_parallel_size",
-               sizeof "sequence_parallel_size" - 1) != NULL;
+    const bool is_split = memmem(text, n_text, "sequence_parallel_size",
+                                 sizeof "sequence_parallel_size" - 1) != NULL;
     int32_t n_sequence = 1;
     FR_TRY(fr_accelerate_read_ulysses(r, &n_sequence));
     request.path = path;

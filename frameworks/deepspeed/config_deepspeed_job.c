@@ -144,7 +144,7 @@ static fr_status read_type(const fr_json_value *object, fr_config *out,
                 optimizers[i].said);
         return FR_OK;
     }
-    return fr_json_fail(fr_json_find(object, "type"), err,
+    return fr_json_fail(fr_json_blamed(object, "type"), err,
                         "optimizer '%.40s' has no state that is known here; "
                         "known are Adam, AdamW, SGD, Lamb",
                         type);

@@ -112,7 +112,7 @@ static fr_status read_data_parallel(reader *r, const fr_json_value *table)
         read_count(r, table, "data_parallel_replicate_degree", 1, &n_replicas));
     FR_TRY(read_count(r, table, "data_parallel_shard_degree", -1, &n_shards));
     if (n_shards == 0)
-        return fr_json_fail(fr_json_find(table, "data_parallel_shard_degree"),
+        return fr_json_fail(fr_json_blamed(table, "data_parallel_shard_degree"),
                             r->err,
                             "data_parallel_shard_degree is 0; give "
                             "-1, or a number from 1");

@@ -38,7 +38,7 @@ fr_status fr_torchtitan_read_recompute(const fr_json_value *table,
     else if (fr_parse_i64(option, &every, &unused) == FR_OK && every >= 0)
         take_every(every, out);
     else
-        return fr_json_fail(fr_json_find(table, "selective_ac_option"), err,
+        return fr_json_fail(fr_json_blamed(table, "selective_ac_option"), err,
                             "selective_ac_option '%.80s' is neither op nor a "
                             "number of layers",
                             option);

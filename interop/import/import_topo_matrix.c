@@ -72,8 +72,8 @@ static size_t name_length(const char *word)
 {
     static const char *const ends[] = {"CPU", "NUMA", "GPU", "NIC", "mlx"};
     size_t n = 0;
-    if (strcmp(word, "GPU") == 0 || strncmp(word, "CPU", 3) == 0 ||
-        strncmp(word, "NUMA", 4) == 0)
+    if (*word == '\0' || strcmp(word, "GPU") == 0 ||
+        strncmp(word, "CPU", 3) == 0 || strncmp(word, "NUMA", 4) == 0)
         return 0;
     for (n = 1; word[n] != '\0'; n++)
         for (size_t i = 0; i < FR_LENGTH(ends); i++)

@@ -47,7 +47,7 @@ static fr_status read_prediction(const fr_json_value *object,
     FR_TRY(need_object(object, "prediction", err));
     FR_TRY(fr_json_get_double(object, "step_s", &out->step_s, err));
     if (!(out->step_s > 0.0))
-        return fr_json_fail(fr_json_find(object, "step_s"), err,
+        return fr_json_fail(fr_json_blamed(object, "step_s"), err,
                             "step_s is %g; a step takes time", out->step_s);
     FR_TRY(fr_json_get_object(object, "memory", &memory, err));
     out->memory.fits = true;
@@ -77,7 +77,7 @@ static fr_status copy_text(const fr_json_value *root, const char *key,
     const char *text;
     FR_TRY(fr_json_get_string_or(root, key, out, &text, err));
     if (text != out && !fr_text_copy(out, n, text))
-        return fr_json_fail(fr_json_find(root, key), err,
+        return fr_json_fail(fr_json_blamed(root, key), err,
                             "%s is longer than %zu bytes", key, n - 1);
     return FR_OK;
 }
@@ -88,7 +88,7 @@ static fr_status read_backend(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(
         copy_text(root, "backend", file->backend, sizeof file->backend, err));
     if (strcmp(file->backend, "cpu") != 0 && strcmp(file->backend, "cuda") != 0)
-        return fr_json_fail(fr_json_find(root, "backend"), err,
+        return fr_json_fail(fr_json_blamed(root, "backend"), err,
                             "unknown backend '%s'; choose cpu or cuda",
                             file->backend);
     return FR_OK;
@@ -220,7 +220,7 @@ static fr_status read_file(const fr_json_value *root, fr_plan_file *file,
     FR_TRY(fr_json_get_string(root, "schema", &schema, err));
     const bool is_first = strcmp(schema, FR_PLAN_SCHEMA_1) == 0;
     if (!is_first && strcmp(schema, FR_PLAN_SCHEMA) != 0)
-        return fr_json_fail(fr_json_find(root, "schema"), err,
+        return fr_json_fail(fr_json_blamed(root, "schema"), err,
                             "schema is '%s'; expected '" FR_PLAN_SCHEMA "'",
                             schema);
     FR_TRY(fr_json_check_keys(root, known + is_first,

@@ -101,7 +101,7 @@ static fr_status get_activation(const fr_json_value *config, const char *key,
             model->activation = activations[i].activation;
             return FR_OK;
         }
-    return fr_json_fail(fr_json_find(config, key), err,
+    return fr_json_fail(fr_json_blamed(config, key), err,
                         "%s '%s' is not known; silu, gelu, gelu_new, "
                         "quick_gelu, relu and relu2 are",
                         key, name);
@@ -114,7 +114,7 @@ static fr_status refuse_unless(const fr_json_value *config, const char *key,
     bool value;
     FR_TRY(fr_json_get_bool_or(config, key, expected, &value, err));
     if (value != expected)
-        return fr_json_fail(fr_json_find(config, key), err,
+        return fr_json_fail(fr_json_blamed(config, key), err,
                             "%s: %s changes the arithmetic in a way that is "
                             "not modelled",
                             key, value ? "true" : "false");
@@ -131,7 +131,7 @@ static fr_status derive_head_dim(const fr_json_value *config,
     if (model->head_dim != 0)
         return FR_OK;
     if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
-        return fr_json_fail(fr_json_find(config, heads_key), err,
+        return fr_json_fail(fr_json_blamed(config, heads_key), err,
                             "hidden size %lld %% heads %lld != 0 and there is "
                             "no head_dim",
                             (long long)model->hidden,
@@ -313,7 +313,7 @@ static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
     FR_TRY(get_or(config, "num_nextn_predict_layers", 0, &model->n_mtp_layers,
                   err));
     if (frequency != 1)
-        return fr_json_fail(fr_json_find(config, "moe_layer_freq"), err,
+        return fr_json_fail(fr_json_blamed(config, "moe_layer_freq"), err,
                             "moe_layer_freq %lld is not modelled, only 1",
                             (long long)frequency);
     if (n_shared < 0 || n_shared > 1024 || model->expert_ffn_hidden < 0 ||
@@ -337,7 +337,7 @@ static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
     FR_TRY(get_or(config, "n_positions", 1024, &model->max_seq, err));
     FR_TRY(derive_head_dim(config, "n_head", model, err));
     if (model->hidden < 0 || model->hidden > 1 << 24)
-        return fr_json_fail(fr_json_find(config, "n_embd"), err,
+        return fr_json_fail(fr_json_blamed(config, "n_embd"), err,
                             "n_embd is %lld; give 1 to %d",
                             (long long)model->hidden, 1 << 24);
     FR_TRY(
@@ -519,7 +519,7 @@ static fr_status fail_type(const fr_json_value *config, const char *type,
     }
     char hint[FR_HINT_MAX];
     const char *nearest = fr_text_nearest(type, names, N_TYPES);
-    return fr_json_fail(fr_json_find(config, "model_type"), err,
+    return fr_json_fail(fr_json_blamed(config, "model_type"), err,
                         "model_type '%s' is not known%s; known are %s", type,
                         fr_text_hint(nearest, hint), list + 2);
 }

@@ -82,7 +82,7 @@ fr_status fr_hf_read_deepseek_router(const fr_json_value *config,
                               &model->n_chosen_groups, err));
     model->has_sigmoid_router = strcmp(scores, "sigmoid") == 0;
     if (!model->has_sigmoid_router && strcmp(scores, "softmax") != 0)
-        return fr_json_fail(fr_json_find(config, "scoring_func"), err,
+        return fr_json_fail(fr_json_blamed(config, "scoring_func"), err,
                             "scoring_func '%s' is not known; sigmoid and "
                             "softmax are",
                             scores);

@@ -120,7 +120,7 @@ static fr_status read_name(const fr_json_value *object, fr_model *model,
     const char *name;
     FR_TRY(fr_json_get_string(object, "name", &name, err));
     if (!fr_text_copy(model->name, sizeof model->name, name))
-        return fr_json_fail(fr_json_find(object, "name"), err,
+        return fr_json_fail(fr_json_blamed(object, "name"), err,
                             "name is longer than %zu bytes",
                             sizeof model->name - 1);
     return FR_OK;
@@ -138,7 +138,7 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
             model->activation = (fr_activation)i;
             return FR_OK;
         }
-    return fr_json_fail(fr_json_find(object, "activation"), err,
+    return fr_json_fail(fr_json_blamed(object, "activation"), err,
                         "unknown activation '%s'; choose gelu_tanh, gelu, "
                         "quick_gelu, silu, relu, relu2, sigmoid or tanh",
                         name);
@@ -155,7 +155,7 @@ static fr_status read_transformer(const fr_json_value *object, fr_model *model,
     if (fr_json_find(object, "head_dim") != NULL)
         return FR_OK;
     if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
-        return fr_json_fail(fr_json_find(object, "n_heads"), err,
+        return fr_json_fail(fr_json_blamed(object, "n_heads"), err,
                             "hidden %lld %% n_heads %lld != 0; give head_dim",
                             (long long)model->hidden,
                             (long long)model->n_heads);
@@ -292,7 +292,7 @@ static fr_status read_kind(const fr_json_value *object, fr_model *model,
             model->kind = (fr_model_kind)i;
             return FR_OK;
         }
-    return fr_json_fail(fr_json_find(object, "kind"), err,
+    return fr_json_fail(fr_json_blamed(object, "kind"), err,
                         "unknown kind '%s'; choose decoder, encoder or layers",
                         kind);
 }
@@ -303,7 +303,7 @@ static fr_status read_model(const fr_json_value *object, fr_model *model,
     const char *schema;
     FR_TRY(fr_json_get_string(object, "schema", &schema, err));
     if (strcmp(schema, SCHEMA) != 0)
-        return fr_json_fail(fr_json_find(object, "schema"), err,
+        return fr_json_fail(fr_json_blamed(object, "schema"), err,
                             "schema is '%s'; expected '" SCHEMA "'", schema);
     FR_TRY(read_kind(object, model, err));
     FR_TRY(model->kind == FR_MODEL_LAYERS

@@ -319,7 +319,7 @@ static fr_status read_root(const fr_json_value *root, fr_profile *profile,
     FR_TRY(fr_json_get_string(root, "fingerprint_hash", &text, err));
     if (!fr_hash_parse(text, &hash) ||
         hash != fr_fingerprint_hash(&profile->fingerprint))
-        return fr_json_fail(fr_json_find(root, "fingerprint_hash"), err,
+        return fr_json_fail(fr_json_blamed(root, "fingerprint_hash"), err,
                             "the fingerprint was edited: its hash differs");
     for (size_t i = 0; i < FR_RECORDS_N; i++)
         FR_TRY(read_record(root, &fr_profile_records[i], profile, err));

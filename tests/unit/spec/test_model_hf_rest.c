@@ -207,6 +207,20 @@ static void test_heads(void)
                      decoder(8, 1024, 2816, 49920, 1024, 1024, 0, 2));
 }
 
+/* The heads come from the class, so the error has no key to name. */
+static void test_no_heads(void)
+{
+    static const char text[] =
+        "{\"model_type\": \"llava\",\n"
+        " \"text_config\": {\"model_type\": \"mistral\",\n"
+        "  \"num_hidden_layers\": 4, \"hidden_size\": 28,\n"
+        "  \"intermediate_size\": 128, \"vocab_size\": 99}}\n";
+    fr_model m;
+    CHECK_FAILS(fr_model_parse("m.json", text, strlen(text), &m, &err),
+                FR_INPUT, &err);
+    CHECK_HAS(err.text, "m.json:2: hidden size 28 % heads 32");
+}
+
 CHECK_MAIN({"class defaults", test_class_defaults}, {"windows", test_windows},
            {"partial", test_partial}, {"towers", test_towers},
-           {"heads", test_heads})
+           {"heads", test_heads}, {"no heads", test_no_heads})
