@@ -4,7 +4,8 @@
 #   make check          all tests                make clean
 #   make check-quick    lints, units, a slice of the rest: minutes
 #   make fidelity | regret | bench-runtime | bench-images | bench-sim |
-#       bench-tuner | bench-tune-jobs | bench-sweep | bench-checkpoint | validate | goodput | record
+#       bench-tuner | bench-tune-jobs | bench-sweep | bench-checkpoint |
+#       validate | goodput | record
 #   make check-gpu      the GPU backend (tests/gpu/run: 77 without a GPU)
 #   make check-san | check-valgrind | check-clang | tidy | fuzz | format
 #   make hostile        hostile numbers, files and signals

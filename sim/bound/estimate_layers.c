@@ -466,8 +466,10 @@ static est_few shorten(fr_model *model)
     if (is_mixed || few.n == n)
         return (est_few){0};
     model->n_layers = few.n;
-    if (n_dense > 0)
+    if (is_moe) {
         model->first_dense_layers = few.n_first;
+        model->moe_every = 1; /* from there on */
+    }
     return few;
 }
 

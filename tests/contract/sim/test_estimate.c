@@ -9,7 +9,7 @@
 #include "tests/contract/sim/sim_fixture.h"
 #include "tests/record/random_plans.h"
 
-enum { N_SCENES = 10, MOST_PLANS = 20000 };
+enum { N_SCENES = 11, MOST_PLANS = 20000 };
 
 /* As sim_gpu_xml, with bf16. */
 static const char cluster_xml[] =
@@ -38,22 +38,23 @@ typedef struct scene {
     int n_plans;
     const char *cluster, *model; /* by name; NULL: from the above */
     int64_t n_dense, n_mtp;      /* first layers without experts; DeepSeek-V3 */
+    int64_t moe_every;           /* 0: as the fixture has it */
 } scene;
 
 static const scene scenes[N_SCENES] = {
     {"small", 4, "200Gb/s", "  <fabric kind=\"switch\"/>\n", 512, 2048, 8, 128,
-     32, 0, 0, false, 3000, NULL, NULL, 0, 0},
+     32, 0, 0, false, 3000, NULL, NULL, 0, 0, 0},
     {"tied", 8, "400Gb/s", "  <fabric kind=\"switch\"/>\n", 1024, 4096, 8, 512,
-     32, 0, 0, true, 3000, NULL, NULL, 0, 0},
+     32, 0, 0, true, 3000, NULL, NULL, 0, 0, 0},
     {"experts", 8, "400Gb/s", "  <fabric kind=\"switch\"/>\n", 512, 1024, 8,
-     256, 32, 8, 2, false, 3000, NULL, NULL, 0, 0},
+     256, 32, 8, 2, false, 3000, NULL, NULL, 0, 0, 0},
     {"slow", 4, "100Gb/s",
      "  <fabric kind=\"switch\"/>\n"
      "  <slow node=\"box-1\" compute=\"0.83\" network=\"0.71\"/>\n"
      "  <jitter compute=\"0.02\" network=\"0.01\"/>\n",
-     1024, 4096, 8, 256, 32, 0, 0, true, 2000, NULL, NULL, 0, 0},
+     1024, 4096, 8, 256, 32, 0, 0, true, 2000, NULL, NULL, 0, 0, 0},
     {"large", 8, "400Gb/s", "  <fabric kind=\"switch\"/>\n", 8192, 28672, 8,
-     2048, 16, 0, 0, false, 2000, NULL, NULL, 0, 0},
+     2048, 16, 0, 0, false, 2000, NULL, NULL, 0, 0, 0},
     {.name = "llama-3-8b",
      .more = "",
      .seq = 2048,
@@ -97,6 +98,19 @@ static const scene scenes[N_SCENES] = {
      .n_plans = 1500,
      .n_dense = 5,
      .n_mtp = 1},
+    {.name = "experts in the last layer",
+     .n_nics = 8,
+     .nic = "400Gb/s",
+     .more = "  <fabric kind=\"switch\"/>\n",
+     .hidden = 512,
+     .ffn = 2048,
+     .n_layers = 8,
+     .seq = 256,
+     .batch = 32,
+     .n_experts = 8,
+     .top_k = 2,
+     .n_plans = 300,
+     .moe_every = 8},
 };
 
 typedef struct tally {
@@ -149,6 +163,8 @@ static bool setup(sim_fixture *f, const scene *s)
     f->model.n_experts_per_token = s->top_k;
     f->model.first_dense_layers = s->n_dense;
     f->model.n_mtp_layers = s->n_mtp;
+    if (s->moe_every > 0)
+        f->model.moe_every = s->moe_every;
     f->job.seq = s->seq;
     f->job.global_batch = s->batch;
     return sim_fixture_cluster(f, "test.xml", xml);
