@@ -55,7 +55,7 @@ fr_status fr_nccl_take_test(const fr_import_text *in, fr_nccl_run *run,
         return FR_OK;
     run->op = fr_nccl_op_of(in->name);
     if (run->op == NULL)
-        return fr_import_fail(in, line, err,
+        return fr_import_fail(in, line > 0 ? line : 1, err,
                               "which test it was is not said; give --test "
                               "all_reduce");
     fr_import_note(in, "%s, as the file is called", run->op);

@@ -89,6 +89,8 @@ static void test_named(void)
     fr_buffer_release(&whole);
     CHECK_HAS(err.text, "the file is of all_reduce, and --test says alltoall");
     free(text);
+    CHECK_FAILS(parse("", NULL, &a), FR_INPUT, &err);
+    CHECK_HAS(err.text, "out.txt:1: which test it was");
 }
 
 CHECK_MAIN({"labels", test_labels}, {"named", test_named})
