@@ -145,6 +145,17 @@ static int64_t count_met(const est_probe *probe, const est_place *place,
     return n;
 }
 
+/* Returns the number of a segment's collectives, each of which a replay starts
+ * and ends on its own. */
+static int64_t count_collectives(const fr_program *program,
+                                 const fr_segment *segment)
+{
+    int64_t n = 0;
+    for (uint32_t k = 0; k < segment->n_instrs; k++)
+        n += fr_instr_communicates(&program->instrs[segment->first_instr + k]);
+    return n;
+}
+
 static fr_status price_segment(fr_estimator *e, est_probe *probe,
                                const est_place *place, uint32_t i_segment,
                                const est_cost **out, fr_err *err)
@@ -182,22 +193,6 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     sum.core_ps = sum.core_ps < most_ps ? sum.core_ps : most_ps;
     probe->segments[i_segment] = sum;
     return FR_OK;
-}
-
-est_pass est_pass_of(const fr_segment *segment)
-{
-    switch ((fr_segment_role)segment->role) {
-    case FR_SEGMENT_RECOMPUTE:
-        return EST_RECOMPUTE;
-    case FR_SEGMENT_INPUT:
-    case FR_SEGMENT_EMBED:
-    case FR_SEGMENT_FORWARD:
-        return EST_FORWARD;
-    case FR_SEGMENT_WEIGHTS:
-        return EST_WEIGHTS;
-    default:
-        return EST_BACKWARD;
-    }
 }
 
 /* Returns the sum to which the time of a call's pass is added. */
@@ -370,7 +365,10 @@ static fr_status walk_rank_program(fr_estimator *e, est_probe *probe,
             out->n_met =
                 est_least(out->n_met, count_met(probe, place, segment));
         /* A call on another lane cuts the run that it stands in. */
-        out->n_steps += lane != FR_LANE_COMPUTE ? 2 : walk.first == i;
+        out->n_steps += lane != FR_LANE_COMPUTE
+                            ? 2
+                            : 2 * count_collectives(probe->program, segment) +
+                                  (walk.first == i);
         const fr_host_chain *chain = &probe->chains[call->i_segment];
         walk.host_ps += cost->host_ps;
         if (lane == FR_LANE_EP) { /* beside another micro-batch */

@@ -137,6 +137,22 @@ static void sum_up(int32_t n, est_layers *out)
     }
 }
 
+est_pass est_pass_of(const fr_segment *segment)
+{
+    switch ((fr_segment_role)segment->role) {
+    case FR_SEGMENT_RECOMPUTE:
+        return EST_RECOMPUTE;
+    case FR_SEGMENT_INPUT:
+    case FR_SEGMENT_EMBED:
+    case FR_SEGMENT_FORWARD:
+        return EST_FORWARD;
+    case FR_SEGMENT_WEIGHTS:
+        return EST_WEIGHTS;
+    default:
+        return EST_BACKWARD;
+    }
+}
+
 void est_layers_sum(int32_t n, const est_few *few, est_layers *l)
 {
     const est_times *least = &l->times[EST_BOUND];

@@ -1,14 +1,6 @@
 /* bound_walk.c: workers, each with an estimator and what it found. */
-#include "tuner/bound/bound_walk.h"
-
-#include "cost_models/gpu/gpu_memory.h"
-#include "sim/bound/estimate.h"
-#include "sim/predict/predict_memory.h"
-#include "tuner/bound/bound_keep.h"
-#include "tuner/bound/bound_layers.h"
+#include "tuner/bound/bound_walk_state.h"
 #include "tuner/bound/walk_clock.h"
-#include "tuner/partition/balance_layers.h"
-#include "tuner/space/decision_lists.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,35 +11,6 @@
 #else
 #define omp_get_thread_num() 0
 #endif
-
-/* One thread's. */
-typedef struct worker {
-    fr_estimator *estimator;
-    fr_decision_lists *lists;
-    fr_bound_keep by_bound, by_estimate, nearest;
-    uint64_t n_plans, n_too_large, n_pruned, n_estimated;
-    fr_goal_scale scale;   /* of the last plan's ranks and threads */
-    fr_bound_layers needs; /* of the layers at hand */
-    uint32_t n_steps;      /* LAYERS and pipelines that it came to */
-    size_t i_failed;       /* LAYERS at which it failed; SIZE_MAX: none */
-    fr_err err;
-} worker;
-
-struct fr_bound_walk {
-    fr_search_input in;
-    fr_goal goal;
-    fr_job job; /* as the goal counts it */
-    fr_goal_subject subject;
-    fr_plan_space_choices layers;
-    bool is_cut; /* these are not all: the time was over */
-    uint64_t n_illegal;
-    double *least; /* [layers.n]: the lowest bound of a group that may fit,
-                      once a run has seen all of them */
-    bool has_least;
-    double free_frac; /* of what a plan needs, left free beside it */
-    worker *workers;  /* [n_workers] */
-    int n_workers;
-};
 
 /* The request and the shared state of one run of the walk. */
 typedef struct run {
@@ -77,7 +40,7 @@ typedef struct descent {
  * All plans of one choice of LAYERS have as many ranks: their value grows with
  * the step, and with the share of the memory that is taken.
  */
-static fr_status set_scale(const run *r, worker *w, const fr_plan *plan,
+static fr_status set_scale(const run *r, fr_walk_worker *w, const fr_plan *plan,
                            descent *d, fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
@@ -115,8 +78,8 @@ static bool is_above_limit(const run *r, double bound)
 
 /* A plan that only the simulator knows is bounded by 0 s, and has the estimate
  * of the same plan without what is not known. */
-static fr_status estimate_plan(worker *w, const fr_plan *plan, fr_estimate *out,
-                               fr_err *err)
+static fr_status estimate_plan(fr_walk_worker *w, const fr_plan *plan,
+                               fr_estimate *out, fr_err *err)
 {
     fr_plan known;
     fr_estimate_leave_unknown(plan, &known);
@@ -126,8 +89,8 @@ static fr_status estimate_plan(worker *w, const fr_plan *plan, fr_estimate *out,
     return FR_OK;
 }
 
-static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
-                            descent *d, fr_err *err)
+static fr_status bound_plan(const run *r, fr_walk_worker *w,
+                            const fr_plan *plan, descent *d, fr_err *err)
 {
     fr_estimate estimate;
     if (fr_estimate_knows(plan))
@@ -138,10 +101,13 @@ static fr_status bound_plan(const run *r, worker *w, const fr_plan *plan,
     d->found.bound = value_at(r, d, estimate.lower_bound_s, &estimate);
     d->found.estimate = value_at(r, d, estimate.estimate_s, &estimate);
     d->found.short_by_bytes = fr_bound_lack(&estimate, r->walk->free_frac);
+    d->found.seems_to_fit =
+        (double)estimate.peak_bytes * (1 + r->walk->free_frac) <=
+        (double)estimate.capacity_bytes;
     return FR_OK;
 }
 
-static void keep(const run *r, worker *w, descent *d)
+static void keep(const run *r, fr_walk_worker *w, descent *d)
 {
     const fr_bounded *found = &d->found;
     const fr_bounded *after = r->options->after;
@@ -172,7 +138,7 @@ static void join(const descent *d, size_t i_gradients, fr_candidate *out)
                       &d->gradients->choices.items[i_gradients].candidate, out);
 }
 
-static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
+static fr_status walk_plans(const run *r, fr_walk_worker *w, fr_plan *plan,
                             const fr_gradient_group *group, descent *d,
                             fr_err *err)
 {
@@ -197,7 +163,7 @@ static fr_status walk_plans(const run *r, worker *w, fr_plan *plan,
 }
 
 /* Are all plans of a group passed over? */
-static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
+static fr_status pass_over(const run *r, fr_walk_worker *w, fr_plan *plan,
                            const fr_gradient_group *group, descent *d,
                            bool *is_over, fr_err *err)
 {
@@ -231,7 +197,7 @@ static fr_status pass_over(const run *r, worker *w, fr_plan *plan,
  * Is such a state too large beside what the pipeline keeps?  Not if it may be
  * among the nearest of those that do not fit, while nothing is known that may.
  */
-static bool is_out(const run *r, const worker *w, const descent *d,
+static bool is_out(const run *r, const fr_walk_worker *w, const descent *d,
                    uint64_t state_bytes)
 {
     uint64_t lack = fr_bound_layers_lack(d->needs, d->kept_bytes, state_bytes);
@@ -240,8 +206,8 @@ static bool is_out(const run *r, const worker *w, const descent *d,
                                     lack > w->nearest.at[0].short_by_bytes));
 }
 
-static fr_status walk_groups(const run *r, worker *w, fr_plan *plan, descent *d,
-                             fr_err *err)
+static fr_status walk_groups(const run *r, fr_walk_worker *w, fr_plan *plan,
+                             descent *d, fr_err *err)
 {
     for (size_t i = 0; i < d->gradients->groups.n; i++) {
         const fr_gradient_group *group = &d->gradients->groups.items[i];
@@ -270,7 +236,7 @@ static void set_kept(const fr_decision_list *pipelines, size_t p, descent *d)
 }
 
 /* Is every pipeline of a kind too large, whatever the gradients? */
-static bool are_out(const run *r, const worker *w,
+static bool are_out(const run *r, const fr_walk_worker *w,
                     const fr_decision_list *pipelines, bool is_split,
                     descent *d)
 {
@@ -285,9 +251,9 @@ static bool are_out(const run *r, const worker *w,
 }
 
 /* Has every pipeline of a kind too much to do? */
-static fr_status have_too_much(const run *r, worker *w, const fr_plan *plan,
-                               bool is_split, descent *d, bool *out,
-                               fr_err *err)
+static fr_status have_too_much(const run *r, fr_walk_worker *w,
+                               const fr_plan *plan, bool is_split, descent *d,
+                               bool *out, fr_err *err)
 {
     double work_s;
     FR_TRY(fr_bound_layers_work(w->estimator, plan, is_split, &work_s, err));
@@ -303,7 +269,8 @@ static fr_status have_too_much(const run *r, worker *w, const fr_plan *plan,
  * gradients?  What fits is asked first: to know what a split backward has to do
  * its layers have to be priced once more.
  */
-static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
+static fr_status pass_over_layers(const run *r, fr_walk_worker *w,
+                                  const fr_plan *plan,
                                   const fr_decision_list *pipelines, uint64_t n,
                                   descent *d, bool *is_over, fr_err *err)
 {
@@ -329,7 +296,7 @@ static fr_status pass_over_layers(const run *r, worker *w, const fr_plan *plan,
     return FR_OK;
 }
 
-static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
+static fr_status walk_pipelines(const run *r, fr_walk_worker *w, fr_plan *plan,
                                 const fr_decision_list *pipelines, descent *d,
                                 fr_err *err)
 {
@@ -353,18 +320,23 @@ static fr_status walk_pipelines(const run *r, worker *w, fr_plan *plan,
     return FR_OK;
 }
 
-static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
+static fr_status walk_layers(const run *r, fr_walk_worker *w, size_t i_layers,
                              fr_err *err)
 {
     const fr_plan_space_request *request = r->walk->in.request;
     const fr_decision_list *pipelines;
     fr_plan plan = request->base;
     descent d = {.layers = &r->walk->layers.items[i_layers], .least = HUGE_VAL};
+    if (r->options->is_in_scope != NULL &&
+        !r->options->is_in_scope(r->options->scope, d.layers))
+        return FR_OK;
     FR_TRY(fr_walk_clock_step(r->clock, &w->n_steps, err));
     fr_plan_space_set(request, FR_DECISION_LAYERS, d.layers, &plan);
-    FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_PIPELINE, &plan,
+    fr_decision_lists *lists =
+        r->options->is_unbalanced ? w->plain_lists : w->lists;
+    FR_TRY(fr_decision_lists_find(lists, FR_DECISION_PIPELINE, &plan,
                                   &pipelines, err));
-    FR_TRY(fr_decision_lists_find(w->lists, FR_DECISION_GRADIENTS, &plan,
+    FR_TRY(fr_decision_lists_find(lists, FR_DECISION_GRADIENTS, &plan,
                                   &d.gradients, err));
     uint64_t n = pipelines->choices.n * d.gradients->choices.n;
     w->n_plans += n;
@@ -388,7 +360,7 @@ static fr_status walk_layers(const run *r, worker *w, size_t i_layers,
 static fr_status reset(fr_bound_walk *walk, fr_err *err)
 {
     for (int i = 0; i < walk->n_workers; i++) {
-        worker *w = &walk->workers[i];
+        fr_walk_worker *w = &walk->workers[i];
         w->n_plans = w->n_too_large = w->n_pruned = w->n_estimated = 0;
         w->i_failed = SIZE_MAX;
         FR_TRY(fr_bound_keep_init(&w->by_bound, FR_WALK_KEPT,
@@ -404,9 +376,9 @@ static fr_status reset(fr_bound_walk *walk, fr_err *err)
 /* The error of the first layers that failed, whoever met them. */
 static fr_status first_error(const fr_bound_walk *walk, fr_err *err)
 {
-    const worker *first = NULL;
+    const fr_walk_worker *first = NULL;
     for (int i = 0; i < walk->n_workers; i++) {
-        const worker *w = &walk->workers[i];
+        const fr_walk_worker *w = &walk->workers[i];
         if (w->i_failed < (first != NULL ? first->i_failed : SIZE_MAX))
             first = w;
     }
@@ -437,7 +409,7 @@ enum { BLOCK = 8, N_ROUNDS = 32 };
 static void walk_block(const run *r, size_t i_block)
 {
     fr_bound_walk *walk = r->walk;
-    worker *w = &walk->workers[omp_get_thread_num()];
+    fr_walk_worker *w = &walk->workers[omp_get_thread_num()];
     size_t end = (i_block + 1) * BLOCK;
     end = end < walk->layers.n ? end : walk->layers.n;
     for (size_t i = i_block * BLOCK; i < end; i++) {
@@ -470,9 +442,9 @@ static fr_status walk_all(run *r, bool *is_cut, fr_err *err)
 
 static fr_status collect(fr_bound_walk *walk, fr_walk_result *out, fr_err *err)
 {
-    worker *first = &walk->workers[0];
+    fr_walk_worker *first = &walk->workers[0];
     for (int i = 0; i < walk->n_workers; i++) {
-        worker *w = &walk->workers[i];
+        fr_walk_worker *w = &walk->workers[i];
         out->n_plans += w->n_plans;
         out->n_too_large += w->n_too_large;
         out->n_pruned += w->n_pruned;
@@ -500,100 +472,13 @@ fr_status fr_bound_walk_run(fr_bound_walk *walk, const fr_walk_options *options,
     FR_TRY(walk_all(&r, &result.is_cut, err));
     FR_TRY(first_error(walk, err));
     result.is_cut = result.is_cut || walk->is_cut;
-    walk->has_least = walk->has_least || (!options->is_whole && !result.is_cut);
+    walk->has_least = walk->has_least ||
+                      (!options->is_whole && !result.is_cut &&
+                       options->is_in_scope == NULL && !options->is_unbalanced);
     fr_status status = collect(walk, &result, err);
     if (status == FR_OK)
         *out = result;
     else
         fr_walk_result_release(&result);
     return status;
-}
-
-/* ---- life ---------------------------------------------------------------- */
-
-static void count_illegal(void *context, const char *reason)
-{
-    fr_bound_walk *walk = context;
-    walk->n_illegal++;
-    if (walk->in.on_illegal != NULL)
-        walk->in.on_illegal(walk->in.context, reason);
-}
-
-static fr_status create_worker(const fr_search_input *in, int i_thread,
-                               worker *out, fr_err *err)
-{
-    const fr_plan_space_request *request = in->request;
-    FR_TRY(fr_estimator_create(request->model, request->job, request->cluster,
-                               in->costs, &out->estimator, err));
-    fr_balance_lend(request->balance, i_thread, out->estimator);
-    return fr_decision_lists_create(request, &out->lists, err);
-}
-
-fr_status fr_bound_walk_create(const fr_search_input *in, fr_bound_walk **out,
-                               fr_err *err)
-{
-    fr_status status = FR_OK;
-    const fr_plan_space_request *of = in->request;
-    fr_bound_walk *walk = calloc(1, sizeof *walk);
-    if (walk == NULL)
-        return fr_fail_no_memory(err);
-    walk->in = *in;
-    if (in->goal != NULL) /* else the step */
-        walk->goal = *in->goal;
-    /* forerun's own runtime has less to be unsure of. */
-    if (fr_gpu_is_by_framework(&of->base, fr_cluster_device(of->cluster, 0)))
-        walk->free_frac =
-            fr_memory_rel_err() * fr_memory_errors_of(of->fit_confidence);
-    walk->job = fr_goal_job(of->model, of->job);
-    walk->subject = (fr_goal_subject){of->model, &walk->job, of->cluster};
-    walk->workers = calloc((size_t)in->n_threads, sizeof *walk->workers);
-    if (walk->workers == NULL)
-        status = fr_fail_no_memory(err);
-    else
-        walk->n_workers = in->n_threads;
-    for (int i = 0; i < walk->n_workers && status == FR_OK; i++)
-        status = create_worker(in, i, &walk->workers[i], err);
-    /* The first worker that needs a cost of a layer computes it for all. */
-    for (int i = 1; i < walk->n_workers && status == FR_OK; i++)
-        fr_estimator_join(walk->workers[i].estimator,
-                          walk->workers[0].estimator);
-    if (status == FR_OK)
-        status =
-            fr_plan_space_list_until(of, in->list_until_s, count_illegal, walk,
-                                     &walk->layers, &walk->is_cut, err);
-    walk->least = calloc(walk->layers.n + 1, sizeof *walk->least);
-    if (status == FR_OK && walk->least == NULL)
-        status = fr_fail_no_memory(err);
-    if (status != FR_OK) {
-        fr_bound_walk_destroy(walk);
-        return status;
-    }
-    *out = walk;
-    return FR_OK;
-}
-
-void fr_bound_walk_destroy(fr_bound_walk *walk)
-{
-    if (walk == NULL)
-        return;
-    for (int i = 0; i < walk->n_workers; i++) {
-        worker *w = &walk->workers[i];
-        fr_balance_lend(walk->in.request->balance, i, NULL);
-        fr_estimator_destroy(w->estimator);
-        fr_decision_lists_destroy(w->lists);
-        fr_goal_scale_release(&w->scale);
-        fr_bound_layers_release(&w->needs);
-        fr_bound_keep_release(&w->by_bound);
-        fr_bound_keep_release(&w->by_estimate);
-        fr_bound_keep_release(&w->nearest);
-    }
-    free(walk->workers);
-    free(walk->least);
-    fr_vec_release(&walk->layers);
-    free(walk);
-}
-
-uint64_t fr_bound_walk_n_illegal(const fr_bound_walk *walk)
-{
-    return walk->n_illegal;
 }

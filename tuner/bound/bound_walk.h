@@ -19,6 +19,7 @@ typedef struct fr_bounded {
     double bound, estimate;  /* of the goal's value */
     uint64_t short_by_bytes; /* at least; 0: it may fit */
     int64_t n_steps;         /* of a simulation, about: its work */
+    bool seems_to_fit;       /* by the estimate of its peak */
 } fr_bounded;
 
 typedef fr_vec(fr_bounded) fr_bounded_list;
@@ -44,19 +45,30 @@ FR_CHECKED fr_status fr_bound_walk_create(const fr_search_input *in,
                                           fr_bound_walk **out, fr_err *err);
 void fr_bound_walk_destroy(fr_bound_walk *walk);
 
+/* All choices of LAYERS; the walk owns them. */
+const fr_plan_space_choices *fr_bound_walk_layers(const fr_bound_walk *walk);
+
+/* Does a walk look at these LAYERS? */
+typedef bool (*fr_walk_scope_fn)(const void *scope,
+                                 const fr_plan_space_choice *layers);
+
 /* The options of a walk. */
 typedef struct fr_walk_options {
     bool is_best_only;       /* by_estimate alone: whatever cannot be among
                                 them is passed over, group by group */
     bool is_even;            /* only plans whose split of layers is even */
+    bool is_unbalanced;      /* no balanced splits, which take long to find */
     bool is_whole;           /* every plan is estimated, whatever its group */
     double limit;            /* plans of a lower bound, HUGE_VAL: all */
     const fr_bounded *after; /* that come after this one, NULL: all */
+    fr_walk_scope_fn is_in_scope; /* NULL: all LAYERS are */
+    const void *scope;            /* its argument */
     double until_s; /* of fr_clock_s(): then the walk ends, later where no plan
                        that may fit is known; 0: when it has seen all */
 } fr_walk_options;
 
-/* Layers that were priced in an earlier run stay priced.  FR_INTERRUPTED: the
+/* Layers that were priced in an earlier run stay priced.  is_cut of the result
+ * says nothing of LAYERS beyond the scope.  FR_INTERRUPTED: the
  * request's log has cancelled the walk. */
 FR_CHECKED fr_status fr_bound_walk_run(fr_bound_walk *walk,
                                        const fr_walk_options *options,

@@ -1,10 +1,13 @@
 /* search_bound.c: see search_bound.h. */
 #include "tuner/search/search_bound.h"
 
+#include "core/base/minmax.h"
 #include "core/system/clock.h"
 #include "sim/bound/estimate.h"
 #include "sim/topology/rank_copies.h"
 #include "tuner/bound/bound_walk.h"
+#include "tuner/search/bound_scope.h"
+#include "tuner/search/bound_seeds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +18,7 @@
  * without a budget of the clock the same plans are looked at on every machine:
  * about a second of two threads, and in each batch about a fifth of that.
  */
-static const int64_t most_work = 800000, batch_work = 160000, each_work = 4000;
+static const int64_t most_work = 1500000, batch_work = 300000, each_work = 4000;
 enum { LEAST_BATCH = 2 };
 
 typedef struct search {
@@ -28,14 +31,16 @@ typedef struct search {
     uint64_t n_plans, n_too_large;
     fr_vec(fr_candidate) asked; /* before those of by_bound: the seeds */
     double begin_s, best;
-    int64_t work;
+    int64_t work, last_work; /* of all batches, of the last one */
     bool has_walked, has_seeds, has_nearest, has_fit;
     bool is_cut;         /* the time was over before all plans were bounded */
     bool has_no_proof;   /* it will be: seeds have all of it */
-    int64_t best_layout; /* layout_of() the best; -1: there is none */
+    int64_t best_layout; /* fr_seeds_layout() of the best; -1: there is none */
     size_t next_seed;    /* of seeds */
     fr_vec(uint64_t) too_large; /* memory_key_of() what was too large */
     fr_bounded_list seeds;
+    bool is_scoped; /* the space is vast: only LAYERS of the scope are seen */
+    fr_bound_scope scope;
 } search;
 
 static bool fits(const fr_plan_space_request *request)
@@ -59,6 +64,12 @@ static void destroy(void *state)
     fr_vec_release(&s->seeds);
     fr_vec_release(&s->too_large);
     free(s);
+}
+
+/* One for a baseline, say. */
+static bool is_side_search(const search *s)
+{
+    return s->in.work_frac > 0 && s->in.work_frac < 1;
 }
 
 /* Returns the time at which this share of the budget is spent, but at least a
@@ -130,61 +141,15 @@ static bool is_known_too_large(const search *s, const fr_candidate *candidate)
 
 /* ---- seeds: many families, not one plan and its twins -------------------- */
 
-typedef struct family {
-    int64_t layout;  /* the distribution of layers and of state over ranks */
-    size_t n_before; /* of it, whose estimates are lower */
-    size_t i;
-} family;
-
-static int64_t layout_of(const fr_plan_space_request *request,
-                         const fr_candidate *candidate)
+/* The options of a walk that finds the best plans by estimate. */
+static fr_walk_options seed_options(const search *s, double share)
 {
-    fr_plan plan;
-    fr_plan_space_plan(request, candidate, &plan);
-    int64_t layout = plan.tp;
-    layout = layout * 4096 + plan.pp;
-    layout = layout * 4096 + plan.cp;
-    layout = layout * 4096 + plan.ep;
-    return layout * 4 + plan.zero_stage;
-}
-
-static int by_rank_in_family(const void *a, const void *b)
-{
-    const family *x = a, *y = b;
-    if (x->n_before != y->n_before)
-        return x->n_before < y->n_before ? -1 : 1;
-    return x->i < y->i ? -1 : x->i > y->i;
-}
-
-/*
- * From the order of their estimates to the best of each family, then the second
- * of each, and so on: the first ones are often one plan with other buckets.
- */
-static fr_status interleave_families(const fr_plan_space_request *request,
-                                     fr_bounded_list *list, fr_err *err)
-{
-    size_t n = list->n;
-    family *ranked = calloc(n + 1, sizeof *ranked);
-    fr_bounded *sorted = malloc((n + 1) * sizeof *sorted);
-    if (ranked == NULL || sorted == NULL) {
-        free(ranked);
-        free(sorted);
-        return fr_fail_no_memory(err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        ranked[i].i = i;
-        ranked[i].layout = layout_of(request, &list->items[i].candidate);
-        for (size_t k = 0; k < i; k++)
-            ranked[i].n_before += ranked[k].layout == ranked[i].layout;
-    }
-    qsort(ranked, n, sizeof *ranked, by_rank_in_family);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = list->items[ranked[i].i];
-    if (n > 0)
-        memcpy(list->items, sorted, n * sizeof *sorted);
-    free(ranked);
-    free(sorted);
-    return FR_OK;
+    return (fr_walk_options){.is_best_only = true,
+                             .limit = s->best,
+                             .is_in_scope =
+                                 s->is_scoped ? fr_bound_scope_has : NULL,
+                             .scope = &s->scope,
+                             .until_s = end_of(s, share)};
 }
 
 /*
@@ -194,15 +159,13 @@ static fr_status interleave_families(const fr_plan_space_request *request,
  */
 static fr_status add_even_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {.is_best_only = true,
-                                     .is_even = true,
-                                     .limit = s->best,
-                                     .until_s = end_of(s, 0.5)};
+    fr_walk_options options = seed_options(s, 0.5);
+    options.is_even = true;
     fr_bounded_list any = s->seeds;
     fr_walk_result even;
     FR_TRY(fr_bound_walk_run(s->walk, &options, &even, err));
     fr_status status =
-        interleave_families(s->in.request, &even.by_estimate, err);
+        fr_seeds_interleave(s->in.request, &even.by_estimate, err);
     memset(&s->seeds, 0, sizeof s->seeds);
     for (size_t i = 0; status == FR_OK && i < 2 * (any.n + even.by_estimate.n);
          i++) {
@@ -216,64 +179,64 @@ static fr_status add_even_seeds(search *s, fr_err *err)
     return status;
 }
 
-/*
- * Some plans take all of the budget to simulate (collectives beside products,
- * many chunks), and others of next to the same time a tenth of it: by turns one
- * of these.
- */
-static fr_status add_cheap_seeds(search *s, const fr_bounded_list *cheap,
-                                 fr_err *err)
-{
-    fr_bounded_list all = s->seeds;
-    fr_status status = FR_OK;
-    memset(&s->seeds, 0, sizeof s->seeds);
-    for (size_t i = 0; status == FR_OK && i < all.n; i++)
-        if (fr_vec_push(&s->seeds, all.items[i]) != FR_OK ||
-            (i < cheap->n && fr_vec_push(&s->seeds, cheap->items[i]) != FR_OK))
-            status = fr_fail_no_memory(err);
-    fr_vec_release(&all);
-    return status;
-}
-
-/* Lists, in the order of their estimates, the seeds whose simulation takes at
- * most a quarter of the first one's time, or next to none. */
-static fr_status list_cheap(const search *s, fr_bounded_list *out, fr_err *err)
-{
-    const int64_t first = s->seeds.n > 0 ? s->seeds.items[0].n_steps : 0;
-    for (size_t i = 0; i < s->seeds.n; i++)
-        if ((s->seeds.items[i].n_steps <= first / 4 ||
-             s->seeds.items[i].n_steps <= batch_work / 4) &&
-            fr_vec_push(out, s->seeds.items[i]) != FR_OK)
-            return fr_fail_no_memory(err);
-    return interleave_families(s->in.request, out, err);
-}
-
+/* By turns a plan and one whose simulation takes little time; those that fit by
+ * their estimates before the others. */
 static fr_status order_seeds(search *s, fr_err *err)
 {
     fr_bounded_list cheap = {0};
-    fr_status status = list_cheap(s, &cheap, err);
+    fr_status status = fr_seeds_list_cheap(s->in.request, &s->seeds,
+                                           batch_work / 4, &cheap, err);
     if (status == FR_OK)
-        status = interleave_families(s->in.request, &s->seeds, err);
+        status = fr_seeds_interleave(s->in.request, &s->seeds, err);
     if (status == FR_OK && s->in.request->balance != NULL)
         status = add_even_seeds(s, err);
     if (status == FR_OK)
-        status = add_cheap_seeds(s, &cheap, err);
+        status = fr_seeds_alternate(&cheap, &s->seeds, err);
+    if (status == FR_OK)
+        fr_seeds_likely_first(&s->seeds);
     fr_vec_release(&cheap);
     return status;
 }
 
+/* Narrows the scope of a vast space to the best layouts; the rest of the space
+ * is not looked at. */
+static fr_status find_layouts(search *s, fr_err *err)
+{
+    fr_walk_options options = seed_options(s, 0.3);
+    options.is_unbalanced = true;
+    const int n_max =
+        is_side_search(s) ? FR_SCOPE_ON_THE_SIDE : FR_SCOPE_LAYOUTS;
+    fr_walk_result found;
+    FR_TRY(fr_bound_walk_run(s->walk, &options, &found, err));
+    fr_bound_scope_add(&found.by_estimate, n_max, &s->scope);
+    fr_bound_scope_add(&found.nearest, n_max, &s->scope);
+    s->n_plans += found.n_plans;
+    s->n_too_large += found.n_too_large;
+    s->is_cut = s->has_no_proof = true;
+    fr_walk_result_release(&found);
+    return FR_OK;
+}
+
 static fr_status find_seeds(search *s, fr_err *err)
 {
-    const fr_walk_options options = {
-        .is_best_only = true, .limit = s->best, .until_s = end_of(s, 0.4)};
+    const fr_plan_space_choices *layers = fr_bound_walk_layers(s->walk);
     fr_log_progress(s->in.request->log, -1, "bounding plans");
+    s->is_scoped =
+        !s->in.is_exact &&
+        fr_bound_scope_is_vast(s->in.request, layers, is_side_search(s));
+    if (s->is_scoped) {
+        fr_bound_scope_coarse(s->in.request, layers, &s->scope);
+        FR_TRY(find_layouts(s, err));
+    }
+    const fr_walk_options options = seed_options(s, 0.4);
     FR_TRY(fr_bound_walk_run(s->walk, &options, &s->found, err));
-    s->n_plans = s->found.n_plans;
-    s->n_too_large = s->found.n_too_large;
-    s->has_no_proof = s->found.is_cut;
+    s->n_plans += s->found.n_plans;
+    s->n_too_large += s->found.n_too_large;
+    s->has_no_proof |= s->found.is_cut;
     s->found.is_all = false;
     s->nearest = s->found.nearest;
     memset(&s->found.nearest, 0, sizeof s->found.nearest);
+    FR_TRY(fr_seeds_interleave(s->in.request, &s->nearest, err));
     s->seeds = s->found.by_estimate;
     memset(&s->found.by_estimate, 0, sizeof s->found.by_estimate);
     return order_seeds(s, err);
@@ -327,17 +290,12 @@ static bool is_hopeless(const search *s)
     return s->best == HUGE_VAL && !s->has_fit;
 }
 
-/* One for a baseline, say. */
-static bool is_side_search(const search *s)
-{
-    return s->in.work_frac > 0 && s->in.work_frac < 1;
-}
-
 /* As long as nothing fits, the main search may do more than its work, because
- * its caller has no answer yet; then its work begins. */
+ * its caller has no answer yet; then its work begins, with the batch that fits.
+ */
 static bool is_work_done(const search *s, double share)
 {
-    const double longer = is_hopeless(s) && !is_side_search(s) ? 4 : 1;
+    const double longer = is_hopeless(s) && !is_side_search(s) ? 3 : 1;
     return (double)s->work >= share * longer * work_limit(s);
 }
 
@@ -400,7 +358,7 @@ static void take_space(const search *s, batch_size *b, const fr_bounded *entry)
 /* Half of the budget goes to the best by estimate, the rest to the proof. */
 static bool is_seed_time(const search *s)
 {
-    const double share = s->has_no_proof ? 1 : 0.5;
+    const double share = s->has_no_proof ? 2 : 0.5;
     if (s->next_seed == 0 || s->in.is_exact)
         return s->next_seed == 0;
     return s->in.budget_s > 0
@@ -423,7 +381,8 @@ static const fr_bounded *next_seed(search *s, bool is_near_best)
             s->next_seed = i + 1;
         if (is_worth(s, seed) &&
             (!is_near_best ||
-             layout_of(s->in.request, &seed->candidate) == s->best_layout))
+             fr_seeds_layout(s->in.request, &seed->candidate) ==
+                 s->best_layout))
             return seed;
     }
     return NULL;
@@ -446,20 +405,20 @@ static fr_status ask_seeds(search *s, size_t n_max, fr_candidate *out,
         if (fr_vec_push(&s->asked, seed->candidate) != FR_OK)
             return fr_fail_no_memory(err);
     }
-    s->work += size.work;
+    s->work += s->last_work = size.work;
     *n = size.n;
     return FR_OK;
 }
 
-/* A side search looks at a few. */
-enum { MOST_NEAREST_BESIDE = 2 };
+/* Each is simulated; a side search looks at fewer. */
+enum { MOST_NEAREST = 8, MOST_NEAREST_BESIDE = 2 };
 
 /* Nothing fits, as far as the walk can tell: what lacks least. */
 static void ask_nearest(search *s, size_t n_max, fr_candidate *out, size_t *n)
 {
     const fr_bounded_list *list = &s->nearest;
-    if (is_side_search(s) && n_max > MOST_NEAREST_BESIDE)
-        n_max = MOST_NEAREST_BESIDE;
+    n_max = fr_min_u64(n_max,
+                       is_side_search(s) ? MOST_NEAREST_BESIDE : MOST_NEAREST);
     if (s->in.budget_s > 0 && !s->in.is_exact)
         n_max = LEAST_BATCH; /* the walk has had its time */
     for (size_t i = 0; i < list->n && *n < n_max; i++)
@@ -486,7 +445,7 @@ static fr_status ask_in_order(search *s, size_t n_max, fr_candidate *out,
         out[size.n] = entry->candidate;
         take_space(s, &size, entry);
     }
-    s->work += size.work;
+    s->work += s->last_work = size.work;
     *n = size.n;
     return FR_OK;
 }
@@ -519,10 +478,10 @@ static void tell(void *state, const fr_candidate *candidate, double value,
     search *s = state;
     if (value < s->best) {
         s->best = value;
-        s->best_layout = layout_of(s->in.request, candidate);
+        s->best_layout = fr_seeds_layout(s->in.request, candidate);
     }
     if (fits_memory && !s->has_fit)
-        s->work = 0;
+        s->work = s->last_work;
     s->has_fit = s->has_fit || fits_memory;
     /* Without memory for the list, seeds are only asked for in vain. */
     if (!fits_memory &&
