@@ -100,3 +100,23 @@ fr_status fr_cluster_drop_slow(const fr_cluster *cluster, fr_cluster *out,
     *out = left;
     return FR_OK;
 }
+
+/* ---- one node ------------------------------------------------------------ */
+
+fr_status fr_cluster_one_node(const fr_cluster *cluster, size_t i_group,
+                              fr_cluster *out, fr_err *err)
+{
+    fr_cluster one;
+    if (is_drawn(&cluster->fabric))
+        return fr_fail(err, FR_INFEASIBLE,
+                       "the fabric is drawn node by node: none can be left "
+                       "out");
+    FR_TRY(fr_cluster_copy(cluster, &one, err));
+    one.n_slow = 0;
+    for (size_t i = 0; i < one.n_groups; i++)
+        one.groups[i].n_nodes = i == i_group;
+    drop_groups(&one);
+    fr_cluster_count_nodes(&one);
+    *out = one;
+    return FR_OK;
+}

@@ -20,6 +20,12 @@ FR_CHECKED fr_status fr_cluster_drop_slow(const fr_cluster *cluster,
                                           fr_cluster *out, int64_t *n_dropped,
                                           fr_err *err);
 
+/* A copy with one healthy node of a group and no other node.  FR_INFEASIBLE:
+ * the fabric is drawn node by node. */
+FR_CHECKED fr_status fr_cluster_one_node(const fr_cluster *cluster,
+                                         size_t i_group, fr_cluster *out,
+                                         fr_err *err);
+
 /* A new value, or (is_factor) a multiple of what there is. */
 typedef struct fr_knob_value {
     double value;

@@ -310,6 +310,69 @@ static fr_status find_healthy(const fr_tune_options *options,
     return status;
 }
 
+/* The best plan on one node of a group; nothing where no node can be left
+ * out. */
+static fr_status find_on_group(const fr_tune_options *options,
+                               fr_plan_space_request space, const fr_goal *goal,
+                               const fr_cost_model *costs, size_t i_group,
+                               fr_tuning_baseline *out, fr_err *err)
+{
+    fr_cluster cluster;
+    fr_cost_model *of_node = NULL;
+    fr_err why;
+    fr_status status =
+        fr_cluster_one_node(space.cluster, i_group, &cluster, &why);
+    if (status == FR_INFEASIBLE)
+        return FR_OK;
+    if (status != FR_OK)
+        return fr_fail(err, status, "%s", why.text);
+    status =
+        fr_cost_model_create(fr_cost_profile(costs), &cluster, &of_node, &why);
+    space.cluster = &cluster;
+    space.balance = NULL; /* it is of the whole cluster */
+    if (status == FR_OK)
+        status = find(options, space, goal, of_node, out, &why);
+    /* These nodes may lack what the first ones have, such as a precision. */
+    status = fr_status_ends_all(status) ? fr_fail(err, status, "%s", why.text)
+                                        : FR_OK;
+    fr_cost_model_destroy(of_node);
+    fr_cluster_release(&cluster);
+    return status;
+}
+
+static bool is_first_of_type(const fr_cluster *cluster, size_t i_group)
+{
+    for (size_t i = 0; i < i_group; i++)
+        if (cluster->groups[i].i_node_type ==
+            cluster->groups[i_group].i_node_type)
+            return false;
+    return true;
+}
+
+/* If the nodes differ, the best of them is the baseline. */
+static fr_status improve_node(const fr_tune_options *options,
+                              const fr_plan_space_request *space,
+                              const fr_goal *goal, const fr_cost_model *costs,
+                              fr_tuning_baseline *node, fr_err *err)
+{
+    for (size_t i = 1; i < space->cluster->n_groups; i++) {
+        fr_tuning_baseline other = {0};
+        if (!is_first_of_type(space->cluster, i))
+            continue;
+        FR_TRY(find_on_group(options, *space, goal, costs, i, &other, err));
+        const bool is_better =
+            other.tuned.plan != NULL &&
+            (node->tuned.plan == NULL || other.tuned.value < node->tuned.value);
+        if (is_better) {
+            free(node->tuned.plan);
+            *node = other;
+        } else {
+            free(other.tuned.plan);
+        }
+    }
+    return FR_OK;
+}
+
 fr_status fr_tune_baselines(const fr_tune_options *options,
                             const fr_plan_space_request *space,
                             const fr_goal *goal, const fr_cost_model *costs,
@@ -327,6 +390,8 @@ fr_status fr_tune_baselines(const fr_tune_options *options,
         else
             FR_TRY(find(options, of[i], goal, costs, b, err));
     }
+    FR_TRY(improve_node(options, &of[FR_BASELINE_NODE], goal, costs,
+                        &t->baselines[FR_BASELINE_NODE], err));
     FR_TRY(find_runnable(options, *space, goal, costs, t, err));
     FR_TRY(find_healthy(options, *space, goal, costs,
                         &t->baselines[FR_BASELINE_HEALTHY], err));
