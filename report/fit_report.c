@@ -46,6 +46,9 @@ static void put_changes(const fr_fit_advice *advice, fr_document *out)
             "%d further sets of changes were left out, not looked "
             "at or too long to simulate\n",
             advice->n_left_out);
+    else if (advice->is_of_search && advice->n_changes == 0)
+        fr_document_puts(out, "no set of up to three changes of it was found "
+                              "that fits; more nodes need less of each\n");
     else if (advice->is_searched && advice->n_left_out > 0)
         fr_document_printf(
             out,

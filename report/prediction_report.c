@@ -211,12 +211,15 @@ static void print_stages(const fr_prediction *p, fr_document *out)
     }
 }
 
-void fr_report_rate(double tokens_per_s, double samples_per_s, fr_document *out)
+void fr_report_rate(const fr_model *model, double tokens_per_s,
+                    double samples_per_s, fr_document *out)
 {
     enum { FEW = 10 }; /* below it a whole number says too little */
-    fr_document_printf(out, tokens_per_s < FEW ? "%.3g %s/s" : "%.0f %s/s",
-                       tokens_per_s,
-                       tokens_per_s == samples_per_s ? "samples" : "tokens");
+    const char *counted = fr_model_counted(model);
+    const double rate =
+        strcmp(counted, "tokens") == 0 ? tokens_per_s : samples_per_s;
+    fr_document_printf(out, rate < FEW ? "%.3g %s/s" : "%.0f %s/s", rate,
+                       counted);
 }
 
 /* Returns the meaning of the source of a cost if its name does not say it. */
@@ -229,7 +232,8 @@ static const char *source_meaning(const char *source)
     return "";
 }
 
-static void print_head(const fr_prediction *p, fr_document *out)
+static void print_head(const fr_model *model, const fr_prediction *p,
+                       fr_document *out)
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
     fr_document_printf(out, "step %s",
@@ -239,7 +243,7 @@ static void print_head(const fr_prediction *p, fr_document *out)
                            fr_format_s(low, sizeof low, p->step_s_p5),
                            fr_format_s(high, sizeof high, p->step_s_p95));
     fr_document_puts(out, ", ");
-    fr_report_rate(p->tokens_per_s, p->samples_per_s, out);
+    fr_report_rate(model, p->tokens_per_s, p->samples_per_s, out);
     if (p->cost.usd_per_hour > 0)
         fr_document_printf(out, ", %.2f USD/h", p->cost.usd_per_hour);
     if (p->mfu > 0)
@@ -273,10 +277,11 @@ static void print_head(const fr_prediction *p, fr_document *out)
     fr_document_puts(out, "\n\n");
 }
 
-void fr_report_prediction(const fr_prediction *prediction, fr_document *out)
+void fr_report_prediction(const fr_model *model,
+                          const fr_prediction *prediction, fr_document *out)
 {
     fr_report_prediction_json(prediction, &out->data);
-    print_head(prediction, out);
+    print_head(model, prediction, out);
     print_parts(prediction, out);
     fr_document_puts(out, "\n");
     print_memory(prediction, out);

@@ -7,6 +7,7 @@
 #define FR_REPORT_PREDICTION_REPORT_H
 
 #include "report/document/document.h"
+#include "spec/model/model.h"
 #include "spec/result/prediction.h"
 
 /* Members of an object that is already open, `schema` not among them. */
@@ -24,11 +25,13 @@ void fr_report_breakdown_json(const char *key,
 
 /* Time by part, then memory by component, and the members.  An answer about a
  * plan that does not fit has said so in its first line (fr_report_verdict). */
-void fr_report_prediction(const fr_prediction *prediction, fr_document *out);
+void fr_report_prediction(const fr_model *model,
+                          const fr_prediction *prediction, fr_document *out);
 
-/* "2474 tokens/s"; where both are alike, "41 samples/s". */
-void fr_report_rate(double tokens_per_s, double samples_per_s,
-                    fr_document *out);
+/* "2474 tokens/s"; "41 images/s" or "41 samples/s" of a model that counts these
+ * (fr_model_counted). */
+void fr_report_rate(const fr_model *model, double tokens_per_s,
+                    double samples_per_s, fr_document *out);
 
 /* "exposed_dp" -> "exposed dp"; returns buf. */
 char *fr_report_part_title(fr_part part, char *buf, size_t n_buf);

@@ -110,19 +110,14 @@ static void put_habits(const fr_report_setup *at, fr_document *out)
 
 /* ---- the header ---------------------------------------------------------- */
 
-static void print_line(const fr_report_setup *at, fr_document *out)
+/* "bf16, fused kernels, jitter 1.5 % (network 0 %)". */
+static void print_machine(const fr_report_setup *at, fr_document *out)
 {
     const fr_cluster *cluster = at->cluster;
     const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
     const double compute_frac = cluster->jitter_compute_frac;
     const double network_frac = cluster->jitter_network_frac;
-    fr_document_printf(out, "batch %lld", (long long)at->job->global_batch);
-    if (at->model->kind != FR_MODEL_LAYERS)
-        fr_document_printf(out, ", sequence %lld", (long long)at->job->seq);
-    fr_document_printf(out, ", %lld of %lld %s, %s",
-                       (long long)fr_plan_world(at->plan),
-                       (long long)places_of(at), is_gpu ? "GPUs" : "ranks",
-                       fr_name_of(&fr_dtype_names, at->plan->precision));
+    fr_document_puts(out, fr_name_of(&fr_dtype_names, at->plan->precision));
     if (is_gpu)
         fr_document_printf(
             out, ", %s kernels",
@@ -135,6 +130,30 @@ static void print_line(const fr_report_setup *at, fr_document *out)
                            100 * compute_frac, 100 * network_frac);
     else
         fr_document_puts(out, ", no jitter\n");
+}
+
+static void print_line(const fr_report_setup *at, fr_document *out)
+{
+    const bool is_gpu =
+        fr_cluster_device(at->cluster, 0)->kind == FR_DEVICE_GPU;
+    fr_document_printf(out, "batch %lld, ", (long long)at->job->global_batch);
+    if (at->model->kind != FR_MODEL_LAYERS)
+        fr_document_printf(out, "sequence %lld, ", (long long)at->job->seq);
+    fr_document_printf(out, "%lld of %lld %s, ",
+                       (long long)fr_plan_world(at->plan),
+                       (long long)places_of(at), is_gpu ? "GPUs" : "ranks");
+    print_machine(at, out);
+}
+
+void fr_report_put_common_setup(const fr_report_setup *at, bool has_batch,
+                                bool has_seq, fr_document *out)
+{
+    if (has_batch)
+        fr_document_printf(out, "batch %lld, ",
+                           (long long)at->job->global_batch);
+    if (has_seq && at->model->kind != FR_MODEL_LAYERS)
+        fr_document_printf(out, "sequence %lld, ", (long long)at->job->seq);
+    print_machine(at, out);
 }
 
 void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json)

@@ -23,6 +23,11 @@ typedef struct fr_report_setup {
  * "setup". */
 void fr_report_put_setup(const fr_report_setup *setup, fr_document *out);
 
+/* The same line, for several predictions, of what they have in common: without
+ * ranks, and with batch and sequence only if these are the same. */
+void fr_report_put_common_setup(const fr_report_setup *setup, bool has_batch,
+                                bool has_seq, fr_document *out);
+
 /* "power_cap_w" of an object that is open, where the devices have a cap. */
 void fr_report_power_cap_json(const fr_cluster *cluster, fr_json_writer *json);
 

@@ -331,7 +331,7 @@ static bool has_gap(const fr_sweep *sweep)
 
 static void print_legend(const fr_sweep *sweep, fr_document *out)
 {
-    const char *what = sweep->has_tokens ? "tokens" : "samples";
+    const char *what = sweep->counted;
     fr_document_printf(out, "\n%s; %zu of %zu points are possible",
                        sweep->is_fixed ? "the plan is kept"
                                        : "each point has its best plan",
@@ -410,8 +410,9 @@ static void put_table(const fr_sweep *sweep, fr_document *out)
         const bool is_samples =
             !sweep->has_tokens && (columns[c].flags & IS_RATE);
         if (columns[c].heading != NULL)
-            snprintf(titles[n], sizeof titles[n], ">%s",
-                     is_samples ? "samples/s" : columns[c].heading);
+            snprintf(titles[n], sizeof titles[n], ">%s%s",
+                     is_samples ? sweep->counted : columns[c].heading,
+                     is_samples ? "/s" : "");
         all[n] = (fr_column){is_used(sweep, &columns[c]) ? titles[n] : NULL,
                              columns[c].key};
     }

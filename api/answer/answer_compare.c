@@ -4,7 +4,7 @@
  */
 #include "api/answer/answers.h"
 #include "api/answer/compare_traces.h"
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "core/system/fileio.h"
 #include "frameworks/framework.h"
 #include "interop/trace/trace_losses.h"

@@ -1,7 +1,7 @@
 /* answer_explain.c: a plan in words, where its time and memory go, what binds
  * it and what would change that. */
 #include "api/answer/answers.h"
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/resolve/goal_options.h"
@@ -47,7 +47,7 @@ static void add_prediction(const fr_request *request, const subject *s,
 {
     const fr_report_setup setup = setup_of(s);
     fr_json_open_object(&out->data, "prediction");
-    fr_report_prediction(prediction, out);
+    fr_report_prediction(&s->file.model, prediction, out);
     fr_json_end_object(&out->data);
     if (s->has_forecast)
         fr_request_run_length(request, &setup, prediction, out);
@@ -142,9 +142,8 @@ static fr_status analyse(const fr_request *request, subject *s, fr_err *err)
         .log = fr_request_log(request),
     };
     if (!s->forecast.prediction.memory.fits) {
-        FR_TRY(fr_fit_answer_find(&s->inputs, &s->file.model, &s->file.job,
-                                  &s->file.plan, &s->forecast.prediction,
-                                  &s->fit, err));
+        FR_TRY(fr_fit_answer_find(request, &s->inputs, &s->file,
+                                  &s->forecast.prediction, &s->fit, err));
         s->has_fit = true;
     }
     s->explanation = malloc(sizeof *s->explanation);

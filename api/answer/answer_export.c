@@ -1,6 +1,6 @@
 /* answer_export.c: a plan as files of other programs. */
 #include "api/answer/answers.h"
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/nccl_rows.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/plan_options.h"

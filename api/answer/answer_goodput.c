@@ -1,6 +1,6 @@
 /* answer_goodput.c: a run of weeks: failures, checkpoints, spot nodes. */
 #include "api/answer/answers.h"
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/goodput/goodput_backup.h"
 #include "api/goodput/goodput_changes.h"
 #include "api/goodput/goodput_inject.h"

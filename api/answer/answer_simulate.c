@@ -1,6 +1,6 @@
 /* answer_simulate.c: one plan's prediction. */
 #include "api/answer/answers.h"
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/resolve/no_effect.h"
@@ -33,7 +33,7 @@ static fr_status build(const fr_request *request, const fr_inputs *inputs,
                         inputs->cluster_word, name);
     fr_json_put_string(&out->data, "plan", name);
     fr_report_put_setup(&setup, out);
-    fr_report_prediction(prediction, out);
+    fr_report_prediction(&choice->file.model, prediction, out);
     fr_request_run_length(request, &setup, prediction, out);
     if (fit != NULL)
         fr_report_fit(fit, out);
@@ -63,8 +63,7 @@ static fr_status answer(const fr_request *request, const fr_inputs *inputs,
                                    output, err));
     const bool has_fit = !forecast->prediction.memory.fits;
     if (has_fit)
-        FR_TRY(fr_fit_answer_find(inputs, &choice->file.model,
-                                  &choice->file.job, &choice->file.plan,
+        FR_TRY(fr_fit_answer_find(request, inputs, &choice->file,
                                   &forecast->prediction, &fit, err));
     fr_document_init(out, "forerun.prediction/1");
     return build(request, inputs, choice, forecast, has_fit ? &fit : NULL, out,

@@ -8,6 +8,7 @@
 #include "api/sweep/sweep_points.h"
 #include "api/sweep/sweep_trials.h"
 #include "core/base/text.h"
+#include "report/setup_report.h"
 #include "report/sweep_report.h"
 #include "spec/result/fit_advice.h"
 
@@ -16,9 +17,29 @@
 
 /* "llama-3-8b on dgx-h100:2, framework nemo"; what is varied stands in the
  * table. */
-static void add_head(const fr_request *request, const fr_framework *framework,
-                     const fr_sweep *sweep, fr_document *out)
+/* Prints the batch, the sequence and the machine as far as they do not vary. */
+static void add_setup(const fr_sweep_case *first, const fr_sweep *sweep,
+                      fr_document *out)
 {
+    static const char *const of_machine[] = {"cluster", "gpu", "precision",
+                                             "kernels", "framework"};
+    const fr_report_setup setup = {first->model, &first->job, &first->plan,
+                                   first->cluster, ""};
+    for (size_t i = 0; i < FR_LENGTH(of_machine); i++)
+        if (fr_sweep_find_key(sweep, of_machine[i]) >= 0)
+            return;
+    fr_report_put_common_setup(&setup,
+                               fr_sweep_find_key(sweep, "global-batch") < 0 &&
+                                   !sweep->is_weak && sweep->n_trials == 0,
+                               fr_sweep_find_key(sweep, "seq") < 0 &&
+                                   fr_sweep_find_key(sweep, "model") < 0,
+                               out);
+}
+
+static void add_head(const fr_request *request, const fr_framework *framework,
+                     const fr_sweep_points *points, fr_document *out)
+{
+    const fr_sweep *sweep = &points->sweep;
     const bool has_models = fr_sweep_find_key(sweep, "model") >= 0;
     const bool has_clusters = fr_sweep_find_key(sweep, "cluster") >= 0;
     const bool has_framework =
@@ -36,6 +57,7 @@ static void add_head(const fr_request *request, const fr_framework *framework,
                                      : request->positional[1],
                         has_framework ? ", framework " : "",
                         has_framework ? framework->name : "");
+    add_setup(&points->cases[0], sweep, out);
     fr_document_puts(out, "\n");
     fr_json_put_string(&out->data, "model", request->positional[0]);
     fr_json_put_string(&out->data, "cluster", request->positional[1]);
@@ -44,12 +66,14 @@ static void add_head(const fr_request *request, const fr_framework *framework,
 }
 
 static fr_status build(const fr_request *request, const fr_framework *framework,
-                       const fr_sweep *sweep, fr_document *out, fr_err *err)
+                       const fr_sweep_points *points, fr_document *out,
+                       fr_err *err)
 {
+    const fr_sweep *sweep = &points->sweep;
     fr_status status = FR_OK;
     fr_document_init(out, "forerun.sweep/1");
     out->ignores_columns = sweep->n_feasible == 0;
-    add_head(request, framework, sweep, out);
+    add_head(request, framework, points, out);
     fr_report_sweep(sweep, out);
     if (fr_request_on(request, FR_OPT_PLOT))
         status = fr_report_sweep_plot(sweep, out, err);
@@ -165,7 +189,7 @@ fr_status fr_api_sweep(const fr_request *request, fr_document *out, fr_err *err)
         fr_sweep_trials_finish(&inputs.cluster, &goal, &points);
     FR_TRY_GOTO(status,
                 build(request, fr_request_framework(request, &inputs.cluster),
-                      &points.sweep, out, err),
+                      &points, out, err),
                 out_inputs);
     if (points.sweep.n_feasible == 0)
         status = fr_fail(err, FR_INFEASIBLE, "no point is possible: %s",

@@ -1,21 +1,24 @@
 /* answer_tune.c: the best plan of the space. */
 #include "api/answer/answers.h"
+#include "api/fit/fit_answer.h"
+#include "api/answer/measurer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/power_cap.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/goal_options.h"
-#include "api/resolve/measurer.h"
 #include "api/resolve/no_effect.h"
 #include "api/resolve/plan_options.h"
 #include "api/resolve/plan_resolve.h"
 #include "api/subject/plan_words.h"
 #include "core/base/units.h"
 #include "core/numbers/stats.h"
+#include "report/fit_report.h"
 #include "report/setup_report.h"
 #include "report/tuning_report.h"
 #include "spec/result/fit_advice.h"
 #include "tuner/answer/tune.h"
+#include "tuner/search/tune_quick.h"
 #include "tuner/study/elastic_speeds.h"
 
 #include <math.h>
@@ -72,8 +75,60 @@ static void put_setup(const fr_inputs *inputs, const fr_plan_choice *choice,
     out->audience = FR_FOR_ALL;
 }
 
+/* Searches once more, with the optimizer on the hosts, which the space has only
+ * if it is asked for. */
+static fr_status try_offload(const fr_inputs *inputs,
+                             const fr_tune_options *options, fr_fit_advice *out,
+                             fr_err *err)
+{
+    fr_plan_space_request space = options->space;
+    fr_quick found;
+    fr_err why;
+    if (!fr_cluster_is_all_gpu(&inputs->cluster) ||
+        (space.pins & FR_PIN(OFFLOAD_OPTIMIZER)))
+        return FR_OK;
+    space.pins |= FR_PIN(OFFLOAD_OPTIMIZER);
+    space.base.is_optimizer_offloaded = true;
+    const fr_status status =
+        fr_tune_quick(&space, inputs->costs, options->n_threads, &found, &why);
+    if (fr_status_ends_all(status))
+        return fr_fail(err, status, "%s", why.text);
+    if (status != FR_OK || !found.fits)
+        return FR_OK;
+    fr_fit_change *change = &out->changes[out->n_changes++];
+    *change = (fr_fit_change){.what = "another plan and --offload-optimizer",
+                              .n_changes = 1,
+                              .step_s = found.prediction.step_s,
+                              .p_fits = found.prediction.memory.p_fits,
+                              .peak_bytes = found.prediction.memory.peak_bytes};
+    fr_plan_describe(&found.plan, change->plan, sizeof change->plan);
+    return FR_OK;
+}
+
+/* Nothing fits: finds what is short in the nearest plan, and the changes beyond
+ * the space of the search with which it would fit. */
+static fr_status find_fit(const fr_request *request, const fr_inputs *inputs,
+                          const fr_plan_choice *choice, const fr_tuning *tuning,
+                          const fr_tune_options *options, fr_fit_advice *out,
+                          fr_err *err)
+{
+    const fr_tuned *nearest = &tuning->nearest;
+    fr_plan_file file = choice->file;
+    memset(out, 0, sizeof *out);
+    if (tuning->best.plan != NULL || nearest->plan == NULL ||
+        nearest->prediction.memory.fits)
+        return FR_OK;
+    file.plan = *nearest->plan;
+    file.job.global_batch = nearest->global_batch;
+    FR_TRY(fr_fit_answer_find(request, inputs, &file, &nearest->prediction, out,
+                              err));
+    out->is_of_search = true;
+    return out->n_changes == 0 ? try_offload(inputs, options, out, err) : FR_OK;
+}
+
 static void build(const fr_inputs *inputs, const fr_plan_choice *choice,
-                  const today *now, const fr_tuning *tuning, fr_document *out)
+                  const today *now, const fr_tuning *tuning,
+                  const fr_fit_advice *fit, fr_document *out)
 {
     const fr_tuned *nearest = &tuning->nearest;
     fr_document_init(out, "forerun.tuning/1");
@@ -91,6 +146,8 @@ static void build(const fr_inputs *inputs, const fr_plan_choice *choice,
     put_today(now, out);
     fr_document_puts(out, "\n");
     fr_report_tuning(tuning, out);
+    if (fit->is_searched)
+        fr_report_fit(fit, out);
     out->has_answer = true;
 }
 
@@ -153,7 +210,8 @@ static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
 /* The best plan's file, and notes on it; or why there is none. */
 static fr_status finish(const fr_request *request, const fr_inputs *inputs,
                         fr_plan_choice *choice, const fr_goal *goal,
-                        const fr_tuning *tuning, fr_err *err)
+                        const fr_tuning *tuning, const fr_fit_advice *fit,
+                        fr_err *err)
 {
     char more[96];
     char lack[FR_FORMAT_MAX];
@@ -172,12 +230,16 @@ static fr_status finish(const fr_request *request, const fr_inputs *inputs,
     if (tuning->best.plan == NULL)
         return fr_fail(
             err, FR_INFEASIBLE,
-            "no plan %s with %.4g %%: the nearest, %s, lacks %s on "
-            "a rank; more ranks that share a model's state, a smaller "
-            "--global-batch or --seq need less",
+            "no plan %s with %.4g %%: the nearest, %s, lacks %s on a rank; "
+            "%s%s",
             is_sure ? "fits" : "was found that fits",
             100 * fr_request_fit_confidence(request), tuning->nearest.name,
-            fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes));
+            fr_format_bytes(lack, sizeof lack, (double)tuning->short_by_bytes),
+            fit->n_changes > 0
+                ? "it fits with "
+                : "more ranks that share a model's state, a smaller "
+                  "--global-batch or --seq need less",
+            fit->n_changes > 0 ? fit->changes[0].what : "");
     fr_note_untaken_options(request, &inputs->cluster, &choice->file.plan,
                             tuning->best.plan);
     choice->file.plan = *tuning->best.plan;
@@ -360,6 +422,7 @@ fr_status fr_api_tune(const fr_request *request, fr_document *out, fr_err *err)
     fr_plan_choice choice = {0};
     fr_elastic_table elastic = {0};
     fr_tuning tuning;
+    fr_fit_advice fit;
     today now;
     fr_plan_words words;
     fr_status status;
@@ -414,8 +477,12 @@ fr_status fr_api_tune(const fr_request *request, fr_document *out, fr_err *err)
     tuning.counts = fr_run_counts_of(
         &goal, &inputs.cluster,
         tuning.best.run.kwh > 0 ? fr_cluster_n_nodes(&inputs.cluster) : 0);
-    build(&inputs, &choice, &now, &tuning, out);
-    status = finish(request, &inputs, &choice, &goal, &tuning, err);
+    FR_TRY_GOTO(
+        status,
+        find_fit(request, &inputs, &choice, &tuning, &options, &fit, err),
+        out_inputs);
+    build(&inputs, &choice, &now, &tuning, &fit, out);
+    status = finish(request, &inputs, &choice, &goal, &tuning, &fit, err);
 out_inputs:
     fr_tuning_release(&tuning);
     fr_elastic_table_release(&elastic);

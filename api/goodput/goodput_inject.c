@@ -1,7 +1,7 @@
 /* goodput_inject.c: see goodput_inject.h. */
 #include "api/goodput/goodput_inject.h"
 
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/rebalance/slow_ranks.h"
 #include "api/resolve/hazard_options.h"
 #include "api/resolve/replan.h"

@@ -17,6 +17,10 @@ static const int64_t micro_batches_per_stage = 4;
 /* Sequences: smaller batches are those of an experiment. */
 static const int64_t least_batch = 8;
 
+/* Samples of a rank where the model is no decoder: the default of torchvision's
+ * references/classification/train.py ("images per gpu"). */
+static const int64_t samples_of_rank = 32;
+
 static bool is_gpu(const fr_cluster *cluster)
 {
     return fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
@@ -33,11 +37,18 @@ void fr_default_seq(const fr_model *model, const fr_cluster *cluster,
         job->seq = fr_min_i64(model->max_seq, job->seq);
 }
 
+/* The batch of so many ranks: a sequence of a decoder for each is enough. */
+static int64_t batch_of_ranks(const fr_model *model, int64_t n_ranks)
+{
+    return model->kind == FR_MODEL_DECODER ? fr_max_i64(n_ranks, least_batch)
+                                           : n_ranks * samples_of_rank;
+}
+
 void fr_default_batch(const fr_request *request, const fr_model *model,
                       const fr_cluster *cluster, int64_t n_ranks, fr_job *job)
 {
     if (is_gpu(cluster) && !fr_request_has(request, FR_OPT_GLOBAL_BATCH))
-        job->global_batch = fr_max_i64(n_ranks, least_batch);
+        job->global_batch = batch_of_ranks(model, n_ranks);
     fr_job_count_steps(job, model);
 }
 
@@ -52,10 +63,13 @@ static int64_t count_places(const fr_request *request, const fr_inputs *inputs)
     return n_asked > 0 ? fr_min_i64(n, n_asked) : n;
 }
 
-static int64_t batch_of(const fr_plan *plan)
+static int64_t batch_of(const fr_model *model, const fr_plan *plan)
 {
     if (plan->n_shares > 0)
         return fr_plan_shares_sum(plan) * plan->micro_batch;
+    if (model->kind != FR_MODEL_DECODER && plan->pp == 1 &&
+        samples_of_rank % plan->micro_batch == 0)
+        return plan->dp * samples_of_rank;
     int64_t n_micro = plan->pp > 1 ? micro_batches_per_stage * plan->pp : 1;
     int64_t n_each = (int64_t)plan->dp * plan->micro_batch;
     n_micro = fr_max_i64(n_micro, (least_batch + n_each - 1) / n_each);
@@ -86,7 +100,7 @@ static void choose_plan(const fr_request *request, const fr_inputs *inputs,
     for (; dp >= least; dp--) {
         plan->dp = (int32_t)dp;
         if (!has_batch)
-            job->global_batch = batch_of(plan);
+            job->global_batch = batch_of(&file->model, plan);
         fr_request_apply_framework(request, &inputs->cluster, false, file);
         if (fr_plan_check(plan, &file->model, job, &why) == FR_OK)
             return;
@@ -95,7 +109,7 @@ static void choose_plan(const fr_request *request, const fr_inputs *inputs,
     plan->dp = (int32_t)least;
     fr_request_apply_framework(request, &inputs->cluster, false, file);
     if (!has_batch)
-        job->global_batch = batch_of(plan);
+        job->global_batch = batch_of(&file->model, plan);
 }
 
 void fr_default_plan(const fr_request *request, const fr_inputs *inputs,

@@ -14,7 +14,8 @@ void fr_default_seq(const fr_model *model, const fr_cluster *cluster,
                     fr_job *job);
 
 /* Sets the global batch, unless it was given, of a search over plans of up to
- * n_ranks: a sequence for each of them. */
+ * n_ranks: a sequence for each of them, or 32 samples of a model that is not a
+ * decoder. */
 void fr_default_batch(const fr_request *request, const fr_model *model,
                       const fr_cluster *cluster, int64_t n_ranks, fr_job *job);
 

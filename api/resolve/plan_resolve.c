@@ -3,6 +3,7 @@
 
 #include "api/resolve/config_choice.h"
 #include "api/resolve/default_job.h"
+#include "api/resolve/fitting_plan.h"
 #include "api/resolve/framework_options.h"
 #include "api/resolve/no_effect.h"
 #include "api/resolve/plan_balance.h"
@@ -187,6 +188,14 @@ static fr_status lay_sizes(resolver *r, fr_err *err)
     return FR_OK;
 }
 
+static fr_status choose_what_fits(resolver *r, fr_err *err)
+{
+    if (r->out->is_given || r->question->purpose != FR_PLAN_TO_PREDICT)
+        return FR_OK;
+    return fr_fitting_plan(r->request, r->question->inputs, r->out->pins,
+                           r->question->is_quiet, &r->out->file, err);
+}
+
 static fr_status check_ranks(resolver *r, fr_err *err)
 {
     return r->question->purpose == FR_PLAN_TO_PREDICT
@@ -219,9 +228,10 @@ static fr_status drop_old_placement(resolver *r, fr_err *err)
 /* ---- all of them --------------------------------------------------------- */
 
 static fr_status (*const layers[])(resolver *r, fr_err *err) = {
-    take_model,      lay_defaults_or_file, lay_job_options, lay_plan_options,
-    lay_own_kernels, lay_framework,        lay_threads,     report_notes,
-    lay_sizes,       check_ranks,          balance,         drop_old_placement,
+    take_model,         lay_defaults_or_file, lay_job_options, lay_plan_options,
+    lay_own_kernels,    lay_framework,        lay_threads,     report_notes,
+    lay_sizes,          choose_what_fits,     check_ranks,     balance,
+    drop_old_placement,
 };
 
 fr_status fr_plan_resolve(const fr_request *request,

@@ -267,6 +267,22 @@ static int find_scale_key(const fr_sweep *sweep)
 
 /* ---- models and clusters ------------------------------------------------ */
 
+/* Tokens, or what all lists of layers count, or samples. */
+static void set_counted(fr_sweep_points *out)
+{
+    const char *counted = NULL;
+    out->sweep.has_tokens = true;
+    for (size_t i = 0; i < out->n_models; i++) {
+        const fr_model *model = &out->models[i];
+        const bool is_list = model->kind == FR_MODEL_LAYERS;
+        const char *one = is_list ? fr_model_counted(model) : "tokens";
+        out->sweep.has_tokens &= !is_list;
+        counted =
+            counted == NULL || strcmp(counted, one) == 0 ? one : "samples";
+    }
+    out->sweep.counted = counted;
+}
+
 fr_status fr_sweep_load_model(const fr_request *request, const char *name,
                               fr_sweep_points *out, fr_err *err)
 {
@@ -276,7 +292,8 @@ fr_status fr_sweep_load_model(const fr_request *request, const char *name,
         return fr_fail_no_memory(err);
     out->models = grown;
     FR_TRY(fr_inputs_load_model(request, name, &grown[out->n_models], err));
-    out->sweep.has_tokens &= grown[out->n_models++].kind != FR_MODEL_LAYERS;
+    out->n_models++;
+    set_counted(out);
     return FR_OK;
 }
 

@@ -6,7 +6,7 @@
 #ifndef FR_CLI_MEASURED_MEASURE_PLANS_H
 #define FR_CLI_MEASURED_MEASURE_PLANS_H
 
-#include "api/resolve/measurer.h"
+#include "api/answer/measurer.h"
 
 extern const fr_measurer fr_local_measurer;
 

@@ -102,6 +102,7 @@ static fr_status fill_report(const answer_parts *parts, char *name,
         .compute_s = result->compute_s,
         .wait_s = result->wait_s,
         .grid = &parts->file->plan,
+        .model = &parts->file->model,
     };
     if (result->n_collectives > 0)
         report.topology = fr_nccl_topology();

@@ -5,7 +5,7 @@
 #ifndef FR_CLI_TRAIN_RUN_FIT_H
 #define FR_CLI_TRAIN_RUN_FIT_H
 
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 #include "api/request/request.h"
 
 /* Was the plan made for GPUs and this is a run on CPUs, or the other way? */

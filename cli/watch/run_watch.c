@@ -43,7 +43,9 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
     opened.state.tokens_per_step =
         (double)(file->job.global_batch *
                  fr_model_sample_tokens(&file->model, file->job.seq));
-    opened.state.has_tokens = file->model.kind != FR_MODEL_LAYERS;
+    opened.state.counted = fr_model_counted(&file->model);
+    opened.state.count_per_step = fr_model_count_of(
+        &file->model, file->job.seq, (double)file->job.global_batch);
     if (file->has_prediction)
         opened.state.ideal_step_s =
             file->prediction.mfu * file->prediction.step_s;
@@ -151,7 +153,9 @@ static void show_progress(fr_run_watch *watch, const fr_step_record *record)
     const int64_t every = (record->n_steps + 19) / 20;
     const int64_t n_left = record->n_steps - record->step - 1;
     const double now_s = fr_clock_s();
-    const double rate = fr_metrics_tokens_per_s(&watch->state);
+    const double rate = record->step_s > 0
+                            ? watch->state.count_per_step / record->step_s
+                            : 0;
     char left[FR_FORMAT_MAX];
 
     if (record->step % every == 0 || n_left == 0)
@@ -164,13 +168,13 @@ static void show_progress(fr_run_watch *watch, const fr_step_record *record)
         now_s - watch->shown_s < SHOW_EVERY_S)
         return;
     watch->shown_s = now_s;
-    fr_cli_status(
-        watch->cli, "step %lld of %lld  loss %.4f  %.*f %s/s  %s left",
-        (long long)record->step + 1, (long long)record->n_steps, record->loss,
-        rate < 10, rate, watch->state.has_tokens ? "tokens" : "samples",
-        fr_format_s(left, sizeof left,
-                    (now_s - watch->begin_s) * (double)n_left /
-                        (double)(watch->state.n_done - 1)));
+    fr_cli_status(watch->cli,
+                  "step %lld of %lld  loss %.4f  %.*f %s/s  %s left",
+                  (long long)record->step + 1, (long long)record->n_steps,
+                  record->loss, rate < 10, rate, watch->state.counted,
+                  fr_format_s(left, sizeof left,
+                              (now_s - watch->begin_s) * (double)n_left /
+                                  (double)(watch->state.n_done - 1)));
 }
 
 void fr_run_watch_step(void *context, const fr_step_record *record)

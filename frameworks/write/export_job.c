@@ -250,7 +250,7 @@ void fr_export_put_job(const fr_export_request *request, const char *prefix,
     if (has_tokens)
         fr_buffer_printf(out, " x %lld tokens", (long long)each);
     else
-        fr_buffer_puts(out, " samples");
+        fr_buffer_printf(out, " %s", fr_model_counted(&file->model));
     if (job->tokens > 0)
         fr_buffer_printf(
             out, ", which train on %lld %s%s", (long long)job->tokens,

@@ -75,9 +75,10 @@ void fr_export_put_header(const fr_export_request *request,
                      fr_plan_describe(&file->plan, name, sizeof name));
     if (file->has_prediction)
         fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g %s/s\n", prefix,
-                         file->prediction.step_s, file->prediction.tokens_per_s,
-                         file->model.kind == FR_MODEL_LAYERS ? "samples"
-                                                             : "tokens");
+                         file->prediction.step_s,
+                         fr_model_count_of(&file->model, file->job.seq,
+                                           file->prediction.samples_per_s),
+                         fr_model_counted(&file->model));
     if (request->read_back != NULL)
         fr_buffer_printf(out, "%sRead back: %s\n", prefix, request->read_back);
     fr_export_put_job(request, prefix, out);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-double fr_metrics_tokens_per_s(const fr_metrics_state *state)
+static double tokens_per_s(const fr_metrics_state *state)
 {
     return state->last.step_s > 0 ? state->tokens_per_step / state->last.step_s
                                   : NAN;
@@ -96,7 +96,7 @@ void fr_metrics_line(const fr_metrics_state *state, fr_buffer *out)
     fr_json_put_double(&json, "grad_norm", record->grad_norm);
     fr_json_put_double(&json, "step_s", record->step_s);
     fr_json_put_double(&json, "saving_s", record->saving_s);
-    fr_json_put_double(&json, "tokens_per_s", fr_metrics_tokens_per_s(state));
+    fr_json_put_double(&json, "tokens_per_s", tokens_per_s(state));
     fr_json_put_double(&json, "mfu", mfu(state));
     put_parts(record, &json);
     put_slowest(record, &json);
@@ -184,7 +184,7 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
          state->saving_s, true},
         {"tokens_per_second", "gauge",
          "Tokens (samples of a list of layers) of the global batch over that.",
-         fr_metrics_tokens_per_s(state), has_step},
+         tokens_per_s(state), has_step},
         {"tokens_total", "counter",
          "Tokens (samples of a list of layers) of this process's steps.",
          state->tokens_per_step * (double)state->n_done, true},

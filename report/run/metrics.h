@@ -11,7 +11,8 @@
 typedef struct fr_metrics_state {
     /* Factors that turn the time of a step into rates. */
     double tokens_per_step; /* without tokens: samples */
-    bool has_tokens;
+    double count_per_step;  /* of `counted` (fr_model_counted) */
+    const char *counted;
     /* The step if the devices did the model's flop at their peak, nothing
      * else (mfu times step time of the prediction); 0: not known. */
     double ideal_step_s;
@@ -21,8 +22,6 @@ typedef struct fr_metrics_state {
     uint64_t received_bytes; /* by all steps */
     double saving_s;         /* before all of them */
 } fr_metrics_state;
-
-double fr_metrics_tokens_per_s(const fr_metrics_state *state);
 
 /* One more step is over. */
 void fr_metrics_add(fr_metrics_state *state, const fr_step_record *record,

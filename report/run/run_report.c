@@ -245,7 +245,7 @@ void fr_report_run(const fr_run_report *r, fr_document *out)
     fr_document_printf(out, "%s: %lld step%s on %lld rank%s, ", r->plan,
                        (long long)r->n_steps, r->n_steps == 1 ? "" : "s",
                        (long long)r->world_size, r->world_size == 1 ? "" : "s");
-    fr_report_rate(r->tokens_per_s, r->samples_per_s, out);
+    fr_report_rate(r->model, r->tokens_per_s, r->samples_per_s, out);
     fr_document_puts(out, "\n");
     if (r->n_steps > 0) {
         fr_document_printf(out, "loss %.4f -> %.4f  ", r->loss[0],

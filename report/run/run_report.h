@@ -16,6 +16,7 @@
 typedef struct fr_run_report {
     const char *plan;    /* fr_plan_describe */
     const char *backend; /* "cpu", "cuda" */
+    const fr_model *model;
     int64_t world_size, n_steps;
     const double *loss;                   /* [n_steps], borrowed */
     const fr_run_evaluation *evaluations; /* borrowed */

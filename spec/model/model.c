@@ -300,6 +300,20 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
     return FR_OK;
 }
 
+const char *fr_model_counted(const fr_model *model)
+{
+    if (model->image_size > 0)
+        return "images";
+    return model->kind == FR_MODEL_LAYERS ? "samples" : "tokens";
+}
+
+double fr_model_count_of(const fr_model *model, int64_t seq, double n_samples)
+{
+    return model->image_size > 0
+               ? n_samples
+               : n_samples * (double)fr_model_sample_tokens(model, seq);
+}
+
 int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq)
 {
     return model->kind == FR_MODEL_LAYERS ? 1 : seq;

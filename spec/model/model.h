@@ -195,6 +195,11 @@ int64_t fr_model_rotated(const fr_model *model);
  * as one. */
 int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq);
 
+/* Returns the things that users count: "tokens", "images", or "samples" of
+ * other lists of layers; and their number of so many samples. */
+const char *fr_model_counted(const fr_model *model);
+double fr_model_count_of(const fr_model *model, int64_t seq, double n_samples);
+
 /* Does layer i (from 0) have experts?  How many have? */
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);
 int64_t fr_model_moe_layers(const fr_model *model);

@@ -49,8 +49,9 @@ typedef struct fr_fit_advice {
     fr_fit_change changes[FR_FIT_CHANGES]; /* fewest first, of as many the
                                               fastest */
     int n_changes;
-    bool is_searched; /* for changes */
-    int n_left_out;   /* that take too long to simulate */
+    bool is_searched;  /* for changes */
+    bool is_of_search; /* of a search's nearest plan: all others are larger */
+    int n_left_out;    /* that take too long to simulate */
 } fr_fit_advice;
 
 #endif

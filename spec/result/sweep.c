@@ -16,6 +16,7 @@ void fr_sweep_init(fr_sweep *sweep)
     sweep->i_scale_key = -1;
     sweep->knee_frac = 0.5;
     sweep->has_tokens = true;
+    sweep->counted = "tokens";
 }
 
 void fr_sweep_release(fr_sweep *sweep)

@@ -68,6 +68,7 @@ typedef struct fr_sweep {
     bool is_exact;             /* each in the whole space of tune */
     bool is_weak;              /* the batch grows with the devices */
     bool has_tokens;           /* lists of layers have samples */
+    const char *counted;       /* "tokens", or what all models count */
     fr_run_counts counts;
     int64_t n_trials; /* equal ones, side by side; 0: the points are no such */
     double knee_frac;

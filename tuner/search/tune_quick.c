@@ -11,6 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_max_threads() 1
+#endif
+
 /* Layouts that are looked at in full, or that lack least memory: so many with
  * whole gradients on each rank and so many without, as one estimate of both is
  * less sure of which of them is faster than of which is within its kind. */
@@ -413,7 +419,7 @@ static fr_status tune_within(const fr_plan_space_request *request,
         return fr_fail_no_memory(err);
     q->request = &bounded;
     q->costs = costs;
-    q->n_threads = n_threads;
+    q->n_threads = n_threads > 0 ? n_threads : omp_get_max_threads();
     q->best_s = q->answer.bound_s = q->least_estimate_s = HUGE_VAL;
     fr_status status = walk_all(q, err);
     if (status == FR_OK) {

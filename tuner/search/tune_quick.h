@@ -35,7 +35,7 @@ typedef struct fr_quick {
  * Clusters of GPUs only.  Plans that take more passes over layers to simulate
  * than request->most_calls (0: 2^18) are looked at where no other fits.
  * Everything is borrowed.  FR_INPUT: no plan is legal, with the first reason.
- * The same for any n_threads >= 1.
+ * The same for any n_threads; 0: as many as the machine has.
  */
 FR_CHECKED fr_status fr_tune_quick(const fr_plan_space_request *request,
                                    const fr_cost_model *costs, int n_threads,

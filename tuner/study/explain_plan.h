@@ -24,6 +24,9 @@ typedef struct fr_explain_request {
     double fit_confidence; /* with which the change that is advised fits */
     int n_threads;         /* 0: as many as OpenMP has */
     const fr_log *log;     /* progress, cancellation; may be NULL */
+    /* Changes that are proposed are plans that it can execute; NULL: any. */
+    const fr_target *target;
+    int target_version;
 } fr_explain_request;
 
 /* Everything is borrowed.  The plan is legal and has been predicted.  The

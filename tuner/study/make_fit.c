@@ -186,6 +186,15 @@ typedef struct search {
     double best_s;
 } search;
 
+/* Can the target of the request execute the plan? */
+static bool is_executable(const fr_explain_request *r, const fr_plan *plan)
+{
+    fr_err why;
+    return r->target == NULL ||
+           fr_target_check(r->target, r->target_version, FR_PLAN_BITS_ALL, 0,
+                           plan, r->model, r->job, &why) == FR_OK;
+}
+
 /* Legal, and by the estimate it may fit: then it is a set. */
 static void take(search *s, const fr_plan *plan, const char *what)
 {
@@ -193,7 +202,8 @@ static void take(search *s, const fr_plan *plan, const char *what)
     fr_estimate found = {0};
     fr_err why;
     if (s->n == MOST_SETS ||
-        fr_plan_check_lowerable(plan, r->model, r->job, &why) != FR_OK)
+        fr_plan_check_lowerable(plan, r->model, r->job, &why) != FR_OK ||
+        (s->space.target != NULL && !is_executable(r, plan)))
         return;
     if (s->estimator != NULL && fr_estimate_knows(plan)) {
         if (fr_estimate_legal_plan(s->estimator, plan, &found, &why) != FR_OK ||
@@ -296,9 +306,13 @@ fr_status fr_make_fit(const fr_explain_request *r, fr_fit_advice *out,
                           .base = *r->plan,
                           .fit_confidence = confidence,
                           .most_calls = most_calls,
+                          .target = r->target,
+                          .target_version = r->target_version,
                           .log = r->log},
                 .is_gpu = fr_cluster_is_all_gpu(r->cluster),
                 .best_s = HUGE_VAL};
+    if (!is_executable(r, r->plan)) /* the target sets no limits to it */
+        s.space.target = NULL;
     fr_fit_causes(r->model, r->job, r->plan, r->prediction, out);
     out->is_searched = true;
     s.sets = calloc(MOST_SETS, sizeof *s.sets);

@@ -11,6 +11,9 @@
 
 #include <stdlib.h>
 
+static const fr_model tokens = {.kind = FR_MODEL_DECODER};
+static const fr_model images = {.kind = FR_MODEL_LAYERS, .image_size = 224};
+
 static fr_json *parse(fr_buffer *text)
 {
     fr_json *json = NULL;
@@ -53,7 +56,7 @@ static void test_prediction_json(void)
     p.breakdown_s[FR_PART_BUBBLE] = 0.0171;
     p.memory.peak_bytes = 9007199254740993; /* no double can hold it */
     fr_document_init(&answer, NULL);
-    fr_report_prediction(&p, &answer);
+    fr_report_prediction(&tokens, &p, &answer);
     check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *root = fr_json_root(json);
@@ -86,7 +89,7 @@ static void test_prediction_text(void)
     p.memory.fits = true;
     p.memory.peak_bytes = 3 << 20;
     fr_document_init(&answer, NULL);
-    fr_report_prediction(&p, &answer);
+    fr_report_prediction(&tokens, &p, &answer);
     check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text),
               "step 250 ms, 4096 tokens/s\nMFU 38.5 %\n");
@@ -110,6 +113,29 @@ static void test_prediction_text(void)
     fr_buffer_release(&text);
 }
 
+/* A model has a rate of what it counts; a ViT has tokens, too. */
+static void test_rate(void)
+{
+    static const fr_model layers = {.kind = FR_MODEL_LAYERS};
+    static const fr_model vit = {.kind = FR_MODEL_ENCODER, .image_size = 224};
+    static const struct {
+        const fr_model *model;
+        const char *want;
+    } rows[] = {{&tokens, "788 tokens/s"},
+                {&images, "4 images/s"},
+                {&vit, "4 images/s"},
+                {&layers, "4 samples/s"}};
+    for (size_t i = 0; i < FR_LENGTH(rows); i++) {
+        fr_buffer text;
+        fr_document answer;
+        fr_document_init(&answer, NULL);
+        fr_report_rate(rows[i].model, 788, 4, &answer);
+        check_rendered(&answer, &fr_render_text, NULL, &text);
+        CHECK_HAS(fr_buffer_text(&text), rows[i].want);
+        fr_buffer_release(&text);
+    }
+}
+
 /* GPUs: memory of each stage, and how sure it is that the tightest fits. */
 static void test_prediction_stages(void)
 {
@@ -126,13 +152,13 @@ static void test_prediction_stages(void)
     p.memory.stages[1] =
         (fr_stage_memory){.optimizer_bytes = 5 << 20, .device_bytes = 13 << 20};
     fr_document_init(&answer, NULL);
-    fr_report_prediction(&p, &answer);
+    fr_report_prediction(&tokens, &p, &answer);
     check_rendered(&answer, &fr_render_text, NULL, &text);
     CHECK_HAS(fr_buffer_text(&text), "fits with probability 0.88\n");
     CHECK_HAS(fr_buffer_text(&text), "11 MiB  19 MiB\n");
     fr_buffer_release(&text);
     fr_document_init(&answer, NULL);
-    fr_report_prediction(&p, &answer);
+    fr_report_prediction(&tokens, &p, &answer);
     check_rendered(&answer, &fr_render_json, NULL, &text);
     fr_json *json = parse(&text);
     const fr_json_value *memory = fr_json_find(fr_json_root(json), "memory");
@@ -148,6 +174,7 @@ static void test_run(void)
 {
     static const double loss[] = {5.5418, 4.0721, 3.6581};
     fr_run_report r = {.plan = "dp2 tp1 pp1 mb2 1f1b",
+                       .model = &tokens,
                        .backend = "cpu",
                        .world_size = 2,
                        .n_steps = 3,
@@ -197,6 +224,7 @@ static void test_run_nccl(void)
          .estimate_s = 0.000237},
         {.op = FR_OP_ALL_GATHER, .axis = FR_AXIS_TP, .n_group = 2}};
     fr_run_report r = {.plan = "dp8",
+                       .model = &tokens,
                        .backend = "cuda",
                        .collectives = notes,
                        .n_collectives = 2,
@@ -252,7 +280,7 @@ static void test_plan_in_words(void)
     fr_buffer_release(&text);
 }
 
-CHECK_MAIN({"prediction stages", test_prediction_stages},
+CHECK_MAIN({"prediction stages", test_prediction_stages}, {"rate", test_rate},
            {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
            {"run_nccl", test_run_nccl}, {"plan", test_plan_in_words})

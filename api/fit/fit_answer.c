@@ -1,6 +1,7 @@
 /* fit_answer.c: see fit_answer.h. */
-#include "api/fit_answer.h"
+#include "api/fit/fit_answer.h"
 
+#include "api/resolve/framework_options.h"
 #include "report/document/renderer.h"
 #include "report/fit_report.h"
 #include "tuner/study/make_fit.h"
@@ -9,19 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
-fr_status fr_fit_answer_find(const fr_inputs *inputs, const fr_model *model,
-                             const fr_job *job, const fr_plan *plan,
+fr_status fr_fit_answer_find(const fr_request *request, const fr_inputs *inputs,
+                             const fr_plan_file *file,
                              const fr_prediction *prediction,
                              fr_fit_advice *out, fr_err *err)
 {
-    const fr_explain_request request = {.model = model,
-                                        .job = job,
-                                        .cluster = &inputs->cluster,
-                                        .costs = inputs->costs,
-                                        .plan = plan,
-                                        .prediction = prediction,
-                                        .log = inputs->log};
-    return fr_make_fit(&request, out, err);
+    const fr_target *target = fr_request_executor(request, &inputs->cluster);
+    const fr_explain_request asked = {
+        .model = &file->model,
+        .job = &file->job,
+        .cluster = &inputs->cluster,
+        .costs = inputs->costs,
+        .plan = &file->plan,
+        .prediction = prediction,
+        .log = inputs->log,
+        .target = target,
+        .target_version = target != NULL ? fr_target_newest(target) : 0};
+    return fr_make_fit(&asked, out, err);
 }
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -51,8 +56,8 @@ fr_status fr_fit_answer_check(const fr_request *request,
     if (!prediction->memory.fits && (inputs == NULL || is_forced))
         fr_fit_causes(&file->model, &file->job, &file->plan, prediction, &fit);
     else if (!prediction->memory.fits)
-        FR_TRY(fr_fit_answer_find(inputs, &file->model, &file->job, &file->plan,
-                                  prediction, &fit, err));
+        FR_TRY(
+            fr_fit_answer_find(request, inputs, file, prediction, &fit, err));
     if (prediction->memory.fits || is_forced) {
         *out = fit;
         return FR_OK;
@@ -166,8 +171,8 @@ fr_status fr_fit_answer_warn(const fr_request *request,
     if (!file->has_prediction || file->prediction.memory.fits)
         return FR_OK;
     if (load_cluster(request, file, &inputs))
-        status = fr_fit_answer_find(&inputs, &file->model, &file->job,
-                                    &file->plan, &file->prediction, &fit, err);
+        status = fr_fit_answer_find(request, &inputs, file, &file->prediction,
+                                    &fit, err);
     else
         fr_fit_causes(&file->model, &file->job, &file->plan, &file->prediction,
                       &fit);

@@ -2,8 +2,8 @@
  * measurer.h: runs plans on this machine, for `tune --measure K`.  A caller
  * that can start processes gives one to its session.
  */
-#ifndef FR_API_RESOLVE_MEASURER_H
-#define FR_API_RESOLVE_MEASURER_H
+#ifndef FR_API_ANSWER_MEASURER_H
+#define FR_API_ANSWER_MEASURER_H
 
 #include "api/resolve/plan_choice.h"
 #include "spec/result/tuning.h"

@@ -2,17 +2,18 @@
  * fit_answer.h: the treatment of a plan that does not fit: all commands use the
  * same words, and commands that would act on the plan refuse it.
  */
-#ifndef FR_API_FIT_ANSWER_H
-#define FR_API_FIT_ANSWER_H
+#ifndef FR_API_FIT_FIT_ANSWER_H
+#define FR_API_FIT_FIT_ANSWER_H
 
 #include "api/inputs.h"
 #include "spec/result/fit_advice.h"
 
 /* Finds the causes and the changes that would help, of a plan whose prediction
- * on the cluster does not fit. */
-FR_CHECKED fr_status fr_fit_answer_find(const fr_inputs *inputs,
-                                        const fr_model *model,
-                                        const fr_job *job, const fr_plan *plan,
+ * on the cluster does not fit.  The changes are such that the target of the
+ * request (fr_request_executor) can execute, if it can execute the plan. */
+FR_CHECKED fr_status fr_fit_answer_find(const fr_request *request,
+                                        const fr_inputs *inputs,
+                                        const fr_plan_file *file,
                                         const fr_prediction *prediction,
                                         fr_fit_advice *out, fr_err *err);
 
