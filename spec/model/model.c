@@ -2,6 +2,8 @@
 #include "spec/model/model.h"
 
 #include "core/base/text.h"
+#include "spec/model/mixers.h"
+#include "spec/model/model_traits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -101,16 +103,41 @@ int64_t fr_model_rotated(const fr_model *model)
 
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer)
 {
+    if (model->mlps[0] != '\0' && i_layer >= 0 && i_layer < FR_MODEL_MOST_MARKS)
+        return model->mlps[i_layer] == 'e';
     return model->n_experts > 0 && i_layer >= model->first_dense_layers &&
            (i_layer + 1) % model->moe_every == 0;
 }
 
+bool fr_model_layer_has_mlp(const fr_model *model, int64_t i_layer)
+{
+    return model->mlps[0] == '\0' || i_layer < 0 ||
+           i_layer >= FR_MODEL_MOST_MARKS || model->mlps[i_layer] != '-';
+}
+
 int64_t fr_model_moe_layers(const fr_model *model)
 {
+    int64_t n = 0;
+    if (model->mlps[0] != '\0') {
+        for (int64_t i = 0; i < model->n_layers; i++)
+            n += fr_model_layer_is_moe(model, i);
+        return n;
+    }
     if (model->n_experts == 0 || model->moe_every < 1)
         return 0;
     return model->n_layers / model->moe_every -
            model->first_dense_layers / model->moe_every;
+}
+
+bool fr_model_is_unmarked(const fr_model *model)
+{
+    return model->mixers[0] == '\0' && model->mlps[0] == '\0';
+}
+
+bool fr_model_has_position_table(const fr_model *model)
+{
+    return !model->is_rope && !fr_model_has(model, FR_TRAIT_ALIBI) &&
+           !fr_model_has(model, FR_TRAIT_NO_POSITIONS);
 }
 
 typedef struct range {
@@ -234,7 +261,11 @@ static fr_status check_total(const fr_model *model, fr_err *err)
             (double)model->n_heads *
             (double)(model->qk_rope_head_dim + model->qk_nope_head_dim +
                      model->v_head_dim) +
-        hidden * 65536.0;
+        hidden * 65536.0 +
+        3.0 * (double)model->mix_heads * (double)model->mix_head_dim *
+            (hidden + 2.0 * (double)model->mix_state +
+             (double)model->mix_rank) +
+        4.0 * hidden * (double)model->mix_groups * (double)model->mix_state;
     double mlp =
         3.0 * hidden *
         ((double)model->ffn_hidden + (double)model->shared_expert_ffn_hidden +
@@ -294,7 +325,7 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
     if (!(model->norm_eps > 0.0 && model->norm_eps < 1.0))
         return fr_fail(err, FR_INPUT, "norm_eps is %g; give (0, 1)",
                        model->norm_eps);
-    if (!model->is_rope && model->max_seq < 1)
+    if (fr_model_has_position_table(model) && model->max_seq < 1)
         return fr_fail(err, FR_INPUT,
                        "max_seq is missing; learned positions need it");
     return FR_OK;
@@ -312,6 +343,86 @@ double fr_model_count_of(const fr_model *model, int64_t seq, double n_samples)
     return model->image_size > 0
                ? n_samples
                : n_samples * (double)fr_model_sample_tokens(model, seq);
+}
+
+/* Every layer has a letter, and whatever its letters stand for has sizes. */
+static fr_status check_marks(const fr_model *model, fr_err *err)
+{
+    const size_t n_mixers = strlen(model->mixers);
+    const size_t n_mlps = strlen(model->mlps);
+    if ((n_mixers > 0 && n_mixers != (size_t)model->n_layers) ||
+        (n_mlps > 0 && n_mlps != (size_t)model->n_layers))
+        return fr_fail(err, FR_INPUT,
+                       "mixers '%s' or mlps '%s' do not mark each of %lld "
+                       "layers",
+                       model->mixers, model->mlps, (long long)model->n_layers);
+    for (size_t i = 0; i < n_mixers; i++)
+        if (fr_mixer_find(model->mixers[i]) == NULL)
+            return fr_fail(
+                err, FR_INPUT,
+                "layer %zu: mixer '%c' is not known; docs/formats.md "
+                "lists the letters",
+                i, model->mixers[i]);
+    for (size_t i = 0; i < n_mlps; i++) {
+        if (strchr("me-", model->mlps[i]) == NULL)
+            return fr_fail(err, FR_INPUT,
+                           "layer %zu: mlp '%c' is not known; m, e and - are",
+                           i, model->mlps[i]);
+        if (model->mlps[i] == 'e' && model->n_experts == 0)
+            return fr_fail(err, FR_INPUT,
+                           "layer %zu has experts, and n_experts is 0", i);
+        if (model->mlps[i] == 'm' && model->ffn_hidden < 1)
+            return fr_fail(err, FR_INPUT,
+                           "layer %zu has an MLP, and ffn_hidden is 0", i);
+        if (model->mlps[i] == '-' &&
+            fr_model_mixer(model, (int64_t)i)->letter == '-')
+            return fr_fail(err, FR_INPUT,
+                           "layer %zu has neither a mixer nor an MLP", i);
+    }
+    return FR_OK;
+}
+
+static fr_status check_mixers(const fr_model *model, fr_err *err)
+{
+    const range ranges[] = {
+        {"mix_heads", model->mix_heads, 0, 1 << 18},
+        {"mix_head_dim", model->mix_head_dim, 0, 1 << 12},
+        {"mix_groups", model->mix_groups, 0, 1 << 12},
+        {"mix_state", model->mix_state, 0, 1 << 16},
+        {"mix_conv", model->mix_conv, 0, 1 << 10},
+        {"mix_chunk", model->mix_chunk, 0, 1 << 20},
+        {"mix_rank", model->mix_rank, 0, 1 << 16},
+    };
+    FR_TRY(check_ranges(ranges, FR_LENGTH(ranges), err));
+    if (fr_model_is_unmarked(model))
+        return FR_OK;
+    FR_TRY(check_marks(model, err));
+    if (model->kv_lora_rank > 0 || model->kind != FR_MODEL_DECODER)
+        return fr_fail(err, FR_INPUT,
+                       "layers are marked one by one in decoders with plain "
+                       "attention only");
+    if (model->is_parallel_block &&
+        (model->mlps[0] != '\0' ||
+         strspn(model->mixers, "awc") != strlen(model->mixers)))
+        return fr_fail(err, FR_INPUT,
+                       "parallel blocks have attention and an MLP in each "
+                       "layer; mark them a, w or c");
+    for (int64_t i = 0; i < model->n_layers; i++) {
+        const fr_mixer *mixer = fr_model_mixer(model, i);
+        if (mixer->is_windowed && model->sliding_window < 1)
+            return fr_fail(err, FR_INPUT,
+                           "layer %lld has a window, and sliding_window is 0",
+                           (long long)i);
+        if (mixer->sizes == NULL)
+            continue;
+        const fr_mixer_sizes sizes = mixer->sizes(model);
+        if (sizes.in < 1 || sizes.inner < 1 || model->mix_heads < 0)
+            return fr_fail(err, FR_INPUT,
+                           "layer %lld is %s, and its sizes are missing: "
+                           "mix_heads, mix_head_dim, mix_state, mix_conv",
+                           (long long)i, mixer->name);
+    }
+    return FR_OK;
 }
 
 int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq)
@@ -334,8 +445,8 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
         {"n_heads", model->n_heads, 1, 1 << 20},
         {"n_kv_heads", model->n_kv_heads, 1, 1 << 20},
         {"head_dim", model->head_dim, 1, 1 << 16},
-        {"ffn_hidden", model->ffn_hidden, model->n_experts > 0 ? 0 : 1,
-         1 << 28},
+        {"ffn_hidden", model->ffn_hidden,
+         model->n_experts > 0 || model->mlps[0] != '\0' ? 0 : 1, 1 << 28},
         {"vocab", model->vocab, is_image ? 0 : 1, 1 << 28},
         {"max_seq", model->max_seq, 0, 1 << 30},
         {"sliding_window", model->sliding_window, 0, INT64_MAX},
@@ -351,6 +462,7 @@ fr_status fr_model_check(const fr_model *model, fr_err *err)
     FR_TRY(check_attention(model, err));
     FR_TRY(check_experts(model, err));
     FR_TRY(check_latent(model, err));
+    FR_TRY(check_mixers(model, err));
     if (!(model->mtp_loss_scale >= 0.0 && model->mtp_loss_scale < 1e6))
         return fr_fail(err, FR_INPUT, "mtp_loss_scale is %g; give [0, 1e6)",
                        model->mtp_loss_scale);

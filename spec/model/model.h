@@ -58,6 +58,9 @@ typedef enum fr_rope_kind {
 
 extern const fr_names fr_rope_names;
 
+/* Layers that a model may mark one by one; more are all alike. */
+enum { FR_MODEL_MOST_MARKS = 255 };
+
 /* One entry of a layer list; forward amounts per sample. */
 typedef struct fr_model_layer {
     char name[64];
@@ -147,6 +150,15 @@ typedef struct fr_model {
     double score_factor; /* of the scores of attention, beside 1 / sqrt(head);
                             0: 1 */
     bool has_scaled_embedding; /* gemma: embedding times sqrt(hidden) */
+    uint64_t traits;           /* bits of fr_model_trait: model_traits.h */
+    /* A letter for each layer: its mixer (mixers.h), and what follows it, 'm'
+     * the MLP, 'e' experts, '-' nothing.  "": attention in all layers; experts
+     * by first_dense_layers and moe_every. */
+    char mixers[FR_MODEL_MOST_MARKS + 1], mlps[FR_MODEL_MOST_MARKS + 1];
+    /* Sizes of the mixers that are no attention: mixers.h. */
+    int64_t mix_heads, mix_head_dim, mix_groups, mix_state, mix_conv;
+    int64_t mix_chunk, mix_rank;
+    bool has_mix_norm;
     /* Encoders. */
     bool has_final_norm;   /* false: bert, whose blocks end in a norm */
     bool has_embed_norm;   /* bert */
@@ -200,9 +212,18 @@ int64_t fr_model_sample_tokens(const fr_model *model, int64_t seq);
 const char *fr_model_counted(const fr_model *model);
 double fr_model_count_of(const fr_model *model, int64_t seq, double n_samples);
 
-/* Does layer i (from 0) have experts?  How many have? */
+/* Does layer i (from 0) have experts?  An MLP of either kind?  How many have
+ * experts? */
 bool fr_model_layer_is_moe(const fr_model *model, int64_t i_layer);
+bool fr_model_layer_has_mlp(const fr_model *model, int64_t i_layer);
 int64_t fr_model_moe_layers(const fr_model *model);
+
+/* Are all layers of one or two kinds, which first_dense_layers and moe_every
+ * tell from each other? */
+bool fr_model_is_unmarked(const fr_model *model);
+
+/* Does the embedding have a learned row for each position? */
+bool fr_model_has_position_table(const fr_model *model);
 
 /* Exact parameter counts: all that are trained, and those that one token uses
  * (MoE: the experts it goes to). */

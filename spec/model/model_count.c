@@ -4,7 +4,8 @@
  * Names of the matrices as in Hugging Face's modelling code, of which every
  * count here is a transcription in numbers: q,k,v,o; gate,up,down; router.
  */
-#include "spec/model/model.h"
+#include "spec/model/mixers.h"
+#include "spec/model/model_traits.h"
 
 static uint64_t u(int64_t value)
 {
@@ -27,7 +28,8 @@ static uint64_t attention_matrices(const fr_model *m)
     }
     uint64_t q = heads * u(m->head_dim);
     uint64_t kv = u(m->n_kv_heads) * u(m->head_dim);
-    return hidden * (2 * q + 2 * kv);
+    uint64_t gate = fr_model_has(m, FR_TRAIT_OUTPUT_GATE) ? q : 0;
+    return hidden * (2 * q + 2 * kv + gate);
 }
 
 /* Biases and norms inside one attention block. */
@@ -37,11 +39,18 @@ static uint64_t attention_vectors(const fr_model *m)
     if (m->kv_lora_rank > 0)
         n += u(m->kv_lora_rank + m->q_lora_rank);
     else if (m->has_qkv_bias)
-        n += u(m->head_dim) * u(m->n_heads + 2 * m->n_kv_heads);
+        n += u(m->head_dim) *
+             u(m->n_heads * (fr_model_has(m, FR_TRAIT_OUTPUT_GATE) ? 2 : 1) +
+               2 * m->n_kv_heads);
     if (m->has_out_bias)
         n += u(m->hidden);
-    if (m->has_qk_norm)
-        n += 2 * u(m->head_dim);
+    if (m->has_qk_norm && !fr_model_has(m, FR_TRAIT_UNIT_QK))
+        n += (fr_model_has(m, FR_TRAIT_WIDE_QK_NORM)
+                  ? u(m->n_heads + m->n_kv_heads)
+                  : 2) *
+             u(m->head_dim);
+    if (fr_model_has(m, FR_TRAIT_SINKS))
+        n += u(m->n_heads);
     return n;
 }
 
@@ -59,7 +68,8 @@ static uint64_t mlp_vectors(const fr_model *m, int64_t ffn_hidden)
 
 static uint64_t norm(const fr_model *m)
 {
-    return (m->is_rms_norm ? 1 : 2) * u(m->hidden);
+    bool has_bias = !m->is_rms_norm && !fr_model_has(m, FR_TRAIT_NO_NORM_BIAS);
+    return (has_bias ? 2 : 1) * u(m->hidden);
 }
 
 /* Matrices of one MoE block of which n_used experts are counted. */
@@ -81,32 +91,70 @@ static uint64_t moe_vectors(const fr_model *m, int64_t n_used)
         n += mlp_vectors(m, m->shared_expert_ffn_hidden);
     if (m->has_router_bias)
         n += u(m->n_experts);
+    if (fr_model_has(m, FR_TRAIT_ROUTER_OFFSET))
+        n += u(m->n_experts);
     return n;
 }
 
-static int64_t count_moe_layers(const fr_model *m)
+/* Matrices of what mixes the tokens of layer i. */
+static uint64_t mixer_matrices(const fr_model *m, int64_t i_layer)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < m->n_layers; i++)
-        n += fr_model_layer_is_moe(m, i);
+    const fr_mixer *mixer = fr_model_mixer(m, i_layer);
+    uint64_t n = mixer->is_attention ? attention_matrices(m) : 0;
+    if (mixer->sizes != NULL) {
+        const fr_mixer_sizes sizes = mixer->sizes(m);
+        n += u(m->hidden) * u(sizes.in + sizes.inner);
+    }
     return n;
+}
+
+static uint64_t mixer_vectors(const fr_model *m, int64_t i_layer)
+{
+    const fr_mixer *mixer = fr_model_mixer(m, i_layer);
+    uint64_t n = mixer->is_attention ? attention_vectors(m) : 0;
+    if (mixer->sizes != NULL) {
+        const fr_mixer_sizes sizes = mixer->sizes(m);
+        n += u(sizes.split + sizes.whole);
+    }
+    return n;
+}
+
+/* The norms of layer i: before its branches, and after them. */
+static uint64_t count_norms(const fr_model *m, int64_t i_layer)
+{
+    uint64_t n_branches = (fr_model_mixer(m, i_layer)->letter != '-') +
+                          (uint64_t)fr_model_layer_has_mlp(m, i_layer);
+    uint64_t n = fr_model_has(m, FR_TRAIT_NO_INPUT_NORMS)   ? 0
+                 : fr_model_has(m, FR_TRAIT_ONE_BLOCK_NORM) ? 1
+                                                            : n_branches;
+    return fr_model_has(m, FR_TRAIT_OUTPUT_NORMS) ? n + n_branches : n;
 }
 
 /* Matrices of all blocks. */
 static uint64_t block_matrices(const fr_model *m, int64_t n_used)
 {
-    uint64_t n_moe = u(count_moe_layers(m));
-    uint64_t n = u(m->n_layers) * attention_matrices(m);
-    n += (u(m->n_layers) - n_moe) * mlp_matrices(m, m->ffn_hidden);
-    return n_moe > 0 ? n + n_moe * moe_matrices(m, n_used) : n;
+    uint64_t n = 0;
+    for (int64_t i = 0; i < m->n_layers; i++) {
+        n += mixer_matrices(m, i);
+        if (fr_model_layer_is_moe(m, i))
+            n += moe_matrices(m, n_used);
+        else if (fr_model_layer_has_mlp(m, i))
+            n += mlp_matrices(m, m->ffn_hidden);
+    }
+    return n;
 }
 
 static uint64_t block_vectors(const fr_model *m, int64_t n_used)
 {
-    uint64_t n_moe = u(count_moe_layers(m));
-    uint64_t n = u(m->n_layers) * (attention_vectors(m) + 2 * norm(m));
-    n += (u(m->n_layers) - n_moe) * mlp_vectors(m, m->ffn_hidden);
-    return n_moe > 0 ? n + n_moe * moe_vectors(m, n_used) : n;
+    uint64_t n = 0;
+    for (int64_t i = 0; i < m->n_layers; i++) {
+        n += mixer_vectors(m, i) + count_norms(m, i) * norm(m);
+        if (fr_model_layer_is_moe(m, i))
+            n += moe_vectors(m, n_used);
+        else if (fr_model_layer_has_mlp(m, i))
+            n += mlp_vectors(m, m->ffn_hidden);
+    }
+    return n;
 }
 
 /* Returns the parameters of the inputs: tokens or patches, positions, types,
@@ -115,7 +163,7 @@ static uint64_t embedding(const fr_model *m)
 {
     uint64_t hidden = u(m->hidden);
     uint64_t n = u(m->vocab) * hidden + u(m->n_token_types) * hidden;
-    if (!m->is_rope)
+    if (fr_model_has_position_table(m))
         n += u(m->max_seq) * hidden;
     if (m->has_embed_norm)
         n += norm(m);
@@ -133,6 +181,8 @@ static uint64_t outputs(const fr_model *m)
         n += norm(m);
     if (m->kind == FR_MODEL_DECODER && !m->is_tied)
         n += u(m->vocab) * hidden;
+    if (fr_model_has(m, FR_TRAIT_HEAD_BIAS))
+        n += u(m->vocab);
     if (m->has_pooler)
         n += hidden * hidden + hidden;
     if (m->has_mlm_head)
@@ -183,15 +233,20 @@ static double matmul_parameters(const fr_model *m)
     return n;
 }
 
-/* Positions that one token looks at, on average. */
-static double attention_span(const fr_model *m, int64_t seq, bool is_causal)
+/* Flop of forward and backward of a token in layer i, beside those of
+ * matrices: of attention, of other cores. */
+static double core_flop(const fr_model *m, int64_t i_layer, int64_t seq,
+                        bool is_causal)
 {
-    double s = (double)seq;
-    double window = (double)m->sliding_window;
-    bool is_windowed = m->sliding_window > 0 && m->sliding_window < seq;
-    if (!is_causal)
-        return is_windowed ? window : s;
-    return is_windowed ? window - window * window / (2.0 * s) : s / 2.0;
+    const fr_mixer *mixer = fr_model_mixer(m, i_layer);
+    double width = 2.0 * (double)m->head_dim, n = 0.0;
+    if (m->kv_lora_rank > 0)
+        width =
+            (double)(m->qk_nope_head_dim + m->qk_rope_head_dim + m->v_head_dim);
+    if (mixer->is_attention)
+        n = 6.0 * (double)m->n_heads * width *
+            fr_mixer_span(mixer, m, seq, is_causal);
+    return mixer->sizes != NULL ? n + 3.0 * mixer->sizes(m).core_flop : n;
 }
 
 double fr_model_flop_per_token(const fr_model *model, int64_t seq,
@@ -204,12 +259,12 @@ double fr_model_flop_per_token(const fr_model *model, int64_t seq,
                 model->layers[i].forward_flop * (double)model->layers[i].repeat;
         return 3.0 * forward / (double)seq;
     }
-    double width = 2.0 * (double)model->head_dim;
-    if (model->kv_lora_rank > 0)
-        width = (double)(model->qk_nope_head_dim + model->qk_rope_head_dim +
-                         model->v_head_dim);
     bool is_causal = is_causal_counted && model->kind == FR_MODEL_DECODER;
-    double attention = 6.0 * (double)model->n_layers * (double)model->n_heads *
-                       width * attention_span(model, seq, is_causal);
-    return 6.0 * matmul_parameters(model) + attention;
+    if (fr_model_is_unmarked(model))
+        return 6.0 * matmul_parameters(model) +
+               (double)model->n_layers * core_flop(model, 0, seq, is_causal);
+    double n = 6.0 * matmul_parameters(model);
+    for (int64_t i = 0; i < model->n_layers; i++)
+        n += core_flop(model, i, seq, is_causal);
+    return n;
 }

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/document/fields.h"
 #include "spec/model/layer_ops.h"
+#include "spec/model/model_traits.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -87,6 +88,21 @@ static const fr_field fields[] = {
     FR_FIELD(fr_model, patch_size),
     FR_FIELD(fr_model, n_channels),
     FR_FIELD(fr_model, n_labels),
+    FR_FIELD_ELSEWHERE("traits"),
+#define OPTIONAL(name)                                                         \
+    {                                                                          \
+        .key = #name, FR_MEMBER(fr_model, name), .is_optional = true           \
+    }
+    OPTIONAL(mixers),
+    OPTIONAL(mlps),
+    OPTIONAL(mix_heads),
+    OPTIONAL(mix_head_dim),
+    OPTIONAL(mix_groups),
+    OPTIONAL(mix_state),
+    OPTIONAL(mix_conv),
+    OPTIONAL(mix_chunk),
+    OPTIONAL(mix_rank),
+    {"mix_norm", FR_MEMBER(fr_model, has_mix_norm), .is_optional = true},
 };
 
 static const fr_field layer_fields[] = {
@@ -144,12 +160,47 @@ static fr_status read_activation(const fr_json_value *object, fr_model *model,
                         name);
 }
 
+static fr_status read_traits(const fr_json_value *object, fr_model *model,
+                             fr_err *err)
+{
+    const fr_json_value *list;
+    if (fr_json_find(object, "traits") == NULL)
+        return FR_OK;
+    FR_TRY(fr_json_get_array(object, "traits", &list, err));
+    for (size_t i = 0; i < fr_json_n(list); i++) {
+        const fr_json_value *at = fr_json_at(list, i);
+        const char *name;
+        FR_TRY(fr_json_as_string(at, &name, err));
+        const int trait = fr_name_find(&fr_model_trait_names, name);
+        if (trait < 0)
+            return fr_json_fail(at, err,
+                                "trait '%s' is not known; docs/formats.md "
+                                "lists them",
+                                name);
+        fr_model_set(model, (fr_model_trait)trait);
+    }
+    return FR_OK;
+}
+
+static void write_traits(const fr_model *model, fr_json_writer *writer)
+{
+    if (model->traits == 0)
+        return;
+    fr_json_key(writer, "traits");
+    fr_json_begin_row(writer);
+    for (int i = 0; i < FR_TRAIT_N; i++)
+        if (fr_model_has(model, (fr_model_trait)i))
+            fr_json_string(writer, fr_name_of(&fr_model_trait_names, i));
+    fr_json_end_array(writer);
+}
+
 static fr_status read_transformer(const fr_json_value *object, fr_model *model,
                                   fr_err *err)
 {
     FR_TRY(fr_fields_read(object, FR_FIELDS(fields), model, err));
     FR_TRY(read_name(object, model, err));
     FR_TRY(read_activation(object, model, err));
+    FR_TRY(read_traits(object, model, err));
     if (fr_json_find(object, "n_kv_heads") == NULL)
         model->n_kv_heads = model->n_heads;
     if (fr_json_find(object, "head_dim") != NULL)
@@ -362,6 +413,7 @@ void fr_model_to_json(const fr_model *model, fr_json_writer *writer)
         fr_json_put_string(writer, "activation",
                            fr_activation_name(model->activation));
         fr_fields_put(FR_FIELDS(fields), model, writer);
+        write_traits(model, writer);
     }
     fr_json_end_object(writer);
 }

@@ -2,8 +2,8 @@
  * model_hf_experts.h: what Hugging Face's config.json says of experts and of
  * the router that chooses them.
  */
-#ifndef FR_SPEC_MODEL_MODEL_HF_EXPERTS_H
-#define FR_SPEC_MODEL_MODEL_HF_EXPERTS_H
+#ifndef FR_SPEC_MODEL_HF_MODEL_HF_EXPERTS_H
+#define FR_SPEC_MODEL_HF_MODEL_HF_EXPERTS_H
 
 #include "core/document/json.h"
 #include "spec/model/model.h"

@@ -2,8 +2,8 @@
  * model_hf_rest.h: what a Hugging Face config.json has beside the transformer:
  * towers of a wrapper (vision, audio) and heads other than that of language.
  */
-#ifndef FR_SPEC_MODEL_MODEL_HF_REST_H
-#define FR_SPEC_MODEL_MODEL_HF_REST_H
+#ifndef FR_SPEC_MODEL_HF_MODEL_HF_REST_H
+#define FR_SPEC_MODEL_HF_MODEL_HF_REST_H
 
 #include "core/document/json.h"
 #include "spec/model/model.h"

@@ -1,5 +1,5 @@
 /* model_hf_experts.c: see model_hf_experts.h. */
-#include "spec/model/model_hf_experts.h"
+#include "spec/model/hf/model_hf_experts.h"
 
 #include <string.h>
 

@@ -1,34 +1,12 @@
-/*
- * model_hf.c: Hugging Face config.json.
- *
- * A key that is absent or null takes the default of its class in transformers
- * (configuration_<type>.py); a size that no default should stand for is
- * required.  Keys that change the arithmetic in a way that is not modelled
- * are refused, all others are passed over as Hugging Face does.
- */
+/* model_hf.c: Hugging Face config.json; see hf_type.h. */
 #include "core/base/text.h"
-#include "spec/model/model_hf_experts.h"
-#include "spec/model/model_hf_rest.h"
-#include "spec/model/model_hf_rope.h"
+#include "spec/model/hf/hf_type.h"
+#include "spec/model/hf/model_hf_experts.h"
+#include "spec/model/hf/model_hf_rest.h"
+#include "spec/model/hf/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
 #include <string.h>
-
-/* The defaults of a class that a file may leave out. */
-typedef struct hf_defaults {
-    int64_t n_layers, hidden, n_heads, ffn_hidden, vocab;
-    int64_t n_kv_heads; /* 0: as many as heads */
-    int64_t head_dim;   /* 0: hidden / heads */
-    int64_t max_seq, sliding_window;
-    double norm_eps;
-} hf_defaults;
-
-typedef struct hf_type {
-    const char *name; /* model_type */
-    fr_status (*read)(const fr_json_value *config, fr_model *model,
-                      fr_err *err);
-    hf_defaults defaults;
-} hf_type;
 
 static fr_status get(const fr_json_value *config, const char *key, int64_t *out,
                      fr_err *err)
@@ -42,17 +20,14 @@ static fr_status get_or(const fr_json_value *config, const char *key,
     return fr_json_get_i64_or(config, key, otherwise, out, err);
 }
 
-/* A size that stays as it is where its key is absent, and is required where it
- * is 0. */
-static fr_status get_size(const fr_json_value *config, const char *key,
-                          int64_t *inout, fr_err *err)
+fr_status fr_hf_get_size(const fr_json_value *config, const char *key,
+                         int64_t *inout, fr_err *err)
 {
     return *inout > 0 ? get_or(config, key, *inout, inout, err)
                       : get(config, key, inout, err);
 }
 
-/* Is the key there with the value null? */
-static bool is_null(const fr_json_value *config, const char *key)
+bool fr_hf_is_null(const fr_json_value *config, const char *key)
 {
     for (size_t i = 0; i < fr_json_n(config); i++)
         if (strcmp(fr_json_key_at(config, i), key) == 0)
@@ -89,10 +64,9 @@ const char *fr_model_hf_activation(const fr_model *model)
     return "silu";
 }
 
-/* hidden_act and its like. */
-static fr_status get_activation(const fr_json_value *config, const char *key,
-                                const char *otherwise, fr_model *model,
-                                fr_err *err)
+fr_status fr_hf_get_activation(const fr_json_value *config, const char *key,
+                               const char *otherwise, fr_model *model,
+                               fr_err *err)
 {
     const char *name;
     FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
@@ -107,9 +81,8 @@ static fr_status get_activation(const fr_json_value *config, const char *key,
                         key, name);
 }
 
-/* A switch that must stay off (on), because it is not modelled. */
-static fr_status refuse_unless(const fr_json_value *config, const char *key,
-                               bool expected, fr_err *err)
+fr_status fr_hf_refuse_unless(const fr_json_value *config, const char *key,
+                              bool expected, fr_err *err)
 {
     bool value;
     FR_TRY(fr_json_get_bool_or(config, key, expected, &value, err));
@@ -121,12 +94,24 @@ static fr_status refuse_unless(const fr_json_value *config, const char *key,
     return FR_OK;
 }
 
-static fr_status derive_head_dim(const fr_json_value *config,
-                                 const char *heads_key, fr_model *model,
-                                 fr_err *err)
+fr_status fr_hf_refuse_but(const fr_json_value *config, const char *key,
+                           int64_t expected, fr_err *err)
+{
+    int64_t value;
+    FR_TRY(get_or(config, key, expected, &value, err));
+    if (value != expected)
+        return fr_json_fail(fr_json_blamed(config, key), err,
+                            "%s %lld is not modelled, only %lld", key,
+                            (long long)value, (long long)expected);
+    return FR_OK;
+}
+
+fr_status fr_hf_derive_head_dim(const fr_json_value *config,
+                                const char *heads_key, fr_model *model,
+                                fr_err *err)
 {
     FR_TRY(get_or(config, "head_dim",
-                  is_null(config, "head_dim") ? 0 : model->head_dim,
+                  fr_hf_is_null(config, "head_dim") ? 0 : model->head_dim,
                   &model->head_dim, err));
     if (model->head_dim != 0)
         return FR_OK;
@@ -144,21 +129,21 @@ static fr_status derive_head_dim(const fr_json_value *config,
 static fr_status read_sizes(const fr_json_value *config, fr_model *model,
                             fr_err *err)
 {
-    FR_TRY(get_size(config, "num_hidden_layers", &model->n_layers, err));
-    FR_TRY(get_size(config, "hidden_size", &model->hidden, err));
-    FR_TRY(get_size(config, "num_attention_heads", &model->n_heads, err));
-    FR_TRY(get_size(config, "intermediate_size", &model->ffn_hidden, err));
-    if (model->n_kv_heads == 0 || is_null(config, "num_key_value_heads"))
+    FR_TRY(fr_hf_get_size(config, "num_hidden_layers", &model->n_layers, err));
+    FR_TRY(fr_hf_get_size(config, "hidden_size", &model->hidden, err));
+    FR_TRY(fr_hf_get_size(config, "num_attention_heads", &model->n_heads, err));
+    FR_TRY(
+        fr_hf_get_size(config, "intermediate_size", &model->ffn_hidden, err));
+    if (model->n_kv_heads == 0 || fr_hf_is_null(config, "num_key_value_heads"))
         model->n_kv_heads = model->n_heads;
-    return derive_head_dim(config, "num_attention_heads", model, err);
+    return fr_hf_derive_head_dim(config, "num_attention_heads", model, err);
 }
 
-/* Llama and what descends from it. */
-static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
-                                 fr_err *err)
+fr_status fr_hf_read_llama_like(const fr_json_value *config, fr_model *model,
+                                fr_err *err)
 {
     FR_TRY(read_sizes(config, model, err));
-    FR_TRY(get_size(config, "vocab_size", &model->vocab, err));
+    FR_TRY(fr_hf_get_size(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "num_key_value_heads", model->n_kv_heads,
                   &model->n_kv_heads, err));
     FR_TRY(get_or(config, "max_position_embeddings", model->max_seq,
@@ -167,14 +152,14 @@ static fr_status read_llama_like(const fr_json_value *config, fr_model *model,
                                  &model->norm_eps, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
                                &model->is_tied, err));
-    FR_TRY(get_activation(config, "hidden_act", "silu", model, err));
+    FR_TRY(fr_hf_get_activation(config, "hidden_act", "silu", model, err));
     model->is_gated_mlp = true;
     model->is_rms_norm = true;
     return fr_model_hf_read_rope(config, model, err);
 }
 
-static fr_status read_biases(const fr_json_value *config, fr_model *model,
-                             fr_err *err)
+fr_status fr_hf_read_biases(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
 {
     FR_TRY(fr_json_get_bool_or(config, "attention_bias", false,
                                &model->has_qkv_bias, err));
@@ -186,20 +171,26 @@ static fr_status read_biases(const fr_json_value *config, fr_model *model,
 static fr_status read_llama(const fr_json_value *config, fr_model *model,
                             fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
-    return read_biases(config, model, err);
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    return fr_hf_read_biases(config, model, err);
 }
 
-static fr_status read_mistral(const fr_json_value *config, fr_model *model,
-                              fr_err *err)
+fr_status fr_hf_read_window(const fr_json_value *config, fr_model *model,
+                            fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
-    if (is_null(config, "sliding_window")) {
+    if (fr_hf_is_null(config, "sliding_window")) {
         model->sliding_window = 0;
         return FR_OK;
     }
     return get_or(config, "sliding_window", model->sliding_window,
                   &model->sliding_window, err);
+}
+
+static fr_status read_mistral(const fr_json_value *config, fr_model *model,
+                              fr_err *err)
+{
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    return fr_hf_read_window(config, model, err);
 }
 
 /* Qwen's window holds for some layers only; layer_types or the first
@@ -208,7 +199,7 @@ static fr_status read_qwen_window(const fr_json_value *config, fr_model *model,
                                   fr_err *err)
 {
     (void)model;
-    FR_TRY(refuse_unless(config, "use_sliding_window", false, err));
+    FR_TRY(fr_hf_refuse_unless(config, "use_sliding_window", false, err));
     const fr_json_value *types = fr_json_find(config, "layer_types");
     for (size_t i = 0; i < count(types); i++) {
         const char *type;
@@ -226,7 +217,7 @@ static fr_status read_qwen_window(const fr_json_value *config, fr_model *model,
 static fr_status read_qwen2(const fr_json_value *config, fr_model *model,
                             fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
     model->has_qkv_bias = true;
     return read_qwen_window(config, model, err);
 }
@@ -234,22 +225,22 @@ static fr_status read_qwen2(const fr_json_value *config, fr_model *model,
 static fr_status read_qwen3(const fr_json_value *config, fr_model *model,
                             fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
-    FR_TRY(read_biases(config, model, err));
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    FR_TRY(fr_hf_read_biases(config, model, err));
     model->has_qk_norm = true;
     return read_qwen_window(config, model, err);
 }
 
-static fr_status read_gemma(const fr_json_value *config, fr_model *model,
-                            fr_err *err)
+fr_status fr_hf_read_gemma_like(const fr_json_value *config, fr_model *model,
+                                fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
-    FR_TRY(read_biases(config, model, err));
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    FR_TRY(fr_hf_read_biases(config, model, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
                                &model->is_tied, err));
     /* The class overrides hidden_act (gelu in old files) by this. */
-    FR_TRY(get_activation(config, "hidden_activation", "gelu_pytorch_tanh",
-                          model, err));
+    FR_TRY(fr_hf_get_activation(config, "hidden_activation",
+                                "gelu_pytorch_tanh", model, err));
     model->has_scaled_embedding = true;
     return FR_OK;
 }
@@ -268,7 +259,7 @@ static fr_status read_mixtral(const fr_json_value *config, fr_model *model,
 static fr_status read_qwen2_moe(const fr_json_value *config, fr_model *model,
                                 fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_json_get_bool_or(config, "qkv_bias", true, &model->has_qkv_bias,
                                err));
     FR_TRY(get(config, "shared_expert_intermediate_size",
@@ -281,23 +272,24 @@ static fr_status read_qwen2_moe(const fr_json_value *config, fr_model *model,
 static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
                                 fr_err *err)
 {
-    FR_TRY(read_llama_like(config, model, err));
-    FR_TRY(read_biases(config, model, err));
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    FR_TRY(fr_hf_read_biases(config, model, err));
     model->has_qk_norm = true;
     FR_TRY(read_qwen_window(config, model, err));
     return fr_hf_read_qwen_experts(config, model, err);
 }
 
-static fr_status read_deepseek_v3(const fr_json_value *config, fr_model *model,
-                                  fr_err *err)
+fr_status fr_hf_read_deepseek(const fr_json_value *config, fr_model *model,
+                              fr_err *err)
 {
     int64_t n_shared, frequency;
     FR_TRY(get(config, "qk_nope_head_dim", &model->qk_nope_head_dim, err));
     FR_TRY(get(config, "qk_rope_head_dim", &model->qk_rope_head_dim, err));
-    FR_TRY(read_llama_like(config, model, err));
+    model->head_dim = model->qk_rope_head_dim; /* the class's own head_dim */
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
     model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
     model->n_kv_heads = model->n_heads;
-    FR_TRY(refuse_unless(config, "attention_bias", false, err));
+    FR_TRY(fr_hf_refuse_unless(config, "attention_bias", false, err));
     FR_TRY(get(config, "v_head_dim", &model->v_head_dim, err));
     FR_TRY(get(config, "kv_lora_rank", &model->kv_lora_rank, err));
     FR_TRY(get_or(config, "q_lora_rank", 0, &model->q_lora_rank, err));
@@ -335,7 +327,7 @@ static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
     FR_TRY(get(config, "n_head", &model->n_heads, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "n_positions", 1024, &model->max_seq, err));
-    FR_TRY(derive_head_dim(config, "n_head", model, err));
+    FR_TRY(fr_hf_derive_head_dim(config, "n_head", model, err));
     if (model->hidden < 0 || model->hidden > 1 << 24)
         return fr_json_fail(fr_json_blamed(config, "n_embd"), err,
                             "n_embd is %lld; give 1 to %d",
@@ -346,12 +338,12 @@ static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
                                  &model->norm_eps, err));
     FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
                                &model->is_tied, err));
-    FR_TRY(
-        get_activation(config, "activation_function", "gelu_new", model, err));
-    FR_TRY(refuse_unless(config, "scale_attn_weights", true, err));
-    FR_TRY(
-        refuse_unless(config, "scale_attn_by_inverse_layer_idx", false, err));
-    FR_TRY(refuse_unless(config, "add_cross_attention", false, err));
+    FR_TRY(fr_hf_get_activation(config, "activation_function", "gelu_new",
+                                model, err));
+    FR_TRY(fr_hf_refuse_unless(config, "scale_attn_weights", true, err));
+    FR_TRY(fr_hf_refuse_unless(config, "scale_attn_by_inverse_layer_idx", false,
+                               err));
+    FR_TRY(fr_hf_refuse_unless(config, "add_cross_attention", false, err));
     model->n_kv_heads = model->n_heads;
     model->has_qkv_bias = model->has_out_bias = model->has_mlp_bias = true;
     return FR_OK;
@@ -372,7 +364,7 @@ static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
     FR_TRY(fr_json_get_bool_or(config, "use_parallel_residual", true,
                                &model->is_parallel_block, err));
     FR_TRY(fr_json_get_bool_or(config, "attention_bias", true, &has_bias, err));
-    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(fr_hf_get_activation(config, "hidden_act", "gelu", model, err));
     FR_TRY(fr_model_hf_read_rope(config, model, err));
     FR_TRY(fr_json_get_double_or(config, "rotary_emb_base", model->rope_theta,
                                  &model->rope_theta, err));
@@ -392,8 +384,7 @@ static fr_status read_bert_heads(const fr_json_value *config, fr_model *model,
     if (count(names) > 0)
         FR_TRY(fr_json_as_string(fr_json_at(names, 0), &name, err));
     bool is_pretraining = strcmp(name, "BertForPreTraining") == 0;
-    model->has_mlm_head =
-        is_pretraining || strcmp(name, "BertForMaskedLM") == 0;
+    model->has_mlm_head = is_pretraining || fr_text_ends(name, "ForMaskedLM");
     model->has_pooler = is_pretraining || (!model->has_mlm_head &&
                                            !fr_model_hf_labels_tokens(name));
     return FR_OK;
@@ -410,9 +401,9 @@ static fr_status read_bert(const fr_json_value *config, fr_model *model,
     FR_TRY(get_or(config, "type_vocab_size", 2, &model->n_token_types, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-12,
                                  &model->norm_eps, err));
-    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
-    FR_TRY(refuse_unless(config, "is_decoder", false, err));
-    FR_TRY(refuse_unless(config, "add_cross_attention", false, err));
+    FR_TRY(fr_hf_get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(fr_hf_refuse_unless(config, "is_decoder", false, err));
+    FR_TRY(fr_hf_refuse_unless(config, "add_cross_attention", false, err));
     model->is_tied = true;
     model->has_embed_norm = true;
     model->has_final_norm = false;
@@ -430,7 +421,7 @@ static fr_status read_vit(const fr_json_value *config, fr_model *model,
     FR_TRY(get_or(config, "num_channels", 3, &model->n_channels, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_eps", 1e-12,
                                  &model->norm_eps, err));
-    FR_TRY(get_activation(config, "hidden_act", "gelu", model, err));
+    FR_TRY(fr_hf_get_activation(config, "hidden_act", "gelu", model, err));
     FR_TRY(fr_json_get_bool_or(config, "qkv_bias", true, &model->has_qkv_bias,
                                err));
     model->has_out_bias = model->has_mlp_bias = true;
@@ -452,7 +443,7 @@ static fr_status read_vit(const fr_json_value *config, fr_model *model,
 
 /* transformers, configuration_<type>.py: {layers, hidden, heads, mlp, vocab,
  * kv heads, head, positions, window, epsilon}. */
-static const hf_type types[] = {
+static const fr_hf_type types[] = {
     {"gpt2", read_gpt2, {0}},
     {"llama", read_llama, {32, 4096, 32, 11008, 32000, 0, 0, 2048, 0, 1e-6}},
     {"mistral",
@@ -463,7 +454,7 @@ static const hf_type types[] = {
      read_qwen3,
      {32, 4096, 32, 22016, 151936, 32, 128, 32768, 0, 1e-6}},
     {"gemma",
-     read_gemma,
+     fr_hf_read_gemma_like,
      {28, 3072, 16, 24576, 256000, 16, 256, 8192, 0, 1e-6}},
     {"mixtral",
      read_mixtral,
@@ -475,25 +466,46 @@ static const hf_type types[] = {
      read_qwen3_moe,
      {24, 2048, 32, 6144, 151936, 4, 0, 32768, 0, 1e-6}},
     {"deepseek_v3",
-     read_deepseek_v3,
+     fr_hf_read_deepseek,
      {61, 7168, 128, 18432, 129280, 128, 0, 4096, 0, 1e-6}},
     {"gpt_neox", read_gpt_neox, {0}},
     {"bert", read_bert, {0}},
+    /* Its positions begin at 2: the table has two rows more than the context.
+     */
+    {"roberta", read_bert, {0}},
+    {"qwen2_vl",
+     read_qwen2,
+     {32, 8192, 64, 29568, 152064, 8, 0, 32768, 0, 1e-5}},
+    {"qwen2_vl_text",
+     read_qwen2,
+     {80, 8192, 64, 29568, 152064, 8, 0, 32768, 0, 1e-5}},
+    {"qwen2_5_vl",
+     read_qwen2,
+     {80, 8192, 64, 29568, 152064, 8, 0, 32768, 0, 1e-5}},
+    {"qwen2_5_vl_text",
+     read_qwen2,
+     {80, 8192, 64, 29568, 152064, 8, 0, 32768, 0, 1e-5}},
+    {"qwen3_vl_text",
+     read_qwen3,
+     {32, 4096, 32, 22016, 151936, 32, 128, 128000, 0, 1e-6}},
+    {"qwen3_vl_moe_text",
+     read_qwen3_moe,
+     {24, 2048, 16, 5632, 151936, 16, 0, 128000, 0, 1e-6}},
     {"vit", read_vit, {0}},
 };
-enum { N_TYPES = FR_LENGTH(types) };
 
 /* A file of its own has all sizes, because transformers writes those that its
  * common class lacks; a part of a wrapper has those alone that differ from the
  * defaults of its class (configuration_utils.py, recursive_diff_dict()). */
-static void set_defaults(const hf_defaults *defaults, bool is_part,
+static void set_defaults(const fr_hf_defaults *defaults, bool is_part,
                          fr_model *model)
 {
     model->n_kv_heads = defaults->n_kv_heads;
     model->head_dim = defaults->head_dim;
     model->max_seq = defaults->max_seq;
     model->sliding_window = defaults->sliding_window;
-    model->norm_eps = defaults->norm_eps;
+    if (defaults->norm_eps > 0)
+        model->norm_eps = defaults->norm_eps;
     if (!is_part)
         return;
     model->n_layers = defaults->n_layers;
@@ -503,25 +515,41 @@ static void set_defaults(const hf_defaults *defaults, bool is_part,
     model->vocab = defaults->vocab;
 }
 
+/* Returns row i of all tables, NULL past the last. */
+static const fr_hf_type *type_at(size_t i)
+{
+    const struct {
+        const fr_hf_type *rows;
+        size_t n;
+    } tables[] = {{types, FR_LENGTH(types)},
+                  {fr_hf_plain_types, fr_n_hf_plain_types},
+                  {fr_hf_block_types, fr_n_hf_block_types},
+                  {fr_hf_expert_types, fr_n_hf_expert_types},
+                  {fr_hf_window_types, fr_n_hf_window_types},
+                  {fr_hf_mixed_types, fr_n_hf_mixed_types}};
+    for (size_t k = 0; k < FR_LENGTH(tables); k++) {
+        if (i < tables[k].n)
+            return &tables[k].rows[i];
+        i -= tables[k].n;
+    }
+    return NULL;
+}
+
+enum { MOST_TYPES = 128 };
+
 static fr_status fail_type(const fr_json_value *config, const char *type,
                            fr_err *err)
 {
-    const char *names[N_TYPES];
-    char list[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < N_TYPES; i++) {
-        names[i] = types[i].name;
-        size_t n = strlen(names[i]);
-        memcpy(list + used, i ? ", " : "  ", 2);
-        memcpy(list + used + 2, names[i], n);
-        used += n + 2;
-        list[used] = '\0';
-    }
+    const char *names[MOST_TYPES];
+    size_t n = 0;
+    for (; n < MOST_TYPES && type_at(n) != NULL; n++)
+        names[n] = type_at(n)->name;
     char hint[FR_HINT_MAX];
-    const char *nearest = fr_text_nearest(type, names, N_TYPES);
+    const char *nearest = fr_text_nearest(type, names, n);
     return fr_json_fail(fr_json_blamed(config, "model_type"), err,
-                        "model_type '%s' is not known%s; known are %s", type,
-                        fr_text_hint(nearest, hint), list + 2);
+                        "model_type '%s' is not known%s; %zu types are read: "
+                        "docs/formats.md lists them",
+                        type, fr_text_hint(nearest, hint), n);
 }
 
 static fr_status read_config(const fr_json_value *object, const char *name,
@@ -535,11 +563,11 @@ static fr_status read_config(const fr_json_value *object, const char *name,
         fr_json_get_string_or(object, "_name_or_path", name, &own_name, err));
     fr_text_copy_cut(model->name, sizeof model->name,
                      own_name[0] ? own_name : name);
-    for (size_t i = 0; i < N_TYPES; i++) {
-        if (strcmp(types[i].name, type) != 0)
+    for (size_t i = 0; type_at(i) != NULL; i++) {
+        if (strcmp(type_at(i)->name, type) != 0)
             continue;
-        set_defaults(&types[i].defaults, text != NULL, model);
-        FR_TRY(types[i].read(config, model, err));
+        set_defaults(&type_at(i)->defaults, text != NULL, model);
+        FR_TRY(type_at(i)->read(config, model, err));
         FR_TRY(fr_model_hf_read_rest(object, config, model, err));
         fr_err broken = {0};
         if (fr_model_check(model, &broken) != FR_OK)

@@ -1,6 +1,6 @@
 /* model_hf_rope.c: see model_hf_rope.h; transformers, modeling_rope_utils.py.
  */
-#include "spec/model/model_hf_rope.h"
+#include "spec/model/hf/model_hf_rope.h"
 
 #include "spec/model/rope.h"
 

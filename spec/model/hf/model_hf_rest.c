@@ -1,8 +1,10 @@
 /* model_hf_rest.c: see model_hf_rest.h. */
-#include "spec/model/model_hf_rest.h"
+#include "spec/model/hf/model_hf_rest.h"
 
 #include "core/base/buffer.h"
 #include "core/base/text.h"
+#include "spec/model/hf/hf_keys.h"
+#include "spec/model/hf/hf_towers.h"
 
 #include <string.h>
 
@@ -33,7 +35,8 @@ static bool has_no_language_head(const char *name)
 {
     return fr_text_ends(name, "ForSequenceClassification") ||
            fr_model_hf_labels_tokens(name) || strstr(name, "Reward") != NULL ||
-           (fr_text_ends(name, "Model") && strstr(name, "Head") == NULL);
+           (fr_text_ends(name, "Model") && strstr(name, "Head") == NULL &&
+            strcmp(name, "ChatGLMModel") != 0); /* it has one */
 }
 
 static fr_status read_head(const fr_json_value *object,
@@ -122,7 +125,7 @@ static bool is_tower(const char *key, const fr_json_value *value)
 }
 
 static void read_towers(const fr_json_value *object, const fr_json_value *text,
-                        fr_buffer *left_out)
+                        int64_t hidden, fr_buffer *left_out)
 {
     for (size_t i = 0; i < fr_json_n(object); i++) {
         const char *key = fr_json_key_at(object, i);
@@ -130,8 +133,15 @@ static void read_towers(const fr_json_value *object, const fr_json_value *text,
         if (value == text || !is_tower(key, value))
             continue;
         const double n = tower_parameters(value);
+        const uint64_t exact =
+            strcmp(key, "vision_config") == 0
+                ? fr_hf_tower_parameters(object, value, hidden)
+                : 0;
         fr_buffer_printf(left_out, "%s%.40s", left_out->n > 0 ? "; " : "", key);
-        if (n > 0)
+        if (exact > 0)
+            fr_buffer_printf(left_out, " (%llu parameters with its projector)",
+                             (unsigned long long)exact);
+        else if (n > 0)
             fr_buffer_printf(left_out, " (about %.3g %s parameters)",
                              n >= 1e9 ? n / 1e9 : n / 1e6,
                              n >= 1e9 ? "billion" : "million");
@@ -147,7 +157,9 @@ fr_status fr_model_hf_read_rest(const fr_json_value *object,
     fr_buffer_init(&left_out);
     fr_status status = read_head(object, config, model, &left_out, err);
     if (status == FR_OK)
-        read_towers(object, config, &left_out);
+        read_towers(object, config, model->hidden, &left_out);
+    if (status == FR_OK)
+        fr_hf_note_keys(config, &left_out);
     if (status == FR_OK)
         status = fr_buffer_check(&left_out, err);
     if (status == FR_OK)

@@ -2,7 +2,7 @@
  * model_hf_write.c: a model as Hugging Face's config.json, from which
  * transformers builds the class that its weights belong to.
  */
-#include "spec/model/model_hf_rope.h"
+#include "spec/model/hf/model_hf_rope.h"
 #include "spec/model/model_json.h"
 
 /* The names of a class of transformers and of its language model. */
@@ -31,7 +31,8 @@ fr_model_hf fr_model_hf_type(const fr_model *model)
     if (model->kind == FR_MODEL_ENCODER && model->n_channels > 0 &&
         model->n_labels > 0)
         return FR_MODEL_HF_VIT;
-    if (model->kind != FR_MODEL_DECODER ||
+    if (model->kind != FR_MODEL_DECODER || model->traits != 0 ||
+        !fr_model_is_unmarked(model) ||
         (model->n_mtp_layers > 0 && model->kv_lora_rank == 0))
         return FR_MODEL_HF_NONE;
     if (model->kv_lora_rank > 0)

@@ -2,8 +2,8 @@
  * model_hf_rope.h: rotary positions in Hugging Face's config.json, which has
  * them in rope_scaling, or (transformers 5) in rope_parameters.
  */
-#ifndef FR_SPEC_MODEL_MODEL_HF_ROPE_H
-#define FR_SPEC_MODEL_MODEL_HF_ROPE_H
+#ifndef FR_SPEC_MODEL_HF_MODEL_HF_ROPE_H
+#define FR_SPEC_MODEL_HF_MODEL_HF_ROPE_H
 
 #include "core/document/json.h"
 #include "spec/model/model.h"
