@@ -224,7 +224,8 @@ RULE(loss_is_fused_of_16_bits, !plan->execution.is_loss_fused ||
 
 RULE(is_decoder, model->kind == FR_MODEL_DECODER && !model->is_parallel_block &&
                      !model->has_scaled_embedding && model->has_final_norm &&
-                     !model->has_embed_norm)
+                     !model->has_embed_norm && model->traits == 0 &&
+                     fr_model_is_unmarked(model))
 
 /* --disable-bias-linear takes all biases, --add-qkv-bias gives these back. */
 RULE(has_known_biases, model->has_out_bias == model->has_mlp_bias &&

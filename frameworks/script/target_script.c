@@ -5,7 +5,8 @@ FR_TARGET_RULE(fr_script_is_decoder)
 {
     (void)plan;
     (void)job;
-    return model->kind == FR_MODEL_DECODER;
+    return model->kind == FR_MODEL_DECODER && model->traits == 0 &&
+           fr_model_is_unmarked(model);
 }
 
 FR_TARGET_RULE(fr_script_is_dense)

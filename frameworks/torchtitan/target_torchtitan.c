@@ -231,7 +231,8 @@ static FR_TARGET_RULE(has_blocks_of_llama)
            model->activation == FR_ACTIVATION_SILU && model->is_rope &&
            model->rope_frac == 1 && !model->has_qkv_bias &&
            !model->has_out_bias && !model->has_mlp_bias &&
-           !model->is_parallel_block && !model->has_scaled_embedding;
+           !model->is_parallel_block && !model->has_scaled_embedding &&
+           model->traits == 0 && fr_model_is_unmarked(model);
 }
 
 static FR_TARGET_RULE(sees_all_tokens)

@@ -5,6 +5,8 @@
 #include "plan/collective/collective.h"
 #include "plan/decide/plan_refuse.h"
 #include "spec/model/layer_ops.h"
+#include "spec/model/mixers.h"
+#include "spec/model/model_traits.h"
 
 #define REFUSAL(name)                                                          \
     static bool name(const fr_plan *plan, const fr_model *model,               \
@@ -120,6 +122,37 @@ REFUSAL(has_other_rope_scaling)
 {
     UNUSED_BUT(model);
     return model->has_rope_scaling && !(model->rope_factor > 0.0);
+}
+
+/* A row of the table of traits, and one of mixers. */
+#define TRAIT(symbol, name, refusal)                                           \
+    REFUSAL(has_##symbol)                                                      \
+    {                                                                          \
+        UNUSED_BUT(model);                                                     \
+        return fr_model_has(model, FR_TRAIT_##symbol);                         \
+    }
+#include "spec/model/model_traits.inc"
+#undef TRAIT
+
+REFUSAL(has_other_mixers)
+{
+    UNUSED_BUT(model);
+    for (int64_t i = 0; model->mixers[0] != '\0' && i < model->n_layers; i++)
+        if (fr_model_mixer(model, i)->refusal != NULL)
+            return true;
+    return false;
+}
+
+REFUSAL(has_marked_mlps)
+{
+    UNUSED_BUT(model);
+    return model->mlps[0] != '\0';
+}
+
+REFUSAL(norms_embedding)
+{
+    UNUSED_BUT(model);
+    return model->kind == FR_MODEL_DECODER && model->has_embed_norm;
 }
 
 /* ---- precision and memory ------------------------------------------------ */
@@ -242,6 +275,17 @@ const fr_plan_refusal fr_plan_refusals[] = {
      "leave rope scaling out", BOTH, 0, has_other_rope_scaling},
     {"attention heads of more than 256 columns, on GPUs",
      "choose a model with narrower heads", GPU, 0, has_wide_heads},
+    {"layers of other kinds than attention: windows or chunks in turn, state "
+     "spaces, linear attention, convolutions",
+     "choose a model with attention in all layers", BOTH, 0, has_other_mixers},
+    {"experts in layers that no period tells", "choose another model", BOTH, 0,
+     has_marked_mlps},
+    {"a decoder whose embedding is normed", "choose another model", BOTH, 0,
+     norms_embedding},
+#define TRAIT(symbol, name, refusal)                                           \
+    {refusal, "choose another model", BOTH, 0, has_##symbol},
+#include "spec/model/model_traits.inc"
+#undef TRAIT
     {"precisions other than f32 and bf16", "choose precision f32 or bf16", CPU,
      BIT(PRECISION), is_unknown_to_cpus},
     {"gradients that are neither f32 nor of the plan's precision",

@@ -457,7 +457,8 @@ static est_few shorten(fr_model *model)
     int64_t n_dense = 0;
     while (n_dense < n && is_moe && !fr_model_layer_is_moe(model, n_dense))
         n_dense++;
-    bool is_mixed = model->kind == FR_MODEL_LAYERS;
+    bool is_mixed =
+        model->kind == FR_MODEL_LAYERS || !fr_model_is_unmarked(model);
     for (int64_t i = n_dense; i < n; i++)
         is_mixed = is_mixed || fr_model_layer_is_moe(model, i) != is_moe;
     const est_few few = est_few_of((int32_t)n_dense, (int32_t)n);

@@ -332,7 +332,7 @@ static fr_status find_estimator(const fr_balance *balance, keeper *k,
 bool fr_balance_is_wanted(const fr_plan_space_request *request)
 {
     const fr_model *model = request->model;
-    if (model->kind == FR_MODEL_LAYERS ||
+    if (model->kind == FR_MODEL_LAYERS || !fr_model_is_unmarked(model) ||
         fr_cluster_is_unlike(request->cluster))
         return true;
     for (int64_t i = 1; i < model->n_layers; i++)

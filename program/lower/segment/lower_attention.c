@@ -9,11 +9,11 @@
  */
 #include "program/lower/framework/lower_overhead.h"
 #include "program/lower/segment/lower_layer.h"
+#include "spec/model/model_traits.h"
 
 static int64_t window_of(const lower_context *context)
 {
-    int64_t window = context->model->sliding_window;
-    return window < context->job->seq ? window : 0;
+    return context->kind != NULL ? context->kind->window : 0;
 }
 
 /* The keys that a call of the core sees.  In a ring a value above 0 stands for
@@ -124,6 +124,21 @@ static fr_ref gather_keys(lower_context *context, fr_ref qkv)
     exchange(context, FR_OP_ALL_GATHER, all, lower_moved(qkv, q),
              lower_moved(whole, q));
     return whole;
+}
+
+/* A gate, which lies behind q, k and v, on attention's output: forward reads
+ * both and writes one, backward reads three and writes two. */
+static void gate_output(lower_context *context, fr_ref o, bool is_backward)
+{
+    const lower_shape *s = &context->shape;
+    const uint64_t n_bytes = lower_bytes(context, s->rows, s->attn);
+    if (!fr_model_has(context->model, FR_TRAIT_OUTPUT_GATE))
+        return;
+    fr_instr *instr = lower_emit(context, FR_OP_ELEMENTWISE);
+    instr->elementwise.moved_bytes = (int64_t)n_bytes * (is_backward ? 5 : 3);
+    instr->elementwise.n_kernels = 1;
+    instr->elementwise.x_bytes = (int64_t)n_bytes;
+    instr->ref[FR_ELEMENTWISE_X] = o;
 }
 
 static void core_call(lower_context *context, int32_t place, fr_ref qkv,
@@ -363,6 +378,7 @@ void lower_attention_forward(lower_context *context, const lower_kind *kind,
     fr_ref kept = lower_place_kept(context, k->kept, lower_core_bytes(context));
     core_forward(context, qkv, lower_saved_at(k->o.wide),
                  lower_saved_at(k->o_by_head), kept);
+    gate_output(context, lower_saved_at(k->o.wide), false);
     lower_temp_reset(context, mark);
     lower_attention_finish(context, kind, target, is_partial);
 }
@@ -554,6 +570,7 @@ fr_ref lower_attention_backward(lower_context *context, const lower_kind *kind,
     uint64_t after_dqkv = lower_temp_mark(context);
     fr_ref d_o = lower_temp(context, output_bytes(context));
     lower_attention_open(context, kind, dy, d_o);
+    gate_output(context, d_o, true);
     core_backward(context, kind, d_o, dqkv);
     lower_rope(context, FR_OP_ROPE_BWD, dqkv);
     lower_temp_reset(context, after_dqkv);

@@ -58,6 +58,7 @@ typedef struct lower_context {
     lower_shape shape;
     lower_kind *kinds;
     uint32_t n_kinds;
+    const lower_kind *kind; /* whose segments are being written */
     fr_sharding sharding;
     lower_target target;
     bool is_local[FR_AXIS_N]; /* each group of the axis on one node */

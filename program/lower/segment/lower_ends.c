@@ -123,7 +123,7 @@ static uint32_t head_segment(lower_context *context, const lower_ends *ends,
                                .n = s->vocab_local,
                                .k = s->hidden,
                                .w = e->head,
-                               .b = LOWER_ABSENT,
+                               .b = e->vocab_b,
                                .is_wide = true};
     uint32_t i_segment =
         lower_segment_begin(context, FR_LANE_COMPUTE, "%s", name);
@@ -199,7 +199,9 @@ void lower_ends_write(lower_context *context, const lower_ends *ends,
             lower_encoder_head(context, ends, out);
         return;
     }
-    if (has_embed)
+    if (has_embed && context->model->has_embed_norm)
+        lower_encoder_embed(context, ends, out);
+    else if (has_embed)
         embed_segments(context, &ends->embed, out);
     if (has_head)
         head_segments(context, ends, out);

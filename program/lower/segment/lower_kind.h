@@ -7,6 +7,7 @@
 
 #include "program/lower/segment/lower_pass.h"
 #include "program/lower/segment/lower_shape.h"
+#include "spec/model/mixers.h"
 
 /* A matrix and its bias. */
 typedef struct lower_linear {
@@ -21,10 +22,14 @@ typedef struct lower_linear {
  */
 typedef struct lower_layer_layout {
     uint64_t ln1_w, ln1_b, ln2_w, ln2_b;
+    uint64_t out1_w, out1_b, out2_w, out2_b; /* norms of branches' outputs */
     uint64_t q_norm, k_norm; /* of heads; in latent attention of the latents */
     uint64_t mtp_norm[2], mtp_last[2]; /* a later token's: both inputs, end */
     uint64_t q_down, kv_down;          /* latent attention, no qkv */
-    uint64_t router, router_bias, shared_gate;
+    uint64_t router, router_bias, router_offset, shared_gate;
+    uint64_t mix_whole, mix_split; /* of a mixer that is no attention */
+    uint64_t n_mix_whole;
+    uint64_t mix_in, mix_out, sinks;
     uint64_t mtp_join; /* 2 hidden -> hidden */
     uint64_t n_norm;   /* up to here whole on each TP rank, which sees its own
                           rows with sequence parallelism */
@@ -53,6 +58,10 @@ typedef struct lower_saved {
     uint64_t mask1, mask2; /* of dropout */
     uint64_t raw_heads, raw_stats; /* q and k before their norm */
     uint64_t last;                 /* post-norm: sum before the last norm */
+    uint64_t branch[2];            /* outputs before their norms, and ... */
+    uint64_t branch_stats[2];      /* ... what those leave */
+    uint64_t mix_in, mix_core;     /* of a mixer that is no attention */
+    lower_kept mix_out;
     /* Latent attention: the latents before and after their norms. */
     uint64_t latent, latent_stats;
     lower_kept q_latent, kv_latent;
@@ -94,7 +103,11 @@ typedef struct lower_layer_segments {
  * of layers has one for each entry.
  */
 struct lower_kind {
-    bool is_moe, is_mtp;
+    bool is_moe, is_mtp, has_mlp;
+    char mixer_letter, mlp_letter; /* of a model whose layers are marked */
+    const fr_mixer *mixer;
+    fr_mixer_sizes mix;           /* of one tensor parallel rank */
+    int64_t window;               /* keys that attention sees; 0: all */
     const fr_model_layer *entry;  /* of a list of layers; else NULL */
     int64_t end_layer;            /* after the last that the entry stands for */
     uint64_t in_bytes, out_bytes; /* of a micro-batch */
@@ -111,6 +124,10 @@ struct lower_kind {
     uint64_t late_bytes;  /* ... of forward, not among the saved */
     bool is_input_late, is_saved_late; /* does it read these too? */
 };
+
+/* Do norms of the model have biases?  Are q and k normed, with weights? */
+bool lower_has_norm_bias(const fr_model *model);
+bool lower_has_head_norms(const fr_model *model);
 
 /* Fills the context's kinds, which the caller frees.  After
  * lower_shape_init(). */
@@ -135,6 +152,8 @@ lower_partial lower_partial_norms(const lower_context *context,
                                   const lower_layer_layout *layout);
 
 /* lower_saved.c */
+/* Can the sum after attention be computed from attention's output? */
+bool lower_is_mid_recomputable(const lower_kind *kind);
 void lower_saved_init(const lower_context *context, lower_kind *kind);
 /* Returns the bytes that the core of attention leaves for backward: lse, or the
  * probabilities. */

@@ -39,33 +39,96 @@ static fr_ref norm_rows(lower_context *context, const lower_norm *norm,
     return y;
 }
 
+/* The norm of the output of branch i: 0 the mixer, 1 the MLP. */
+static lower_norm output_norm(const lower_context *context,
+                              const lower_kind *kind, int i)
+{
+    const lower_layer_layout *l = &kind->layout;
+    return i == 0 ? lower_stream_norm(context, l->out1_w, l->out1_b)
+                  : lower_stream_norm(context, l->out2_w, l->out2_b);
+}
+
+/* Returns the place where a branch writes, `out` unless its output is normed
+ * to there. */
+static fr_ref branch_place(const lower_kind *kind, int i, fr_ref out)
+{
+    return kind->saved.branch[i] != LOWER_ABSENT
+               ? lower_saved_at(kind->saved.branch[i])
+               : out;
+}
+
+static void norm_branch(lower_context *context, const lower_kind *kind, int i,
+                        fr_ref out)
+{
+    const lower_norm norm = output_norm(context, kind, i);
+    if (kind->saved.branch[i] != LOWER_ABSENT)
+        lower_norm_fwd(context, &norm, lower_saved_at(kind->saved.branch[i]),
+                       out, lower_saved_at(kind->saved.branch_stats[i]));
+}
+
+/* From the gradient of the stream to that of the branch's output. */
+static fr_ref branch_gradient(lower_context *context, const lower_kind *kind,
+                              int i, fr_ref dy)
+{
+    const lower_norm norm = output_norm(context, kind, i);
+    if (kind->saved.branch[i] == LOWER_ABSENT)
+        return dy;
+    fr_ref dx = lower_temp(context, context->shape.stream_bytes);
+    lower_norm_bwd(context, &norm, dy, lower_saved_at(kind->saved.branch[i]),
+                   lower_saved_at(kind->saved.branch_stats[i]), dx, false);
+    return dx;
+}
+
 /* Writes the MLP, or the experts, of x and adds `residual`. */
 static void second_half(lower_context *context, const lower_kind *kind,
                         fr_ref x, fr_ref residual, fr_ref out)
 {
+    fr_ref branch = branch_place(kind, 1, out);
     if (kind->is_moe)
-        lower_moe_forward(context, kind, x, out);
+        lower_moe_forward(context, kind, x, branch);
     else
-        lower_mlp_finish(context, kind, lower_mlp_begin(context, kind, x), out,
-                         false);
+        lower_mlp_finish(context, kind, lower_mlp_begin(context, kind, x),
+                         branch, false);
+    norm_branch(context, kind, 1, out);
     lower_residual(context, residual, kind->layout.fc2_b, out,
                    kind->saved.mask2, 2);
+}
+
+/* The mixer of `in`, added to it in `mid`. */
+static void first_half(lower_context *context, const lower_kind *kind,
+                       fr_ref in, fr_ref mid)
+{
+    const lower_saved *k = &kind->saved;
+    const lower_norm norm1 = first_norm(context, kind);
+    uint64_t mark = lower_temp_mark(context);
+    fr_ref x = in;
+    if (norm1.w != LOWER_ABSENT)
+        x = norm_rows(context, &norm1, in, k->n1, k->stats1);
+    lower_mixer_forward(context, kind, x, branch_place(kind, 0, mid));
+    norm_branch(context, kind, 0, mid);
+    lower_residual(context, in, kind->layout.out_b, mid, k->mask1, 1);
+    lower_temp_reset(context, mark);
 }
 
 static void forward_pre_norm(lower_context *context, const lower_kind *kind,
                              fr_ref in, fr_ref out, bool is_whole)
 {
     const lower_saved *k = &kind->saved;
-    const lower_norm norm1 = first_norm(context, kind);
     const lower_norm norm2 = second_norm(context, kind);
-    const fr_ref mid =
-        lower_place_kept(context, k->mid, context->shape.stream_bytes);
+    const bool has_mixer = kind->mixer->letter != '-';
+    if (!kind->has_mlp) {
+        first_half(context, kind, in, out);
+        return;
+    }
+    fr_ref mid = in;
+    if (has_mixer) {
+        mid = lower_place_kept(context, k->mid, context->shape.stream_bytes);
+        first_half(context, kind, in, mid);
+    }
     uint64_t mark = lower_temp_mark(context);
-    fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
-    lower_attention_forward(context, kind, x, mid, false);
-    lower_residual(context, in, kind->layout.out_b, mid, k->mask1, 1);
-    lower_temp_reset(context, mark);
-    x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
+    fr_ref x = mid;
+    if (norm2.w != LOWER_ABSENT)
+        x = norm_rows(context, &norm2, mid, k->n2, k->stats2);
     if (is_whole)
         second_half(context, kind, x, mid, out);
     else
@@ -86,7 +149,8 @@ static void forward_parallel(lower_context *context, const lower_kind *kind,
     fr_ref sum = lower_partial_rows(context, out);
     fr_ref x = norm_rows(context, &norm1, in, k->n1, k->stats1);
     lower_attention_forward(context, kind, x, sum, true);
-    x = norm_rows(context, &norm2, in, k->n2, k->stats2);
+    if (norm2.w != LOWER_ABSENT)
+        x = norm_rows(context, &norm2, in, k->n2, k->stats2);
     lower_mlp_place at = lower_mlp_begin(context, kind, x);
     fr_ref mlp = lower_temp(context, lower_bytes(context, s->rows, s->hidden));
     lower_mlp_finish(context, kind, at, mlp, true);
@@ -302,10 +366,24 @@ static fr_ref norm_for_backward(lower_context *context, const lower_norm *norm,
     return y;
 }
 
-/* Adds a norm's backward onto the gradient of the stream. */
+/* The same where there may be no norm: then the stream itself is read. */
+static fr_ref input_for_backward(lower_context *context, const lower_norm *norm,
+                                 fr_ref x, lower_kept kept)
+{
+    if (norm->w != LOWER_ABSENT)
+        return norm_for_backward(context, norm, x, kept);
+    return kept.low != LOWER_ABSENT ? lower_kept_operand(kept) : x;
+}
+
+/* Adds a norm's backward, if there is one, onto the gradient of the stream. */
 static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
                      fr_ref x, uint64_t stats)
 {
+    if (norm->w == LOWER_ABSENT) {
+        lower_add(context, dy, lower_ref(FR_SPACE_IN, 0),
+                  context->shape.stream_rows * context->shape.hidden);
+        return;
+    }
     lower_norm_bwd(context, norm, dy, x, lower_saved_at(stats),
                    lower_ref(FR_SPACE_IN, 0), true);
 }
@@ -314,12 +392,14 @@ static void add_norm(lower_context *context, const lower_norm *norm, fr_ref dy,
 static fr_ref second_backward(lower_context *context, const lower_kind *kind,
                               const lower_norm *norm, fr_ref mid)
 {
-    const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
+    const fr_ref dy =
+        branch_gradient(context, kind, 1, lower_ref(FR_SPACE_IN, 0));
     const lower_kept kept = kind->saved.n2;
+    bool is_normed = norm->w != LOWER_ABSENT;
     if (!kind->is_moe)
         return lower_mlp_backward(context, kind, dy,
-                                  norm_for_backward(context, norm, mid, kept));
-    fr_ref x = lower_saved_at(kept.wide);
+                                  input_for_backward(context, norm, mid, kept));
+    fr_ref x = is_normed ? lower_saved_at(kept.wide) : mid;
     if (x.space == FR_SPACE_NONE)
         x = recompute_norm(context, norm, mid);
     return lower_moe_backward(context, kind, dy, x);
@@ -346,14 +426,24 @@ static void backward_pre_norm(lower_context *context, const lower_kind *kind,
     const lower_saved *k = &kind->saved;
     const lower_norm norm1 = first_norm(context, kind);
     const lower_norm norm2 = second_norm(context, kind);
-    const fr_ref mid = mid_for_backward(context, kind, input);
+    const bool has_mixer = kind->mixer->letter != '-';
+    if (kind->has_mlp) {
+        const fr_ref mid =
+            has_mixer ? mid_for_backward(context, kind, input) : input;
+        uint64_t mark = lower_temp_mark(context);
+        fr_ref dx = second_backward(context, kind, &norm2, mid);
+        add_norm(context, &norm2, dx, mid, k->stats2);
+        lower_temp_reset(context, mark);
+    }
+    if (!has_mixer)
+        return;
     uint64_t mark = lower_temp_mark(context);
-    fr_ref dx = second_backward(context, kind, &norm2, mid);
-    add_norm(context, &norm2, dx, mid, k->stats2);
-    lower_temp_reset(context, mark);
-    fr_ref x = norm_for_backward(context, &norm1, input, k->n1);
-    lower_attention_recompute_keys(context, kind, x);
-    dx = lower_attention_backward(context, kind, lower_ref(FR_SPACE_IN, 0), x);
+    fr_ref x = input_for_backward(context, &norm1, input, k->n1);
+    if (kind->mixer->is_attention)
+        lower_attention_recompute_keys(context, kind, x);
+    fr_ref dx = lower_mixer_backward(
+        context, kind,
+        branch_gradient(context, kind, 0, lower_ref(FR_SPACE_IN, 0)), x);
     add_norm(context, &norm1, dx, input, k->stats1);
     lower_temp_reset(context, mark);
 }
@@ -366,11 +456,18 @@ static void backward_parallel(lower_context *context, const lower_kind *kind,
     const lower_norm norm2 = second_norm(context, kind);
     const fr_ref dy = lower_ref(FR_SPACE_IN, 0);
     uint64_t mark = lower_temp_mark(context);
-    fr_ref x = norm_for_backward(context, &norm2, input, k->n2);
+    bool has_one = norm2.w == LOWER_ABSENT;
+    fr_ref x = norm_for_backward(context, has_one ? &norm1 : &norm2, input,
+                                 has_one ? k->n1 : k->n2);
     fr_ref dx2 = lower_mlp_backward(context, kind, dy, x);
-    x = norm_for_backward(context, &norm1, input, k->n1);
+    if (!has_one)
+        x = norm_for_backward(context, &norm1, input, k->n1);
     fr_ref dx1 = lower_attention_backward(context, kind, dy, x);
-    add_norm(context, &norm2, dx2, input, k->stats2);
+    if (has_one) /* one norm has both gradients */
+        lower_add(context, dx2, dx1,
+                  context->shape.stream_rows * context->shape.hidden);
+    else
+        add_norm(context, &norm2, dx2, input, k->stats2);
     add_norm(context, &norm1, dx1, input, k->stats1);
     lower_temp_reset(context, mark);
 }

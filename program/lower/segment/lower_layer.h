@@ -40,6 +40,13 @@ void lower_ring_core_backward(lower_context *context, const lower_kind *kind,
 fr_ref lower_attention_close(lower_context *context, const lower_kind *kind,
                              fr_ref dqkv, fr_ref x);
 
+/* ---- lower_mixer.c: attention or another mixer of tokens ---- */
+
+void lower_mixer_forward(lower_context *context, const lower_kind *kind,
+                         fr_ref x, fr_ref target);
+fr_ref lower_mixer_backward(lower_context *context, const lower_kind *kind,
+                            fr_ref dy, fr_ref x);
+
 /* ---- lower_latent.c: multi-head latent attention's projections ---- */
 
 void lower_latent_forward(lower_context *context, const lower_kind *kind,

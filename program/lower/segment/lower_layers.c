@@ -4,6 +4,8 @@
  */
 #include "program/lower/segment/lower_layer.h"
 
+#include <stdio.h>
+
 /*
  * Full recompute is the whole forward again: frameworks that checkpoint a
  * layer as one function (Megatron-LM; the 96 B s l h^2 of Narayanan et al.
@@ -14,9 +16,9 @@
 static bool is_recompute_whole(const lower_context *context,
                                const lower_kind *kind)
 {
-    return !context->target.is_early_stop || kind->is_moe ||
-           lower_is_post_norm(context) || context->job->dropout > 0 ||
-           kind->saved.later_out != LOWER_ABSENT ||
+    return !context->target.is_early_stop || kind->is_moe || !kind->has_mlp ||
+           kind->layout.out2_w != LOWER_ABSENT || lower_is_post_norm(context) ||
+           context->job->dropout > 0 || kind->saved.later_out != LOWER_ABSENT ||
            context->model->is_parallel_block;
 }
 
@@ -89,6 +91,7 @@ static void whole_segments(lower_context *context, lower_kind *kind,
 static void kind_segments(lower_context *context, lower_kind *kind,
                           const char *name)
 {
+    context->kind = kind;
     lower_cast_segment(context, kind);
     if (lower_is_ring(context))
         lower_ring_write(context, kind, name);
@@ -104,10 +107,23 @@ static void kind_segments(lower_context *context, lower_kind *kind,
                      context->plan->grad_dtype, partial.n, norms, norms);
 }
 
+enum { NAME_BYTES = 32 };
+
+static const char *marked_name(const lower_kind *kind, char *out)
+{
+    snprintf(out, NAME_BYTES, "%s%s%s", kind->is_mtp ? "mtp_" : "",
+             kind->mixer->name,
+             kind->is_moe    ? "_moe"
+             : kind->has_mlp ? "_mlp"
+                             : "");
+    return out;
+}
+
 void lower_layers_segments(lower_context *context)
 {
     const fr_model *model = context->model;
     static const char *const names[] = {"layer", "moe_layer", "mtp_layer"};
+    char name[NAME_BYTES];
     int64_t n_layers = model->n_layers + model->n_mtp_layers;
     for (uint32_t i = 0; i < context->n_kinds; i++) {
         lower_kind *kind = &context->kinds[i];
@@ -116,7 +132,9 @@ void lower_layers_segments(lower_context *context)
             is_used = lower_kind_of(context, (int32_t)k) == kind;
         if (model->kind == FR_MODEL_LAYERS)
             lower_entry_segments(context, kind, i);
-        else if (is_used)
+        else if (is_used && fr_model_is_unmarked(model))
             kind_segments(context, kind, names[i]);
+        else if (is_used)
+            kind_segments(context, kind, marked_name(kind, name));
     }
 }

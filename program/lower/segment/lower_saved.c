@@ -8,6 +8,7 @@
  */
 #include "program/lower/framework/lower_overhead.h"
 #include "program/lower/segment/lower_kind.h"
+#include "spec/model/model_traits.h"
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ static void init_attention(const lower_context *context, lower_saved *k,
                         context->plan->cp > 1 &&
                             context->plan->cp_kind == FR_CP_ALL_TO_ALL,
                         s->rows, s->attn);
-    bool is_normed = model->has_qk_norm && !is_latent;
+    bool is_normed = lower_has_head_norms(model);
     int64_t heads = s->q_heads + s->kv_heads;
     k->raw_heads = keep(context, used, is_normed, s->rows, heads * s->head_dim);
     k->raw_stats = keep_stats(used, is_normed, 2 * heads, s->rows);
@@ -98,8 +99,24 @@ static void init_attention(const lower_context *context, lower_saved *k,
     k->latent_stats = keep_stats(used, is_latent, 4, s->stream_rows);
     k->q_latent = keep_operand(context, used, is_latent && model->q_lora_rank,
                                false, s->stream_rows, model->q_lora_rank);
+    /* A gate of the output is in qkv; the product reads what it leaves. */
+    (void)keep(context, used, fr_model_has(model, FR_TRAIT_OUTPUT_GATE),
+               s->rows, s->attn);
     k->kv_latent = keep_operand(context, used, is_latent, false, s->stream_rows,
                                 model->kv_lora_rank);
+}
+
+/* A mixer that is no attention: what its core reads, keeps and writes. */
+static void init_mixer(const lower_context *context, const lower_kind *kind,
+                       lower_saved *k, uint64_t *used)
+{
+    const lower_shape *s = &context->shape;
+    const fr_mixer_sizes *mix = &kind->mix;
+    bool is_there = mix->in > 0;
+    k->mix_in = keep(context, used, is_there, s->rows, mix->in);
+    k->mix_core = keep(context, used, is_there, s->rows, 1 + mix->kept);
+    k->mix_out =
+        keep_operand(context, used, is_there, true, s->rows, mix->inner);
 }
 
 static void init_experts(const lower_context *context, lower_saved *k,
@@ -153,6 +170,12 @@ static void init_mlp(const lower_context *context, lower_saved *k,
     k->act = keep_operand(context, used, is_act_kept, false, s->rows, s->ffn);
 }
 
+bool lower_is_mid_recomputable(const lower_kind *kind)
+{
+    return kind->mixer->is_attention && !kind->mixer->has_side_attention &&
+           kind->layout.out1_w == LOWER_ABSENT;
+}
+
 void lower_saved_init(const lower_context *context, lower_kind *kind)
 {
     const lower_shape *s = &context->shape;
@@ -164,23 +187,42 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
                                                     FR_RECOMPUTE_PART_PRODUCTS);
     bool is_dropped = context->job->dropout > 0;
     bool is_parallel = context->model->is_parallel_block;
+    const lower_layer_layout *l = &kind->layout;
+    bool has_mixer = kind->mixer->letter != '-';
+    bool has_second = !is_parallel || l->ln2_w != LOWER_ABSENT;
     memset(k, 0xff, sizeof *k); /* LOWER_ABSENT */
     /* Post-norm: the layer's input itself is the first operand. */
-    if (!is_post)
+    if (!is_post && l->ln1_w != LOWER_ABSENT)
         k->n1 = keep_operand(context, &used, is_norm_kept, false, rows, c);
-    else if (context->target.is_low)
+    else if (context->target.is_low && has_mixer)
         k->n1.low = keep_operand(context, &used, true, false, rows, c).low;
-    k->stats1 = keep_stats(&used, true, 2, rows);
-    init_attention(context, k, &used);
+    k->stats1 = keep_stats(&used, is_post || l->ln1_w != LOWER_ABSENT, 2, rows);
+    if (kind->mixer->is_attention)
+        init_attention(context, k, &used);
+    init_mixer(context, kind, k, &used);
     k->mid = keep(context, &used,
-                  !is_parallel && !lower_is_mid_recomputed(context), rows, c);
+                  !is_parallel && has_mixer && kind->has_mlp &&
+                      (!lower_is_mid_recomputed(context) ||
+                       !lower_is_mid_recomputable(kind)),
+                  rows, c);
     /* The router, too, reads the second norm; after a post-norm the sum. */
-    k->n2 = keep_operand(context, &used, is_post || is_norm_kept,
-                         is_post || kind->is_moe, rows, c);
-    k->stats2 = keep_stats(&used, true, 2, rows);
+    if (is_post || l->ln2_w != LOWER_ABSENT)
+        k->n2 = keep_operand(context, &used, is_post || is_norm_kept,
+                             is_post || kind->is_moe, rows, c);
+    else if (has_second && kind->has_mlp && context->target.is_low)
+        k->n2.low = keep_operand(context, &used, true, false, rows, c).low;
+    else if (!has_second)
+        k->n2 = k->n1;
+    k->stats2 = keep_stats(&used, is_post || l->ln2_w != LOWER_ABSENT, 2, rows);
+    const uint64_t outs[2] = {l->out1_w, l->out2_w};
+    for (int i = 0; i < 2; i++) {
+        k->branch[i] = keep(context, &used, outs[i] != LOWER_ABSENT, rows, c);
+        k->branch_stats[i] =
+            keep_stats(&used, outs[i] != LOWER_ABSENT, 2, rows);
+    }
     if (kind->is_moe)
         init_experts(context, k, &used);
-    else
+    else if (kind->has_mlp)
         init_mlp(context, k, &used);
     if (is_dropped && !is_parallel)
         k->mask1 = keep_bytes(&used, (uint64_t)(rows * c));

@@ -6,6 +6,7 @@
 #include "core/base/minmax.h"
 #include "plan/decide/expert_capacity.h"
 #include "plan/decide/grid.h"
+#include "spec/model/model_traits.h"
 
 #include <math.h>
 
@@ -40,6 +41,8 @@ static void init_widths(lower_context *context)
     s->v_dim = is_latent ? model->v_head_dim : model->head_dim;
     s->attn = s->q_heads * s->v_dim;
     s->qkv = s->q_heads * s->head_dim + s->kv_heads * (s->head_dim + s->v_dim);
+    if (fr_model_has(model, FR_TRAIT_OUTPUT_GATE))
+        s->qkv += s->attn;
     s->ffn = model->ffn_hidden / plan->tp;
     s->fc1 = gate * s->ffn;
     if (model->n_experts == 0)

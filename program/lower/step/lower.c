@@ -249,10 +249,10 @@ fr_status fr_lower(const fr_model *model, const fr_job *job,
     enum { MANY = 512 }; /* more are worth it */
     FR_TRY(fr_plan_check_lowerable(plan, model, job, err));
     bool is_decoder = model->kind == FR_MODEL_DECODER;
-    if (is_decoder && (!model->has_final_norm || model->has_embed_norm))
+    if (is_decoder && !model->has_final_norm)
         return fr_fail(err, FR_INPUT,
-                       "model %s: a decoder without a last norm or with a "
-                       "normed embedding is not executable",
+                       "model %s: a decoder without a last norm is not "
+                       "executable",
                        model->name);
     if (placement != NULL && placement->node_of_rank != NULL &&
         placement->n_ranks < fr_plan_world(plan))

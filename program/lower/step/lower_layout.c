@@ -9,6 +9,7 @@
  */
 #include "plan/outline/bucket_cut.h"
 #include "program/lower/step/lower_step.h"
+#include "spec/model/model_traits.h"
 
 #include <string.h>
 
@@ -26,10 +27,10 @@ static void place_encoder_embed(lower_rank *rank, uint64_t *used)
     const fr_model *m = rank->context->model;
     lower_embed_places *e = &rank->ends.embed;
     const int64_t c = rank->context->shape.hidden;
-    bool is_image = m->n_channels > 0;
+    bool is_image = m->n_channels > 0, has_bias = lower_has_norm_bias(m);
     e->types = lower_place(used, m->n_token_types > 0, m->n_token_types, c);
     e->norm_w = lower_place(used, m->has_embed_norm, 1, c);
-    e->norm_b = lower_place(used, m->has_embed_norm && !m->is_rms_norm, 1, c);
+    e->norm_b = lower_place(used, m->has_embed_norm && has_bias, 1, c);
     e->patch = lower_place(used, is_image, c,
                            m->n_channels * m->patch_size * m->patch_size);
     e->patch_b = lower_place(used, is_image, 1, c);
@@ -60,7 +61,9 @@ static void place_encoder_head(lower_rank *rank, uint64_t *used)
     bool has_pair = m->has_pooler && m->has_mlm_head;
     e->pooler = lower_place(used, m->has_pooler, c, c);
     e->pooler_b = lower_place(used, m->has_pooler, 1, c);
-    e->vocab_b = lower_place(used, m->has_mlm_head, 1, s->vocab_local);
+    e->vocab_b = lower_place(
+        used, m->has_mlm_head || fr_model_has(m, FR_TRAIT_HEAD_BIAS), 1,
+        s->vocab_local);
     e->pair = lower_place(used, has_pair, 2, c);
     e->pair_b = lower_place(used, has_pair, 1, 2);
     e->labels = lower_place(used, m->n_labels > 0, m->n_labels, c);
@@ -93,8 +96,8 @@ static uint64_t place_ends(lower_rank *rank, lower_unit *unit)
         if (!is_split)
             embed->wte =
                 lower_place(&used, model->vocab > 0, s->vocab_local, s->hidden);
-        embed->wpe =
-            lower_place(&used, !model->is_rope, model->max_seq, s->hidden);
+        embed->wpe = lower_place(&used, fr_model_has_position_table(model),
+                                 model->max_seq, s->hidden);
         place_encoder_embed(rank, &used);
         if (model->has_embed_norm) { /* the last */
             unit->norm_first = embed->norm_w - unit->first;
@@ -108,7 +111,8 @@ static uint64_t place_ends(lower_rank *rank, lower_unit *unit)
         }
         head->norm_w = lower_place(&used, model->has_final_norm, 1, s->hidden);
         head->norm_b = lower_place(
-            &used, model->has_final_norm && !model->is_rms_norm, 1, s->hidden);
+            &used, model->has_final_norm && lower_has_norm_bias(model), 1,
+            s->hidden);
         place_dense(rank, &used);
         unit->n_norm = used - unit->first;
         if (!model->is_tied)
@@ -167,9 +171,11 @@ static bool add_units(lower_rank *rank)
         context->sharding.is_by_unit && rank->is_first && rank->is_last &&
         (context->model->is_tied || lower_is_later_run(context));
     bool is_ok = true;
+    bool has_more = fr_model_has_position_table(context->model) ||
+                    context->model->has_embed_norm;
     if (rank->is_first && is_split)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_TIED);
-    if (rank->is_first && (!is_split || !context->model->is_rope))
+    if (rank->is_first && (!is_split || has_more))
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_EMBED);
     if (is_final_early)
         is_ok = is_ok && add_unit(rank, LOWER_UNIT_FINAL);

@@ -5,6 +5,7 @@
 #include "plan/op/tensor_role.h"
 #include "program/lower/images/lower_images.h"
 #include "program/lower/step/lower_step.h"
+#include "spec/model/model_traits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -195,7 +196,8 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
     const lower_context *context = rank->context;
     const fr_model *m = context->model;
     const lower_shape *s = &context->shape;
-    const lower_layer_layout *l = &lower_kind_of(context, unit->layer)->layout;
+    const lower_kind *kind = lower_kind_of(context, unit->layer);
+    const lower_layer_layout *l = &kind->layout;
     const int64_t c = s->hidden, e = s->experts_local, tp = context->plan->tp;
     const int64_t all = m->n_experts, gate = m->is_gated_mlp ? 2 : 1;
     const int64_t shared = m->shared_expert_ffn_hidden;
@@ -204,12 +206,18 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
     const int64_t kv_out = s->q_heads * (m->qk_nope_head_dim + s->v_dim);
     const int64_t kv_in = m->kv_lora_rank + m->qk_rope_head_dim;
     bool is_latent = m->kv_lora_rank > 0;
-    const int64_t qn = is_latent ? m->q_lora_rank : s->head_dim;
-    const int64_t kn = is_latent ? m->kv_lora_rank : s->head_dim;
-    const int64_t q = s->q_heads * s->head_dim;
+    const int64_t q = s->q_heads * s->head_dim, d = s->head_dim;
+    const int64_t qn = is_latent ? m->q_lora_rank : d;
+    const int64_t kn = is_latent ? m->kv_lora_rank : d;
+    const bool is_wide = fr_model_has(m, FR_TRAIT_WIDE_QK_NORM);
+    const int64_t q_rows = is_wide ? s->q_heads : 1;
+    const int64_t k_rows = is_wide ? s->kv_heads : 1;
+    const int64_t q_all = is_wide ? m->n_heads : 1;
+    const int64_t k_all = is_wide ? m->n_kv_heads : 1;
+    const fr_mixer_sizes *mix = &kind->mix;
     const more_spec specs[] = {
-        {l->q_norm, 0, 1, qn, 1, qn, "q_norm", false},
-        {l->k_norm, 0, 1, kn, 1, kn, "k_norm", false},
+        {l->q_norm, is_wide, q_rows, qn, q_all, qn, "q_norm", false},
+        {l->k_norm, is_wide, k_rows, kn, k_all, kn, "k_norm", false},
         {l->q_down, 0, m->q_lora_rank, c, m->q_lora_rank, c, "q_a_proj", false},
         {l->q_up, 1, q, q_in, q * tp, q_in, "q_b_proj", false},
         {l->kv_down, 0, kv_in, c, kv_in, c, "kv_a_proj", false},
@@ -236,6 +244,17 @@ static bool push_more(lower_rank *rank, const lower_unit *unit)
          "experts_down", false},
         {l->expert_fc2.b, 1, e, c, all, c, "experts_down_bias", true},
         {l->router_bias, 0, 1, all, 1, all, "router_bias", true},
+        {l->router_offset, 0, 1, all, 1, all, "router_offset", true},
+        {l->out1_w, 0, 1, c, 1, c, "attention_output_norm", false},
+        {l->out1_b, 0, 1, c, 1, c, "attention_output_norm_bias", true},
+        {l->out2_w, 0, 1, c, 1, c, "mlp_output_norm", false},
+        {l->out2_b, 0, 1, c, 1, c, "mlp_output_norm_bias", true},
+        {l->sinks, 2, 1, s->q_heads, 1, m->n_heads, "sinks", true},
+        {l->mix_whole, 0, 1, mix->whole, 1, mix->whole, "mixer_norm", false},
+        {l->mix_split, 2, 1, mix->split, 1, mix->split * tp, "mixer_vectors",
+         false},
+        {l->mix_in, 1, mix->in, c, mix->in * tp, c, "mixer_in", false},
+        {l->mix_out, 2, c, mix->inner, c, mix->inner * tp, "mixer_out", false},
     };
     const size_t before = rank->tensors.n;
     bool is_ok = push_specs(rank, specs, FR_LENGTH(specs), more_id(unit->layer),
@@ -370,7 +389,7 @@ bool lower_push_layer(lower_rank *rank, const lower_unit *unit)
         {id + FR_TENSOR_FC2, 2, l->fc2_w, l->fc2_b, c, s->ffn, c, s->ffn * tp,
          residual_std, "mlp.c_proj", "mlp.down_proj"},
     };
-    const int64_t q = s->attn, kv = s->kv_heads * s->head_dim;
+    const int64_t kv = s->kv_heads * s->head_dim, q = s->qkv - 2 * kv;
     const size_t n_before = rank->tensors.n;
     bool is_ok = push_norm(rank, id, l->ln1_w, l->ln1_b, unit->first,
                            unit->layer, norm1) &&
