@@ -1,6 +1,7 @@
 /* setup_report.c: what was predicted, and under whose habits. */
 #include "report/setup_report.h"
 
+#include "core/base/units.h"
 #include "frameworks/framework.h"
 #include "plan/codec/compressor.h"
 #include "plan/collective/collective.h"
@@ -109,6 +110,21 @@ static void put_habits(const fr_report_setup *at, fr_document *out)
 }
 
 /* ---- the header ---------------------------------------------------------- */
+
+void fr_report_put_model(const fr_report_setup *at, fr_document *out)
+{
+    const uint64_t all = fr_model_parameters(at->model);
+    const uint64_t active = fr_model_active_parameters(at->model);
+    char text[FR_FORMAT_MAX], used[FR_FORMAT_MAX];
+    fr_document_printf(out, "model of %s parameters",
+                       fr_format_u64(text, sizeof text, all));
+    if (active < all)
+        fr_document_printf(out, ", of which a token uses %s",
+                           fr_format_u64(used, sizeof used, active));
+    fr_document_puts(out, "\n");
+    fr_json_put_u64(&out->data, "parameters", all);
+    fr_json_put_u64(&out->data, "active_parameters", active);
+}
 
 /* "bf16, fused kernels, jitter 1.5 % (network 0 %)". */
 static void print_machine(const fr_report_setup *at, fr_document *out)

@@ -18,6 +18,10 @@ typedef struct fr_report_setup {
     const char *framework; /* name, "": none was named */
 } fr_report_setup;
 
+/* The number of parameters that the reader of the model's file has understood,
+ * and how many a token uses; members "parameters", "active_parameters". */
+void fr_report_put_model(const fr_report_setup *at, fr_document *out);
+
 /* A line with batch, sequence, ranks of how many, precision, kernels and
  * jitter, of GPUs another with the framework and its habits; the member
  * "setup". */

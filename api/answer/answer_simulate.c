@@ -32,6 +32,7 @@ static fr_status build(const fr_request *request, const fr_inputs *inputs,
     fr_document_heading(out, "%s on %s: %s", choice->file.model.name,
                         inputs->cluster_word, name);
     fr_json_put_string(&out->data, "plan", name);
+    fr_report_put_model(&setup, out);
     fr_report_put_setup(&setup, out);
     fr_report_prediction(&choice->file.model, prediction, out);
     fr_request_run_length(request, &setup, prediction, out);
