@@ -84,38 +84,6 @@ static fr_status check_nccl(const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
-/* Heads and groups of mixers that are no attention stay whole, as in
- * Megatron-LM's mixer of Mamba-2. */
-static fr_status check_mixer_units(const fr_plan *plan, const fr_model *model,
-                                   fr_err *err)
-{
-    for (int64_t i = 0; model->mixers[0] != '\0' && i < model->n_layers; i++) {
-        const fr_mixer *mixer = fr_model_mixer(model, i);
-        if (mixer->sizes == NULL)
-            continue;
-        const fr_mixer_sizes sizes = mixer->sizes(model);
-        for (int k = 0; k < 2; k++)
-            if (sizes.units[k] % plan->tp != 0)
-                return fr_fail(err, FR_INPUT,
-                               "%s: %lld heads or groups of layer %lld are not "
-                               "a multiple of tp %d; choose a smaller tp",
-                               mixer->name, (long long)sizes.units[k],
-                               (long long)i, plan->tp);
-    }
-    return FR_OK;
-}
-
-/* A model of state spaces alone has no heads to split. */
-static bool has_attention(const fr_model *model)
-{
-    if (model->mixers[0] == '\0')
-        return true;
-    for (int64_t i = 0; i < model->n_layers; i++)
-        if (fr_model_mixer(model, i)->is_attention)
-            return true;
-    return false;
-}
-
 static fr_status check_tp(const fr_plan *plan, const fr_model *model,
                           const fr_job *job, fr_err *err)
 {
@@ -133,7 +101,7 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
     const int64_t n[3] = {model->n_heads, model->n_kv_heads,
                           split_ffn(plan, model)};
     const char *const names[3] = {"heads", "kv heads", "ffn"};
-    for (int i = has_attention(model) ? 0 : 2; i < 3; i++) {
+    for (int i = fr_model_has_attention(model) ? 0 : 2; i < 3; i++) {
         if (n[i] % plan->tp == 0)
             continue;
         char choices[256];
@@ -142,7 +110,7 @@ static fr_status check_tp(const fr_plan *plan, const fr_model *model,
                        "%s: %lld is not a multiple of tp %d; choose tp from %s",
                        names[i], (long long)n[i], plan->tp, choices);
     }
-    FR_TRY(check_mixer_units(plan, model, err));
+    FR_TRY(fr_mixers_check_tp(model, plan->tp, err));
     int64_t rows = plan->micro_batch * (job->seq / plan->cp);
     if (plan->is_sequence_parallel && rows % plan->tp != 0)
         return fr_fail(err, FR_INPUT,

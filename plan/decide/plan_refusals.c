@@ -278,7 +278,7 @@ const fr_plan_refusal fr_plan_refusals[] = {
     {"layers of other kinds than attention: windows or chunks in turn, state "
      "spaces, linear attention, convolutions",
      "choose a model with attention in all layers", BOTH, 0, has_other_mixers},
-    {"experts in layers that no period tells", "choose another model", BOTH, 0,
+    {"experts in layers without a period", "choose another model", BOTH, 0,
      has_marked_mlps},
     {"a decoder whose embedding is normed", "choose another model", BOTH, 0,
      norms_embedding},

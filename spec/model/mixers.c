@@ -97,7 +97,7 @@ static fr_mixer_sizes convolution_sizes(const fr_model *m)
                             .core_moved = (double)(4 * h)};
 }
 
-const fr_mixer fr_mixers[] = {
+static const fr_mixer mixers[] = {
     {'a', "attention", .is_attention = true},
     {'w', "window", .is_attention = true, .is_windowed = true,
      .refusal = "windows of attention in some layers only"},
@@ -115,13 +115,11 @@ const fr_mixer fr_mixers[] = {
     {'-', "none", .refusal = "layers of an MLP alone"},
 };
 
-const int fr_n_mixers = FR_LENGTH(fr_mixers);
-
 const fr_mixer *fr_mixer_find(char letter)
 {
-    for (int i = 0; i < fr_n_mixers; i++)
-        if (fr_mixers[i].letter == letter)
-            return &fr_mixers[i];
+    for (int i = 0; i < (int)FR_LENGTH(mixers); i++)
+        if (mixers[i].letter == letter)
+            return &mixers[i];
     return NULL;
 }
 
@@ -130,15 +128,8 @@ const fr_mixer *fr_model_mixer(const fr_model *model, int64_t i_layer)
     const bool is_marked = model->mixers[0] != '\0' && i_layer >= 0 &&
                            i_layer < FR_MODEL_MOST_MARKS;
     const fr_mixer *mixer =
-        is_marked ? fr_mixer_find(model->mixers[i_layer]) : &fr_mixers[0];
-    return mixer != NULL ? mixer : &fr_mixers[0];
-}
-
-int64_t fr_model_layer_window(const fr_model *model, int64_t i_layer)
-{
-    const bool has_window =
-        model->mixers[0] == '\0' || fr_model_mixer(model, i_layer)->is_windowed;
-    return has_window ? model->sliding_window : 0;
+        is_marked ? fr_mixer_find(model->mixers[i_layer]) : &mixers[0];
+    return mixer != NULL ? mixer : &mixers[0];
 }
 
 /* A chunk of C tokens is a triangle of its own; the last may be shorter. */
@@ -160,4 +151,32 @@ double fr_mixer_span(const fr_mixer *mixer, const fr_model *model, int64_t seq,
     if (mixer->is_chunked)
         return chunk_span(window, s) * (is_causal ? 1.0 : 2.0);
     return is_causal ? window - window * window / (2.0 * s) : window;
+}
+
+bool fr_model_has_attention(const fr_model *model)
+{
+    if (model->mixers[0] == '\0')
+        return true;
+    for (int64_t i = 0; i < model->n_layers; i++)
+        if (fr_model_mixer(model, i)->is_attention)
+            return true;
+    return false;
+}
+
+fr_status fr_mixers_check_tp(const fr_model *model, int64_t tp, fr_err *err)
+{
+    for (int64_t i = 0; model->mixers[0] != '\0' && i < model->n_layers; i++) {
+        const fr_mixer *mixer = fr_model_mixer(model, i);
+        if (mixer->sizes == NULL)
+            continue;
+        const fr_mixer_sizes sizes = mixer->sizes(model);
+        for (int k = 0; k < 2; k++)
+            if (sizes.units[k] % tp != 0)
+                return fr_fail(err, FR_INPUT,
+                               "%s: %lld heads or groups of layer %lld are not "
+                               "a multiple of tp %lld; choose a smaller tp",
+                               mixer->name, (long long)sizes.units[k],
+                               (long long)i, (long long)tp);
+    }
+    return FR_OK;
 }

@@ -36,18 +36,21 @@ typedef struct fr_mixer {
     const char *refusal; /* what forerun's runtime lacks; NULL: nothing */
 } fr_mixer;
 
-extern const fr_mixer fr_mixers[];
-extern const int fr_n_mixers;
-
 /* NULL: no mixer has that letter. */
 const fr_mixer *fr_mixer_find(char letter);
 /* Never NULL in a checked model. */
 const fr_mixer *fr_model_mixer(const fr_model *model, int64_t i_layer);
 
-/* Keys that layer i's attention sees at most; 0: all. */
-int64_t fr_model_layer_window(const fr_model *model, int64_t i_layer);
 /* Mean number of keys that a query of `seq` sees in it. */
 double fr_mixer_span(const fr_mixer *mixer, const fr_model *model, int64_t seq,
                      bool is_causal);
+
+/* A model of state spaces alone has none. */
+bool fr_model_has_attention(const fr_model *model);
+
+/* Heads and groups of mixers that are no attention stay whole, as in
+ * Megatron-LM's mixer of Mamba-2: FR_INPUT where tp would cut one. */
+FR_CHECKED fr_status fr_mixers_check_tp(const fr_model *model, int64_t tp,
+                                        fr_err *err);
 
 #endif

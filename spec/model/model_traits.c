@@ -7,12 +7,6 @@ static const char *const names[FR_TRAIT_N] = {
 #undef TRAIT
 };
 
-static const char *const refusals[FR_TRAIT_N] = {
-#define TRAIT(symbol, name, refusal) [FR_TRAIT_##symbol] = refusal,
-#include "spec/model/model_traits.inc"
-#undef TRAIT
-};
-
 const fr_names fr_model_trait_names = FR_NAMES(names);
 
 bool fr_model_has(const fr_model *model, fr_model_trait trait)
@@ -23,9 +17,4 @@ bool fr_model_has(const fr_model *model, fr_model_trait trait)
 void fr_model_set(fr_model *model, fr_model_trait trait)
 {
     model->traits |= UINT64_C(1) << trait;
-}
-
-const char *fr_model_trait_refusal(fr_model_trait trait)
-{
-    return refusals[trait];
 }

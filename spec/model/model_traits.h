@@ -19,8 +19,4 @@ extern const fr_names fr_model_trait_names;
 bool fr_model_has(const fr_model *model, fr_model_trait trait);
 void fr_model_set(fr_model *model, fr_model_trait trait);
 
-/* Returns the words for a trait that forerun's runtime lacks: "attention
- * sinks". */
-const char *fr_model_trait_refusal(fr_model_trait trait);
-
 #endif

@@ -51,7 +51,7 @@ static void core(lower_context *context, const lower_kind *kind, fr_op op,
     instr->ref[FR_LAYER_FWD_OUT] = to;
 }
 
-/* What tensor parallel ranks add up in the middle of the core. */
+/* Adds up, over tensor parallel ranks, the elements in the middle of a core. */
 static void reduce(lower_context *context, const lower_kind *kind, fr_ref at)
 {
     if (context->plan->tp > 1 && kind->mix.reduced > 0)

@@ -8,11 +8,9 @@
 #include "spec/model/hf/model_hf_experts.h"
 #include "spec/model/hf/model_hf_rope.h"
 
-#include <string.h>
-
 /* ---- layer norms, two-matrix MLPs, parallel blocks ------------------------*/
 
-READER(starcoder2)
+HF_READER(starcoder2)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_layer_norm(config, "norm_epsilon", 1e-5, model, err));
@@ -25,7 +23,7 @@ READER(starcoder2)
     return fr_hf_read_window(config, model, err);
 }
 
-READER(nemotron)
+HF_READER(nemotron)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -35,7 +33,7 @@ READER(nemotron)
     return fr_hf_read_rotary_share(config, 0.5, model, err);
 }
 
-READER(stablelm)
+HF_READER(stablelm)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_layer_norm(config, "layer_norm_eps", 1e-5, model, err));
@@ -50,7 +48,7 @@ READER(stablelm)
     return fr_hf_read_rotary_share(config, 0.25, model, err);
 }
 
-READER(phimoe)
+HF_READER(phimoe)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -69,7 +67,7 @@ READER(phimoe)
 
 /* Falcon 7b (one norm, one head of keys), 40b and 180b (two norms), rw-1b
  * (ALiBi, in sequence). */
-READER(falcon)
+HF_READER(falcon)
 {
     bool is_new, has_one, has_alibi, has_bias;
     FR_TRY(fr_hf_get_size(config, "num_hidden_layers", &model->n_layers, err));
@@ -79,10 +77,7 @@ READER(falcon)
     FR_TRY(fr_hf_derive_head_dim(config, "num_attention_heads", model, err));
     FR_TRY(
         get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
-    if (model->hidden < 1 || model->hidden > 1 << 24)
-        return fr_json_fail(fr_json_blamed(config, "hidden_size"), err,
-                            "hidden_size is %lld; give 1 to %d",
-                            (long long)model->hidden, 1 << 24);
+    FR_TRY(fr_hf_check_hidden(config, "hidden_size", model, err));
     FR_TRY(get_or(config, "ffn_hidden_size", 4 * model->hidden,
                   &model->ffn_hidden, err));
     FR_TRY(get_bool(config, "new_decoder_architecture", false, &is_new, err));
@@ -113,7 +108,7 @@ READER(falcon)
 }
 
 /* gpt-j: one norm, biases in the MLP and of the head. */
-READER(gptj)
+HF_READER(gptj)
 {
     int64_t rotated;
     FR_TRY(get(config, "n_layer", &model->n_layers, err));
@@ -123,10 +118,7 @@ READER(gptj)
     FR_TRY(get_or(config, "n_positions", 2048, &model->max_seq, err));
     FR_TRY(fr_hf_derive_head_dim(config, "n_head", model, err));
     FR_TRY(get_or(config, "rotary_dim", 64, &rotated, err));
-    if (model->hidden < 1 || model->hidden > 1 << 24)
-        return fr_json_fail(fr_json_blamed(config, "n_embd"), err,
-                            "n_embd is %lld; give 1 to %d",
-                            (long long)model->hidden, 1 << 24);
+    FR_TRY(fr_hf_check_hidden(config, "n_embd", model, err));
     FR_TRY(
         get_or(config, "n_inner", 4 * model->hidden, &model->ffn_hidden, err));
     FR_TRY(fr_hf_get_activation(config, "activation_function", "gelu_new",
@@ -145,7 +137,7 @@ READER(gptj)
 }
 
 /* Bloom calls its sizes as Megatron does or as GPT-2. */
-READER(bloom)
+HF_READER(bloom)
 {
     FR_TRY(get_or(config, "n_layer", 0, &model->n_layers, err));
     FR_TRY(get_or(config, "num_hidden_layers", model->n_layers,
@@ -158,10 +150,7 @@ READER(bloom)
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "seq_length", 2048, &model->max_seq, err));
     FR_TRY(fr_hf_derive_head_dim(config, "n_head", model, err));
-    if (model->hidden < 1 || model->hidden > 1 << 24)
-        return fr_json_fail(fr_json_blamed(config, "hidden_size"), err,
-                            "hidden_size is %lld; give 1 to %d",
-                            (long long)model->hidden, 1 << 24);
+    FR_TRY(fr_hf_check_hidden(config, "hidden_size", model, err));
     model->ffn_hidden = 4 * model->hidden;
     model->n_kv_heads = model->n_heads;
     model->activation = FR_ACTIVATION_GELU_TANH;
@@ -177,7 +166,7 @@ READER(bloom)
 }
 
 /* Opt's table of positions has two rows more than the context. */
-READER(opt)
+HF_READER(opt)
 {
     int64_t width;
     bool has_bias;
@@ -236,15 +225,15 @@ static fr_status read_d_model(const fr_json_value *config, fr_model *model,
     return FR_OK;
 }
 
-READER(mpt)
+HF_READER(mpt)
 {
     const fr_json_value *attention = fr_json_find(config, "attn_config");
     int64_t ratio, clip;
     bool has_alibi = true;
     FR_TRY(read_d_model(config, model, err));
     FR_TRY(get_or(config, "expansion_ratio", 4, &ratio, err));
-    if (ratio < 1 || ratio > 1024 || model->hidden < 1 ||
-        model->hidden > 1 << 24)
+    FR_TRY(fr_hf_check_hidden(config, "d_model", model, err));
+    if (ratio < 1 || ratio > 1024)
         return fr_json_fail(fr_json_blamed(config, "expansion_ratio"), err,
                             "expansion_ratio %lld of d_model %lld is out of "
                             "range",
@@ -267,7 +256,7 @@ READER(mpt)
     return fr_hf_read_tied(config, model, err);
 }
 
-READER(dbrx)
+HF_READER(dbrx)
 {
     const fr_json_value *attention, *experts;
     double clip;

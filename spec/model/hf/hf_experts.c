@@ -10,6 +10,46 @@
 
 #include <string.h>
 
+fr_status fr_hf_read_deepseek(const fr_json_value *config, fr_model *model,
+                              fr_err *err)
+{
+    int64_t n_shared, frequency;
+    FR_TRY(get(config, "qk_nope_head_dim", &model->qk_nope_head_dim, err));
+    FR_TRY(get(config, "qk_rope_head_dim", &model->qk_rope_head_dim, err));
+    model->head_dim = model->qk_rope_head_dim; /* the class's own head_dim */
+    FR_TRY(fr_hf_read_llama_like(config, model, err));
+    model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
+    model->n_kv_heads = model->n_heads;
+    FR_TRY(fr_hf_refuse_unless(config, "attention_bias", false, err));
+    FR_TRY(get(config, "v_head_dim", &model->v_head_dim, err));
+    FR_TRY(get(config, "kv_lora_rank", &model->kv_lora_rank, err));
+    FR_TRY(get_or(config, "q_lora_rank", 0, &model->q_lora_rank, err));
+    FR_TRY(get(config, "n_routed_experts", &model->n_experts, err));
+    FR_TRY(
+        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
+    FR_TRY(
+        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
+    FR_TRY(get_or(config, "n_shared_experts", 0, &n_shared, err));
+    FR_TRY(get_or(config, "first_k_dense_replace", 0,
+                  &model->first_dense_layers, err));
+    FR_TRY(get_or(config, "moe_layer_freq", 1, &frequency, err));
+    FR_TRY(get_or(config, "num_nextn_predict_layers", 0, &model->n_mtp_layers,
+                  err));
+    if (frequency != 1)
+        return fr_json_fail(fr_json_blamed(config, "moe_layer_freq"), err,
+                            "moe_layer_freq %lld is not modelled, only 1",
+                            (long long)frequency);
+    if (n_shared < 0 || n_shared > 1024 || model->expert_ffn_hidden < 0 ||
+        model->expert_ffn_hidden > 1 << 28)
+        return fr_json_fail(config, err,
+                            "n_shared_experts %lld x moe_intermediate_size "
+                            "%lld is out of range",
+                            (long long)n_shared,
+                            (long long)model->expert_ffn_hidden);
+    model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
+    return fr_hf_read_deepseek_router(config, model, err);
+}
+
 /* ---- experts like DeepSeek's ----------------------------------------------*/
 
 /* Keys of GLM 4.5's and dots.llm1's classes. */
@@ -38,7 +78,7 @@ static fr_status read_sigmoid_experts(const fr_json_value *config,
     return fr_hf_set_shared(config, n_shared, model, err);
 }
 
-READER(glm4_moe)
+HF_READER(glm4_moe)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(
@@ -51,7 +91,7 @@ READER(glm4_moe)
                                 model, err);
 }
 
-READER(dots1)
+HF_READER(dots1)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -62,7 +102,7 @@ READER(dots1)
 }
 
 /* Ling 2.0; the class of version 1 has another router and no norms. */
-READER(bailing)
+HF_READER(bailing)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_refuse_unless(config, "use_bias", false, err));
@@ -77,7 +117,7 @@ READER(bailing)
 
 /* DeepSeek-V2: a softmax over all experts, of which groups are chosen by
  * their best one. */
-READER(deepseek_v2)
+HF_READER(deepseek_v2)
 {
     const char *method, *scores;
     bool is_normed;
@@ -97,13 +137,13 @@ READER(deepseek_v2)
                                  &model->routed_scale, err);
 }
 
-READER(kimi_k2)
+HF_READER(kimi_k2)
 {
     return fr_hf_read_deepseek(config, model, err);
 }
 
 /* GLM 4.7 Flash: DeepSeek's layer with the router of GLM 4.5. */
-READER(glm4_moe_lite)
+HF_READER(glm4_moe_lite)
 {
     FR_TRY(fr_hf_read_deepseek(config, model, err));
     FR_TRY(get_or(config, "n_group", 1, &model->n_expert_groups, err));

@@ -8,7 +8,7 @@
 #include "core/document/json.h"
 #include "spec/model/model.h"
 
-#define READER(name)                                                           \
+#define HF_READER(name)                                                        \
     static fr_status read_##name(const fr_json_value *config, fr_model *model, \
                                  fr_err *err)
 

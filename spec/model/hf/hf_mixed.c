@@ -28,6 +28,7 @@ static fr_status read_state_model(const fr_json_value *config, char mixer,
 {
     FR_TRY(get(config, "num_hidden_layers", &model->n_layers, err));
     FR_TRY(get(config, "hidden_size", &model->hidden, err));
+    FR_TRY(fr_hf_check_hidden(config, "hidden_size", model, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "state_size", mixer == 's' ? 16 : 128,
                   &model->mix_state, err));
@@ -65,7 +66,7 @@ static fr_status read_inner(const fr_json_value *config, const char *key,
     return FR_OK;
 }
 
-READER(mamba)
+HF_READER(mamba)
 {
     int64_t expand;
     FR_TRY(read_state_model(config, 's', model, err));
@@ -78,13 +79,13 @@ READER(mamba)
 }
 
 /* Its norms of step, B and C have no weights. */
-READER(falcon_mamba)
+HF_READER(falcon_mamba)
 {
     FR_TRY(read_mamba(config, model, err));
     return get_bool(config, "tie_word_embeddings", true, &model->is_tied, err);
 }
 
-READER(mamba2)
+HF_READER(mamba2)
 {
     FR_TRY(read_state_model(config, 'm', model, err));
     FR_TRY(get_or(config, "num_heads", 128, &model->mix_heads, err));
@@ -122,10 +123,11 @@ static fr_status mark_mlps(const fr_json_value *config, int64_t period,
     return FR_OK;
 }
 
-READER(jamba)
+HF_READER(jamba)
 {
     int64_t period, offset, expand;
     FR_TRY(fr_hf_read_llama_like(config, model, err));
+    FR_TRY(fr_hf_check_hidden(config, "hidden_size", model, err));
     FR_TRY(read_mamba_sizes(config, model, err));
     model->is_rope = false;
     fr_model_set(model, FR_TRAIT_NO_POSITIONS);
@@ -153,13 +155,14 @@ READER(jamba)
 
 /* Granite 4: attention without positions, or Mamba-2; then experts and, next to
  * them, a shared MLP of the same input. */
-READER(granitemoehybrid)
+HF_READER(granitemoehybrid)
 {
     static const fr_hf_mark marks[] = {{"mamba", 'm'}, {"attention", 'a'}};
     const char *positions;
     int64_t shared, expand;
     bool is_listed;
     FR_TRY(fr_hf_read_llama_like(config, model, err));
+    FR_TRY(fr_hf_check_hidden(config, "hidden_size", model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
     fr_model_set(model, FR_TRAIT_MULTIPLIERS);
     fr_model_set(model, FR_TRAIT_SCORE_SCALE);
@@ -204,7 +207,7 @@ READER(granitemoehybrid)
 }
 
 /* Falcon-H1: attention and Mamba-2 side by side in each layer. */
-READER(falcon_h1)
+HF_READER(falcon_h1)
 {
     int64_t inner;
     FR_TRY(fr_hf_read_llama_like(config, model, err));
@@ -230,7 +233,7 @@ READER(falcon_h1)
 
 /* Nemotron-H: each layer is one norm and one of Mamba-2 (M), attention (*), an
  * MLP (-), experts (E). */
-READER(nemotron_h)
+HF_READER(nemotron_h)
 {
     const char *pattern;
     FR_TRY(fr_hf_get_size(config, "num_hidden_layers", &model->n_layers, err));
@@ -335,12 +338,12 @@ static fr_status read_qwen_delta(const fr_json_value *config, fr_model *model,
     return fr_hf_mark_period(config, period, period - 1, 'd', 'a', model, err);
 }
 
-READER(qwen3_5)
+HF_READER(qwen3_5)
 {
     return read_qwen_delta(config, model, err);
 }
 
-READER(qwen3_next)
+HF_READER(qwen3_next)
 {
     FR_TRY(read_qwen_delta(config, model, err));
     FR_TRY(get_or(config, "shared_expert_intermediate_size", 512,
@@ -350,7 +353,7 @@ READER(qwen3_next)
 }
 
 /* Qwen3.5's class has no switch: weights of the chosen add up to 1. */
-READER(qwen3_5_moe)
+HF_READER(qwen3_5_moe)
 {
     FR_TRY(read_qwen3_next(config, model, err));
     model->has_softmax_over_all = false;
@@ -358,7 +361,7 @@ READER(qwen3_5_moe)
 }
 
 /* MiniMax-Text-01 and M1: 0 is lightning attention, 1 attention. */
-READER(minimax)
+HF_READER(minimax)
 {
     static const fr_hf_mark marks[] = {{"linear_attention", 'l'},
                                        {"full_attention", 'a'}};
@@ -449,13 +452,13 @@ static fr_status read_lfm2_like(const fr_json_value *config, fr_model *model,
     return FR_OK;
 }
 
-READER(lfm2)
+HF_READER(lfm2)
 {
     FR_TRY(read_lfm2_like(config, model, err));
     return adjust_width(config, model, err);
 }
 
-READER(lfm2_moe)
+HF_READER(lfm2_moe)
 {
     bool is_normed;
     FR_TRY(read_lfm2_like(config, model, err));

@@ -11,11 +11,9 @@
 #include "spec/model/hf/model_hf_experts.h"
 #include "spec/model/hf/model_hf_rope.h"
 
-#include <string.h>
-
 /* ---- llama by another name ------------------------------------------------*/
 
-READER(phi3)
+HF_READER(phi3)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_refuse_unless(config, "attention_bias", false, err));
@@ -23,14 +21,14 @@ READER(phi3)
     return fr_hf_read_window(config, model, err);
 }
 
-READER(ministral3)
+HF_READER(ministral3)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     fr_model_set(model, FR_TRAIT_POSITION_SCALE);
     return fr_hf_read_window(config, model, err);
 }
 
-READER(smollm3)
+HF_READER(smollm3)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -41,7 +39,7 @@ READER(smollm3)
     return FR_OK;
 }
 
-READER(internlm)
+HF_READER(internlm)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(get_bool(config, "bias", false, &model->has_qkv_bias, err));
@@ -49,7 +47,7 @@ READER(internlm)
     return FR_OK;
 }
 
-READER(internlm3)
+HF_READER(internlm3)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(get_bool(config, "qkv_bias", false, &model->has_qkv_bias, err));
@@ -58,7 +56,7 @@ READER(internlm3)
     return FR_OK;
 }
 
-READER(seed_oss)
+HF_READER(seed_oss)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(get_bool(config, "attention_bias", true, &model->has_qkv_bias, err));
@@ -67,7 +65,7 @@ READER(seed_oss)
     return get_bool(config, "mlp_bias", false, &model->has_mlp_bias, err);
 }
 
-READER(granite)
+HF_READER(granite)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -76,7 +74,7 @@ READER(granite)
     return FR_OK;
 }
 
-READER(granitemoe)
+HF_READER(granitemoe)
 {
     FR_TRY(read_granite(config, model, err));
     FR_TRY(get(config, "num_local_experts", &model->n_experts, err));
@@ -86,7 +84,7 @@ READER(granitemoe)
     return fr_hf_read_aux_loss(config, 0.001, model, err);
 }
 
-READER(ernie4_5)
+HF_READER(ernie4_5)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(get_bool(config, "use_bias", false, &model->has_qkv_bias, err));
@@ -95,7 +93,7 @@ READER(ernie4_5)
     return fr_hf_read_tied(config, model, err);
 }
 
-READER(ernie4_5_moe)
+HF_READER(ernie4_5_moe)
 {
     int64_t n_shared, last;
     FR_TRY(read_ernie4_5(config, model, err));
@@ -117,7 +115,7 @@ READER(ernie4_5_moe)
     return fr_hf_set_shared(config, n_shared, model, err);
 }
 
-READER(hunyuan_dense)
+HF_READER(hunyuan_dense)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -125,7 +123,7 @@ READER(hunyuan_dense)
     return FR_OK;
 }
 
-READER(hunyuan_moe)
+HF_READER(hunyuan_moe)
 {
     int64_t n_shared;
     FR_TRY(read_hunyuan_dense(config, model, err));
@@ -140,7 +138,7 @@ READER(hunyuan_moe)
 
 /* ---- norms in other places ------------------------------------------------*/
 
-READER(glm)
+HF_READER(glm)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(
@@ -149,7 +147,7 @@ READER(glm)
     return fr_hf_read_rotary_share(config, 0.5, model, err);
 }
 
-READER(glm4)
+HF_READER(glm4)
 {
     FR_TRY(read_glm(config, model, err));
     fr_model_set(model, FR_TRAIT_OUTPUT_NORMS);
@@ -157,7 +155,7 @@ READER(glm4)
 }
 
 /* GLM's remote class of generations 1 to 3 and of glm-4-9b. */
-READER(chatglm)
+HF_READER(chatglm)
 {
     bool has_one, is_after;
     FR_TRY(get(config, "num_layers", &model->n_layers, err));
@@ -196,7 +194,7 @@ READER(chatglm)
 
 /* Baichuan 1 and 2: the larger one, which has no rotary base, has ALiBi; the
  * head of version 2 has rows of unit length (its vocabulary is 125696). */
-READER(baichuan)
+HF_READER(baichuan)
 {
     enum { VOCAB_2 = 125696, LARGE = 5120 };
     FR_TRY(fr_hf_read_llama_like(config, model, err));

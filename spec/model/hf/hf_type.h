@@ -36,7 +36,7 @@ extern const fr_hf_type fr_hf_plain_types[], fr_hf_block_types[],
 extern const size_t fr_n_hf_plain_types, fr_n_hf_block_types,
     fr_n_hf_expert_types, fr_n_hf_window_types, fr_n_hf_mixed_types;
 
-/* ---- what readers share (model_hf.c) ---- */
+/* ---- what readers share (hf_shared.c) ---- */
 
 /* Is the key there with the value null? */
 bool fr_hf_is_null(const fr_json_value *config, const char *key);
@@ -50,6 +50,10 @@ FR_CHECKED fr_status fr_hf_get_activation(const fr_json_value *config,
                                           const char *key,
                                           const char *otherwise,
                                           fr_model *model, fr_err *err);
+/* `key` has given a number of columns that products of sizes may use. */
+FR_CHECKED fr_status fr_hf_check_hidden(const fr_json_value *config,
+                                        const char *key, const fr_model *model,
+                                        fr_err *err);
 /* A switch that must stay off (on), because it is not modelled. */
 FR_CHECKED fr_status fr_hf_refuse_unless(const fr_json_value *config,
                                          const char *key, bool expected,
@@ -62,6 +66,9 @@ FR_CHECKED fr_status fr_hf_refuse_but(const fr_json_value *config,
 FR_CHECKED fr_status fr_hf_derive_head_dim(const fr_json_value *config,
                                            const char *heads_key,
                                            fr_model *model, fr_err *err);
+/* The sizes that all but gpt2 name alike. */
+FR_CHECKED fr_status fr_hf_read_sizes(const fr_json_value *config,
+                                      fr_model *model, fr_err *err);
 /* A decoder with the names of llama: gated MLP, RMS norms, rotary positions. */
 FR_CHECKED fr_status fr_hf_read_llama_like(const fr_json_value *config,
                                            fr_model *model, fr_err *err);

@@ -8,10 +8,8 @@
 #include "spec/model/hf/model_hf_experts.h"
 #include "spec/model/hf/model_hf_rope.h"
 
-#include <string.h>
-
 /* Olmo 2: norms on outputs alone, q and k normed over all heads. */
-READER(olmo2)
+HF_READER(olmo2)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -23,7 +21,7 @@ READER(olmo2)
 }
 
 /* Command R: parallel blocks with one layer norm without bias. */
-READER(cohere)
+HF_READER(cohere)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_read_biases(config, model, err));
@@ -41,7 +39,7 @@ READER(cohere)
 
 /* ---- windows in turn, and what comes with them ----------------------------*/
 
-READER(gemma2)
+HF_READER(gemma2)
 {
     FR_TRY(fr_hf_read_gemma_like(config, model, err));
     fr_model_set(model, FR_TRAIT_OUTPUT_NORMS);
@@ -59,7 +57,7 @@ READER(gemma2)
     return fr_hf_read_windows(config, 2, model, err);
 }
 
-READER(gemma3)
+HF_READER(gemma3)
 {
     FR_TRY(fr_hf_read_gemma_like(config, model, err));
     model->has_qk_norm = true;
@@ -75,7 +73,7 @@ READER(gemma3)
     return fr_hf_read_windows(config, 6, model, err);
 }
 
-READER(olmo3)
+HF_READER(olmo3)
 {
     FR_TRY(read_olmo2(config, model, err));
     FR_TRY(fr_hf_read_window(config, model, err));
@@ -83,7 +81,7 @@ READER(olmo3)
 }
 
 /* EXAONE 4: norms of each head; the smaller one has no windows. */
-READER(exaone4)
+HF_READER(exaone4)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     model->has_qk_norm = true;
@@ -99,7 +97,7 @@ READER(exaone4)
     return fr_hf_read_windows(config, 4, model, err);
 }
 
-READER(cohere2)
+HF_READER(cohere2)
 {
     FR_TRY(read_cohere(config, model, err));
     fr_model_set(model, FR_TRAIT_SOME_POSITIONS);
@@ -107,7 +105,7 @@ READER(cohere2)
     return fr_hf_read_windows(config, 4, model, err);
 }
 
-READER(gpt_oss)
+HF_READER(gpt_oss)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(get_bool(config, "attention_bias", true, &model->has_qkv_bias, err));
@@ -127,7 +125,7 @@ READER(gpt_oss)
 
 /* Scout has experts in all layers, Maverick in every second; a dense layer has
  * a width of its own.  Three of four layers attend within chunks. */
-READER(llama4)
+HF_READER(llama4)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     FR_TRY(fr_hf_refuse_unless(config, "attention_bias", false, err));

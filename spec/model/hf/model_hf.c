@@ -1,5 +1,6 @@
 /* model_hf.c: Hugging Face config.json; see hf_type.h. */
 #include "core/base/text.h"
+#include "spec/model/hf/hf_get.h"
 #include "spec/model/hf/hf_type.h"
 #include "spec/model/hf/model_hf_experts.h"
 #include "spec/model/hf/model_hf_rest.h"
@@ -8,164 +9,10 @@
 
 #include <string.h>
 
-static fr_status get(const fr_json_value *config, const char *key, int64_t *out,
-                     fr_err *err)
-{
-    return fr_json_get_i64(config, key, out, err);
-}
-
-static fr_status get_or(const fr_json_value *config, const char *key,
-                        int64_t otherwise, int64_t *out, fr_err *err)
-{
-    return fr_json_get_i64_or(config, key, otherwise, out, err);
-}
-
-fr_status fr_hf_get_size(const fr_json_value *config, const char *key,
-                         int64_t *inout, fr_err *err)
-{
-    return *inout > 0 ? get_or(config, key, *inout, inout, err)
-                      : get(config, key, inout, err);
-}
-
-bool fr_hf_is_null(const fr_json_value *config, const char *key)
-{
-    for (size_t i = 0; i < fr_json_n(config); i++)
-        if (strcmp(fr_json_key_at(config, i), key) == 0)
-            return fr_json_kind_of(fr_json_at(config, i)) == FR_JSON_NULL;
-    return false;
-}
-
 /* Returns the number of items of a list or object that may be absent. */
 static size_t count(const fr_json_value *value)
 {
     return value != NULL ? fr_json_n(value) : 0;
-}
-
-static const struct {
-    const char *name;
-    fr_activation activation;
-} activations[] = {
-    {"silu", FR_ACTIVATION_SILU},
-    {"swish", FR_ACTIVATION_SILU},
-    {"gelu_new", FR_ACTIVATION_GELU_TANH},
-    {"gelu_pytorch_tanh", FR_ACTIVATION_GELU_TANH},
-    {"gelu_fast", FR_ACTIVATION_GELU_TANH},
-    {"gelu", FR_ACTIVATION_GELU},
-    {"quick_gelu", FR_ACTIVATION_GELU_QUICK},
-    {"relu", FR_ACTIVATION_RELU},
-    {"relu2", FR_ACTIVATION_RELU_SQUARED},
-};
-
-const char *fr_model_hf_activation(const fr_model *model)
-{
-    for (size_t i = 0; i < FR_LENGTH(activations); i++)
-        if (activations[i].activation == model->activation)
-            return activations[i].name;
-    return "silu";
-}
-
-fr_status fr_hf_get_activation(const fr_json_value *config, const char *key,
-                               const char *otherwise, fr_model *model,
-                               fr_err *err)
-{
-    const char *name;
-    FR_TRY(fr_json_get_string_or(config, key, otherwise, &name, err));
-    for (size_t i = 0; i < FR_LENGTH(activations); i++)
-        if (strcmp(activations[i].name, name) == 0) {
-            model->activation = activations[i].activation;
-            return FR_OK;
-        }
-    return fr_json_fail(fr_json_blamed(config, key), err,
-                        "%s '%s' is not known; silu, gelu, gelu_new, "
-                        "quick_gelu, relu and relu2 are",
-                        key, name);
-}
-
-fr_status fr_hf_refuse_unless(const fr_json_value *config, const char *key,
-                              bool expected, fr_err *err)
-{
-    bool value;
-    FR_TRY(fr_json_get_bool_or(config, key, expected, &value, err));
-    if (value != expected)
-        return fr_json_fail(fr_json_blamed(config, key), err,
-                            "%s: %s changes the arithmetic in a way that is "
-                            "not modelled",
-                            key, value ? "true" : "false");
-    return FR_OK;
-}
-
-fr_status fr_hf_refuse_but(const fr_json_value *config, const char *key,
-                           int64_t expected, fr_err *err)
-{
-    int64_t value;
-    FR_TRY(get_or(config, key, expected, &value, err));
-    if (value != expected)
-        return fr_json_fail(fr_json_blamed(config, key), err,
-                            "%s %lld is not modelled, only %lld", key,
-                            (long long)value, (long long)expected);
-    return FR_OK;
-}
-
-fr_status fr_hf_derive_head_dim(const fr_json_value *config,
-                                const char *heads_key, fr_model *model,
-                                fr_err *err)
-{
-    FR_TRY(get_or(config, "head_dim",
-                  fr_hf_is_null(config, "head_dim") ? 0 : model->head_dim,
-                  &model->head_dim, err));
-    if (model->head_dim != 0)
-        return FR_OK;
-    if (model->n_heads < 1 || model->hidden % model->n_heads != 0)
-        return fr_json_fail(fr_json_blamed(config, heads_key), err,
-                            "hidden size %lld %% heads %lld != 0 and there is "
-                            "no head_dim",
-                            (long long)model->hidden,
-                            (long long)model->n_heads);
-    model->head_dim = model->hidden / model->n_heads;
-    return FR_OK;
-}
-
-/* The sizes that all but gpt2 name alike. */
-static fr_status read_sizes(const fr_json_value *config, fr_model *model,
-                            fr_err *err)
-{
-    FR_TRY(fr_hf_get_size(config, "num_hidden_layers", &model->n_layers, err));
-    FR_TRY(fr_hf_get_size(config, "hidden_size", &model->hidden, err));
-    FR_TRY(fr_hf_get_size(config, "num_attention_heads", &model->n_heads, err));
-    FR_TRY(
-        fr_hf_get_size(config, "intermediate_size", &model->ffn_hidden, err));
-    if (model->n_kv_heads == 0 || fr_hf_is_null(config, "num_key_value_heads"))
-        model->n_kv_heads = model->n_heads;
-    return fr_hf_derive_head_dim(config, "num_attention_heads", model, err);
-}
-
-fr_status fr_hf_read_llama_like(const fr_json_value *config, fr_model *model,
-                                fr_err *err)
-{
-    FR_TRY(read_sizes(config, model, err));
-    FR_TRY(fr_hf_get_size(config, "vocab_size", &model->vocab, err));
-    FR_TRY(get_or(config, "num_key_value_heads", model->n_kv_heads,
-                  &model->n_kv_heads, err));
-    FR_TRY(get_or(config, "max_position_embeddings", model->max_seq,
-                  &model->max_seq, err));
-    FR_TRY(fr_json_get_double_or(config, "rms_norm_eps", model->norm_eps,
-                                 &model->norm_eps, err));
-    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", false,
-                               &model->is_tied, err));
-    FR_TRY(fr_hf_get_activation(config, "hidden_act", "silu", model, err));
-    model->is_gated_mlp = true;
-    model->is_rms_norm = true;
-    return fr_model_hf_read_rope(config, model, err);
-}
-
-fr_status fr_hf_read_biases(const fr_json_value *config, fr_model *model,
-                            fr_err *err)
-{
-    FR_TRY(fr_json_get_bool_or(config, "attention_bias", false,
-                               &model->has_qkv_bias, err));
-    model->has_out_bias = model->has_qkv_bias;
-    return fr_json_get_bool_or(config, "mlp_bias", false, &model->has_mlp_bias,
-                               err);
 }
 
 static fr_status read_llama(const fr_json_value *config, fr_model *model,
@@ -173,17 +20,6 @@ static fr_status read_llama(const fr_json_value *config, fr_model *model,
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
     return fr_hf_read_biases(config, model, err);
-}
-
-fr_status fr_hf_read_window(const fr_json_value *config, fr_model *model,
-                            fr_err *err)
-{
-    if (fr_hf_is_null(config, "sliding_window")) {
-        model->sliding_window = 0;
-        return FR_OK;
-    }
-    return get_or(config, "sliding_window", model->sliding_window,
-                  &model->sliding_window, err);
 }
 
 static fr_status read_mistral(const fr_json_value *config, fr_model *model,
@@ -231,20 +67,6 @@ static fr_status read_qwen3(const fr_json_value *config, fr_model *model,
     return read_qwen_window(config, model, err);
 }
 
-fr_status fr_hf_read_gemma_like(const fr_json_value *config, fr_model *model,
-                                fr_err *err)
-{
-    FR_TRY(fr_hf_read_llama_like(config, model, err));
-    FR_TRY(fr_hf_read_biases(config, model, err));
-    FR_TRY(fr_json_get_bool_or(config, "tie_word_embeddings", true,
-                               &model->is_tied, err));
-    /* The class overrides hidden_act (gelu in old files) by this. */
-    FR_TRY(fr_hf_get_activation(config, "hidden_activation",
-                                "gelu_pytorch_tanh", model, err));
-    model->has_scaled_embedding = true;
-    return FR_OK;
-}
-
 static fr_status read_mixtral(const fr_json_value *config, fr_model *model,
                               fr_err *err)
 {
@@ -279,46 +101,6 @@ static fr_status read_qwen3_moe(const fr_json_value *config, fr_model *model,
     return fr_hf_read_qwen_experts(config, model, err);
 }
 
-fr_status fr_hf_read_deepseek(const fr_json_value *config, fr_model *model,
-                              fr_err *err)
-{
-    int64_t n_shared, frequency;
-    FR_TRY(get(config, "qk_nope_head_dim", &model->qk_nope_head_dim, err));
-    FR_TRY(get(config, "qk_rope_head_dim", &model->qk_rope_head_dim, err));
-    model->head_dim = model->qk_rope_head_dim; /* the class's own head_dim */
-    FR_TRY(fr_hf_read_llama_like(config, model, err));
-    model->head_dim = model->qk_nope_head_dim + model->qk_rope_head_dim;
-    model->n_kv_heads = model->n_heads;
-    FR_TRY(fr_hf_refuse_unless(config, "attention_bias", false, err));
-    FR_TRY(get(config, "v_head_dim", &model->v_head_dim, err));
-    FR_TRY(get(config, "kv_lora_rank", &model->kv_lora_rank, err));
-    FR_TRY(get_or(config, "q_lora_rank", 0, &model->q_lora_rank, err));
-    FR_TRY(get(config, "n_routed_experts", &model->n_experts, err));
-    FR_TRY(
-        get(config, "num_experts_per_tok", &model->n_experts_per_token, err));
-    FR_TRY(
-        get(config, "moe_intermediate_size", &model->expert_ffn_hidden, err));
-    FR_TRY(get_or(config, "n_shared_experts", 0, &n_shared, err));
-    FR_TRY(get_or(config, "first_k_dense_replace", 0,
-                  &model->first_dense_layers, err));
-    FR_TRY(get_or(config, "moe_layer_freq", 1, &frequency, err));
-    FR_TRY(get_or(config, "num_nextn_predict_layers", 0, &model->n_mtp_layers,
-                  err));
-    if (frequency != 1)
-        return fr_json_fail(fr_json_blamed(config, "moe_layer_freq"), err,
-                            "moe_layer_freq %lld is not modelled, only 1",
-                            (long long)frequency);
-    if (n_shared < 0 || n_shared > 1024 || model->expert_ffn_hidden < 0 ||
-        model->expert_ffn_hidden > 1 << 28)
-        return fr_json_fail(config, err,
-                            "n_shared_experts %lld x moe_intermediate_size "
-                            "%lld is out of range",
-                            (long long)n_shared,
-                            (long long)model->expert_ffn_hidden);
-    model->shared_expert_ffn_hidden = n_shared * model->expert_ffn_hidden;
-    return fr_hf_read_deepseek_router(config, model, err);
-}
-
 static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
                            fr_err *err)
 {
@@ -328,10 +110,7 @@ static fr_status read_gpt2(const fr_json_value *config, fr_model *model,
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "n_positions", 1024, &model->max_seq, err));
     FR_TRY(fr_hf_derive_head_dim(config, "n_head", model, err));
-    if (model->hidden < 0 || model->hidden > 1 << 24)
-        return fr_json_fail(fr_json_blamed(config, "n_embd"), err,
-                            "n_embd is %lld; give 1 to %d",
-                            (long long)model->hidden, 1 << 24);
+    FR_TRY(fr_hf_check_hidden(config, "n_embd", model, err));
     FR_TRY(
         get_or(config, "n_inner", 4 * model->hidden, &model->ffn_hidden, err));
     FR_TRY(fr_json_get_double_or(config, "layer_norm_epsilon", 1e-5,
@@ -353,7 +132,7 @@ static fr_status read_gpt_neox(const fr_json_value *config, fr_model *model,
                                fr_err *err)
 {
     bool has_bias;
-    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(fr_hf_read_sizes(config, model, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(
         get_or(config, "max_position_embeddings", 2048, &model->max_seq, err));
@@ -394,7 +173,7 @@ static fr_status read_bert(const fr_json_value *config, fr_model *model,
                            fr_err *err)
 {
     model->kind = FR_MODEL_ENCODER;
-    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(fr_hf_read_sizes(config, model, err));
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(
         get_or(config, "max_position_embeddings", 512, &model->max_seq, err));
@@ -415,7 +194,7 @@ static fr_status read_vit(const fr_json_value *config, fr_model *model,
                           fr_err *err)
 {
     model->kind = FR_MODEL_ENCODER;
-    FR_TRY(read_sizes(config, model, err));
+    FR_TRY(fr_hf_read_sizes(config, model, err));
     FR_TRY(get_or(config, "image_size", 224, &model->image_size, err));
     FR_TRY(get_or(config, "patch_size", 16, &model->patch_size, err));
     FR_TRY(get_or(config, "num_channels", 3, &model->n_channels, err));

@@ -1,8 +1,8 @@
 /*
  * test_layers_mixed.c: models whose layers differ from llama's: norms in other
  * places, windows in turn, gates, state spaces, linear attention, convolutions.
- * Programs are legal under drawn plans and hold the model's parameters; the flop
- * of products are six per token and element of the matrices.
+ * Programs are legal under drawn plans and hold the model's parameters;
+ * products take six flop per token and element of the matrices.
  */
 #include "program/lower/step/lower.h"
 #include "spec/model/mixers.h"
@@ -165,13 +165,20 @@ static fr_model minimax(void)
 }
 
 static const layer_model mixed_models[] = {
-    {"olmo2", olmo2},           {"gemma3", gemma3},
-    {"cohere2", cohere2},       {"bloom", bloom},
-    {"gptj", gptj},             {"gpt_oss", gpt_oss},
-    {"llama4", llama4},         {"qwen3_next", qwen3_next},
-    {"mamba2", mamba2},         {"jamba", jamba},
-    {"nemotron_h", nemotron_h}, {"falcon_h1", falcon_h1},
-    {"lfm2", lfm2},             {"minimax", minimax},
+    {"olmo2", olmo2},
+    {"gemma3", gemma3},
+    {"cohere2", cohere2},
+    {"bloom", bloom},
+    {"gptj", gptj},
+    {"gpt_oss", gpt_oss},
+    {"llama4", llama4},
+    {"qwen3_next", qwen3_next},
+    {"mamba2", mamba2},
+    {"jamba", jamba},
+    {"nemotron_h", nemotron_h},
+    {"falcon_h1", falcon_h1},
+    {"lfm2", lfm2},
+    {"minimax", minimax},
 };
 
 enum { N_MIXED = sizeof mixed_models / sizeof mixed_models[0] };
@@ -259,8 +266,7 @@ static void test_drawn_plans(void)
         }
         n_legal++;
         if (!CHECK_OK(fr_program_check(program, NULL, &err), &err) ||
-            !CHECK_INT(count(program, &matrices),
-                       fr_model_parameters(&model)))
+            !CHECK_INT(count(program, &matrices), fr_model_parameters(&model)))
             printf("    %s %s\n", mixed_models[i % N_MIXED].name,
                    fr_plan_describe(&plan, name, sizeof name));
         fr_program_destroy(program);
@@ -327,10 +333,15 @@ static void test_runtime_refusals(void)
         if (!refuses(&model, "there are no instructions yet for"))
             printf("    %s\n", mixed_models[i].name);
     }
+    static const char *const refusals[FR_TRAIT_N] = {
+#define TRAIT(symbol, name, refusal) [FR_TRAIT_##symbol] = refusal,
+#include "spec/model/model_traits.inc"
+#undef TRAIT
+    };
     for (int i = 0; i < FR_TRAIT_N; i++) {
         fr_model model = layer_model_llama();
         fr_model_set(&model, (fr_model_trait)i);
-        (void)refuses(&model, fr_model_trait_refusal((fr_model_trait)i));
+        (void)refuses(&model, refusals[i]);
     }
 }
 

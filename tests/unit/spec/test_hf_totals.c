@@ -38,7 +38,7 @@ static unsigned long long tower_of(const fr_model *model)
     return n;
 }
 
-/* What is written and read again has the same counts. */
+/* A model that is written and read again has the same counts. */
 static void check_again(const fr_model *model)
 {
     fr_buffer text;
