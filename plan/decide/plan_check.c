@@ -375,7 +375,7 @@ static fr_status check_experts_and_context(const fr_plan *plan,
 static fr_status check_sequence(const fr_model *model, const fr_job *job,
                                 fr_err *err)
 {
-    if (model->kind == FR_MODEL_LAYERS || model->is_rope ||
+    if (model->kind == FR_MODEL_LAYERS || !fr_model_has_position_table(model) ||
         model->max_seq == 0 || job->seq <= model->max_seq)
         return FR_OK;
     return fr_fail(err, FR_INPUT,

@@ -152,8 +152,6 @@ lower_partial lower_partial_norms(const lower_context *context,
                                   const lower_layer_layout *layout);
 
 /* lower_saved.c */
-/* Can the sum after attention be computed from attention's output? */
-bool lower_is_mid_recomputable(const lower_kind *kind);
 void lower_saved_init(const lower_context *context, lower_kind *kind);
 /* Returns the bytes that the core of attention leaves for backward: lse, or the
  * probabilities. */

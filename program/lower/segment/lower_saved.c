@@ -170,7 +170,8 @@ static void init_mlp(const lower_context *context, lower_saved *k,
     k->act = keep_operand(context, used, is_act_kept, false, s->rows, s->ffn);
 }
 
-bool lower_is_mid_recomputable(const lower_kind *kind)
+/* Can the sum after attention be computed from attention's output? */
+static bool is_mid_recomputable(const lower_kind *kind)
 {
     return kind->mixer->is_attention && !kind->mixer->has_side_attention &&
            kind->layout.out1_w == LOWER_ABSENT;
@@ -203,7 +204,7 @@ void lower_saved_init(const lower_context *context, lower_kind *kind)
     k->mid = keep(context, &used,
                   !is_parallel && has_mixer && kind->has_mlp &&
                       (!lower_is_mid_recomputed(context) ||
-                       !lower_is_mid_recomputable(kind)),
+                       !is_mid_recomputable(kind)),
                   rows, c);
     /* The router, too, reads the second norm; after a post-norm the sum. */
     if (is_post || l->ln2_w != LOWER_ABSENT)

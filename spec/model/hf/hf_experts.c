@@ -97,6 +97,7 @@ HF_READER(dots1)
     FR_TRY(fr_hf_read_biases(config, model, err));
     model->has_qk_norm = true;
     FR_TRY(fr_hf_refuse_other_layers(config, "full_attention", err));
+    FR_TRY(fr_hf_refuse_but(config, "sliding_window", 0, err));
     return read_sigmoid_experts(config, "n_routed_experts", "n_shared_experts",
                                 model, err);
 }

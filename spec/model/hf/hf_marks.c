@@ -64,6 +64,15 @@ fr_status fr_hf_mark_period(const fr_json_value *config, int64_t period,
     return FR_OK;
 }
 
+fr_status fr_hf_mark_mlps(const fr_json_value *config, char mlp,
+                          fr_model *model, fr_err *err)
+{
+    FR_TRY(check_count(config, model, err));
+    memset(model->mlps, mlp, (size_t)model->n_layers);
+    model->mlps[model->n_layers] = '\0';
+    return FR_OK;
+}
+
 fr_status fr_hf_refuse_other_layers(const fr_json_value *config,
                                     const char *only, fr_err *err)
 {

@@ -27,6 +27,10 @@ FR_CHECKED fr_status fr_hf_mark_period(const fr_json_value *config,
                                        char most, char other, fr_model *model,
                                        fr_err *err);
 
+/* Marks what follows the mixer of all layers. */
+FR_CHECKED fr_status fr_hf_mark_mlps(const fr_json_value *config, char mlp,
+                                     fr_model *model, fr_err *err);
+
 /* layer_types may be there, and says `only` of all layers. */
 FR_CHECKED fr_status fr_hf_refuse_other_layers(const fr_json_value *config,
                                                const char *only, fr_err *err);

@@ -16,9 +16,7 @@ static fr_status mark_all(const fr_json_value *config, char mixer, char mlp,
                           fr_model *model, fr_err *err)
 {
     FR_TRY(fr_hf_mark_period(config, 1, 0, mixer, mixer, model, err));
-    memset(model->mlps, mlp, (size_t)model->n_layers);
-    model->mlps[model->n_layers] = '\0';
-    return FR_OK;
+    return fr_hf_mark_mlps(config, mlp, model, err);
 }
 
 /* A model without attention has one head as wide as the stream, which nothing
@@ -242,6 +240,7 @@ HF_READER(nemotron_h)
     FR_TRY(get(config, "vocab_size", &model->vocab, err));
     FR_TRY(get_or(config, "num_key_value_heads", model->n_heads,
                   &model->n_kv_heads, err));
+    FR_TRY(get_or(config, "attention_head_dim", 0, &model->head_dim, err));
     FR_TRY(fr_hf_derive_head_dim(config, "num_attention_heads", model, err));
     FR_TRY(get_or(config, "intermediate_size", 0, &model->ffn_hidden, err));
     FR_TRY(

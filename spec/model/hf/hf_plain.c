@@ -42,7 +42,7 @@ HF_READER(smollm3)
 HF_READER(internlm)
 {
     FR_TRY(fr_hf_read_llama_like(config, model, err));
-    FR_TRY(get_bool(config, "bias", false, &model->has_qkv_bias, err));
+    FR_TRY(get_bool(config, "bias", true, &model->has_qkv_bias, err));
     model->has_out_bias = model->has_qkv_bias;
     return FR_OK;
 }

@@ -88,11 +88,8 @@ HF_READER(exaone4)
     fr_model_set(model, FR_TRAIT_OUTPUT_NORMS);
     fr_model_set(model, FR_TRAIT_NO_INPUT_NORMS);
     FR_TRY(fr_hf_read_window(config, model, err));
-    if (fr_json_find(config, "sliding_window") == NULL ||
-        model->sliding_window == 0) {
-        model->sliding_window = 0;
+    if (model->sliding_window == 0)
         return fr_hf_refuse_other_layers(config, "full_attention", err);
-    }
     fr_model_set(model, FR_TRAIT_SOME_POSITIONS);
     return fr_hf_read_windows(config, 4, model, err);
 }
@@ -123,6 +120,33 @@ HF_READER(gpt_oss)
     return fr_hf_read_windows(config, 2, model, err);
 }
 
+/* moe_layers has the numbers of the layers with experts; where it is absent
+ * they follow a period. */
+static fr_status read_moe_layers(const fr_json_value *config, fr_model *model,
+                                 fr_err *err)
+{
+    const fr_json_value *list = fr_json_find(config, "moe_layers");
+    bool is_regular = true;
+    if (list == NULL || fr_json_kind_of(list) != FR_JSON_ARRAY)
+        return FR_OK;
+    FR_TRY(fr_hf_mark_mlps(config, 'm', model, err));
+    for (size_t i = 0; i < fr_json_n(list); i++) {
+        const fr_json_value *at = fr_json_at(list, i);
+        int64_t layer;
+        FR_TRY(fr_json_as_i64(at, &layer, err));
+        if (layer < 0 || layer >= model->n_layers)
+            return fr_json_fail(at, err, "moe_layers names layer %lld of %lld",
+                                (long long)layer, (long long)model->n_layers);
+        model->mlps[layer] = 'e';
+    }
+    for (int64_t i = 0; i < model->n_layers && model->moe_every > 0; i++)
+        is_regular = is_regular && (model->mlps[i] == 'e') ==
+                                       ((i + 1) % model->moe_every == 0);
+    if (is_regular)
+        model->mlps[0] = '\0';
+    return FR_OK;
+}
+
 /* Scout has experts in all layers, Maverick in every second; a dense layer has
  * a width of its own.  Three of four layers attend within chunks. */
 HF_READER(llama4)
@@ -146,6 +170,7 @@ HF_READER(llama4)
     fr_model_set(model, FR_TRAIT_SOME_POSITIONS);
     fr_model_set(model, FR_TRAIT_OTHER_ROUTER);
     model->has_sigmoid_router = true;
+    FR_TRY(read_moe_layers(config, model, err));
     return fr_hf_read_chunks(config, model, err);
 }
 
@@ -156,7 +181,7 @@ const fr_hf_type fr_hf_window_types[] = {
     {"olmo3", read_olmo3, {32, 4096, 32, 11008, 50304, 0, 0, 2048, 4096, 1e-5}},
     {"exaone4",
      read_exaone4,
-     {32, 4096, 32, 16384, 102400, 0, 0, 2048, 0, 1e-5}},
+     {32, 4096, 32, 16384, 102400, 0, 0, 2048, 4096, 1e-5}},
     {"cohere", read_cohere, {40, 8192, 64, 22528, 256000, 0, 0, 8192, 0, 1e-5}},
     {"cohere2",
      read_cohere2,

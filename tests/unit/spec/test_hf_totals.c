@@ -176,6 +176,72 @@ static void check_fails(const char *text, const char *why)
     CHECK_HAS(err.text, why);
 }
 
+#define SIZES                                                                  \
+    ",\"hidden_size\":64,\"intermediate_size\":96,\"num_attention_heads\":4,"  \
+    "\"num_key_value_heads\":2,\"vocab_size\":97,\"num_hidden_layers\":"
+
+static void check_marks(const char *text, const char *mixers, const char *mlps)
+{
+    fr_model model = {0};
+    fr_err err = {0};
+    if (!CHECK_OK(fr_model_parse("x.json", text, strlen(text), &model, &err),
+                  &err))
+        return;
+    CHECK_STR(model.mixers, mixers);
+    CHECK_STR(model.mlps, mlps);
+    fr_model_release(&model);
+}
+
+/* Kinds of layers as the classes of transformers lay them out by default
+ * (configuration_<type>.py), and as files list them. */
+static void test_marks(void)
+{
+    check_marks("{\"model_type\":\"gemma2\"" SIZES "4}", "wawa", "");
+    check_marks("{\"model_type\":\"gemma3_text\"" SIZES "7}", "wwwwwaw", "");
+    check_marks("{\"model_type\":\"cohere2\"" SIZES "5}", "wwwaw", "");
+    check_marks("{\"model_type\":\"exaone4\"" SIZES
+                "4,\"sliding_window_pattern\":\"LG\"}",
+                "wawa", "");
+    check_marks("{\"model_type\":\"exaone4\"" SIZES
+                "4,\"sliding_window\":null}",
+                "", "");
+    check_marks("{\"model_type\":\"olmo3\"" SIZES
+                "2,\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+                "aw", "");
+    check_marks("{\"model_type\":\"llama4_text\"" SIZES
+                "5,\"moe_layers\":[1,4],\"head_dim\":16}",
+                "cccac", "memme");
+    check_marks("{\"model_type\":\"llama4_text\"" SIZES
+                "4,\"interleave_moe_layer_step\":2,\"moe_layers\":[1,3],"
+                "\"no_rope_layers\":[1,0,1,1],\"head_dim\":16}",
+                "cacc", "");
+    check_marks("{\"model_type\":\"jamba\"" SIZES "6}", "ssssas", "mememe");
+    check_marks("{\"model_type\":\"qwen3_next\"" SIZES
+                "5,\"num_experts\":4,\"num_experts_per_tok\":2,"
+                "\"moe_intermediate_size\":32}",
+                "dddad", "");
+    check_marks("{\"model_type\":\"nemotron_h\"" SIZES
+                "3,\"mamba_num_heads\":8,\"mamba_head_dim\":8,"
+                "\"hybrid_override_pattern\":\"M-*\"}",
+                "m-a", "-m-");
+}
+
+/* A key that no reader understands is named; switches that are off are not. */
+static void test_unknown_keys(void)
+{
+    static const char text[] =
+        "{\"model_type\":\"llama\"" SIZES "2,\"new_attention\":\"sparse\","
+        "\"other_switch\":false,\"other_list\":[],\"bos_token_id\":1}";
+    fr_model model = {0};
+    fr_err err = {0};
+    if (!CHECK_OK(fr_model_parse("x.json", text, strlen(text), &model, &err),
+                  &err))
+        return;
+    CHECK_STR(model.left_out,
+              "keys that are not understood and not read: new_attention");
+    fr_model_release(&model);
+}
+
 #define OLMO3                                                                  \
     "\"model_type\":\"olmo3\",\"hidden_size\":64,\"intermediate_size\":96,"    \
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":97"
@@ -206,4 +272,5 @@ static void test_refusals(void)
 }
 
 CHECK_MAIN({"totals", test_totals}, {"spans", test_spans},
-           {"mamba2_sizes", test_mamba2_sizes}, {"refusals", test_refusals})
+           {"mamba2_sizes", test_mamba2_sizes}, {"marks", test_marks},
+           {"unknown_keys", test_unknown_keys}, {"refusals", test_refusals})
