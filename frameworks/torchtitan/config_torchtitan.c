@@ -1,12 +1,14 @@
 /*
- * config_torchtitan.c: a TOML file of torchtitan 0.2 and before
- * (torchtitan/config/job_config.py); its main has Python recipes instead.
+ * config_torchtitan.c: a TOML file of torchtitan 0.2
+ * (torchtitan/config/job_config.py), or a Python recipe of its main
+ * (torchtitan_recipe.c).
  */
 #include "core/document/toml.h"
 #include "frameworks/framework_list.h"
 #include "frameworks/read/config_parts.h"
 #include "frameworks/torchtitan/torchtitan_keys.h"
 #include "frameworks/torchtitan/torchtitan_parts.h"
+#include "frameworks/torchtitan/torchtitan_recipe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +21,7 @@ static bool looks_like(const char *text, size_t n)
 {
     static const char *const marks[] = {"[parallelism]", "[training]",
                                         "[activation_checkpoint]"};
-    int n_found = 0;
+    int n_found = fr_torchtitan_is_recipe(text, n) ? 2 : 0;
     for (size_t i = 0; i < FR_LENGTH(marks); i++)
         n_found += memmem(text, n, marks[i], strlen(marks[i])) != NULL;
     return n_found >= 2;
@@ -371,8 +373,39 @@ static fr_status read_compile(reader *r)
     return read_table(r, "debug", &table);
 }
 
+/* Keys that torchtitan had before 0.2 (its job_config.py of 2024 and of early
+ * 2025), where parallelism was part of other tables. */
+static fr_status refuse_old_keys(reader *r)
+{
+    static const char *const old[][2] = {
+        {"training", "data_parallel_degree"},
+        {"training", "data_parallel_replicate_degree"},
+        {"training", "data_parallel_shard_degree"},
+        {"training", "tensor_parallel_degree"},
+        {"training", "enable_fp8_linear"},
+        {"training", "compile"},
+        {"experimental", "pipeline_parallel_degree"},
+        {"experimental", "context_parallel_degree"},
+        {"experimental", "enable_async_tensor_parallel"}};
+    for (size_t i = 0; i < FR_LENGTH(old); i++) {
+        const fr_json_value *table = fr_json_find(r->root, old[i][0]);
+        const fr_json_value *value =
+            table != NULL && fr_json_kind_of(table) == FR_JSON_OBJECT
+                ? fr_json_find(table, old[i][1])
+                : NULL;
+        if (value != NULL)
+            return fr_json_fail(value, r->err,
+                                "%s.%s is a key of torchtitan before 0.2, "
+                                "which is not read; write it as 0.2 has it, in "
+                                "[parallelism] or [compile]",
+                                old[i][0], old[i][1]);
+    }
+    return FR_OK;
+}
+
 static fr_status read_root(reader *r)
 {
+    FR_TRY(refuse_old_keys(r));
     FR_TRY(fr_config_check_keys(r->root, "", root_keys, FR_LENGTH(root_keys),
                                 &r->out->notes, r->err));
     FR_TRY(read_model(r));
@@ -385,12 +418,27 @@ static fr_status read_root(reader *r)
     return read_compile(r);
 }
 
+static fr_status parse_recipe(const fr_config_request *request, fr_json **out,
+                              fr_err *err)
+{
+    fr_buffer json;
+    fr_buffer_init(&json);
+    fr_status status = fr_torchtitan_recipe_json(request->path, request->text,
+                                                 request->n_text, &json, err);
+    if (status == FR_OK)
+        status = fr_json_parse(request->path, json.data, json.n, out, err);
+    fr_buffer_release(&json);
+    return status;
+}
+
 static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
     fr_json *json;
-    FR_TRY(fr_toml_parse(request->path, request->text, request->n_text, &json,
-                         err));
+    FR_TRY(fr_torchtitan_is_recipe(request->text, request->n_text)
+               ? parse_recipe(request, &json, err)
+               : fr_toml_parse(request->path, request->text, request->n_text,
+                               &json, err));
     reader r = {request, fr_json_root(json), out, err};
     fr_status status = read_root(&r);
     fr_json_destroy(json);
@@ -398,7 +446,7 @@ static fr_status read_config(const fr_config_request *request, fr_config *out,
 }
 
 const fr_config_format fr_config_torchtitan = {
-    .summary = "a TOML file of torchtitan",
+    .summary = "a TOML file of torchtitan 0.2, or a recipe of its main",
     .looks_like = looks_like,
     .read = read_config,
 };
