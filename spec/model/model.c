@@ -303,7 +303,9 @@ static fr_status check_attention(const fr_model *model, fr_err *err)
     const bool needs_original = model->rope_kind != FR_ROPE_LLAMA3;
     if (model->has_rope_scaling &&
         !(model->rope_factor >= 0.0 && model->rope_low_factor > 0.0 &&
-          model->rope_high_factor > model->rope_low_factor &&
+          (model->rope_high_factor > model->rope_low_factor ||
+           (model->rope_kind == FR_ROPE_YARN &&
+            model->rope_high_factor >= model->rope_low_factor)) &&
           model->rope_original_seq >= needs_original))
         return fr_fail(err, FR_INPUT,
                        "rope scaling by %g from %g to %g of %lld positions; "

@@ -226,6 +226,29 @@ static void test_marks(void)
                 "m-a", "-m-");
 }
 
+/* Kimi K2's yarn has beta_fast = beta_slow = 1, which transformers takes as a
+ * step of 0.001 dimensions (modeling_rope_utils.py). */
+static void test_equal_betas(void)
+{
+    static const char text[] =
+        "{\"model_type\":\"kimi_k2\"" SIZES
+        "2,\"n_routed_experts\":4,\"num_experts_per_tok\":2,"
+        "\"moe_intermediate_size\":32,\"kv_lora_rank\":16,\"q_lora_rank\":24,"
+        "\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":16,"
+        "\"n_group\":1,\"topk_group\":1,"
+        "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":32,"
+        "\"beta_fast\":1.0,\"beta_slow\":1.0,"
+        "\"original_max_position_embeddings\":4096}}";
+    fr_model model = {0};
+    fr_err err = {0};
+    if (!CHECK_OK(fr_model_parse("x.json", text, strlen(text), &model, &err),
+                  &err))
+        return;
+    CHECK_STR(model.left_out, "");
+    CHECK(model.has_rope_scaling && model.rope_kind == FR_ROPE_YARN);
+    fr_model_release(&model);
+}
+
 /* A key that no reader understands is named; switches that are off are not. */
 static void test_unknown_keys(void)
 {
@@ -273,4 +296,5 @@ static void test_refusals(void)
 
 CHECK_MAIN({"totals", test_totals}, {"spans", test_spans},
            {"mamba2_sizes", test_mamba2_sizes}, {"marks", test_marks},
+           {"equal_betas", test_equal_betas},
            {"unknown_keys", test_unknown_keys}, {"refusals", test_refusals})
