@@ -6,7 +6,6 @@
 
 #include "frameworks/torchtitan/recipe_settings.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,22 +164,34 @@ static fr_status put_parallelism(fr_recipe *r, const fr_recipe_setting *s,
     return put_value(r, s, out);
 }
 
-/* betas=(0.9, 0.95), without blanks. */
+/* Two numbers in [0, 1) in brackets, without blanks: (0.9,0.95). */
+static bool read_pair(const char *text, double out[2])
+{
+    char *end;
+    if (*text != '(')
+        return false;
+    out[0] = strtod(text + 1, &end);
+    if (end == text + 1 || *end != ',')
+        return false;
+    text = end + 1;
+    out[1] = strtod(text, &end);
+    return end != text && strcmp(end, ")") == 0 && out[0] >= 0 && out[0] < 1 &&
+           out[1] >= 0 && out[1] < 1;
+}
+
 static fr_status put_optimizer(fr_recipe *r, const fr_recipe_setting *s,
                                fr_buffer *out)
 {
-    double first, second;
-    int n = 0;
+    double betas[2];
     if (strcmp(s->key, "betas") != 0) {
         fr_buffer_printf(out, "\"%s\":", s->key);
         return put_value(r, s, out);
     }
-    if (sscanf(s->value, "(%lf,%lf)%n", &first, &second, &n) != 2 ||
-        s->value[n] != '\0' || !(first >= 0 && first < 1) ||
-        !(second >= 0 && second < 1))
+    if (!read_pair(s->value, betas))
         return fr_recipe_fail(r, s->line,
                               "betas are not two numbers: ", s->value);
-    fr_buffer_printf(out, "\"beta1\":%.17g,\"beta2\":%.17g", first, second);
+    fr_buffer_printf(out, "\"beta1\":%.17g,\"beta2\":%.17g", betas[0],
+                     betas[1]);
     return FR_OK;
 }
 
