@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "core/document/fields.h"
 #include "report/prediction_report.h"
+#include "report/run/busy_report.h"
 #include "report/run/rank_times_report.h"
 
 #include <math.h>
@@ -145,6 +146,8 @@ static void put_data(const fr_run_report *r, fr_json_writer *json)
         fr_json_put_null(json, "breakdown_s");
     fr_json_put_double(json, "rel_err",
                        r->has_prediction ? fr_run_report_rel_err(r) : NAN);
+    fr_report_busy_json(&r->busy, r->has_prediction ? r->predicted_step_s : 0,
+                        json);
     fr_report_rank_times_json(r, json);
     if (strcmp(r->backend, "cpu") != 0)
         put_nccl(r, json);
@@ -211,6 +214,10 @@ static void print_table(const fr_run_report *r, fr_document *out)
     }
     add_row(table, "step", r->has_prediction ? r->predicted_step_s : 0,
             r->step_s_median, false);
+    if (r->busy.n_disturbed > 0 && r->busy.undisturbed_step_s > 0)
+        add_row(table, "step, undisturbed",
+                r->has_prediction ? r->predicted_step_s : 0,
+                r->busy.undisturbed_step_s, false);
     add_memory(r, table);
 }
 
@@ -264,5 +271,6 @@ void fr_report_run(const fr_run_report *r, fr_document *out)
     fr_document_printf(out, "\nmeasured steps: 90 %% between %s and %s\n",
                        fr_format_s(low, sizeof low, r->step_s_p5),
                        fr_format_s(high, sizeof high, r->step_s_p95));
+    fr_report_busy_text(&r->busy, r->world_size, out);
     fr_report_rank_times_text(r, out);
 }

@@ -9,6 +9,7 @@
 #include "plan/decide/plan.h"
 #include "report/document/document.h"
 #include "spec/result/prediction.h"
+#include "spec/run/busy_steps.h"
 #include "spec/run/saving_cost.h"
 #include "spec/run/step_record.h"
 #include "spec/run/straggler.h"
@@ -31,6 +32,7 @@ typedef struct fr_run_report {
     int64_t resumed_from_step;
     bool is_from_memory; /* it went on from copies in memory */
     fr_saving_cost saving;
+    fr_busy_steps busy;
     double breakdown_s[FR_PART_N]; /* measured; adds up to the median */
     bool has_breakdown;
     bool has_prediction;

@@ -19,6 +19,7 @@ fr_status fr_executor_open(const fr_backend *backend, fr_transport *transport,
                               .rank_program =
                                   fr_program_of_rank(program, transport->rank),
                               .options = options};
+    fr_processor_set_allowed(&executor->allowed);
     fr_status status = executor->ops->open(executor, err);
     if (status != FR_OK) {
         fr_executor_destroy(executor);

@@ -9,6 +9,7 @@
 #ifndef FR_RUNTIME_RUN_EXECUTOR_H
 #define FR_RUNTIME_RUN_EXECUTOR_H
 
+#include "core/system/processors.h"
 #include "runtime/run/interpreter.h"
 #include "runtime/run/run.h"
 #include "runtime/weights/weights.h"
@@ -68,6 +69,7 @@ struct fr_executor {
     const fr_weights *weights; /* NULL: training begins with random ones */
     fr_step_watch watch;
     _Atomic int64_t *beat_ns; /* may be NULL */
+    fr_processor_set allowed; /* before open(), which pins threads */
     uint64_t baseline_bytes;  /* connect() sets it */
     bool is_oversubscribed;   /* open() sets it */
 };

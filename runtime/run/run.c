@@ -274,6 +274,7 @@ static fr_status save_weights(run *r, fr_err *err)
 
 static fr_status train(run *r, fr_err *err)
 {
+    FR_TRY(fr_step_monitor_begin(r->monitor, r->first_step, r->n_steps, err));
     for (int64_t i = r->first_step; i < r->n_steps; i++)
         FR_TRY(do_step(r, i, err));
     return fr_run_saver_end(&r->saver, err);
@@ -339,22 +340,26 @@ static fr_status gather_memory(run *r, fr_run_result *out, fr_err *err)
 
 /* Warm-up steps and steps that tracing slows do not count, unless there are no
  * others. */
-static void summarise(run *r, fr_run_result *out, double *scratch)
+static fr_status summarise(run *r, fr_run_result *out, double *scratch,
+                           fr_err *err)
 {
     int64_t n = out->n_steps;
     int64_t n_skipped = r->options.n_warmup < n ? r->options.n_warmup : 0;
     int64_t n_traced = r->backend->is_slow_traced ? r->options.trace_steps : 0;
-    size_t n_kept = (size_t)(n - n_skipped);
+    int64_t n_kept = n - n_skipped;
 
+    if (n_traced < n_kept)
+        n_kept -= n_traced;
+    FR_TRY(fr_step_monitor_busy(r->monitor, r->step_s, n_skipped,
+                                n_skipped + n_kept, &out->busy, err));
     if (n_kept == 0)
-        return;
-    if (n_traced < n - n_skipped)
-        n_kept -= (size_t)n_traced;
-    memcpy(scratch, r->step_s + n_skipped, n_kept * sizeof *scratch);
-    fr_stats_sort(scratch, n_kept);
-    out->step_s_median = fr_stats_quantile_sorted(scratch, n_kept, 0.5);
-    out->step_s_p5 = fr_stats_quantile_sorted(scratch, n_kept, 0.05);
-    out->step_s_p95 = fr_stats_quantile_sorted(scratch, n_kept, 0.95);
+        return FR_OK;
+    memcpy(scratch, r->step_s + n_skipped, (size_t)n_kept * sizeof *scratch);
+    fr_stats_sort(scratch, (size_t)n_kept);
+    out->step_s_median = fr_stats_quantile_sorted(scratch, (size_t)n_kept, 0.5);
+    out->step_s_p5 = fr_stats_quantile_sorted(scratch, (size_t)n_kept, 0.05);
+    out->step_s_p95 = fr_stats_quantile_sorted(scratch, (size_t)n_kept, 0.95);
+    return FR_OK;
 }
 
 /* The answer shows the collectives of rank 0. */
@@ -434,12 +439,13 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
                                        : fr_fail_no_memory(err);
     if (status == FR_OK)
         status = note_ranks(r, &result, err);
+    if (status == FR_OK)
+        status = summarise(r, &result, scratch, err);
     if (status != FR_OK) {
         free(scratch);
         fr_run_result_release(&result);
         return status;
     }
-    summarise(r, &result, scratch);
     free(scratch);
     FR_TRY(note_evaluations(r, &result, err));
     result.loss = r->loss;

@@ -12,6 +12,7 @@
 #include "program/ir/program.h"
 #include "spec/model/faults.h"
 #include "spec/result/timeline.h"
+#include "spec/run/busy_steps.h"
 #include "spec/run/saving_cost.h"
 #include "spec/run/step_record.h"
 
@@ -86,6 +87,7 @@ typedef struct fr_run_result {
     /* [world_size] means of a step after warm-up: how long each rank computed
      * and waited for others; NULL: not known. */
     double *compute_s, *wait_s;
+    fr_busy_steps busy;              /* steps that other processes disturbed */
     fr_collective_note *collectives; /* [n_collectives], of rank 0 */
     size_t n_collectives;            /* 0 on CPUs */
 } fr_run_result;

@@ -4,6 +4,7 @@
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
 #include "runtime/rank/measure.h"
+#include "runtime/watch/others.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +12,15 @@
 
 /* Reading the memory costs some 10 us, more than a word with the neighbours. */
 #define MEMORY_EVERY_NS 1000000000
+/* Intervals of the kernel's counters, which count in ticks of 10 ms. */
+#define OTHERS_EVERY_S 0.25
 
 /* The message of a rank to the others after each step. */
 typedef struct step_news {
     double step_s, own_loss, saving_s;
     double part_s[FR_PART_N];
     uint64_t memory_bytes, received_bytes;
+    fr_busy_interval busy;
 } step_news;
 
 struct fr_step_monitor {
@@ -33,6 +37,10 @@ struct fr_step_monitor {
     int64_t cost_ns;         /* of n_steps steps */
     int64_t memory_ns;       /* when memory was looked at */
     uint64_t received_bytes; /* until the step before */
+    fr_others *others;
+    fr_busy_log *busy;             /* on rank 0, else NULL */
+    int64_t first_step, last_step; /* of the run */
+    int64_t n_interval;            /* steps of the interval of `others` */
 };
 
 static bool has_norm(const fr_executor *executor)
@@ -77,11 +85,28 @@ fr_status fr_step_monitor_create(const fr_executor *executor,
     return FR_OK;
 }
 
+fr_status fr_step_monitor_begin(fr_step_monitor *monitor, int64_t first_step,
+                                int64_t n_steps, fr_err *err)
+{
+    fr_transport *transport = monitor->executor->transport;
+
+    monitor->first_step = first_step;
+    monitor->last_step = n_steps - 1;
+    FR_TRY(fr_others_create(transport, &monitor->executor->allowed,
+                            &monitor->others, err));
+    return transport->rank != 0
+               ? FR_OK
+               : fr_busy_log_create(n_steps - first_step, transport->world,
+                                    &monitor->busy, err);
+}
+
 void fr_step_monitor_destroy(fr_step_monitor *monitor)
 {
     if (monitor == NULL)
         return;
     fr_stragglers_destroy(monitor->stragglers);
+    fr_others_destroy(monitor->others);
+    fr_busy_log_destroy(monitor->busy);
     free(monitor->part_s);
     free(monitor->part_sum_s);
     free(monitor->all);
@@ -89,7 +114,30 @@ void fr_step_monitor_destroy(fr_step_monitor *monitor)
     free(monitor);
 }
 
-static void look(fr_step_monitor *monitor, double step_s)
+/* Ends an interval of others' processor time, if it is long enough. */
+static void look_at_others(fr_step_monitor *monitor, int64_t i_step)
+{
+    const fr_executor *executor = monitor->executor;
+    fr_busy_interval *mine = &monitor->mine.busy;
+
+    *mine = (fr_busy_interval){0};
+    if (monitor->others == NULL || fr_others_elapsed_s(monitor->others) < 0.0)
+        return;
+    monitor->n_interval++;
+    if (i_step < monitor->last_step &&
+        fr_others_elapsed_s(monitor->others) < OTHERS_EVERY_S)
+        return;
+    mine->n_steps = monitor->n_interval;
+    mine->is_known = fr_others_end(monitor->others, &mine->share);
+    mine->is_disturbed =
+        mine->is_known &&
+        fr_processor_share_is_disturbed(&mine->share,
+                                        fr_others_n_ranks(monitor->others) *
+                                            executor->program->plan.n_threads);
+    monitor->n_interval = 0;
+}
+
+static void look(fr_step_monitor *monitor, int64_t i_step, double step_s)
 {
     const fr_executor *executor = monitor->executor;
     step_news *mine = &monitor->mine;
@@ -111,6 +159,7 @@ static void look(fr_step_monitor *monitor, double step_s)
         mine->memory_bytes = fr_measure_resident();
         monitor->memory_ns = now_ns;
     }
+    look_at_others(monitor, i_step);
 }
 
 static void sum_up(fr_step_monitor *monitor, fr_step_record *record)
@@ -136,6 +185,9 @@ static void sum_up(fr_step_monitor *monitor, fr_step_record *record)
         if (of->saving_s > record->saving_s)
             record->saving_s = of->saving_s;
         record->received_bytes += of->received_bytes;
+        if (monitor->busy != NULL)
+            fr_busy_log_add(monitor->busy, record->step - monitor->first_step,
+                            i, &of->busy);
         monitor->scratch[i] = compute_s;
     }
     record->median_compute_s = fr_stats_median(monitor->scratch, (size_t)world);
@@ -170,7 +222,7 @@ fr_status fr_step_monitor_gather(fr_step_monitor *monitor, int64_t i_step,
     fr_step_record record = {.step = i_step, .bad_rank = -1};
 
     int64_t begin_ns = fr_clock_ns();
-    look(monitor, step_s);
+    look(monitor, i_step, step_s);
     fr_step_monitor_charge(monitor, fr_clock_ns() - begin_ns);
     FR_TRY(fr_transport_all_gather(executor->transport, &monitor->mine,
                                    sizeof monitor->mine, monitor->all, err));
@@ -193,6 +245,15 @@ fr_step_monitor_stragglers(const fr_step_monitor *monitor)
     return monitor->stragglers != NULL
                ? fr_stragglers_found(monitor->stragglers)
                : NULL;
+}
+
+fr_status fr_step_monitor_busy(const fr_step_monitor *monitor,
+                               const double *step_s, int64_t n_skipped,
+                               int64_t n_counted, fr_busy_steps *out,
+                               fr_err *err)
+{
+    return fr_busy_log_summarise(monitor->busy, step_s, n_skipped, n_counted,
+                                 out, err);
 }
 
 void fr_step_monitor_note_saving(fr_step_monitor *monitor, double saving_s)

@@ -6,6 +6,7 @@
 #define FR_RUNTIME_WATCH_STEP_MONITOR_H
 
 #include "runtime/run/executor.h"
+#include "runtime/watch/busy_log.h"
 #include "runtime/watch/stragglers.h"
 #include "spec/run/step_record.h"
 
@@ -15,6 +16,18 @@ typedef struct fr_step_monitor fr_step_monitor;
 FR_CHECKED fr_status fr_step_monitor_create(const fr_executor *executor,
                                             fr_step_monitor **out, fr_err *err);
 void fr_step_monitor_destroy(fr_step_monitor *monitor); /* takes NULL */
+
+/* Collective: the steps from first_step to n_steps - 1 follow now. */
+FR_CHECKED fr_status fr_step_monitor_begin(fr_step_monitor *monitor,
+                                           int64_t first_step, int64_t n_steps,
+                                           fr_err *err);
+
+/* On rank 0 after the last step: the steps that other processes disturbed;
+ * arguments of fr_busy_log_summarise(). */
+FR_CHECKED fr_status fr_step_monitor_busy(const fr_step_monitor *monitor,
+                                          const double *step_s,
+                                          int64_t n_skipped, int64_t n_counted,
+                                          fr_busy_steps *out, fr_err *err);
 
 /* Returns the slow ranks that rank 0 has found; NULL: they cannot be found. */
 const fr_straggler_list *

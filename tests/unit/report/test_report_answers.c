@@ -210,6 +210,72 @@ static void test_run(void)
     fr_buffer_release(&text);
 }
 
+/* The sentence, the row and the member "others"; nothing where no step was
+ * disturbed. */
+static void test_run_others(void)
+{
+    static const double loss[] = {5.5418, 4.0721, 3.6581};
+    fr_run_report r = {.plan = "dp2 tp1 pp1 mb2 1f1b",
+                       .backend = "cpu",
+                       .world_size = 2,
+                       .n_steps = 3,
+                       .loss = loss,
+                       .step_s_median = 0.5,
+                       .has_prediction = true,
+                       .predicted_step_s = 0.343,
+                       .busy = {.n_steps = 60,
+                                .n_known = 60,
+                                .n_disturbed = 38,
+                                .n_processors = 2,
+                                .n_runnable = 5,
+                                .others = 1.4375,
+                                .undisturbed_step_s = 0.392}};
+    fr_buffer text;
+    fr_document answer;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(fr_buffer_text(&text), "others used 1.4 of 2 processors during "
+                                     "38 of 60 steps; the undisturbed "
+                                     "steps: 392 ms\n");
+    /* 0.343 / 0.5 - 1 and 0.343 / 0.392 - 1. */
+    CHECK_HAS(fr_buffer_text(&text), "-31.4 %");
+    CHECK_HAS(fr_buffer_text(&text), "step, undisturbed");
+    CHECK_HAS(fr_buffer_text(&text), "-12.5 %");
+    fr_buffer_release(&text);
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_json, NULL, &text);
+    fr_json *json = parse(&text);
+    const fr_json_value *others = fr_json_find(fr_json_root(json), "others");
+    CHECK_NEAR(number(others, "processors"), 1.4375, 0);
+    CHECK_NEAR(number(others, "disturbed_steps"), 38, 0);
+    CHECK_NEAR(number(others, "undisturbed_step_s"), 0.392, 0);
+    CHECK_NEAR(number(others, "undisturbed_rel_err"), -0.125, 1e-12);
+    fr_json_destroy(json);
+    fr_buffer_release(&text);
+    r.busy.n_disturbed = 60;
+    r.busy.undisturbed_step_s = 0;
+    r.busy.stolen = 0.25;
+    r.busy.rank = 1;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(
+        fr_buffer_text(&text),
+        "others used 1.4 of 2 processors on the machine of rank 1 (0.2 of "
+        "them other virtual machines)");
+    CHECK_HAS(fr_buffer_text(&text), "no undisturbed step was measured\n");
+    CHECK(strstr(fr_buffer_text(&text), "step, undisturbed") == NULL);
+    fr_buffer_release(&text);
+    r.busy.n_disturbed = 0;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK(strstr(fr_buffer_text(&text), "others used") == NULL);
+    fr_buffer_release(&text);
+}
+
 /* Requests to NCCL stand in the answer of a run on GPUs alone. */
 static void test_run_nccl(void)
 {
@@ -283,4 +349,5 @@ static void test_plan_in_words(void)
 CHECK_MAIN({"prediction stages", test_prediction_stages}, {"rate", test_rate},
            {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
-           {"run_nccl", test_run_nccl}, {"plan", test_plan_in_words})
+           {"run_others", test_run_others}, {"run_nccl", test_run_nccl},
+           {"run_others", test_run_others}, {"plan", test_plan_in_words})
