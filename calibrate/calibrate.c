@@ -7,6 +7,7 @@
 #include "calibrate/cpu/payloads.h"
 #include "calibrate/cpu/ranks.h"
 #include "calibrate/cpu/shapes.h"
+#include "calibrate/disturbance.h"
 #include "calibrate/fingerprint.h"
 #include "core/numbers/stats.h"
 #include "core/system/clock.h"
@@ -27,6 +28,7 @@ typedef struct calibration {
     const fr_calibrate_options *options;
     fr_transport *transport;
     fr_sentinel *sentinel;
+    fr_disturbance *watch;
     fr_sampling schedule; /* but for the budget */
     double budget_s;
     bool is_net; /* between hosts */
@@ -107,6 +109,8 @@ static fr_status measure_tier(calibration *c, const fr_comm_point *points,
     schedule.target_rel_err = 0.02;
     schedule.n_min = 3;
     schedule.n_max = N_MAX;
+    schedule.repeat_s = budget_s;
+    fr_disturbance_attach(c->watch, &schedule);
     fr_status status = fr_bench_profile(
         &table, &schedule, c->transport->rank == 0, &c->profile, err);
     fr_comm_bench_destroy(bench);
@@ -277,26 +281,41 @@ static void start_team(int n_threads)
     (void)n;
 }
 
+/* Ends a phase: the time that others had in it. */
+static fr_status end_phase(calibration *c, const char *phase, fr_err *err)
+{
+    return fr_disturbance_end(c->watch, phase, &c->profile, err);
+}
+
+/* The part that runs on this rank's own core. */
+static fr_status measure_pinned(calibration *c, fr_err *err)
+{
+    FR_TRY(measure_jitter(c, err));
+    FR_TRY(measure_rates(c, err));
+    FR_TRY(end_phase(c, "rates", err));
+    FR_TRY(measure_compute(c, err));
+    return end_phase(c, "kernels", err);
+}
+
 static fr_status measure_all(calibration *c, fr_err *err)
 {
     fr_cores cores;
     fr_core_mask previous;
-    fr_status status;
 
+    FR_TRY(fr_disturbance_rest(c->watch, "before", &c->profile, err));
     FR_TRY(fr_bench_baseline(c->transport, &c->profile.baseline_bytes, err));
     FR_TRY(fr_bench_overheads(c->transport, &c->profile, err));
     FR_TRY(add_cases(c, err));
+    FR_TRY(end_phase(c, "overheads", err));
     start_team(c->profile.fingerprint.n_cores);
     fr_cores_assign(c->transport->n_local, c->transport->i_local, 1, &cores);
     fr_cores_pin(&cores, &previous);
-    status = measure_jitter(c, err);
-    if (status == FR_OK)
-        status = measure_rates(c, err);
-    if (status == FR_OK)
-        status = measure_compute(c, err);
+    const fr_status status = measure_pinned(c, err);
     fr_cores_restore(&previous);
     FR_TRY(status);
     FR_TRY(measure_comm(c, err));
+    FR_TRY(end_phase(c, "collectives", err));
+    FR_TRY(fr_disturbance_rest(c->watch, "after", &c->profile, err));
     note_sharing(&c->profile, "sgemm", err);
     note_sharing(&c->profile, "axpy", err);
     if (c->transport->rank != 0)
@@ -343,9 +362,12 @@ fr_status fr_calibrate_over(fr_transport *transport,
     c.schedule.sentinel_context = c.sentinel;
     c.schedule.share = fr_ranks_share;
     c.schedule.share_context = transport;
-    status = measure_all(&c, err);
+    status = fr_disturbance_create(transport, &c.watch, err);
+    if (status == FR_OK)
+        status = measure_all(&c, err);
     c.profile.wall_s = fr_clock_s() - begin_s;
 out_profile:
+    fr_disturbance_destroy(c.watch);
     fr_sentinel_destroy(c.sentinel);
     fr_shapes_release(&c.shapes);
     if (status != FR_OK || transport->rank != 0)

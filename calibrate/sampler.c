@@ -69,6 +69,12 @@ typedef struct point_state {
     bool is_done;
 } point_state;
 
+typedef enum chunk_fate {
+    CHUNK_CALM,
+    CHUNK_MOVED,    /* the sentinel did: its samples are worth nothing */
+    CHUNK_DISTURBED /* by others: its samples count if there are no others */
+} chunk_fate;
+
 typedef struct rounds {
     const fr_bench *bench;
     const fr_sampling *schedule;
@@ -128,9 +134,11 @@ static fr_status choose(rounds *r, bool *any, fr_err *err)
             p->is_done = fr_sample_of(r->scratch, (size_t)p->n).rel_err <=
                          schedule->target_rel_err;
         }
+        const double budget_s =
+            schedule->budget_s + (p->n == 0 ? schedule->repeat_s : 0.0);
         if (p->n >= schedule->n_max ||
             ((p->n >= N_LEAST || p->n_preempted >= N_PREEMPTED) &&
-             (spent_s >= schedule->budget_s || p->spent_s > fair_s)))
+             (spent_s >= budget_s || p->spent_s > fair_s)))
             p->is_done = true;
         r->todo[i] = !p->is_done;
         is_any |= r->todo[i];
@@ -141,14 +149,10 @@ static fr_status choose(rounds *r, bool *any, fr_err *err)
     return FR_OK;
 }
 
-static fr_status run_chunk(rounds *r, size_t first, size_t last,
-                           bool *is_spoilt, fr_err *err)
+static fr_status time_points(rounds *r, size_t first, size_t last, fr_err *err)
 {
     const fr_sampling *schedule = r->schedule;
-    double before_s, after_s, best_s;
-    unsigned char spoilt = 0;
 
-    FR_TRY(look_at_sentinel(r, &before_s, err));
     if (first == 0 && r->bench->begin_round != NULL)
         FR_TRY(r->bench->begin_round(r->bench->context, err));
     for (size_t i = first; i < last; i++) {
@@ -158,17 +162,43 @@ static fr_status run_chunk(rounds *r, size_t first, size_t last,
         FR_TRY(r->bench->run(r->bench->context, i, &r->fresh[i], err));
         r->points[i].spent_s += now_s(schedule) - begin_s;
     }
+    return FR_OK;
+}
+
+static bool has_moved(rounds *r, double before_s, double after_s)
+{
+    const fr_sampling *schedule = r->schedule;
+    const double best_s = fmin(before_s, after_s);
+
+    if (schedule->sentinel == NULL)
+        return false;
+    if (r->sentinel_best_s == 0.0 || best_s < r->sentinel_best_s)
+        r->sentinel_best_s = best_s;
+    return fmax(before_s, after_s) >
+               r->sentinel_best_s * (1.0 + schedule->sentinel_slack) &&
+           now_s(schedule) - r->begin_s < schedule->budget_s;
+}
+
+static fr_status run_chunk(rounds *r, size_t first, size_t last,
+                           chunk_fate *out, fr_err *err)
+{
+    const fr_sampling *schedule = r->schedule;
+    double before_s, after_s;
+    bool is_disturbed = false;
+
+    FR_TRY(look_at_sentinel(r, &before_s, err));
+    if (schedule->begin_others != NULL)
+        schedule->begin_others(schedule->others_context);
+    FR_TRY(time_points(r, first, last, err));
+    if (schedule->end_others != NULL)
+        FR_TRY(
+            schedule->end_others(schedule->others_context, &is_disturbed, err));
     FR_TRY(look_at_sentinel(r, &after_s, err));
-    if (schedule->sentinel != NULL) {
-        best_s = fmin(before_s, after_s);
-        if (r->sentinel_best_s == 0.0 || best_s < r->sentinel_best_s)
-            r->sentinel_best_s = best_s;
-        spoilt = fmax(before_s, after_s) >
-                     r->sentinel_best_s * (1.0 + schedule->sentinel_slack) &&
-                 now_s(schedule) - r->begin_s < schedule->budget_s;
-    }
-    FR_TRY(share(r, &spoilt, sizeof spoilt, err));
-    *is_spoilt = spoilt != 0;
+    unsigned char fate = has_moved(r, before_s, after_s) ? CHUNK_MOVED
+                         : is_disturbed                  ? CHUNK_DISTURBED
+                                                         : CHUNK_CALM;
+    FR_TRY(share(r, &fate, sizeof fate, err));
+    *out = (chunk_fate)fate;
     return FR_OK;
 }
 
@@ -185,7 +215,13 @@ static void keep_sample(point_state *point, int n_max, double seconds)
         point->preempted_s = -seconds;
 }
 
-/* A chunk that stays disturbed gives no sample in this round. */
+/* A sample that counts only if its point has no other. */
+static void keep_last_resort(point_state *point, double seconds)
+{
+    keep_sample(point, 0, -fabs(seconds));
+}
+
+/* A chunk whose sentinel keeps moving gives no sample in this round. */
 static fr_status run_round(rounds *r, fr_err *err)
 {
     size_t n_points = r->bench->n_points;
@@ -193,16 +229,20 @@ static fr_status run_round(rounds *r, fr_err *err)
 
     for (size_t first = 0; first < n_points; first += n_chunk) {
         size_t last = first + n_chunk < n_points ? first + n_chunk : n_points;
-        bool is_spoilt = true, any = false;
+        chunk_fate fate = CHUNK_MOVED;
+        bool any = false;
         for (size_t i = first; i < last; i++)
             any = any || r->todo[i];
         if (!any)
             continue;
-        for (int k = 0; k < N_TRIES && is_spoilt; k++) {
-            FR_TRY(run_chunk(r, first, last, &is_spoilt, err));
-            r->n_disturbed += is_spoilt;
+        for (int k = 0; k < N_TRIES && fate != CHUNK_CALM; k++) {
+            FR_TRY(run_chunk(r, first, last, &fate, err));
+            r->n_disturbed += fate != CHUNK_CALM;
+            for (size_t i = first; i < last; i++)
+                if (r->todo[i] && fate == CHUNK_DISTURBED)
+                    keep_last_resort(&r->points[i], r->fresh[i]);
         }
-        for (size_t i = first; i < last && !is_spoilt; i++)
+        for (size_t i = first; i < last && fate == CHUNK_CALM; i++)
             if (r->todo[i])
                 keep_sample(&r->points[i], r->schedule->n_max, r->fresh[i]);
     }

@@ -42,6 +42,12 @@ typedef struct fr_sampling {
     fr_status (*sentinel)(void *context, double *out_s, fr_err *err);
     void *sentinel_context;
     double sentinel_slack; /* relative movement that spoils a round */
+    /* Around each chunk of points; NULL: nobody asks.  end_others() is
+     * collective: did other processes take time from a rank meanwhile? */
+    void (*begin_others)(void *context);
+    fr_status (*end_others)(void *context, bool *is_disturbed, fr_err *err);
+    void *others_context;
+    double repeat_s; /* beyond the budget, for points that others disturbed */
     /* Rank 0's bytes to everybody; NULL: one rank. */
     fr_status (*share)(void *context, void *bytes, size_t n_bytes, fr_err *err);
     void *share_context;
@@ -52,7 +58,8 @@ void fr_sampling_init(fr_sampling *schedule);
 
 /*
  * Times every point; out[n_points] is written on success only.  Every point
- * gets at least n_min samples (3 when the budget is over before that).
+ * gets at least n_min samples (3 when the budget is over before that); one that
+ * others disturb each time, the shortest of at least 6.
  * *n_disturbed (may be NULL) is raised by what was thrown away.
  */
 FR_CHECKED fr_status fr_bench_measure(const fr_bench *bench,

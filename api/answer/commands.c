@@ -23,7 +23,7 @@ static const fr_option calibrate_options[] = {
     FR_OPT_COLUMNS,  FR_OPT_BACKEND, FR_OPT_RANKS,     FR_OPT_SHARE_GPU,
     FR_OPT_HOSTFILE, FR_OPT_QUICK,   FR_OPT_SEQ,       FR_OPT_GLOBAL_BATCH,
     FR_OPT_TIMEOUT,  FR_OPT_OUTPUT,  FR_OPT_RUNS_FILE, FR_OPT_PROFILE,
-    FR_OPT_STORAGE,  FR_OPT_N};
+    FR_OPT_STORAGE,  FR_OPT_FORCE,   FR_OPT_N};
 static const fr_option simulate_options[] = {
     FR_OPT_FROM,           FR_OPT_SET,    FR_OPT_MODEL,     FR_OPT_COLUMNS,
     FR_OPT_PROFILE,        FR_OPT_OUTPUT, FR_OPT_TRACE,     FR_OPT_GANTT,

@@ -40,8 +40,8 @@
     X(MODEL, "model", 0, TEXT, "NAME", INPUT, 0, 0, 0,                         \
       "model to train, if a configuration does not name it")                   \
     X(FORCE, "force", 0, FLAG, 0, INPUT, 0, 0, 0,                              \
-      "continue although the plan is predicted not to fit; the verdict stays " \
-      "the first line")                                                        \
+      "continue although the plan is predicted not to fit (the verdict stays " \
+      "the first line); calibrate: write a profile whose fits are off")        \
     X(FROM, "from", 0, PATH, "FILE", INPUT, 0, 0, 0,                           \
       "start from the configuration of a framework: ds_config.json ...")       \
     X(SET, "set", 0, SETTING, "NAME=VALUE", INPUT, 0, 0, 0,                    \

@@ -8,6 +8,7 @@
 #include "api/resolve/plan_options.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/gpu/calibrate_gpu.h"
+#include "calibrate/trust.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/measured/measure_running.h"
@@ -144,6 +145,36 @@ static void put_held_out(const fr_profile *profile, fr_document *out)
     }
 }
 
+/* The phases for programs; the sentence only if others disturbed one. */
+static void put_others(const fr_profile *profile, fr_document *out)
+{
+    fr_buffer text;
+    fr_json_writer *json = &out->data;
+    fr_json_open_array(json, "others");
+    for (size_t i = 0; i < profile->n_others; i++) {
+        const fr_others_point *at = &profile->others[i];
+        fr_json_begin_object(json);
+        fr_json_put_string(json, "phase", at->phase);
+        fr_json_put_double(json, "elapsed_s", at->elapsed_s);
+        fr_json_put_double(json, "processors",
+                           (at->others_s + at->stolen_s) / at->elapsed_s);
+        fr_json_put_double(json, "stolen", at->stolen_s / at->elapsed_s);
+        fr_json_put_i64(json, "of_processors", at->n_processors);
+        fr_json_put_i64(json, "runnable", at->n_runnable);
+        fr_json_put_bool(json, "is_disturbed", at->is_disturbed);
+        fr_json_end_object(json);
+    }
+    fr_json_end_array(json);
+    fr_json_put_i64(json, "disturbed", profile->n_disturbed);
+    fr_buffer_init(&text);
+    fr_calibrate_describe_others(profile, &text);
+    if (text.n > 0)
+        fr_document_printf(out, "\n%s; %d disturbed round%s timed again\n",
+                           fr_buffer_text(&text), profile->n_disturbed,
+                           profile->n_disturbed == 1 ? " was" : "s were");
+    fr_buffer_release(&text);
+}
+
 static fr_status print(const fr_cli *cli, const fr_profile *profile,
                        const char *path, fr_err *err)
 {
@@ -152,6 +183,7 @@ static fr_status print(const fr_cli *cli, const fr_profile *profile,
     put_head(profile, path, &answer);
     put_rates(profile, &answer);
     put_held_out(profile, &answer);
+    put_others(profile, &answer);
     return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
 
@@ -160,6 +192,28 @@ static const char *output_path(const fr_cli *cli)
 {
     const char *path = fr_cli_text(cli, FR_OPT_OUTPUT);
     return path != NULL ? path : DEFAULT_OUTPUT;
+}
+
+/* A profile that is not good enough is shown, and written with --force only.
+ */
+static fr_status deliver(const fr_cli *cli, const fr_profile *profile,
+                         fr_err *err)
+{
+    const char *path = output_path(cli);
+    fr_err why;
+    const bool is_good = fr_calibrate_judge(profile, &why) == FR_OK;
+
+    if (!is_good && !fr_cli_on(cli, FR_OPT_FORCE)) {
+        FR_TRY(print(cli, profile, path, err));
+        return fr_fail(err, FR_CHECK,
+                       "%s is not written: %s; calibrate again on an idle "
+                       "machine, or add --force",
+                       path, why.text);
+    }
+    FR_TRY(fr_profile_save(profile, path, err));
+    if (!is_good)
+        fr_cli_note(cli, "forerun: warning: %s: %s", path, why.text);
+    return print(cli, profile, path, err);
 }
 
 static fr_status measure_on_cpus(const fr_cli *cli,
@@ -211,7 +265,6 @@ static fr_status find_storage(const fr_cli *cli, char *out, size_t n_out,
 
 static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
 {
-    const char *path = output_path(cli);
     char storage[4096];
     cases c = {.n = 0};
     fr_profile profile;
@@ -236,12 +289,10 @@ static fr_status measure(const fr_cli *cli, int64_t n_ranks, fr_err *err)
                                                      : measure_on_cpus)(
                     cli, &options, n_ranks, &profile, &is_first, err),
                 out_cases);
-    if (is_first)
-        status = fr_profile_save(&profile, path, err);
-    if (is_first && status == FR_OK)
-        status = print(cli, &profile, path, err);
-    if (is_first)
+    if (is_first) {
+        status = deliver(cli, &profile, err);
         fr_profile_release(&profile);
+    }
     if (status == FR_OK)
         fr_run_leave();
 out_cases:

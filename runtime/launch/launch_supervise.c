@@ -406,8 +406,9 @@ static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
     fr_clean_files(sv, status != FR_OK);
     if (status == FR_OK)
         return give_answer(sv, err);
-    /* The first rank answers before it writes what may not find room. */
-    if (status == FR_IO)
+    /* The first rank answers before it writes what may not find room, and
+     * before it says that the answer is not good enough. */
+    if (status == FR_IO || status == FR_CHECK)
         (void)!give_answer(sv, &(fr_err){0});
     return status;
 }

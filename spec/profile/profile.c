@@ -151,6 +151,18 @@ static const fr_field held_out_fields[] = {
     FIELD(fr_held_out, worst_ape),
 };
 
+static const fr_field others_fields[] = {
+    POSITIVE(fr_others_point, phase),
+    FIELD(fr_others_point, rank),
+    UP_TO(fr_others_point, elapsed_s, MOST_S),
+    UP_TO(fr_others_point, own_s, 1e12),
+    UP_TO(fr_others_point, others_s, 1e12),
+    UP_TO(fr_others_point, stolen_s, 1e12),
+    POSITIVE_TO(fr_others_point, n_processors, MOST_RANKS),
+    FIELD(fr_others_point, n_runnable),
+    FIELD(fr_others_point, is_disturbed),
+};
+
 static const fr_field step_fields[] = {
     POSITIVE(fr_step_point, model),
     POSITIVE(fr_step_point, plan),
@@ -198,6 +210,7 @@ const fr_record fr_profile_records[FR_RECORDS_N] = {
     RECORD(held_out, fr_held_out, false, false),
     RECORD(step, fr_step_point, true, true),
     RECORD(run, fr_run_point, true, false),
+    RECORD(others, fr_others_point, true, true),
 };
 
 bool fr_profile_is_gpu(const fr_profile *profile)
@@ -219,6 +232,7 @@ void fr_profile_release(fr_profile *profile)
     free(profile->held_out);
     free(profile->step);
     free(profile->run);
+    free(profile->others);
     fr_profile_init(profile);
 }
 
@@ -267,6 +281,7 @@ DEFINE_ADD(rate, fr_rate_point, 3)
 DEFINE_ADD(held_out, fr_held_out, 4)
 DEFINE_ADD(step, fr_step_point, 5)
 DEFINE_ADD(run, fr_run_point, 6)
+DEFINE_ADD(others, fr_others_point, 7)
 
 const fr_rate_point *fr_profile_find_rate(const fr_profile *profile,
                                           const char *name, int n_threads,

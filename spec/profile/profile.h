@@ -137,6 +137,17 @@ typedef struct fr_held_out {
     double mean_ape, worst_ape;
 } fr_held_out;
 
+/* Processor time that others took from a machine in a phase of calibration. */
+typedef struct fr_others_point {
+    char phase[FR_PROFILE_NAME]; /* "before", "kernels", "collectives" ... */
+    int32_t rank;                /* one of the machine */
+    double elapsed_s;
+    double own_s, others_s; /* of processors */
+    double stolen_s;        /* that a hypervisor gave to others */
+    int32_t n_processors, n_runnable;
+    bool is_disturbed; /* others took time from the ranks */
+} fr_others_point;
+
 /* The time and memory that the runtime of a GPU takes in addition to its
  * kernels; 0 where it was not measured.  A program on one rank also holds the
  * profile's baseline_alone_bytes. */
@@ -190,6 +201,8 @@ typedef struct fr_profile {
     size_t n_rate, cap_rate;
     fr_held_out *held_out;
     size_t n_held_out, cap_held_out;
+    fr_others_point *others; /* may be absent in a file */
+    size_t n_others, cap_others;
     fr_step_point *step; /* may be absent in a file */
     size_t n_step, cap_step;
     fr_run_point *run; /* of the stack; may be absent in a file */
@@ -217,6 +230,9 @@ FR_CHECKED fr_status fr_profile_add_rate(fr_profile *profile,
 FR_CHECKED fr_status fr_profile_add_held_out(fr_profile *profile,
                                              const fr_held_out *check,
                                              fr_err *err);
+FR_CHECKED fr_status fr_profile_add_others(fr_profile *profile,
+                                           const fr_others_point *point,
+                                           fr_err *err);
 FR_CHECKED fr_status fr_profile_add_step(fr_profile *profile,
                                          const fr_step_point *point,
                                          fr_err *err);

@@ -27,7 +27,7 @@ typedef struct fr_record {
     bool is_report;   /* no prediction rests on it: not hashed */
 } fr_record;
 
-enum { FR_RECORDS_N = 7 };
+enum { FR_RECORDS_N = 8 };
 extern const fr_record fr_profile_records[FR_RECORDS_N];
 
 extern const fr_field fr_profile_scalars[];

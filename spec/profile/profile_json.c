@@ -228,6 +228,7 @@ static fr_status read_record(const fr_json_value *root, const fr_record *record,
         fr_sharing_point sharing;
         fr_rate_point rate;
         fr_held_out held_out;
+        fr_others_point others;
         fr_step_point step;
         fr_run_point run;
     } item;
@@ -293,11 +294,13 @@ static fr_status read_running(const fr_json_value *root, fr_profile *profile,
 static fr_status read_root(const fr_json_value *root, fr_profile *profile,
                            fr_err *err)
 {
-    static const char *const more[] = {
-        "schema", "fingerprint_hash", "fingerprint", "compute",
-        "comm",   "sharing",          "rate",        "held_out",
-        "gpu",    "gpu_costs",        "step",        "run",
-        "running"};
+    static const char *const more[] = {"schema",      "fingerprint_hash",
+                                       "fingerprint", "compute",
+                                       "comm",        "sharing",
+                                       "rate",        "held_out",
+                                       "gpu",         "gpu_costs",
+                                       "step",        "run",
+                                       "running",     "others"};
     const char *schema, *text;
     const fr_json_value *fingerprint;
     uint64_t hash;

@@ -11,7 +11,8 @@ typedef struct fr_busy_steps {
     int64_t n_steps;
     int64_t n_known;     /* of them: the kernel's counters covered them */
     int64_t n_disturbed; /* of the known ones */
-    /* Of the machine that was disturbed most; that of this rank. */
+    /* The members below describe the machine that was disturbed most, on which
+     * this rank is. */
     int64_t rank;
     int32_t n_processors;
     int32_t n_runnable; /* most threads that ran or waited to run; 0: unknown */

@@ -4,7 +4,7 @@
 
 # Starts, restarts and ends are measured where ranks can be started.
 asked="forerun calibrate --quick"
-timeout 300 forerun calibrate gpt2-tiny --quick --ranks 2 -o machine.json \
+timeout 300 forerun calibrate gpt2-tiny --quick --force --ranks 2 -o machine.json \
     >.out 2>.err </dev/null
 status=$?
 ends_with 0

@@ -20,6 +20,8 @@ typedef struct fake_machine {
     double outlier_frac;
     double preempt_frac;
     double slow_from_s, slow_until_s; /* twice as slow meanwhile */
+    double busy_from_s, busy_until_s; /* others have a core meanwhile */
+    double chunk_from_s;
 } fake_machine;
 
 static double bytes_of(size_t i_point)
@@ -58,6 +60,9 @@ static fr_status fake_run(void *context, size_t i_point, double *out_s,
     if (is_preempted)
         seconds += 0.004;
     seconds *= speed(machine);
+    if (machine->clock_s >= machine->busy_from_s &&
+        machine->clock_s < machine->busy_until_s)
+        seconds *= 7.0 + (double)(n % 5);
     machine->clock_s += seconds;
     *out_s = is_preempted ? -seconds : seconds;
     return FR_OK;
@@ -133,6 +138,75 @@ static void test_law(void)
     CHECK_OK(fr_fit_alpha_beta(x, y, N_POINTS, &line, &err), &err);
     CHECK_NEAR(line.a, machine.alpha_s, 0.01);
     CHECK_NEAR(line.b, machine.beta_s_per_byte, 0.01);
+}
+
+static void begin_others(void *context)
+{
+    fake_machine *machine = context;
+
+    machine->chunk_from_s = machine->clock_s;
+}
+
+static fr_status end_others(void *context, bool *is_disturbed, fr_err *err)
+{
+    fake_machine *machine = context;
+
+    *is_disturbed = machine->chunk_from_s < machine->busy_until_s &&
+                    machine->clock_s >= machine->busy_from_s;
+    return count_call(machine, err);
+}
+
+/* Others take time that the sentinel does not see. */
+static void test_others(void)
+{
+    fake_machine machine = quiet_machine();
+    fr_sampling schedule = schedule_of(&machine);
+    fr_sample samples[N_POINTS];
+    fr_err err = {0};
+    int n_disturbed = 0;
+
+    schedule.begin_others = begin_others;
+    schedule.end_others = end_others;
+    schedule.others_context = &machine;
+    schedule.n_min = 12;
+    machine.busy_from_s = 0.004;
+    machine.busy_until_s = 0.052;
+    CHECK_OK(measure(&machine, &schedule, samples, &n_disturbed, &err), &err);
+    CHECK(n_disturbed > 0);
+    for (size_t i = 0; i < N_POINTS; i++) {
+        CHECK_NEAR(samples[i].median_s,
+                   machine.alpha_s + machine.beta_s_per_byte * bytes_of(i),
+                   1e-9);
+        CHECK(samples[i].n_samples >= 12);
+    }
+}
+
+/* Others never stop: each point has the shortest of its samples, and the end
+ * comes after the budget and the repeats. */
+static void test_others_always(void)
+{
+    fake_machine machine = quiet_machine();
+    fr_sampling schedule = schedule_of(&machine);
+    fr_sample samples[N_POINTS];
+    fr_err err = {0};
+    int n_disturbed = 0;
+
+    schedule.begin_others = begin_others;
+    schedule.end_others = end_others;
+    schedule.others_context = &machine;
+    schedule.budget_s = 0.5;
+    schedule.repeat_s = 0.25;
+    machine.busy_until_s = 1e9;
+    CHECK_OK(measure(&machine, &schedule, samples, &n_disturbed, &err), &err);
+    CHECK(n_disturbed >= 6);
+    CHECK(machine.clock_s < 0.9);
+    for (size_t i = 0; i < N_POINTS; i++) {
+        const double quiet_s =
+            machine.alpha_s + machine.beta_s_per_byte * bytes_of(i);
+        CHECK_NEAR(samples[i].median_s, 7.0 * quiet_s, 1e-9);
+        CHECK_INT(samples[i].n_samples, 1);
+        CHECK(samples[i].rel_err >= 0.1);
+    }
 }
 
 /* A slow phase that only the sentinel can tell from slow work. */
@@ -264,6 +338,7 @@ static void test_sample_of(void)
 }
 
 CHECK_MAIN({"law", test_law}, {"disturbed_phase", test_disturbed_phase},
+           {"others", test_others}, {"others_always", test_others_always},
            {"preempted", test_preempted},
            {"more_than_it_keeps", test_more_than_it_keeps},
            {"budget", test_budget},

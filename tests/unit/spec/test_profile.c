@@ -117,6 +117,39 @@ static void test_steps(void)
     fr_profile_release(&profile);
 }
 
+/* So does the time that others took. */
+static void test_others(void)
+{
+    fr_err err = {0};
+    fr_profile profile = make_profile(), again;
+    const uint64_t hash = fr_profile_hash(&profile);
+    const fr_others_point point = {.phase = "kernels",
+                                   .rank = 3,
+                                   .elapsed_s = 12.0625,
+                                   .own_s = 3.4375,
+                                   .others_s = 17.28125,
+                                   .stolen_s = 0.71875,
+                                   .n_processors = 2,
+                                   .n_runnable = 5,
+                                   .is_disturbed = true};
+    CHECK_OK(fr_profile_add_others(&profile, &point, &err), &err);
+    CHECK(fr_profile_hash(&profile) == hash);
+    char *text = text_of(&profile);
+    if (CHECK_OK(fr_profile_parse("p.json", text, strlen(text), &again, &err),
+                 &err)) {
+        CHECK_INT(again.n_others, 1);
+        CHECK_STR(again.others[0].phase, "kernels");
+        CHECK_INT(again.others[0].rank, 3);
+        CHECK(again.others[0].others_s == 17.28125);
+        CHECK(again.others[0].stolen_s == 0.71875);
+        CHECK_INT(again.others[0].n_runnable, 5);
+        CHECK(again.others[0].is_disturbed);
+        fr_profile_release(&again);
+    }
+    free(text);
+    fr_profile_release(&profile);
+}
+
 /* Replaces the first `from` by `to` and expects the line and the words. */
 static void expect_bad(const char *from, const char *to, const char *words)
 {
@@ -323,5 +356,6 @@ static void test_any_text(void)
 
 CHECK_MAIN({"any_text", test_any_text}, {"round_trip", test_round_trip},
            {"gpu", test_gpu}, {"running", test_running}, {"steps", test_steps},
-           {"bad_input", test_bad_input}, {"missing_file", test_missing_file},
+           {"others", test_others}, {"bad_input", test_bad_input},
+           {"missing_file", test_missing_file},
            {"fingerprint", test_fingerprint}, {"rates", test_rates})
