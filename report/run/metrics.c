@@ -138,7 +138,8 @@ static void put_head(const char *name, const char *type, const char *help,
 static void put_part_seconds(const fr_step_record *record, fr_buffer *out)
 {
     put_head("part_seconds", "gauge",
-             "Where the ranks spent the last step, mean over them.", out);
+             "Durations of the parts of the last step, mean over the ranks.",
+             out);
     for (int part = 0; part < FR_PART_N; part++) {
         fr_buffer_printf(out, "forerun_part_seconds{part=\"%s\"} ",
                          fr_part_name((fr_part)part));
@@ -149,8 +150,7 @@ static void put_part_seconds(const fr_step_record *record, fr_buffer *out)
 static void put_slow(const fr_step_record *record, fr_buffer *out)
 {
     put_head("straggler_factor", "gauge",
-             "Who holds the run up, so many times as long as it should be.",
-             out);
+             "Slow ranks, stages and links: time over the expected time.", out);
     for (int i = 0; i < record->n_stragglers; i++) {
         const fr_straggler *at = &record->stragglers[i];
         fr_buffer_printf(
@@ -172,13 +172,13 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
          (double)last->step, has_step},
         {"last_step", "gauge", "Number of the step that ends the run.",
          (double)last->n_steps - 1, has_step},
-        {"step_time_seconds", "gauge", "When the last step ended, Unix time.",
-         state->unix_s, has_step},
+        {"step_end_timestamp_seconds", "gauge",
+         "Unix time of the last step's end.", state->unix_s, has_step},
         {"loss", "gauge", "Loss of the last step.", last->loss, has_step},
         {"grad_norm", "gauge", "Norm of the gradients before clipping.",
          last->grad_norm, has_step && !isnan(last->grad_norm)},
-        {"step_seconds", "gauge", "Time of the last step, slowest rank.",
-         last->step_s, has_step},
+        {"step_duration_seconds", "gauge",
+         "Duration of the last step, slowest rank.", last->step_s, has_step},
         {"saving_seconds_total", "counter",
          "Time that training stood still for checkpoints and copies.",
          state->saving_s, true},
@@ -197,9 +197,10 @@ void fr_metrics_text(const fr_metrics_state *state, fr_buffer *out)
          has_parts},
         {"slowest_rank", "gauge", "The rank that computed longest.",
          (double)last->slowest_rank, has_parts},
-        {"slowest_compute_seconds", "gauge", "How long it computed.",
-         last->slowest_compute_s, has_parts},
-        {"median_compute_seconds", "gauge", "How long the ranks did.",
+        {"slowest_compute_seconds", "gauge",
+         "Its compute time in the last step.", last->slowest_compute_s,
+         has_parts},
+        {"median_compute_seconds", "gauge", "Compute time of the median rank.",
          last->median_compute_s, has_parts},
     };
 

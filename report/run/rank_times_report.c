@@ -120,12 +120,13 @@ void fr_report_rank_times_text(const fr_run_report *r, fr_document *out)
         const fr_straggler *at = &r->stragglers[i];
         until[0] = '\0';
         if (at->last_step >= 0)
-            (void)snprintf(until, sizeof until, " to %lld",
+            (void)snprintf(until, sizeof until, " to about %lld",
                            (long long)at->last_step);
-        fr_document_printf(
-            out, "%s%s, from step %lld%s: %s a step\n", i == 0 ? "\n" : "",
-            fr_straggler_text(at, text, sizeof text), (long long)at->first_step,
-            until, fr_format_s(lost, sizeof lost, at->lost_s));
+        fr_document_printf(out, "%s%s, from about step %lld%s: %s a step\n",
+                           i == 0 ? "\n" : "",
+                           fr_straggler_text(at, text, sizeof text),
+                           (long long)at->first_step, until,
+                           fr_format_s(lost, sizeof lost, at->lost_s));
     }
     if (r->world_size >= SMALL_WORLD ||
         (r->n_stragglers > 0 && r->world_size > 1))

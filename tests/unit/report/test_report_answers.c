@@ -210,6 +210,40 @@ static void test_run(void)
     fr_buffer_release(&text);
 }
 
+/* A verdict comes from the median of 16 steps, so it does not know the step. */
+static void test_run_stragglers(void)
+{
+    static const double loss[] = {5.5418}, compute_s[] = {0.7, 0.4},
+                        wait_s[] = {0.0, 0.3};
+    static const fr_straggler slow = {.kind = FR_SLOW_RANK,
+                                      .index = 1,
+                                      .rank = 1,
+                                      .n_ranks = 1,
+                                      .factor = 1.875,
+                                      .lost_s = 0.34,
+                                      .first_step = 12,
+                                      .last_step = 41};
+    static const fr_plan grid = {.dp = 2, .tp = 1, .pp = 1, .cp = 1};
+    fr_run_report r = {.plan = "dp2",
+                       .backend = "cpu",
+                       .world_size = 2,
+                       .n_steps = 1,
+                       .loss = loss,
+                       .stragglers = &slow,
+                       .n_stragglers = 1,
+                       .compute_s = compute_s,
+                       .wait_s = wait_s,
+                       .grid = &grid};
+    fr_buffer text;
+    fr_document answer;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(fr_buffer_text(&text),
+              ", from about step 12 to about 41: 340 ms a");
+    fr_buffer_release(&text);
+}
+
 /* The sentence, the row and the member "others"; nothing where no step was
  * disturbed. */
 static void test_run_others(void)
@@ -349,5 +383,8 @@ static void test_plan_in_words(void)
 CHECK_MAIN({"prediction stages", test_prediction_stages}, {"rate", test_rate},
            {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
-           {"run_others", test_run_others}, {"run_nccl", test_run_nccl},
-           {"run_others", test_run_others}, {"plan", test_plan_in_words})
+           {"run_others", test_run_others},
+           {"run_stragglers", test_run_stragglers}, {"run_nccl", test_run_nccl},
+           {"run_others", test_run_others},
+           {"run_stragglers", test_run_stragglers},
+           {"plan", test_plan_in_words})
