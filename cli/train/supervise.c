@@ -2,9 +2,6 @@
 #include "cli/train/supervise.h"
 
 #include "cli/train/gpu_ranks.h"
-#include "core/base/text.h"
-#include "core/base/units.h"
-#include "core/system/fileio.h"
 #include "runtime/launch/launch.h"
 
 #include <signal.h>
@@ -186,48 +183,4 @@ fr_status fr_supervised(const fr_cli *cli, int64_t n_ranks, int n_threads,
     if (status != FR_OK && (fr_launch_report(err) || is_alike))
         err->text[0] = '\0';
     return status;
-}
-
-/* "host slots=2 max_slots=4"; a host without slots counts once. */
-static fr_status add_host(const char *path, int line_number, char *line,
-                          int64_t *n_slots, fr_err *err)
-{
-    char *comment = strchr(line, '#');
-    if (comment != NULL)
-        *comment = '\0';
-    line = fr_text_trim(line);
-    if (line[0] == '\0')
-        return FR_OK;
-    int64_t n = 1;
-    fr_err why;
-    char *slots = strstr(line, " slots=");
-    if (slots != NULL) {
-        slots += strlen(" slots=");
-        slots[strcspn(slots, " \t")] = '\0';
-        if (fr_parse_i64(slots, &n, &why) != FR_OK || n < 1)
-            return fr_fail(err, FR_INPUT, "%s:%d: slots=%.40s is no number",
-                           path, line_number, slots);
-    }
-    *n_slots += n;
-    return FR_OK;
-}
-
-fr_status fr_hostfile_slots(const char *path, int64_t *out, fr_err *err)
-{
-    char *text;
-    int64_t n_slots = 0;
-    int line_number = 0;
-    FR_TRY(fr_file_read(path, 1 << 20, &text, NULL, err));
-    fr_status status = FR_OK;
-    for (char *at = text; status == FR_OK && at != NULL;) {
-        char *line = strsep(&at, "\n");
-        status = add_host(path, ++line_number, line, &n_slots, err);
-    }
-    free(text);
-    if (status != FR_OK)
-        return status;
-    if (n_slots == 0)
-        return fr_fail(err, FR_INPUT, "%s: no hosts", path);
-    *out = n_slots;
-    return FR_OK;
 }

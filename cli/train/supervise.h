@@ -6,6 +6,7 @@
 #define FR_CLI_TRAIN_SUPERVISE_H
 
 #include "cli/cli.h"
+#include "runtime/hosts/hostfile.h"
 #include "runtime/launch/rank_guard.h"
 #include "runtime/replica/replica_store.h"
 
@@ -45,9 +46,5 @@ bool fr_is_first_rank(void);
 /* Should this process draw progress?  On a terminal only, also through the
  * supervisor's. */
 bool fr_cli_shows_progress(const fr_cli *cli);
-
-/* The slots of all hosts of an mpirun hostfile. */
-FR_CHECKED fr_status fr_hostfile_slots(const char *path, int64_t *out,
-                                       fr_err *err);
 
 #endif

@@ -82,9 +82,49 @@ static void remove_session(const fr_supervisor *sv)
     (void)rmdir(parent); /* another run may still have its own there */
 }
 
+/* Does a process have the status folder of this run in its environment? */
+static bool is_of_run(const char *pid, const char *dir)
+{
+    const char *name = FR_STATUS_DIR_ENV "=";
+    char path[64];
+    char *text = NULL;
+    size_t n = 0;
+    bool is_it = false;
+
+    (void)snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    while (!is_it && getdelim(&text, &n, '\0', file) > 0)
+        is_it =
+            fr_text_starts(text, name) && strcmp(text + strlen(name), dir) == 0;
+    free(text);
+    (void)fclose(file);
+    return is_it;
+}
+
+/*
+ * Remote shells and daemons that mpirun has left here: they have process groups
+ * of their own, and a remote shell that waits for a host does not see the end
+ * of mpirun.  The folder's name is the run's alone.
+ */
+static void end_remains(const fr_supervisor *sv)
+{
+    DIR *list = opendir("/proc");
+
+    if (list == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            is_of_run(entry->d_name, sv->dir))
+            fr_clean_signal((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
+    (void)closedir(list);
+}
+
 void fr_clean_files(fr_supervisor *sv, bool has_failed)
 {
     if (has_failed) {
+        end_remains(sv);
         remove_segments(sv);
         remove_session(sv);
     }
@@ -165,6 +205,7 @@ void fr_clean_begin(fr_supervisor *sv)
         return;
     pid_t child = fork();
     if (child == 0) {
+        (void)setpgid(0, 0); /* a signal to the group of its parent may kill */
         (void)dup2(ends[0], STDIN_FILENO);
         (void)close_range(STDIN_FILENO + 1, ~0U, 0);
         keep(sv, STDIN_FILENO);

@@ -65,6 +65,9 @@ void fr_watch_pages(fr_supervisor *sv);
 void fr_watch_hang(fr_supervisor *sv);
 /* ", at step 7 in layer_bwd" for as much as is known of a rank. */
 void fr_watch_describe(fr_supervisor *sv, int64_t rank, char *out, size_t n);
+/* Asks the hosts where no rank of this machine has begun: one that does not
+ * answer is to blame. */
+void fr_watch_hosts(fr_supervisor *sv, const char *program, double limit_s);
 /* The furthest step that has begun, -1: none. */
 int64_t fr_watch_step(fr_supervisor *sv);
 /* Notes who ends the run. */

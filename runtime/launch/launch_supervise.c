@@ -1,6 +1,7 @@
 /* launch_supervise.c: starts mpirun, passes lines and signals on, and cleans
  * up after it. */
 #include "core/system/clock.h"
+#include "runtime/hosts/host_probe.h"
 #include "runtime/launch/launch_state.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #define LOOK_MS 100 /* between two looks at the ranks */
+#define PROBE_S 8.0 /* for all hosts to answer */
 #define GRACE_S 2.0 /* for mpirun to end after something went wrong */
 #define WORDS_S 0.3 /* for ranks to leave their reasons */
 #define MAX_ARGS 64 /* of mpirun itself */
@@ -42,6 +44,10 @@ static const char **mpirun_args(const fr_launch_options *options,
     static const char *const passed_on[] = {
         FR_STATUS_DIR_ENV, FR_REACHED_ENV, "OMP_NUM_THREADS", "OMP_WAIT_POLICY",
         "GOMP_SPINCOUNT"};
+    static const char *const keepalive[] = {
+        "--mca", "oob_tcp_keepalive_time",   "10",
+        "--mca", "oob_tcp_keepalive_intvl",  "5",
+        "--mca", "oob_tcp_keepalive_probes", "2"};
     size_t n_argv = 0, n = 0;
 
     while (argv[n_argv] != NULL)
@@ -75,6 +81,10 @@ static const char **mpirun_args(const fr_launch_options *options,
     ARG("--mca");
     ARG("odls_base_sigkill_timeout");
     ARG("0");
+    /* Daemons of other hosts end 20 s after this one has left the network; the
+     * default is 8 minutes. */
+    for (size_t i = 0; i < FR_LENGTH(keepalive); i++)
+        ARG(keepalive[i]);
     for (size_t i = 0; i < n_argv; i++)
         ARG(argv[i]);
 #undef ARG
@@ -302,8 +312,10 @@ static void look(fr_supervisor *sv, bool has_ended)
 }
 
 /* Waits until mpirun has ended and returns its wait status. */
-static int watch(fr_supervisor *sv)
+static int watch(fr_supervisor *sv, const char *program)
 {
+    const double begin_s = fr_clock_s();
+    bool is_asked = sv->options->hostfile == NULL;
     double bad_since_s = -1, ended_s = -1;
     int wait_status = 0;
 
@@ -317,6 +329,10 @@ static int watch(fr_supervisor *sv)
         if (ended_s < 0 && (fds[2].revents & POLLIN))
             take_signal(sv);
         look(sv, ended_s >= 0);
+        if (!is_asked && fr_clock_s() - begin_s > sv->options->hung_s) {
+            is_asked = true;
+            fr_watch_hosts(sv, program, PROBE_S);
+        }
         if (ended_s < 0 &&
             waitpid(sv->mpirun, &wait_status, WNOHANG) == sv->mpirun)
             ended_s = fr_clock_s();
@@ -395,13 +411,29 @@ static fr_status take_signals(fr_supervisor *sv, sigset_t *before, fr_err *err)
     return FR_OK;
 }
 
+/* mpirun's words about a launch that failed name neither host nor reason, so
+ * the hosts are asked. */
+static fr_status explain(const fr_supervisor *sv, const char *program,
+                         fr_status status, fr_err *err)
+{
+    fr_err why;
+
+    if (status != FR_FAILURE || sv->options->hostfile == NULL ||
+        (sv->blame != FR_BLAME_LAUNCHER && sv->blame != FR_BLAME_NONE) ||
+        fr_hosts_explain(sv->options->hostfile, program, PROBE_S, &why) ==
+            FR_OK)
+        return status;
+    return fr_fail(err, FR_FAILURE, "the ranks cannot be started: %s",
+                   why.text);
+}
+
 static fr_status supervise(fr_supervisor *sv, char *const *argv, fr_err *err)
 {
     FR_TRY(make_dir(sv, err));
     sv->begin_ns = fr_clock_ns();
     fr_status status = start_mpirun(sv, argv, err);
     if (status == FR_OK)
-        status = judge(sv, watch(sv), err);
+        status = explain(sv, argv[0], judge(sv, watch(sv, argv[0]), err), err);
     fr_clean_end(sv);
     fr_clean_files(sv, status != FR_OK);
     if (status == FR_OK)

@@ -1,6 +1,7 @@
 /* launch_watch.c: finds out which rank is to blame, and says it in a line. */
 #include "core/base/text.h"
 #include "core/system/clock.h"
+#include "runtime/hosts/host_probe.h"
 #include "runtime/launch/launch_state.h"
 
 #include <signal.h>
@@ -104,7 +105,10 @@ static void judge_notice(fr_supervisor *sv)
     }
     if (strstr(text, "normally, but") != NULL || text[0] == '\0')
         return; /* the preamble of the other notices */
-    blame(sv, FR_BLAME_LAUNCHER, FR_FAILURE, "mpirun: %s", text);
+    /* The first sentence: what follows are guesses. */
+    const char *stop = strstr(text, ". ");
+    blame(sv, FR_BLAME_LAUNCHER, FR_FAILURE, "mpirun: %.*s",
+          (int)(stop != NULL ? stop - text : (ptrdiff_t)strlen(text)), text);
 }
 
 static bool is_ruler(const char *line)
@@ -286,6 +290,19 @@ static void watch_page(fr_supervisor *sv, int64_t rank, int64_t now_ns)
     blame(sv, FR_BLAME_HUNG, FR_FAILURE,
           "rank %lld (pid %d) has shown no sign of life for %.0f s%s",
           (long long)rank, page->pid, silent_s, doing);
+}
+
+void fr_watch_hosts(fr_supervisor *sv, const char *program, double limit_s)
+{
+    fr_err why;
+
+    for (int64_t rank = 0; rank < sv->options->world; rank++)
+        if (fr_watch_page(sv, rank) != NULL)
+            return;
+    if (fr_hosts_explain(sv->options->hostfile, program, limit_s, &why) !=
+        FR_OK)
+        blame(sv, FR_BLAME_HUNG, FR_FAILURE, "the ranks cannot be started: %s",
+              why.text);
 }
 
 int64_t fr_watch_step(fr_supervisor *sv)
