@@ -187,6 +187,12 @@ static fr_status lower_and_run(const fr_cli *cli, const fr_plan_file *file,
     if (status == FR_OK && on->rank == 0 &&
         fr_cli_on(cli, FR_OPT_UPDATE_PROFILE))
         status = fr_learn_run(&cli->request, file, result.step_s_median, err);
+    /* The answer is out; the state of the last step is lost. */
+    if (status == FR_OK && on->rank == 0 && result.unsaved[0] != '\0')
+        status = fr_fail(err, FR_IO,
+                         "the last state is in no checkpoint: %s; make room "
+                         "and go on with --resume",
+                         result.unsaved);
     fr_run_result_release(&result);
     fr_transport_destroy(on->transport);
     fr_run_leave();

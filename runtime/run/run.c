@@ -448,6 +448,7 @@ static fr_status collect(run *r, fr_timeline *timeline, fr_run_result *out,
     }
     free(scratch);
     FR_TRY(note_evaluations(r, &result, err));
+    memcpy(result.unsaved, r->saver.unsaved, sizeof result.unsaved);
     result.loss = r->loss;
     result.step_s = r->step_s;
     result.loss_before = r->saver.loss;

@@ -79,6 +79,8 @@ typedef struct fr_run_result {
     int64_t resumed_from_step; /* 0: from the beginning */
     bool is_from_memory;       /* from copies in memory */
     fr_saving_cost saving;
+    char unsaved[512]; /* why the last state is in no checkpoint; "": it is, or
+                          none was wanted */
     int64_t n_nodes;
     bool is_oversubscribed;   /* more compute threads than cores */
     fr_straggler *stragglers; /* [n_stragglers], by time */

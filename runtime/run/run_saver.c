@@ -1,10 +1,12 @@
 /* run_saver.c: see run_saver.h. */
 #include "runtime/run/run_saver.h"
 
+#include "core/base/text.h"
 #include "core/system/clock.h"
 #include "runtime/launch/launch.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,14 +142,45 @@ static fr_status replicate(fr_run_saver *saver, const fr_state *state,
     return FR_OK;
 }
 
+/* A file that could not be written, as on a full disk, does not end the run:
+ * all ranks have agreed on that (fr_checkpoints_save()). */
+static fr_status forgive(fr_run_saver *saver, fr_status status, int64_t n_done,
+                         const fr_err *why, fr_err *err)
+{
+    char line[700];
+
+    if (status != FR_IO) {
+        if (status != FR_OK && err != NULL)
+            *err = *why;
+        return status;
+    }
+    fr_text_copy_cut(saver->unsaved, sizeof saver->unsaved, why->text);
+    (void)snprintf(line, sizeof line,
+                   "WARNING: no checkpoint after step %lld: %.500s; training "
+                   "continues without it",
+                   (long long)n_done - 1, why->text);
+    if (saver->transport->rank == 0 && saver->options->on_note != NULL)
+        saver->options->on_note(saver->options->context, line);
+    return FR_OK;
+}
+
 static fr_status save(fr_run_saver *saver, const fr_state *state,
-                      int64_t n_done, fr_err *err)
+                      int64_t n_done, bool is_stopped, fr_err *err)
 {
     const double begin_s = fr_clock_s();
+    fr_err why = {0};
 
-    FR_TRY(fr_checkpoints_save(saver->checkpoints, state, n_done, saver->loss,
-                               err));
-    saver->cost.n_checkpoints++;
+    const fr_status status = fr_checkpoints_save(saver->checkpoints, state,
+                                                 n_done, saver->loss, &why);
+    if (status == FR_OK) {
+        saver->unsaved[0] = '\0';
+    } else if (is_stopped) { /* it ends now, and nothing is saved */
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    FR_TRY(forgive(saver, status, n_done, &why, err));
+    saver->cost.n_checkpoints += status == FR_OK;
     saver->cost.checkpoint_s += fr_clock_s() - begin_s;
     return FR_OK;
 }
@@ -157,7 +190,10 @@ static fr_status end(fr_run_saver *saver, fr_err *err)
 {
     fr_replicas *replicas = fr_checkpoints_replicas(saver->checkpoints);
 
-    FR_TRY(fr_checkpoints_finish(saver->checkpoints, true, err));
+    fr_err why = {0};
+
+    FR_TRY(forgive(saver, fr_checkpoints_finish(saver->checkpoints, true, &why),
+                   saver->n_steps, &why, err));
     return replicas != NULL ? fr_replicas_remove(replicas, err) : FR_OK;
 }
 
@@ -166,6 +202,7 @@ fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
 {
     const int64_t n_done = i_step + 1;
     news all;
+    fr_err why = {0};
 
     if (saver->loss != NULL)
         saver->loss[i_step] = loss;
@@ -175,9 +212,11 @@ fr_status fr_run_saver_step(fr_run_saver *saver, const fr_state *state,
     const fr_saving_cost before = saver->cost;
     const bool is_stopped = all.signal != 0 && n_done < saver->n_steps;
     if (all.is_written)
-        FR_TRY(fr_checkpoints_finish(saver->checkpoints, false, err));
+        FR_TRY(forgive(saver,
+                       fr_checkpoints_finish(saver->checkpoints, false, &why),
+                       n_done, &why, err));
     if (is_due(saver, n_done) || is_stopped)
-        FR_TRY(save(saver, state, n_done, err));
+        FR_TRY(save(saver, state, n_done, is_stopped, err));
     FR_TRY(replicate(saver, state, n_done, all.is_sent, err));
     saver->stall_s = saver->cost.checkpoint_s - before.checkpoint_s +
                      saver->cost.replica_s - before.replica_s;

@@ -24,6 +24,8 @@ typedef struct fr_run_saver {
     struct fr_saver_news *news; /* [world] */
     fr_saving_cost cost;        /* so far, and */
     double stall_s;             /* after the last step */
+    char unsaved[512];          /* why the newest checkpoint could not be
+                                   written; "": it was */
 } fr_run_saver;
 
 /* Collective.  release takes a zeroed one. */
@@ -43,7 +45,8 @@ FR_CHECKED fr_status fr_run_saver_resume(fr_run_saver *saver,
 bool fr_run_saver_is_from_memory(const fr_run_saver *saver);
 
 /*
- * Collective, after each step: saves when it is time.  FR_STOPPED: a rank was
+ * Collective, after each step: saves when it is time.  A checkpoint that finds
+ * no room is noted, and training continues without it.  FR_STOPPED: a rank was
  * asked to stop, and a checkpoint of this step is complete.
  */
 FR_CHECKED fr_status fr_run_saver_step(fr_run_saver *saver,
