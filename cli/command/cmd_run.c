@@ -242,6 +242,33 @@ static void note_other_devices(const fr_cli *cli, const fr_plan_file *file)
                     cli->request.positional[0], file->cluster);
 }
 
+/* A plan for several hosts, without their names. */
+static void note_hosts(const fr_cli *cli, const fr_plan_file *file)
+{
+    fr_launch launch;
+    fr_cluster cluster;
+    fr_err ignored;
+    const int64_t world = fr_plan_world(&file->plan);
+
+    fr_launch_detect(&launch);
+    if (launch.role != FR_LAUNCH_STANDALONE ||
+        fr_cli_has(cli, FR_OPT_HOSTFILE) || file->cluster[0] == '\0' ||
+        fr_cluster_load(fr_request_configs(&cli->request), file->cluster,
+                        &cluster, &ignored) != FR_OK)
+        return;
+    int64_t n =
+        fr_cluster_nodes_of_ranks(&cluster, world, file->plan.n_threads);
+    fr_cluster_release(&cluster);
+    for (int64_t i = 0; file->node_of_rank != NULL && i < world; i++)
+        if (file->node_of_rank[i] >= n)
+            n = file->node_of_rank[i] + 1;
+    if (n > 1)
+        fr_cli_note(cli,
+                    "forerun: %s is a plan for %lld hosts, and all its %lld "
+                    "ranks run on this one: --hostfile FILE names others",
+                    cli->request.positional[0], (long long)n, (long long)world);
+}
+
 static fr_status run_rank(const fr_cli *cli, int64_t world, fr_err *err)
 {
     fr_plan_file file;
@@ -337,6 +364,7 @@ FR_COMMAND_FUNCTION(run)
     int64_t world = fr_plan_world(&file.plan);
     int n_threads = file.plan.n_threads;
     note_other_devices(cli, &file);
+    note_hosts(cli, &file);
     if (world == 1 && fr_cli_has(cli, FR_OPT_HOSTFILE) &&
         !fr_request_is_on_gpu(&cli->request))
         fr_note_ignored(&cli->request, "--hostfile",

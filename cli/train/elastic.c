@@ -14,12 +14,14 @@
 #include "runtime/checkpoint/checkpoint_lock.h"
 #include "runtime/launch/launch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_RESTARTS 3
-#define LOOK_S 1.0 /* between two looks at the hostfile */
+#define MOST_DELAY_S 30 /* between two starts */
+#define LOOK_S 1.0      /* between two looks at the hostfile */
 
 fr_status fr_elastic_parse(const fr_request *request, fr_elastic_range *out,
                            fr_err *err)
@@ -52,13 +54,15 @@ typedef struct elastic {
     const fr_faults *faults;
     fr_elastic_range range;
     int64_t max_restarts, n_failures;
-    int64_t world;     /* of the running plan ... */
-    int n_threads;     /* ... of its ranks */
-    int64_t n_planned; /* places that it was made for */
-    int64_t n_listed;  /* slots of the hostfile; 0: there is none */
-    double listed_s;   /* when it was read */
-    int64_t reached;   /* the furthest step that was begun, -1: none */
-    int64_t at;        /* the step that is under way, since: */
+    int64_t world;          /* of the running plan ... */
+    int n_threads;          /* ... of its ranks */
+    int64_t n_planned;      /* places that it was made for */
+    int64_t n_listed;       /* slots of the hostfile; 0: there is none */
+    double listed_s;        /* when it was read */
+    int64_t reached;        /* the furthest step that was begun, -1: none */
+    int64_t reached_before; /* at the failure before, of which ... */
+    int64_t n_in_vain;      /* ... so many made no step */
+    int64_t at;             /* the step that is under way, since: */
     double progress_s;
     int64_t lost_until;   /* faults up to this step have taken their memory */
     char plan_path[1024]; /* of a later plan; "": the first */
@@ -261,6 +265,34 @@ static fr_status rebalance(elastic *e, const fr_plan *plan, fr_err *err)
     return FR_OK;
 }
 
+double fr_elastic_delay_s(int64_t n_in_vain)
+{
+    double delay_s = 1;
+
+    if (n_in_vain <= 0)
+        return 0;
+    for (int64_t i = 1; i < n_in_vain && delay_s < MOST_DELAY_S; i++)
+        delay_s *= 2;
+    return fmin(delay_s, MOST_DELAY_S);
+}
+
+/* A host or a folder that is away may come back, so failures without a step in
+ * between are tried again later and later.  A signal ends the wait. */
+static void rest(elastic *e)
+{
+    e->n_in_vain = e->reached > e->reached_before ? 0 : e->n_in_vain + 1;
+    e->reached_before = e->reached;
+    const double delay_s = fr_elastic_delay_s(e->n_in_vain);
+    const double begin_s = fr_clock_s();
+    if (delay_s > 0)
+        fr_cli_note(e->cli,
+                    "forerun: no step was done since the last start; the next "
+                    "one comes in %.0f s",
+                    delay_s);
+    while (fr_clock_s() - begin_s < delay_s && fr_launch_held_signal() == 0)
+        fr_sleep_s(0.05);
+}
+
 static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
 {
     const fr_plan *moved = why->status == FR_PAUSED
@@ -282,7 +314,26 @@ static fr_status go_on(elastic *e, const fr_err *why, fr_err *err)
                        e->max_restarts == 1 ? "" : "s", why->text);
     fr_cli_note(e->cli, "forerun: %s; continuing from the newest checkpoint",
                 has_grown ? "there are more places" : why->text);
+    if (!has_grown)
+        rest(e);
     return prepare_next(e, why, err);
+}
+
+/* The plan wants more places than there are, and the range allows fewer. */
+static fr_status begin_smaller(elastic *e, fr_err *err)
+{
+    if (e->n_planned < e->range.least)
+        return fr_fail(err, FR_INFEASIBLE,
+                       "%s has %lld place%s, --elastic wants at least %lld",
+                       fr_cli_text(e->cli, FR_OPT_HOSTFILE),
+                       (long long)e->n_planned, e->n_planned == 1 ? "" : "s",
+                       (long long)e->range.least);
+    fr_cli_note(e->cli,
+                "forerun: the plan is of %lld ranks, and %s has %lld place%s: "
+                "the run begins with fewer",
+                (long long)e->world, fr_cli_text(e->cli, FR_OPT_HOSTFILE),
+                (long long)e->n_planned, e->n_planned == 1 ? "" : "s");
+    return plan_for(e, e->n_planned, err);
 }
 
 /* Before this run writes anything; its rank 0 takes the lock. */
@@ -313,6 +364,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                  .listed_s = -LOOK_S,
                  .resume = "--resume",
                  .reached = -1,
+                 .reached_before = -1,
                  .at = -1,
                  .lost_until = -1,
                  .progress_s = fr_clock_s()};
@@ -328,6 +380,8 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
     FR_TRY(fr_restart_log_begin(&e.log, &cli->request, err));
     fr_rebalance_begin(&e.rebalance, &cli->request, file, &file->plan, -1);
     e.n_planned = n_places(&e);
+    if (e.n_planned < e.world)
+        FR_TRY_GOTO(status, begin_smaller(&e, err), out_log);
     for (bool is_first = true; status == FR_OK; is_first = false) {
         fr_err why = {0};
         why.status = run_generation(&e, is_first, &why);
@@ -336,6 +390,7 @@ fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
         status = go_on(&e, &why, err);
     }
     drop_memory(cli);
+out_log:
     fr_restart_log_release(&e.log);
     return status;
 }

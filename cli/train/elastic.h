@@ -27,4 +27,8 @@ FR_CHECKED fr_status fr_elastic_parse(const fr_request *request,
 FR_CHECKED fr_status fr_elastic_run(const fr_cli *cli, const fr_plan_file *file,
                                     const fr_faults *faults, fr_err *err);
 
+/* The wait before a start after n_in_vain failures in a row without a step: 0,
+ * 1 s, 2 s, 4 s ..., at most 30 s. */
+double fr_elastic_delay_s(int64_t n_in_vain);
+
 #endif

@@ -65,6 +65,9 @@ fr_status fr_supervise_ranks(const fr_cli *cli, char *const *argv,
     onlooker o = {cli, look, context};
     char memory_dir[FR_REPLICA_PATH];
     FR_TRY(fr_cli_replica_path(cli, memory_dir, err));
+    if (fr_cli_has(cli, FR_OPT_HOSTFILE))
+        FR_TRY(fr_hostfile_check(fr_cli_text(cli, FR_OPT_HOSTFILE), n_ranks,
+                                 err));
     fr_launch_options_init(&options);
     options.world = n_ranks;
     options.n_threads = n_threads;

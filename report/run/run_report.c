@@ -85,11 +85,17 @@ static void put_evaluations(const fr_run_report *r, fr_json_writer *json)
     fr_json_end_array(json);
 }
 
+/* The steps before the last start whose losses are known. */
+static int64_t count_before(const fr_run_report *r)
+{
+    return r->loss_before != NULL ? r->resumed_from_step : 0;
+}
+
 /* Puts the loss of every step, whatever interrupted them, if those before are
  * known; an unknown loss is null. */
 static void put_losses(const fr_run_report *r, fr_json_writer *json)
 {
-    const int64_t n_before = r->loss_before != NULL ? r->resumed_from_step : 0;
+    const int64_t n_before = count_before(r);
     fr_json_key(json, "loss");
     fr_json_begin_row(json);
     for (int64_t i = 0; i < n_before; i++)
@@ -221,6 +227,13 @@ static void print_table(const fr_run_report *r, fr_document *out)
     add_memory(r, table);
 }
 
+/* The loss of a step of the whole run, from 0. */
+static double loss_at(const fr_run_report *r, int64_t i)
+{
+    const int64_t n_before = count_before(r);
+    return i < n_before ? r->loss_before[i] : r->loss[i - n_before];
+}
+
 /* The loss curve in one line: means of equal stretches, lowest to highest. */
 static void print_curve(const fr_run_report *r, fr_document *out)
 {
@@ -228,12 +241,13 @@ static void print_curve(const fr_run_report *r, fr_document *out)
     static const char *const heights[] = {"▁", "▂", "▃", "▄",
                                           "▅", "▆", "▇", "█"};
     double means[CELLS], low = HUGE_VAL, high = -HUGE_VAL;
-    int n = r->n_steps < CELLS ? (int)r->n_steps : CELLS;
+    const int64_t n_all = count_before(r) + r->n_steps;
+    int n = n_all < CELLS ? (int)n_all : CELLS;
     for (int i = 0; i < n; i++) {
-        int64_t first = r->n_steps * i / n, end = r->n_steps * (i + 1) / n;
+        int64_t first = n_all * i / n, end = n_all * (i + 1) / n;
         means[i] = 0;
         for (int64_t k = first; k < end; k++)
-            means[i] += r->loss[k] / (double)(end - first);
+            means[i] += loss_at(r, k) / (double)(end - first);
         low = fmin(low, means[i]);
         high = fmax(high, means[i]);
     }
@@ -248,15 +262,22 @@ static void print_curve(const fr_run_report *r, fr_document *out)
 void fr_report_run(const fr_run_report *r, fr_document *out)
 {
     char low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
+    const int64_t n_all = count_before(r) + r->n_steps;
     put_data(r, &out->data);
     fr_document_printf(out, "%s: %lld step%s on %lld rank%s, ", r->plan,
-                       (long long)r->n_steps, r->n_steps == 1 ? "" : "s",
+                       (long long)n_all, n_all == 1 ? "" : "s",
                        (long long)r->world_size, r->world_size == 1 ? "" : "s");
     fr_report_rate(r->model, r->tokens_per_s, r->samples_per_s, out);
     fr_document_puts(out, "\n");
-    if (r->n_steps > 0) {
-        fr_document_printf(out, "loss %.4f -> %.4f  ", r->loss[0],
-                           r->loss[r->n_steps - 1]);
+    if (n_all > r->n_steps)
+        fr_document_printf(out,
+                           "%lld of the steps came before the last start; all "
+                           "times below are those of the %lld since\n",
+                           (long long)(n_all - r->n_steps),
+                           (long long)r->n_steps);
+    if (n_all > 0) {
+        fr_document_printf(out, "loss %.4f -> %.4f  ", loss_at(r, 0),
+                           loss_at(r, n_all - 1));
         print_curve(r, out);
     }
     if (r->n_evaluations > 1)

@@ -23,6 +23,7 @@ static fr_status add_host(const char *path, int line_number, char *line,
         return FR_OK;
     char *slots = strstr(line, " slots=");
     if (slots != NULL) {
+        host.has_slots = true;
         slots += strlen(" slots=");
         slots[strcspn(slots, " \t")] = '\0';
         if (fr_parse_i64(slots, &host.n_slots, &why) != FR_OK ||
@@ -59,6 +60,29 @@ fr_status fr_hostfile_load(const char *path, fr_hosts *out, fr_err *err)
     }
     *out = hosts;
     return FR_OK;
+}
+
+fr_status fr_hostfile_check(const char *path, int64_t n_ranks, fr_err *err)
+{
+    fr_hosts hosts;
+    int64_t n_slots = 0;
+    bool is_known = true;
+
+    FR_TRY(fr_hostfile_load(path, &hosts, err));
+    const size_t n_hosts = hosts.n;
+    for (size_t i = 0; i < hosts.n; i++) {
+        n_slots += hosts.items[i].n_slots;
+        is_known = is_known && hosts.items[i].has_slots;
+    }
+    fr_vec_release(&hosts);
+    if (!is_known || n_slots >= n_ranks)
+        return FR_OK;
+    return fr_fail(err, FR_INFEASIBLE,
+                   "%lld ranks do not fit: the %zu host%s of %s %s %lld "
+                   "place%s; name more hosts or raise slots=N",
+                   (long long)n_ranks, n_hosts, n_hosts == 1 ? "" : "s", path,
+                   n_hosts == 1 ? "has" : "have", (long long)n_slots,
+                   n_slots == 1 ? "" : "s");
 }
 
 fr_status fr_hostfile_slots(const char *path, int64_t *out, fr_err *err)

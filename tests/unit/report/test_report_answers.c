@@ -244,6 +244,35 @@ static void test_run_stragglers(void)
     fr_buffer_release(&text);
 }
 
+/* The report of a run that was restarted is that of all its steps. */
+static void test_run_elastic(void)
+{
+    static const double before[] = {6.125, 5.5}, loss[] = {5.0, 4.75, 4.5};
+    fr_run_report r = {.plan = "dp2",
+                       .backend = "cpu",
+                       .world_size = 2,
+                       .n_steps = 3,
+                       .resumed_from_step = 2,
+                       .loss = loss,
+                       .loss_before = before};
+    fr_buffer text;
+    fr_document answer;
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(fr_buffer_text(&text), "dp2: 5 steps on 2 ranks");
+    CHECK_HAS(fr_buffer_text(&text), "loss 6.1250 -> 4.5000");
+    CHECK_HAS(fr_buffer_text(&text), "\n2 of the steps came before the last");
+    fr_buffer_release(&text);
+    r.loss_before = NULL; /* not known */
+    fr_document_init(&answer, NULL);
+    fr_report_run(&r, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(fr_buffer_text(&text), "dp2: 3 steps on 2 ranks");
+    CHECK_HAS(fr_buffer_text(&text), "loss 5.0000 -> 4.5000");
+    fr_buffer_release(&text);
+}
+
 /* The sentence, the row and the member "others"; nothing where no step was
  * disturbed. */
 static void test_run_others(void)
@@ -383,8 +412,8 @@ static void test_plan_in_words(void)
 CHECK_MAIN({"prediction stages", test_prediction_stages}, {"rate", test_rate},
            {"prediction_json", test_prediction_json},
            {"prediction_text", test_prediction_text}, {"run", test_run},
-           {"run_others", test_run_others},
+           {"run_others", test_run_others}, {"run_elastic", test_run_elastic},
            {"run_stragglers", test_run_stragglers}, {"run_nccl", test_run_nccl},
-           {"run_others", test_run_others},
+           {"run_others", test_run_others}, {"run_elastic", test_run_elastic},
            {"run_stragglers", test_run_stragglers},
            {"plan", test_plan_in_words})
