@@ -114,7 +114,7 @@ for what in "$@"; do
     golden) add golden tests/golden/run.sh ;;
     usability)
         for script in tests/usability/role_*.sh \
-            tests/usability/{options_act,does_not_fit,formats,busy_machine}.sh; do
+            tests/usability/{options_act,does_not_fit,formats,busy_machine,hosts}.sh; do
             base=${script##*/}
             base=${base#role_}
             add "usability/${base%.sh}" "$script"

@@ -154,7 +154,7 @@ WORDS(report_words, "trace", "check-trace")
 static const fr_option catalog_options[] = {FR_OPT_COLUMNS, FR_OPT_TEMPLATE,
                                             FR_OPT_N};
 static const fr_option doctor_options[] = {FR_OPT_COLUMNS, FR_OPT_PROFILE,
-                                           FR_OPT_N};
+                                           FR_OPT_HOSTFILE, FR_OPT_N};
 WORDS(checkpoint_words, "inspect", "verify", "convert")
 
 static const fr_option checkpoint_options[] = {FR_OPT_OUTPUT, FR_OPT_COLUMNS,
@@ -387,15 +387,17 @@ const fr_command fr_commands[] = {
      "  forerun catalog --template two-tier > racks.xml\n"
      "  forerun catalog nodes --json"},
     {"doctor", NULL,
-     "check this machine and print a fix for each problem", "[CLUSTER]", 0,
-     1, {IS(CLUSTER)}, NULL, doctor_options, NULL,
+     "check this machine and print a fix for each problem",
+     "[CLUSTER [PLAN]]", 0, 2, {IS(CLUSTER), IS(FILE)}, NULL, doctor_options,
+     NULL,
      "Each line is one check: its finding, the commands that a missing part "
      "stops, and\nits fix.\nWith CLUSTER, doctor checks whether this "
      "machine is one of its nodes; with\n--profile also, whether the "
      "measured collectives (forerun calibrate, or\nnccl-tests by forerun "
      "import) are as fast as the description of the cluster. It\nexits with "
      "4 if anything is missing.",
-     "  forerun doctor\n  forerun doctor dgx-h100:2 -p nccl-tests.json"},
+     "  forerun doctor\n  forerun doctor dgx-h100:2 -p nccl-tests.json\n"
+     "  forerun doctor --hostfile hosts.txt"},
     {"import", fr_api_import,
      "read topologies, configurations, logs and traces of other tools",
      "[KIND] FILE [[KIND] FILE]", 1, 4,

@@ -2,8 +2,10 @@
  * that were measured are as fast as predicted. */
 #include "api/inputs.h"
 #include "calibrate/doctor/doctor.h"
+#include "calibrate/doctor/doctor_hosts.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
+#include "cli/spawn_self.h"
 #include "core/document/fields.h"
 #include "sim/predict/collective_time.h"
 
@@ -24,6 +26,7 @@ typedef struct link_row {
 typedef struct visit {
     fr_findings findings;
     fr_vec(link_row) links;
+    fr_host_findings hosts;
 } visit;
 
 /* ---- links --------------------------------------------------------------- */
@@ -138,11 +141,32 @@ static void put_links(const visit *v, fr_document *out)
     }
 }
 
+static void put_hosts(const visit *v, fr_document *out)
+{
+    static const fr_column columns[] = {{"host", "host"}, {"check", "check"},
+                                        {"", "state"},    {"found", "found"},
+                                        {NULL, "mend"},   {"what to do", NULL}};
+    if (v->hosts.n > 0)
+        fr_document_puts(out, "\n");
+    fr_table *table =
+        fr_document_records(out, "hosts", columns, FR_LENGTH(columns));
+    for (size_t i = 0; i < v->hosts.n; i++) {
+        const fr_finding *at = &v->hosts.items[i].finding;
+        fr_table_text(table, v->hosts.items[i].host);
+        fr_table_text(table, at->check);
+        fr_table_text(table, states[at->state]);
+        fr_table_text(table, at->found);
+        fr_table_optional(table, at->mend);
+        fr_table_text(table, at->mend);
+    }
+}
+
 static fr_status print(const fr_cli *cli, const visit *v, fr_err *err)
 {
     fr_document answer;
     fr_document_init(&answer, "forerun.doctor/1");
     put_findings(v, &answer);
+    put_hosts(v, &answer);
     put_links(v, &answer);
     return fr_answer_deliver(FR_OK, &answer, cli, err);
 }
@@ -156,10 +180,32 @@ static fr_status check_missing(const visit *v, fr_err *err)
             n_missing++;
             first = first != NULL ? first : v->findings.items[i].check;
         }
+    for (size_t i = 0; i < v->hosts.n; i++)
+        if (v->hosts.items[i].finding.state == FR_FINDING_MISSING)
+            return fr_fail(err, FR_CHECK, "host %s: %s: %s",
+                           v->hosts.items[i].host,
+                           v->hosts.items[i].finding.check,
+                           v->hosts.items[i].finding.found);
     if (n_missing == 0)
         return FR_OK;
     return fr_fail(err, FR_CHECK, "%d missing, first of them: %s", n_missing,
                    first);
+}
+
+static fr_status examine_hosts(const fr_cli *cli, visit *v, fr_err *err)
+{
+    const char *hostfile = fr_cli_text(cli, FR_OPT_HOSTFILE);
+    const char *plan =
+        cli->request.n_positional > 1 ? cli->request.positional[1] : NULL;
+    char self[4096];
+    if (hostfile == NULL)
+        return plan == NULL ? FR_OK
+                            : fr_fail(err, FR_USAGE,
+                                      "PLAN is compared with that of other "
+                                      "hosts; name them with --hostfile FILE");
+    if (!fr_self_find(self, sizeof self))
+        return fr_fail(err, FR_FAILURE, "this program does not find itself");
+    return fr_doctor_examine_hosts(hostfile, self, plan, &v->hosts, err);
 }
 
 static fr_status examine(const fr_cli *cli, visit *v, fr_profile *profile,
@@ -167,6 +213,7 @@ static fr_status examine(const fr_cli *cli, visit *v, fr_profile *profile,
 {
     const char *path = fr_cli_text(cli, FR_OPT_PROFILE);
     FR_TRY(fr_doctor_examine("", &v->findings, err));
+    FR_TRY(examine_hosts(cli, v, err));
     if (cli->request.n_positional == 0 && path != NULL)
         return fr_fail(err, FR_USAGE,
                        "--profile is compared with a cluster; name it");
@@ -197,6 +244,7 @@ FR_COMMAND_FUNCTION(doctor)
         status = check_missing(&v, err);
     fr_vec_release(&v.findings);
     fr_vec_release(&v.links);
+    fr_vec_release(&v.hosts);
     fr_profile_release(&profile);
     fr_inputs_release(&inputs);
     return status;
