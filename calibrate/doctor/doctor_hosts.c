@@ -1,6 +1,7 @@
 /* doctor_hosts.c: see doctor_hosts.h. */
 #include "calibrate/doctor/doctor_hosts.h"
 
+#include "core/base/buffer.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/system/clock.h"
@@ -33,9 +34,10 @@ static void quote(const char *text, fr_buffer *out)
     fr_buffer_putc(out, '\'');
 }
 
-/* POSIX, but for bash's /dev/tcp, without which no port is tried. */
-void fr_doctor_host_script(const char *program, const char *plan, int port,
-                           fr_buffer *out)
+/* POSIX, but for bash's /dev/tcp, without which no port is open.  plan NULL:
+ * none is compared; port 0: none is tried. */
+static void write_script(const char *program, const char *plan, int port,
+                         fr_buffer *out)
 {
     fr_buffer_puts(out, "echo time=$(date +%s.%N); "
                         "h() { [ -r \"$1\" ] && sha256sum <\"$1\" | "
@@ -279,7 +281,7 @@ fr_status fr_doctor_examine_hosts(const char *hostfile, const char *program,
     const int fd = listen_anywhere(&port);
     fr_host_probe *probes = calloc(hosts.n + 1, sizeof *probes);
     fr_buffer_init(&script);
-    fr_doctor_host_script(program, plan, port, &script);
+    write_script(program, plan, port, &script);
     status = fr_buffer_check(&script, err);
     if (status == FR_OK &&
         (probes == NULL || fr_vec_push(&hosts, self) != FR_OK))

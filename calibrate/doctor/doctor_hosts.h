@@ -25,9 +25,6 @@ typedef struct fr_host_facts {
     char port[80]; /* "open", "closed"; "": not tried */
 } fr_host_facts;
 
-/* Appends the script; plan NULL: none is compared.  port 0: none is tried. */
-void fr_doctor_host_script(const char *program, const char *plan, int port,
-                           fr_buffer *out);
 /* Unknown lines, such as greetings of a login shell, are ignored. */
 void fr_doctor_read_facts(const char *text, fr_host_facts *out);
 

@@ -6,10 +6,9 @@
 #ifndef FR_RUNTIME_HOSTS_HOST_PROBE_H
 #define FR_RUNTIME_HOSTS_HOST_PROBE_H
 
-#include "core/base/buffer.h"
 #include "runtime/hosts/hostfile.h"
 
-/* The exit codes of fr_host_script(). */
+/* Exit codes of the script of fr_hosts_explain(). */
 enum { FR_PROBE_NO_MPI = 97, FR_PROBE_NO_PROGRAM = 98 };
 
 typedef struct fr_host_probe {
@@ -30,10 +29,6 @@ typedef struct fr_host_probe {
 FR_CHECKED fr_status fr_hosts_probe(const fr_hosts *hosts, const char *script,
                                     double limit_s, fr_host_probe *out,
                                     fr_err *err);
-
-/* Appends a script that ends well where Open MPI and the program are; a program
- * without an absolute path is not looked for. */
-void fr_host_script(const char *program, fr_buffer *out);
 
 /* Sets *reason to the reason why ranks cannot be started on the host, and
  * *mend to what helps; false: they can. */

@@ -1,4 +1,5 @@
 /* host_reason.c: the answer of a remote shell in our words. */
+#include "core/base/buffer.h"
 #include "core/base/text.h"
 #include "runtime/hosts/host_probe.h"
 
@@ -29,7 +30,9 @@ static const struct {
      "ssh-keygen -R removes the old one"},
 };
 
-void fr_host_script(const char *program, fr_buffer *out)
+/* Appends a script that ends well where Open MPI and the program are; a program
+ * without an absolute path is not looked for. */
+static void write_script(const char *program, fr_buffer *out)
 {
     fr_buffer_printf(out, "command -v orted >/dev/null 2>&1 || exit %d; ",
                      FR_PROBE_NO_MPI);
@@ -125,7 +128,7 @@ fr_status fr_hosts_explain(const char *hostfile, const char *program,
     fr_host_probe *probes = calloc(hosts.n, sizeof *probes);
     fr_status status = FR_OK;
     fr_buffer_init(&script);
-    fr_host_script(program, &script);
+    write_script(program, &script);
     if (probes != NULL && !script.has_failed &&
         fr_hosts_probe(&hosts, fr_buffer_text(&script), limit_s, probes,
                        &ignored) == FR_OK)

@@ -13,6 +13,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/err.h"
+#include "spec/profile/others_point.h"
 #include "spec/profile/run_point.h"
 #include "spec/profile/running_costs.h"
 
@@ -136,17 +137,6 @@ typedef struct fr_held_out {
     int32_t n;
     double mean_ape, worst_ape;
 } fr_held_out;
-
-/* Processor time that others took from a machine in a phase of calibration. */
-typedef struct fr_others_point {
-    char phase[FR_PROFILE_NAME]; /* "before", "kernels", "collectives" ... */
-    int32_t rank;                /* one of the machine */
-    double elapsed_s;
-    double own_s, others_s; /* of processors */
-    double stolen_s;        /* that a hypervisor gave to others */
-    int32_t n_processors, n_runnable;
-    bool is_disturbed; /* others took time from the ranks */
-} fr_others_point;
 
 /* The time and memory that the runtime of a GPU takes in addition to its
  * kernels; 0 where it was not measured.  A program on one rank also holds the
