@@ -53,7 +53,7 @@ BEGIN {
     # NCCL and CUDA take these settings from the environment alone.
     changes["runtime/gpu_comm/gpu_driver_nccl.c"] = 1
     changes["runtime/gpu/gpu_driver_cuda.c"] = 1
-    changes["runtime/hosts/host_probe.c"] = 1
+    changes["runtime/hosts/host_probe.c"] = 1 # starts remote shells
 }
 FNR == 1 { in_comment = 0; is_cli = FILENAME ~ /^cli\// }
 {

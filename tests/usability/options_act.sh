@@ -225,6 +225,7 @@ leaves report --output t.json trace plan.json this-machine -o t.json
 acts report --profile trace plan.json this-machine -o t.json -- -p none.json
 
 # ---- calibrate, run ----------------------------------------------------------
+tells doctor --hostfile 'none' --hostfile none
 tells calibrate --backend 'backend|none' --backend none
 tells calibrate --columns 'mape|MAPE|none|rows|learn' --runs few.csv -o s.json --columns none
 tells calibrate --hostfile 'none|host' --quick --ranks 2 --hostfile none
