@@ -13,6 +13,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/err.h"
+#include "spec/profile/held_out.h"
 #include "spec/profile/others_point.h"
 #include "spec/profile/run_point.h"
 #include "spec/profile/running_costs.h"
@@ -130,13 +131,6 @@ typedef struct fr_rate_point {
     double rate; /* flop/s or bytes/s */
     double rel_err;
 } fr_rate_point;
-
-/* Fits against sizes that they never saw. */
-typedef struct fr_held_out {
-    char what[2 * FR_PROFILE_NAME]; /* "compute linear_fwd", "shm all_reduce" */
-    int32_t n;
-    double mean_ape, worst_ape;
-} fr_held_out;
 
 /* The time and memory that the runtime of a GPU takes in addition to its
  * kernels; 0 where it was not measured.  A program on one rank also holds the
