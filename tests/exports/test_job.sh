@@ -307,11 +307,11 @@ awk -v m="$(minutes other/job.sbatch)" -v s="$other_s" -v n="$n" 'BEGIN {
     want = 2 * s * n / 60 + 30; exit !(m >= want * 0.999 && m < want * 1.001 + 1) }'
 verdict $? "the limit is that of $other_s s a step"
 has other/megatron.sh "Predicted: $(printf %.4g "$other_s") s a step"
-# Images are samples.
+# Images are counted as images.
 ask forerun simulate resnet-50 dgx-h100:1 --dp 8 --global-batch 256 --kernels forerun --precision f32 \
     -o images.json -q
 ask forerun export images.json --to mpirun --program forerun -o images
-has images/launch.sh 'samples/s'
+has images/launch.sh 'images/s'
 ask forerun export megatron.json --to slurm --program forerun --time-limit 2h -o own
 has own/job.sbatch '--checkpoint checkpoints --checkpoint-every [0-9]+ --checkpoint-async --resume' \
     '--checkpoint checkpoints.* \|\| code=' 'requeued until it is done'

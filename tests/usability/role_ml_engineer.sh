@@ -7,7 +7,7 @@ qwen=$fixtures/qwen2.5-7b
 
 # Nothing else said: the whole cluster, the length that was asked for, and a
 # header that tells what was assumed.
-ask forerun simulate "$llama" dgx-h100:4 --seq 8192 -q
+ask forerun simulate "$llama" dgx-h100:4 --dp 32 --seq 8192 -q
 ends_with 0
 says 'batch 32, sequence 8192, 32 of 32 GPUs, bf16, .*jitter' \
     '^step .*\(90 % between' '^DOES NOT FIT: needs .* of 79\.6 GiB \(.* sure\)'
@@ -94,9 +94,9 @@ ring_s=$(value step_s)
 holds "$ring_s > 0"
 
 # Gradients in 16 bits add up on the wire: not slower than gathering 32 times.
-ask forerun simulate "$llama" dgx-h100:4 --seq 4096 -q --json
+ask forerun simulate "$llama" dgx-h100:4 --dp 32 --seq 4096 -q --json
 plain_s=$(value step_s)
-ask forerun simulate "$llama" dgx-h100:4 --seq 4096 --compress bf16 -q --json
+ask forerun simulate "$llama" dgx-h100:4 --dp 32 --seq 4096 --compress bf16 -q --json
 holds "$(value step_s) < 1.1 * $plain_s"
 
 # A collective by itself: what NCCL takes is marked, larger is never slower.

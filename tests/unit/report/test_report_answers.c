@@ -225,6 +225,7 @@ static void test_run_stragglers(void)
                                       .last_step = 41};
     static const fr_plan grid = {.dp = 2, .tp = 1, .pp = 1, .cp = 1};
     fr_run_report r = {.plan = "dp2",
+                       .model = &tokens,
                        .backend = "cpu",
                        .world_size = 2,
                        .n_steps = 1,
@@ -249,6 +250,7 @@ static void test_run_elastic(void)
 {
     static const double before[] = {6.125, 5.5}, loss[] = {5.0, 4.75, 4.5};
     fr_run_report r = {.plan = "dp2",
+                       .model = &tokens,
                        .backend = "cpu",
                        .world_size = 2,
                        .n_steps = 3,
@@ -279,6 +281,7 @@ static void test_run_others(void)
 {
     static const double loss[] = {5.5418, 4.0721, 3.6581};
     fr_run_report r = {.plan = "dp2 tp1 pp1 mb2 1f1b",
+                       .model = &tokens,
                        .backend = "cpu",
                        .world_size = 2,
                        .n_steps = 3,

@@ -88,7 +88,7 @@ static void test_coarse(void)
     teardown(&f);
 }
 
-/* What the user has pinned or listed is in the scope. */
+/* The scope has all values that the user has pinned or listed. */
 static void test_given(void)
 {
     static fr_axis_range ranges[FR_SPACE_AXIS_N];
