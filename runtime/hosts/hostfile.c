@@ -32,6 +32,9 @@ static fr_status add_host(const char *path, int line_number, char *line,
                            path, line_number, slots);
     }
     line[strcspn(line, " \t")] = '\0';
+    if (line[0] == '-') /* a remote shell would take it for an option */
+        return fr_fail(err, FR_INPUT, "%s:%d: '%.40s' is no name of a host",
+                       path, line_number, line);
     if (!fr_text_copy(host.name, sizeof host.name, line))
         return fr_fail(err, FR_INPUT, "%s:%d: a name of more than %d bytes",
                        path, line_number, FR_HOST_NAME - 1);

@@ -50,6 +50,9 @@ static void test_hostfile(void)
     write_file(path, "node1 slots=x\n");
     CHECK_FAILS(fr_hostfile_load(path, &hosts, &err), FR_INPUT, &err);
     CHECK_HAS(err.text, "hosts.txt:1: slots=x is no number");
+    write_file(path, "-oProxyCommand=true slots=1\n");
+    CHECK_FAILS(fr_hostfile_load(path, &hosts, &err), FR_INPUT, &err);
+    CHECK_HAS(err.text, "hosts.txt:1: '-oProxyCommand=true' is no name");
     write_file(path, "# none\n");
     CHECK_FAILS(fr_hostfile_load(path, &hosts, &err), FR_INPUT, &err);
 }
