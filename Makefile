@@ -390,13 +390,14 @@ check-san:
 	@$(MAKE) --no-print-directory $(PARALLEL) BUILD=$(BUILD)-san \
 	    KERNELS=$(BUILD) SAN=address,undefined DEBUG=1 CFLAGS=-g1 check-san-now
 .PHONY: check-san-now
+# Every fourth row of long tables.
 # Without the corpora, with which fuzzers begin under the same sanitizers, and
 # the fit of bench/, which takes two minutes under them.
 SAN_BIN = $(filter-out %/test_gpu_fit,$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
 SAN_MPI_BIN = $(filter $(BUILD)/tests/unit/launch/%,$(SAN_BIN))
 check-san-now: $(BUILD)/forerun $(SAN_BIN)
-	@$(call san_options,1) BUILD=$(BUILD) BUDGET_TIMES=3 TEST_TIMEOUT=600 tests/run.sh \
-	    $(filter-out $(SAN_MPI_BIN),$(SAN_BIN))
+	@$(call san_options,1) BUILD=$(BUILD) BUDGET_TIMES=3 TEST_TIMEOUT=600 \
+	    CHECK_SLICE=4 tests/run.sh $(filter-out $(SAN_MPI_BIN),$(SAN_BIN))
 	@$(call san_options,0) BUILD=$(BUILD) BUDGET_TIMES=3 TEST_TIMEOUT=600 tests/run.sh \
 	    $(SAN_MPI_BIN)
 
