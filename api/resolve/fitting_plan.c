@@ -6,6 +6,12 @@
 #include "api/resolve/plan_options.h"
 #include "tuner/search/tune_quick.h"
 
+/* A search over plans of more layers takes longer than a first answer may. */
+static const int64_t most_layers = 1024;
+/* Divisors of a rank's share of the batch that are looked at, and predictions
+ * of them. */
+enum { MOST_DIVISOR = 1 << 20, MOST_TRIED = 32 };
+
 static bool is_gpu(const fr_inputs *inputs)
 {
     return inputs->has_cluster && inputs->costs != NULL &&
@@ -76,11 +82,14 @@ static fr_status choose_micro_batch(const fr_inputs *inputs, fr_plan_file *file,
     if (plan->dp < 1 || file->job.global_batch % plan->dp != 0)
         return FR_OK;
     const int64_t share = file->job.global_batch / plan->dp;
-    for (int64_t n = 1; n <= share; n++) {
+    int n_tried = 0;
+    for (int64_t n = 1; n <= share && n <= MOST_DIVISOR && n_tried < MOST_TRIED;
+         n++) {
         bool fits;
         fr_plan larger = *plan;
         if (share % n != 0)
             continue;
+        n_tried++;
         larger.micro_batch = share / n;
         FR_TRY(predict(inputs, file, &larger, &fits, err));
         if (fits) {
@@ -96,7 +105,7 @@ fr_status fr_fitting_plan(const fr_request *request, const fr_inputs *inputs,
                           fr_err *err)
 {
     const fr_plan *plan = &file->plan;
-    if (!is_gpu(inputs))
+    if (!is_gpu(inputs) || file->model.n_layers > most_layers)
         return FR_OK;
     if (pins == 0 && plan->n_shares == 0 && plan->n_split == 0)
         return choose_plan(request, inputs, is_quiet, file, err);

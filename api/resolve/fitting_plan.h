@@ -8,7 +8,8 @@
 #include "api/inputs.h"
 
 /*
- * GPU clusters; other plans stay as they are.
+ * GPU clusters and models of at most 1,024 layers; other plans stay as they
+ * are.
  *
  * If no option has decided anything (pins is 0), the plan becomes that of a
  * quick search for the fastest one that fits, or, if none fits, for the one

@@ -34,6 +34,7 @@ layers 1 1000000 >many.json
 refuses 5 'repeat is 1000000' forerun simulate many.json dgx-h100:1
 layers 16000 1 >long.json
 answers 'step ' forerun simulate long.json dgx-h100:1
+answers 'step ' forerun simulate resnet-50 dgx-a100:1 --dp 8 --global-batch 8000000000
 
 # Operations of a list that no layer can have: refused where they stand.
 cnn() { # [SED EXPRESSION]
