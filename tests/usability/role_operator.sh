@@ -12,6 +12,9 @@ never_warns 'start a run'
 [ -z "$(ls -d forerun-start-* 2>/dev/null)" ]
 verdict $? "leaves a folder behind"
 cp machine.json .out
+# What others took of the processors is known of each phase, where the kernel
+# counts it.
+says '"phase": *"before"' '"phase": *"kernels"' '"phase": *"collectives"' '"phase": *"after"'
 start=$(value start_s) restart=$(value restart_s) end=$(value end_s)
 holds "$(value n_ranks) >= 2"
 for seconds in "$start" "$restart" "$end"; do
