@@ -122,8 +122,12 @@ void fr_report_put_model(const fr_report_setup *at, fr_document *out)
         fr_document_printf(out, ", of which a token uses %s",
                            fr_format_u64(used, sizeof used, active));
     fr_document_puts(out, "\n");
+    fr_json_open_object(&out->data, "model");
     fr_json_put_u64(&out->data, "parameters", all);
     fr_json_put_u64(&out->data, "active_parameters", active);
+    fr_json_put_u64(&out->data, "trainable_parameters", all);
+    fr_json_put_i64(&out->data, "layers", at->model->n_layers);
+    fr_json_end_object(&out->data);
 }
 
 /* "bf16, fused kernels, jitter 1.5 % (network 0 %)". */

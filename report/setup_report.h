@@ -19,7 +19,7 @@ typedef struct fr_report_setup {
 } fr_report_setup;
 
 /* The number of parameters that the reader of the model's file has understood,
- * and how many a token uses; members "parameters", "active_parameters". */
+ * and how many a token uses; the member "model". */
 void fr_report_put_model(const fr_report_setup *at, fr_document *out);
 
 /* A line with batch, sequence, ranks of how many, precision, kernels and

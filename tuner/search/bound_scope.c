@@ -9,8 +9,6 @@
  * search may have.  One whose layers are balanced over stages takes as long as
  * OF_A_BALANCED others. */
 enum { MOST_LAYERS = 1 << 17, MOST_ON_THE_SIDE = 1 << 15, OF_A_BALANCED = 8 };
-/* Tokens of a micro-batch on a rank: products of more rows are no faster. */
-enum { MOST_TOKENS = 16384 };
 
 static const fr_plan_space_axis of_layout[FR_SCOPE_AXES] = {
     FR_SPACE_AXIS_WORLD, FR_SPACE_AXIS_TP, FR_SPACE_AXIS_PP,
@@ -104,7 +102,7 @@ static bool has_fair_micro_batch(const fr_plan_space_request *request,
                            request->job->seq / layers->value[FR_SPACE_AXIS_CP];
     return layers->candidate.choice[FR_SPACE_AXIS_MICRO_BATCH] == 0 ||
            fr_is_ranged(request, FR_SPACE_AXIS_MICRO_BATCH) ||
-           tokens <= MOST_TOKENS;
+           tokens <= FR_SPACE_MOST_TOKENS;
 }
 
 static bool is_default(const fr_plan_space_request *request,

@@ -16,7 +16,7 @@
 /*
  * Work is counted in steps of simulations (and what each takes beside), so that
  * without a budget of the clock the same plans are looked at on every machine:
- * about a second of two threads, and in each batch about a fifth of that.
+ * about two seconds of two threads, and in each batch about a fifth of that.
  */
 static const int64_t most_work = 1500000, batch_work = 300000, each_work = 4000;
 enum { LEAST_BATCH = 2 };
@@ -355,7 +355,8 @@ static void take_space(const search *s, batch_size *b, const fr_bounded *entry)
     b->most = work > b->most ? work : b->most;
 }
 
-/* Half of the budget goes to the best by estimate, the rest to the proof. */
+/* Half of the work goes to the best plans by estimate, the rest to the proof.
+ * Without a proof the seeds may have twice the work of a search. */
 static bool is_seed_time(const search *s)
 {
     const double share = s->has_no_proof ? 2 : 0.5;

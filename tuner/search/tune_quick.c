@@ -30,8 +30,6 @@ static const double most_work = 6000;
 static const double worth_a_look = 0.99;
 /* A step of so many estimates is no proof of their order. */
 static const double doubt = 1.5;
-/* Tokens of a micro-batch on a rank: products of more rows are no faster. */
-enum { MOST_TOKENS = 32768 };
 
 typedef struct quick {
     const fr_plan_space_request *request;
@@ -96,7 +94,8 @@ static void narrow(const fr_plan_space_request *request,
     memcpy(ranges[axis].at, values, (size_t)n * sizeof *values);
 }
 
-/* Divisors of the global batch up to MOST_TOKENS, the smallest in any case. */
+/* Divisors of the global batch up to FR_SPACE_MOST_TOKENS, the smallest in any
+ * case. */
 static void narrow_micro_batch(const fr_plan_space_request *request,
                                fr_axis_range *range)
 {
@@ -107,7 +106,7 @@ static void narrow_micro_batch(const fr_plan_space_request *request,
     for (int64_t n = 1; n <= job->global_batch && range->n < FR_RANGE_VALUES;
          n++)
         if (job->global_batch % n == 0 &&
-            (range->n == 0 || n * job->seq <= MOST_TOKENS))
+            (range->n == 0 || n * job->seq <= FR_SPACE_MOST_TOKENS))
             range->at[range->n++] = n;
 }
 

@@ -57,6 +57,10 @@ bool fr_has_uneven_shares(const fr_plan_space_request *request);
  * batch. */
 int64_t fr_micro_batch_of_shares(const fr_plan_space_request *request);
 
+/* Tokens of a micro-batch on a rank: products of more rows are no faster, so a
+ * coarse look at a space leaves larger micro-batches out. */
+enum { FR_SPACE_MOST_TOKENS = 32768 };
+
 bool fr_is_gpu_space(const fr_plan_space_request *request);
 int64_t fr_space_node_devices(const fr_plan_space_request *request);
 
