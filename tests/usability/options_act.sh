@@ -88,7 +88,7 @@ acts tune --critical-batch gpt2-124m dgx-a100:1 --goal loss --tokens 1B \
 for option in --restart --storage-write --storage-read --spot-every \
     --spot-wait --spot-together --checkpoint-kind --spares --checkpoint-every; do
     case $option in
-    --storage-*) value=1GB/s ;;
+    --storage-*) value=10MB/s ;;
     --spot-together) value=2 ;;
     --checkpoint-kind) value=async ;;
     --spares) value=0 ;;
