@@ -23,13 +23,18 @@ static interruption interruption_of(const fr_run_conditions *c)
     return all;
 }
 
+/* Seconds that a checkpoint after `steps_s` of steps holds them up: the one
+ * before has to be away first. */
+static double held_s(const fr_run_conditions *c, double steps_s)
+{
+    return fmax(c->drain_s - steps_s, 0) + c->blocked_s;
+}
+
 /* Expected seconds of a cycle with `steps_s` of steps. */
 static double expected_cycle_s(const fr_run_conditions *c, double steps_s)
 {
     const interruption all = interruption_of(c);
-    /* The checkpoint before has to be away first. */
-    const double wait_s = fmax(c->drain_s - steps_s, 0);
-    const double cycle_s = steps_s + wait_s + c->blocked_s;
+    const double cycle_s = steps_s + held_s(c, steps_s);
     if (!(all.per_s > 0))
         return cycle_s;
     /* A failure while it is restarted begins that again. */
@@ -119,7 +124,8 @@ fr_run_stretch fr_run_expected_stretch(const fr_run_conditions *c)
         .variance_s2_per_s =
             squares_per_s(c, steps_s + c->blocked_s) * there_frac +
             waits.variance_s2_per_s,
-        .waiting_frac = 1 - (1 - down_frac) * waits.steps_frac};
+        .waiting_frac = 1 - (1 - down_frac) * waits.steps_frac,
+        .saving_frac = held_s(c, steps_s) / cycle_s};
 }
 
 double fr_run_expected_goodput(const fr_run_conditions *c)
@@ -130,7 +136,6 @@ double fr_run_expected_goodput(const fr_run_conditions *c)
         return 0;
     if (!(interruption_of(c).per_s > 0))
         return c->every_steps == 0 ? 1
-                                   : steps_s / (steps_s + c->blocked_s +
-                                                fmax(c->drain_s - steps_s, 0));
+                                   : steps_s / (steps_s + held_s(c, steps_s));
     return c->every_steps == 0 ? 0 : 1 / seconds_per_step_second(c, steps_s);
 }

@@ -33,6 +33,7 @@ typedef struct fr_run_stretch {
     double interruptions;     /* expected, per second of steps */
     double variance_s2_per_s; /* of the run's length, per second of it */
     double waiting_frac;      /* of the time: nodes stand still */
+    double saving_frac;       /* of the time: a checkpoint holds up the steps */
 } fr_run_stretch;
 
 /* A recorded presence is left out: as if there were none. */

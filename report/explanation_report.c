@@ -177,7 +177,8 @@ static void print_cost_of(const fr_explanation *e, double without_s,
                           fr_document *out)
 {
     char lost[FR_FORMAT_MAX];
-    double step_s = e->prediction.step_s, share = 1 - without_s / step_s;
+    double step_s = e->prediction.expected_step_s,
+           share = 1 - without_s / step_s;
     if (share < 5e-4) {
         fr_document_puts(out, "costs this plan nothing\n");
         return;

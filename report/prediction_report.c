@@ -110,9 +110,7 @@ void fr_report_prediction_json(const fr_prediction *p, fr_json_writer *json)
                   json);
     if (p->learned.n_runs > 0)
         fr_fields_put(FR_FIELDS(learned_group), p, json);
-    if (p->learned.field_factor > 0)
-        fr_json_put_double(json, "expected_step_s",
-                           p->step_s * p->learned.field_factor);
+    fr_json_put_double(json, "unexplained_s", p->expected_step_s - p->step_s);
     fr_fields_put(FR_FIELDS(effort_fields), p, json);
 }
 
@@ -127,22 +125,29 @@ char *fr_report_part_title(fr_part part, char *buf, size_t n_buf)
     return buf;
 }
 
+static void put_part(const char *name, double part_s, const fr_prediction *p,
+                     fr_table *table)
+{
+    if (part_s == 0)
+        return;
+    const double frac =
+        p->expected_step_s > 0 ? part_s / p->expected_step_s : 0;
+    fr_table_text(table, name);
+    fr_table_s(table, part_s);
+    fr_table_share(table, frac);
+    fr_table_bar(table, frac, FR_BAR_CELLS);
+}
+
 static void print_parts(const fr_prediction *p, fr_document *out)
 {
     static const char *const headings[] = {"part", ">time", ">share", "", NULL};
     char title[32];
     fr_table *table = fr_document_table(out, headings);
-    for (int i = 0; i < FR_PART_N; i++) {
-        double part_s = p->breakdown_s[i];
-        if (part_s == 0)
-            continue;
-        double frac = p->step_s > 0 ? part_s / p->step_s : 0;
-        fr_table_text(table,
-                      fr_report_part_title((fr_part)i, title, sizeof title));
-        fr_table_s(table, part_s);
-        fr_table_share(table, frac);
-        fr_table_bar(table, frac, FR_BAR_CELLS);
-    }
+    for (int i = 0; i < FR_PART_N; i++)
+        put_part(fr_report_part_title((fr_part)i, title, sizeof title),
+                 p->breakdown_s[i], p, table);
+    put_part("typical, not explained", p->expected_step_s - p->step_s, p,
+             table);
 }
 
 static void print_memory(const fr_prediction *p, fr_document *out)
@@ -237,7 +242,7 @@ static void print_head(const fr_model *model, const fr_prediction *p,
 {
     char step[FR_FORMAT_MAX], low[FR_FORMAT_MAX], high[FR_FORMAT_MAX];
     fr_document_printf(out, "step %s",
-                       fr_format_s(step, sizeof step, p->step_s));
+                       fr_format_s(step, sizeof step, p->expected_step_s));
     if (p->step_s_p95 > p->step_s_p5)
         fr_document_printf(out, " (90 %% between %s and %s)",
                            fr_format_s(low, sizeof low, p->step_s_p5),
@@ -263,14 +268,14 @@ static void print_head(const fr_model *model, const fr_prediction *p,
             (long long)p->learned.n_runs, p->learned.n_runs == 1 ? "" : "s",
             p->learned.factor, 100 * p->learned.half_width,
             100 * p->learned.half_width_prior, p->learned.left);
-    if (p->learned.field_factor > 0)
+    if (p->expected_step_s > p->step_s)
         fr_document_printf(
             out,
-            "\nPublished runs are typically %.1f %% slower than predicted (%s "
-            "here). To calibrate with your own runs: forerun calibrate --runs",
-            100 * (p->learned.field_factor - 1),
-            fr_format_s(step, sizeof step,
-                        p->step_s * p->learned.field_factor));
+            "\nAt best %s, the sum of the modelled parts; published runs "
+            "typically take %.1f %% more. To calibrate with your own runs: "
+            "forerun calibrate --runs",
+            fr_format_s(step, sizeof step, p->step_s),
+            100 * (p->expected_step_s / p->step_s - 1));
     if (p->source != NULL)
         fr_document_printf(out, "\nLeast certain input: %s%s", p->source,
                            source_meaning(p->source));

@@ -10,7 +10,8 @@
 fr_table *fr_run_length_begin(const fr_run_counts *counts, fr_document *out)
 {
     static const char *const headings[] = {
-        "the run", ">nodes", ">devices", ">time", ">cost", ">energy", NULL};
+        "the run",      ">nodes", ">devices", ">time",
+        ">19 of 20 by", ">cost",  ">energy",  NULL};
     static const char *const with_failures[] = {
         "the run", ">nodes", ">devices", ">time",   ">19 of 20 by",
         ">useful", ">stops", ">cost",    ">energy", NULL};
@@ -36,8 +37,8 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
     fr_table_count(table, run->n_nodes);
     fr_table_count(table, run->n_devices);
     put_time(outlook->seconds, table);
+    put_time(outlook->seconds_p95, table);
     if (run->counts.has_failures) {
-        put_time(outlook->seconds_p95, table);
         fr_table_share(table, outlook->useful_frac);
         fr_table_number(table, FR_CELL_NUMBER, outlook->interruptions, "%.3g",
                         outlook->interruptions);
@@ -78,6 +79,22 @@ void fr_run_way_text(const char *label, const fr_run_length *run,
     fr_document_puts(out, "\n");
 }
 
+void fr_run_most_text(const char *label, const fr_run_length *run,
+                      fr_document *out)
+{
+    char usd[FR_FORMAT_MAX], kwh[FR_FORMAT_MAX];
+    const fr_run_outlook *outlook = &run->outlook;
+    const bool has_usd = outlook->usd > 0, has_kwh = outlook->kwh > 0;
+    if (!(outlook->seconds_p95 > outlook->seconds) || !(has_usd || has_kwh))
+        return;
+    fr_document_printf(
+        out, "%s: 19 of 20 runs%s%s%s%s%s\n", label,
+        has_usd ? " cost at most " : "",
+        has_usd ? fr_format_usd(usd, sizeof usd, outlook->usd_p95) : "",
+        has_usd && has_kwh ? " and" : "", has_kwh ? " draw at most " : "",
+        has_kwh ? fr_format_kwh(kwh, sizeof kwh, outlook->kwh_p95) : "");
+}
+
 static const char *is_without(const fr_run_counts *counts)
 {
     return counts->has_failures ? "start-up, maintenance, evaluation"
@@ -108,7 +125,9 @@ static const fr_field outlook_fields[] = {
     FR_FIELD(fr_run_outlook, seconds),
     FR_FIELD(fr_run_outlook, seconds_p95),
     FR_FIELD(fr_run_outlook, usd),
+    FR_FIELD(fr_run_outlook, usd_p95),
     FR_FIELD(fr_run_outlook, kwh),
+    FR_FIELD(fr_run_outlook, kwh_p95),
     {"useful", FR_MEMBER(fr_run_outlook, useful_frac)},
     FR_FIELD(fr_run_outlook, interruptions),
     FR_FIELD(fr_run_outlook, checkpoint_kind),
@@ -129,9 +148,9 @@ void fr_run_outlook_json(const fr_run_outlook *outlook, fr_json_writer *json)
 {
     fr_run_outlook known = *outlook;
     if (!(known.usd > 0)) /* no price, no power is known */
-        known.usd = NAN;
+        known.usd = known.usd_p95 = NAN;
     if (!(known.kwh > 0))
-        known.kwh = NAN;
+        known.kwh = known.kwh_p95 = NAN;
     fr_fields_put(FR_FIELDS(outlook_fields), &known, json);
 }
 
@@ -159,6 +178,7 @@ void fr_report_run_length(const fr_run_length *run, fr_document *out)
     fr_document_puts(out, "\n");
     fr_run_length_row(label, run, fr_run_length_begin(&run->counts, out));
     fr_run_way_text("the run", run, out);
+    fr_run_most_text("the run", run, out);
     fr_run_length_legend(&run->counts, out);
     fr_json_open_object(&out->data, "run");
     fr_fields_put(FR_FIELDS(run_fields), run, &out->data);

@@ -27,6 +27,10 @@ void fr_run_length_row(const char *label, const fr_run_length *run,
  * interrupted. */
 void fr_run_way_text(const char *label, const fr_run_length *run,
                      fr_document *out);
+/* Prints the cost and the energy that 95 of 100 runs do not exceed; nothing if
+ * they are not known. */
+void fr_run_most_text(const char *label, const fr_run_length *run,
+                      fr_document *out);
 void fr_run_length_legend(const fr_run_counts *counts, fr_document *out);
 
 /* Adds the quantities that are included, and those that are not; no end of

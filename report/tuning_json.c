@@ -222,6 +222,7 @@ static void put_certificate(const fr_tuning *t, fr_json_writer *json)
     fr_json_put_double(json, "bound",
                        fr_tuning_shown_value(&t->goal, t->certificate.bound));
     fr_json_put_double(json, "gap", t->certificate.gap);
+    fr_json_put_string(json, "of_step", "expected");
     fr_json_end_object(json);
 }
 

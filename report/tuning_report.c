@@ -106,10 +106,10 @@ static void add_row(const fr_tuning *t, const char *label,
     if (!t->goal.is_step)
         value_cell(t, tuned->value, table);
     else
-        fr_table_s(table, p->step_s);
+        fr_table_s(table, p->expected_step_s);
     more_cell(t, tuned, table);
     if (!t->goal.is_step)
-        fr_table_s(table, p->step_s);
+        fr_table_s(table, p->expected_step_s);
     fr_table_bytes(table, (double)p->memory.peak_bytes);
     fr_table_likely(table, p->memory.p_fits);
     fr_table_cell(table, "%s%s%s", tuned->is_tie ? "tie" : "",
@@ -215,6 +215,7 @@ static void print_runs(const fr_tuning *t, fr_document *out)
                     table);
     const fr_run_length best = run_of(t, &t->best);
     fr_run_way_text("best", &best, out);
+    fr_run_most_text("best", &best, out);
     fr_run_length_legend(&t->counts, out);
 }
 
@@ -323,6 +324,12 @@ static void print_space(const fr_tuning *t, fr_document *out)
         t->certificate.bound > 0 ? "ruled out by bounds" : "not looked at",
         fr_format_s(time, sizeof time, t->wall_s));
     print_certificate(t, out);
+    const fr_prediction *best = &t->best.prediction;
+    if (best->expected_step_s > best->step_s)
+        fr_document_printf(out,
+                           "Steps and bounds are the expected ones: %.1f %% "
+                           "above the modelled parts, as published runs are.\n",
+                           100 * (best->expected_step_s / best->step_s - 1));
     for (size_t i = 0; i < t->n_reasons; i++)
         fr_document_printf(out, "left out %s plan%s: %s\n",
                            fr_format_u64(time, sizeof time, t->reasons[i].n),

@@ -44,7 +44,9 @@ static const fr_json_value *find_numbers(const fr_json_value *root)
 
 static fr_status read_step(const fr_json_value *numbers, side *out, fr_err *err)
 {
-    const fr_json_value *step = fr_json_find(numbers, "step_s");
+    const fr_json_value *step = fr_json_find(numbers, "expected_step_s");
+    if (step == NULL)
+        step = fr_json_find(numbers, "step_s");
     if (step == NULL)
         return fr_json_fail(numbers, err, "no step_s");
     if (fr_json_kind_of(step) == FR_JSON_OBJECT)
@@ -147,7 +149,7 @@ static fr_status read_numbers(const fr_json_value *root, side *out, fr_err *err)
 
 static void take_prediction(const fr_prediction *p, side *out)
 {
-    out->step_s = p->step_s;
+    out->step_s = p->expected_step_s;
     out->tokens_per_s = p->tokens_per_s;
     out->peak_bytes = p->memory.peak_bytes;
     memcpy(out->breakdown_s, p->breakdown_s, sizeof out->breakdown_s);

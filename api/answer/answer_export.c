@@ -394,9 +394,9 @@ static fr_export_wish wish_of(const fr_request *request,
     goal.is_disturbed = true;
     const fr_job job = fr_goal_job(&file->model, &file->job);
     const fr_goal_subject subject = {&file->model, &job, wanted->cluster};
-    wish.best_every_s =
-        fr_goal_run_of(&goal, file->prediction.step_s, &file->plan, &subject)
-            .outlook.checkpoint_every_s;
+    const fr_weighed_step step = fr_weighed_step_of(&file->prediction);
+    wish.best_every_s = fr_goal_run_of(&goal, &step, &file->plan, &subject)
+                            .outlook.checkpoint_every_s;
     return wish;
 }
 

@@ -58,8 +58,8 @@ static fr_status answer_injected(const fr_request *request, fr_inputs *inputs,
 {
     fr_schedule_told walked;
     fr_fit_advice fit;
-    FR_TRY(fr_goodput_inject(request, inputs, file, prediction->step_s, &walked,
-                             err));
+    FR_TRY(fr_goodput_inject(request, inputs, file, prediction->expected_step_s,
+                             &walked, err));
     FR_TRY(fr_fit_answer_check(request, inputs, file, prediction, &fit, err));
     fr_document_init(out, "forerun.injected/1");
     add_head(request, file, prediction, &fit, out);
@@ -83,10 +83,8 @@ static fr_status answer(const fr_request *request, const fr_inputs *inputs,
         status,
         fr_fit_answer_check(request, inputs, file, prediction, &all.fit, err),
         out_case);
-    FR_TRY_GOTO(
-        status,
-        fr_run_replicas(&run.conditions, &run.request, &all.goodput, err),
-        out_case);
+    FR_TRY_GOTO(status, fr_goodput_case_live(&run, &all.goodput, err),
+                out_case);
     fr_goodput_case_sum(&inputs->cluster, &all.goodput, &run);
     all.setup = run.setup;
     FR_TRY_GOTO(status,

@@ -1,7 +1,7 @@
 /* answer_tune.c: the best plan of the space. */
 #include "api/answer/answers.h"
-#include "api/fit/fit_answer.h"
 #include "api/answer/measurer.h"
+#include "api/fit/fit_answer.h"
 #include "api/goodput/run_length.h"
 #include "api/inputs.h"
 #include "api/power_cap.h"
@@ -49,13 +49,13 @@ static void put_today(const today *now, fr_document *out)
     if (!now->is_given)
         return;
     fr_plan_describe(&now->plan, name, sizeof name);
-    fr_document_printf(out, "today %s a step, the memory %s: %s\n",
-                       fr_format_s(step, sizeof step, now->prediction.step_s),
-                       now->prediction.memory.fits ? "fits" : "does not fit",
-                       name);
+    fr_document_printf(
+        out, "today %s a step, the memory %s: %s\n",
+        fr_format_s(step, sizeof step, now->prediction.expected_step_s),
+        now->prediction.memory.fits ? "fits" : "does not fit", name);
     fr_json_open_object(&out->data, "today");
     fr_json_put_string(&out->data, "plan", name);
-    fr_json_put_double(&out->data, "step_s", now->prediction.step_s);
+    fr_json_put_double(&out->data, "step_s", now->prediction.expected_step_s);
     fr_json_put_bool(&out->data, "fits", now->prediction.memory.fits);
     fr_json_end_object(&out->data);
 }
@@ -98,7 +98,7 @@ static fr_status try_offload(const fr_inputs *inputs,
     fr_fit_change *change = &out->changes[out->n_changes++];
     *change = (fr_fit_change){.what = "another plan and --offload-optimizer",
                               .n_changes = 1,
-                              .step_s = found.prediction.step_s,
+                              .step_s = found.prediction.expected_step_s,
                               .p_fits = found.prediction.memory.p_fits,
                               .peak_bytes = found.prediction.memory.peak_bytes};
     fr_plan_describe(&found.plan, change->plan, sizeof change->plan);
@@ -156,8 +156,8 @@ static void build(const fr_inputs *inputs, const fr_plan_choice *choice,
 static bool keeps_others(const fr_goal *goal, const fr_goal_run *run, double n)
 {
     const double n_devices = (double)run->n_devices / (double)run->n_nodes * n;
-    return (goal->most_usd <= 0 || run->outlook.usd <= goal->most_usd) &&
-           (goal->most_kwh <= 0 || run->outlook.kwh <= goal->most_kwh) &&
+    return (goal->most_usd <= 0 || run->outlook.usd_p95 <= goal->most_usd) &&
+           (goal->most_kwh <= 0 || run->outlook.kwh_p95 <= goal->most_kwh) &&
            (goal->most_devices <= 0 || n_devices <= (double)goal->most_devices);
 }
 
@@ -174,8 +174,9 @@ static char *say_nodes(const fr_inputs *inputs, const fr_plan_choice *choice,
     job.global_batch = nearest->global_batch;
     const fr_goal_subject subject = {&choice->file.model, &job,
                                      &inputs->cluster};
-    const fr_goal_run run = fr_goal_run_of(goal, nearest->prediction.step_s,
-                                           nearest->plan, &subject);
+    const fr_weighed_step step = fr_weighed_step_of(&nearest->prediction);
+    const fr_goal_run run =
+        fr_goal_run_of(goal, &step, nearest->plan, &subject);
     const double seconds = run.outlook.seconds_p95;
     const double n = ceil((double)run.n_nodes * seconds / goal->deadline_s);
     if (goal->deadline_s > 0 && seconds > goal->deadline_s &&
@@ -198,9 +199,9 @@ static void train_on_more(const fr_inputs *inputs, const fr_goal *goal,
                                      &inputs->cluster};
     if (!(goal->critical_batch > 0) || choice->file.job.tokens == 0)
         return;
+    const fr_weighed_step step = fr_weighed_step_of(prediction);
     choice->file.job.tokens = (int64_t)ceil(
-        fr_goal_run_of(goal, prediction->step_s, &choice->file.plan, &subject)
-            .tokens);
+        fr_goal_run_of(goal, &step, &choice->file.plan, &subject).tokens);
     fr_job_count_steps(&choice->file.job, &choice->file.model);
     const double times = (double)choice->file.job.n_steps / n_before;
     prediction->cost.usd_total *= times;

@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/system/fileio.h"
+#include "cost_models/stack/stack.h"
 #include "cost_models/stack/stack_features.h"
 #include "interop/case/case.h"
 #include "report/document/renderer.h"
@@ -15,6 +16,7 @@
 #include "report/validation/validation_report.h"
 #include "spec/result/cases.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +65,26 @@ static double predicted_bytes(const fr_prediction *p,
     }
 }
 
+/* The step that a row of a published source is expected to take by the other
+ * sources alone, over the predicted one, which knows this source, too. */
+static double unseen_factor(const fr_prediction *prediction, const char *source)
+{
+    return prediction->expected_step_s > prediction->step_s
+               ? exp(fr_stack_prior_without(source)->mean -
+                     fr_stack_prior_without("")->mean)
+               : 1;
+}
+
 static void fill_row(const batch *b, const fr_case_setup *setup,
                      const fr_prediction *prediction, fr_validation_row *row)
 {
     row->has_run = true;
     row->framework = setup->framework;
     row->measured_s = setup->measured_s;
-    row->predicted_s = prediction->step_s;
-    row->p5_s = prediction->step_s_p5;
-    row->p95_s = prediction->step_s_p95;
+    const double unseen = unseen_factor(prediction, row->source);
+    row->predicted_s = prediction->expected_step_s * unseen;
+    row->p5_s = prediction->step_s_p5 * unseen;
+    row->p95_s = prediction->step_s_p95 * unseen;
     row->prediction = *prediction;
     fr_stack_features(&setup->model, &setup->job, &setup->plan,
                       fr_cluster_device(&setup->cluster, 0),

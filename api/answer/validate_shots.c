@@ -69,7 +69,7 @@ fr_status fr_shots_draw(const fr_validation *v, const fr_log *log,
             continue;
         runs[n].source = row->source;
         runs[n].run = (fr_run_point){.measured_s = row->measured_s,
-                                     .predicted_s = row->predicted_s,
+                                     .predicted_s = row->prediction.step_s,
                                      .features = row->features};
         n++;
     }

@@ -24,6 +24,7 @@ fr_status fr_goodput_backups(const fr_request *request, const fr_inputs *inputs,
     const double dropped = (double)n / (double)(file->plan.dp - n);
     with.breakdown_s[FR_PART_STRAGGLERS] += dropped * with.step_s;
     with.step_s *= 1 + dropped;
+    with.expected_step_s *= 1 + dropped;
     with.cost.kwh *= 1 + dropped;
     *prediction = with;
     return FR_OK;

@@ -5,13 +5,13 @@
 #include "api/resolve/goal_options.h"
 #include "api/resolve/hazard_options.h"
 #include "reliability/checkpoint_interval.h"
+#include "spec/cluster/cluster_power.h"
 
 #include <math.h>
 
 static const double usual_days = 90;
 static const int64_t usual_runs = 1000;
 static const double day_s = 86400;
-static const double joule_per_kwh = 3.6e6;
 
 typedef struct making {
     const fr_request *request;
@@ -66,11 +66,12 @@ static fr_status make_length(const making *m, fr_err *err)
     FR_TRY(fr_request_make_goal(request, &goal, err));
     const fr_goal_subject subject = {&m->file->model, &job,
                                      &m->inputs->cluster};
+    const fr_weighed_step step = fr_weighed_step_of(m->prediction);
     const fr_goal_run run =
-        fr_goal_run_of(&goal, m->prediction->step_s, &m->file->plan, &subject);
+        fr_goal_run_of(&goal, &step, &m->file->plan, &subject);
     *run_asked = (fr_run_request){
-        .work_s =
-            has_length ? run.n_steps * m->prediction->step_s : days * day_s,
+        .work_s = has_length ? run.n_steps * m->prediction->expected_step_s
+                             : days * day_s,
         .horizon_s = has_length && !fr_request_has(request, FR_OPT_FOR_DAYS)
                          ? 0
                          : days * day_s,
@@ -79,7 +80,7 @@ static fr_status make_length(const making *m, fr_err *err)
                       : usual_runs,
         .seed = m->file->job.seed,
         .log = fr_request_log(request)};
-    setup->step_s = m->prediction->step_s;
+    setup->step_s = m->prediction->expected_step_s;
     setup->work_days = run_asked->work_s / day_s;
     setup->horizon_days = run_asked->horizon_s / day_s;
     setup->n_nodes = run.n_nodes;
@@ -92,17 +93,19 @@ static void make_steps(const making *m)
 {
     const fr_run_events *events = &m->out->hazards.events;
     fr_run_conditions *c = &m->out->conditions;
-    const double step_s = m->prediction->step_s;
+    const double step_s = m->prediction->expected_step_s;
     const double evaluation_s =
         events->evaluation_s / fmax(events->evaluation_every_steps, 1);
     c->step_s = step_s + evaluation_s;
     c->evaluation_frac = evaluation_s / c->step_s;
-    c->straggler_frac =
-        m->prediction->breakdown_s[FR_PART_STRAGGLERS] / c->step_s;
-    c->input_frac = m->prediction->breakdown_s[FR_PART_DATA] / c->step_s;
+    const double part = (1 - c->evaluation_frac) / m->prediction->step_s;
+    c->straggler_frac = m->prediction->breakdown_s[FR_PART_STRAGGLERS] * part;
+    c->input_frac = m->prediction->breakdown_s[FR_PART_DATA] * part;
     m->out->request.work_s *= c->step_s / step_s;
-    m->out->busy_w = m->prediction->cost.kwh * joule_per_kwh /
-                     (step_s * (double)m->file->job.n_steps);
+    m->out->step_p95_factor = fr_weighed_step_of(m->prediction).p95_factor;
+    m->out->training_w = fr_cluster_training_w(
+        &m->inputs->cluster, m->out->setup.n_nodes, m->out->setup.n_devices,
+        m->file->plan.n_threads, m->prediction->busy_frac);
 }
 
 static void save_best(fr_goodput_case *run)
@@ -316,6 +319,28 @@ void fr_goodput_case_release(fr_goodput_case *run)
     fr_vec_release(&run->speeds);
 }
 
+/* Returns the ratio of a quantile to the median where interruptions alone make
+ * it `by_luck`, and the error of the step alone `factor`. */
+static double with_step(double by_luck, double factor)
+{
+    return exp(hypot(log(by_luck), log(factor)));
+}
+
+fr_status fr_goodput_case_live(const fr_goodput_case *run, fr_goodput *out,
+                               fr_err *err)
+{
+    const double factor = run->step_p95_factor;
+    fr_spread *finish = &out->finish_days;
+    FR_TRY(fr_run_replicas(&run->conditions, &run->request, out, err));
+    if (isinf(finish->p50))
+        return FR_OK;
+    finish->p5 = finish->p50 / with_step(finish->p50 / finish->p5, factor);
+    if (!isinf(finish->p95))
+        finish->p95 =
+            finish->p50 * with_step(finish->p95 / finish->p50, factor);
+    return FR_OK;
+}
+
 void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
                          fr_goodput_case *out)
 {
@@ -326,7 +351,8 @@ void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
     const double waiting = goodput->waterfall[FR_RUN_RESTART] +
                            goodput->waterfall[FR_RUN_REPLAN] +
                            goodput->waterfall[FR_RUN_IDLE] +
-                           goodput->waterfall[FR_RUN_MAINTENANCE];
+                           goodput->waterfall[FR_RUN_MAINTENANCE] +
+                           goodput->waterfall[FR_RUN_CHECKPOINT];
     /* Spares are paid, and idle. */
     const double idle_w = fr_cluster_power_w(cluster, setup->n_nodes, 0);
     if (isinf(hours))
@@ -335,7 +361,7 @@ void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,
                  fr_cluster_usd_per_h(cluster, setup->n_nodes, setup->is_spot);
     setup->kwh =
         hours *
-        (out->busy_w * (1 - waiting) + idle_w * waiting +
+        (out->training_w * (1 - waiting) + idle_w * waiting +
          idle_w * (double)(n_paid - setup->n_nodes) / (double)setup->n_nodes) /
         1000;
     setup->kgco2e = setup->kwh * cluster->carbon_g_per_kwh / 1000;

@@ -19,7 +19,9 @@ typedef struct fr_goodput_case {
     fr_goodput_setup setup; /* without the sums */
     fr_spot_spans spans;    /* that conditions borrow */
     fr_speeds speeds;       /* the same */
-    double busy_w;          /* of all nodes while they step; 0: not known */
+    double training_w;      /* of all nodes; 0: not known */
+    double step_p95_factor; /* 95 of 100 steps take no more than so many times
+                               the expected one */
 } fr_goodput_case;
 
 void fr_goodput_case_release(fr_goodput_case *run);
@@ -32,6 +34,11 @@ FR_CHECKED fr_status fr_goodput_case_make(const fr_request *request,
                                           const fr_plan_file *file,
                                           const fr_prediction *prediction,
                                           fr_goodput_case *out, fr_err *err);
+
+/* Lets the runs of the case happen (run_replicas.h).  Their quantiles hold the
+ * error of the predicted step, too, which is the same for all of them. */
+FR_CHECKED fr_status fr_goodput_case_live(const fr_goodput_case *run,
+                                          fr_goodput *out, fr_err *err);
 
 /* Money, energy and carbon until the run is done, into the setup. */
 void fr_goodput_case_sum(const fr_cluster *cluster, const fr_goodput *goodput,

@@ -100,8 +100,7 @@ fr_status fr_goodput_changes(const fr_cluster *cluster,
         if (changed.request.n_runs > most_runs)
             changed.request.n_runs = most_runs;
         fr_goodput_case_meet(cluster, &changed);
-        FR_TRY(fr_run_replicas(&changed.conditions, &changed.request, &goodput,
-                               err));
+        FR_TRY(fr_goodput_case_live(&changed, &goodput, err));
         fr_goodput_case_sum(cluster, &goodput, &changed);
         out[(*n)++] =
             (fr_goodput_change){.name = changes[i].name,

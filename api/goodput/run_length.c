@@ -42,8 +42,8 @@ static bool find_run(const fr_request *request, const fr_report_setup *setup,
     if (fr_request_make_goal(request, &goal, &checked) != FR_OK)
         return false;
     const fr_goal_subject subject = {setup->model, &job, setup->cluster};
-    const fr_goal_run run =
-        fr_goal_run_of(&goal, prediction->step_s, setup->plan, &subject);
+    const fr_weighed_step step = fr_weighed_step_of(prediction);
+    const fr_goal_run run = fr_goal_run_of(&goal, &step, setup->plan, &subject);
     *out = (fr_run_length){
         .n_steps = run.n_steps,
         .n_tokens = run.tokens,

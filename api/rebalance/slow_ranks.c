@@ -77,6 +77,6 @@ fr_status fr_slow_ranks_predict(const fr_inputs *inputs,
                                            &file->plan, &prediction, err);
     free(all);
     if (status == FR_OK)
-        *step_s = prediction.step_s;
+        *step_s = prediction.expected_step_s;
     return status;
 }

@@ -15,8 +15,8 @@ static bool is_looked_at(int item)
 
 static bool is_same(const fr_prediction *a, const fr_prediction *b)
 {
-    return a->step_s == b->step_s && a->step_s_p5 == b->step_s_p5 &&
-           a->step_s_p95 == b->step_s_p95 &&
+    return a->step_s == b->step_s && a->expected_step_s == b->expected_step_s &&
+           a->step_s_p5 == b->step_s_p5 && a->step_s_p95 == b->step_s_p95 &&
            a->memory.peak_bytes == b->memory.peak_bytes &&
            memcmp(a->breakdown_s, b->breakdown_s, sizeof a->breakdown_s) == 0;
 }

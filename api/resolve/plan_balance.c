@@ -43,7 +43,7 @@ static const fr_plan *faster_of(const fr_inputs *inputs, const fr_model *model,
         return b;
     if (of_a.memory.fits != of_b.memory.fits)
         return of_a.memory.fits ? a : b;
-    return of_b.step_s < of_a.step_s ? b : a;
+    return of_b.expected_step_s < of_a.expected_step_s ? b : a;
 }
 
 /* The time of a stage depends on the type of its devices and on which of them

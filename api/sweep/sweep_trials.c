@@ -138,7 +138,6 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
     fr_sweep_point *best = NULL;
     int64_t n_trials = points->sweep.n_trials;
     int64_t n_nodes = fr_cluster_n_nodes(cluster);
-    double power_w = fr_cluster_power_w(cluster, n_nodes, 1);
     double usd_per_h = fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot);
     for (size_t i = 0; i < points->sweep.n_points; i++) {
         fr_sweep_point *point = &points->sweep.points[i];
@@ -150,14 +149,19 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
         if (!point->is_feasible)
             continue;
         const fr_goal_subject subject = {at->model, &at->job, at->cluster};
+        const fr_weighed_step step = {
+            .seconds = point->step_s,
+            .busy_s = point->step_s * point->busy_frac,
+            .p95_factor = point->step_s_p95 / point->step_s,
+            .useful_frac = 1};
         const fr_run_outlook run =
-            fr_goal_run_of(&at->goal, point->step_s, &at->plan, &subject)
-                .outlook;
+            fr_goal_run_of(&at->goal, &step, &at->plan, &subject).outlook;
         double s_per_1e9 = 1e9 / point->tokens_per_s;
         point->usd_per_h = usd_per_h / (double)n_parts;
         point->usd_per_1e9_tokens = point->usd_per_h / 3600 * s_per_1e9;
         point->kwh_per_1e9_tokens =
-            power_w / (double)n_parts / 3.6e6 * s_per_1e9;
+            fr_cluster_power_w(cluster, n_nodes, point->busy_frac) /
+            (double)n_parts / 3.6e6 * s_per_1e9;
         point->run = run;
         /* Parts of nodes are paid for together, below. */
         point->run.usd = point->run.kwh = 0;
@@ -165,7 +169,8 @@ void fr_sweep_trials_finish(const fr_cluster *cluster, const fr_goal *goal,
         point->all_usd = usd_per_h * point->all_s / 3600;
         /* Parts that are idle in the last round draw next to nothing. */
         point->all_kwh =
-            power_w / (double)n_parts * (double)n_trials * run.seconds / 3.6e6;
+            fr_cluster_power_w(cluster, n_nodes, point->busy_frac) /
+            (double)n_parts * (double)n_trials * run.seconds / 3.6e6;
         point->goal = value_of(goal, point);
         if (isfinite(point->goal) && (best == NULL || point->goal < best->goal))
             best = point;

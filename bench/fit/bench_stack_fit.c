@@ -68,7 +68,7 @@ static fr_status read_row(const fr_json_value *row, sources *all, fr_err *err)
     const fr_json_value *features;
     FR_TRY(fr_json_get_string(row, "source", &name, err));
     FR_TRY(fr_json_get_double(row, "measured_s", &run.measured_s, err));
-    FR_TRY(fr_json_get_double(row, "predicted_s", &run.predicted_s, err));
+    FR_TRY(fr_json_get_double(row, "at_best_s", &run.predicted_s, err));
     FR_TRY(fr_json_get_object(row, "features", &features, err));
     for (size_t i = 0; i < FR_RUN_FEATURES_N; i++) {
         const fr_field *field = &fr_run_feature_fields[i];

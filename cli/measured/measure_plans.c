@@ -174,7 +174,7 @@ static fr_status measure(const fr_request *request, const fr_inputs *inputs,
     choice.file.job.global_batch = tuned->global_batch;
     fr_job_count_steps(&choice.file.job, &choice.file.model);
     fr_text_copy_cut(out->name, sizeof out->name, tuned->name);
-    out->predicted_s = tuned->prediction.step_s;
+    out->predicted_s = tuned->prediction.expected_step_s;
     out->value = HUGE_VAL;
     fr_status status =
         is_on_gpu

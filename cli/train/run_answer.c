@@ -56,7 +56,7 @@ static fr_status fill_prediction(const answer_parts *parts,
     if (prediction == NULL)
         return FR_OK;
     report->has_prediction = true;
-    report->predicted_step_s = prediction->step_s;
+    report->predicted_step_s = prediction->expected_step_s;
     report->predicted_peak_bytes = prediction->memory.peak_bytes;
     report->predicted_baseline_bytes =
         prediction->memory.peak_bytes - prediction->memory.reserved_bytes;

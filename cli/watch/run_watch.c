@@ -48,7 +48,7 @@ fr_status fr_run_watch_open(fr_run_watch *watch, const fr_cli *cli,
         &file->model, file->job.seq, (double)file->job.global_batch);
     if (file->has_prediction)
         opened.state.ideal_step_s =
-            file->prediction.mfu * file->prediction.step_s;
+            file->prediction.mfu * file->prediction.expected_step_s;
     if (is_writer)
         FR_TRY(fr_metrics_file_open(&opened.metrics,
                                     fr_cli_text(cli, FR_OPT_METRICS),
@@ -153,9 +153,8 @@ static void show_progress(fr_run_watch *watch, const fr_step_record *record)
     const int64_t every = (record->n_steps + 19) / 20;
     const int64_t n_left = record->n_steps - record->step - 1;
     const double now_s = fr_clock_s();
-    const double rate = record->step_s > 0
-                            ? watch->state.count_per_step / record->step_s
-                            : 0;
+    const double rate =
+        record->step_s > 0 ? watch->state.count_per_step / record->step_s : 0;
     char left[FR_FORMAT_MAX];
 
     if (record->step % every == 0 || n_left == 0)

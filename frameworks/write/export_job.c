@@ -20,7 +20,7 @@ double fr_export_run_s(const fr_export_request *request)
 {
     const fr_plan_file *file = request->file;
     return file->has_prediction
-               ? file->prediction.step_s * (double)file->job.n_steps
+               ? file->prediction.expected_step_s * (double)file->job.n_steps
                : 0;
 }
 
@@ -47,7 +47,8 @@ static int64_t choose_interval(const fr_export_wish *wish,
     if (wish->time_limit_s > 0)
         s = fmin(s, most_of_limit * wish->time_limit_s);
     /* A step of no time would give more than a job can have. */
-    return (int64_t)fmax(1, fmin(floor(s / file->prediction.step_s), 1e15));
+    return (int64_t)fmax(
+        1, fmin(floor(s / file->prediction.expected_step_s), 1e15));
 }
 
 static char *format_run(char buf[FR_FORMAT_MAX], double seconds)
@@ -107,7 +108,8 @@ fr_status fr_export_choose_job(const fr_export_wish *wish,
     const int64_t n_steps = file->job.n_steps;
     const int64_t every = choose_interval(wish, file);
     const double interval_s =
-        file->has_prediction ? (double)every * file->prediction.step_s : 0;
+        file->has_prediction ? (double)every * file->prediction.expected_step_s
+                             : 0;
     request->time_limit_s = wish->time_limit_s;
     if (wish->checkpoint_dir != NULL || wish->checkpoint_every > 0 ||
         every < n_steps) {
@@ -169,9 +171,9 @@ int64_t fr_export_submissions(const fr_export_request *request)
         return 1;
     /* The steps since the last checkpoint are lost, or the time after the one
      * that the program saves when it is asked to stop. */
-    const double lost_s =
-        (double)request->checkpoint_every * request->file->prediction.step_s +
-        fr_export_margin_s(request);
+    const double lost_s = (double)request->checkpoint_every *
+                              request->file->prediction.expected_step_s +
+                          fr_export_margin_s(request);
     return (int64_t)fmin(ceil(run_s / fmax(limit_s - lost_s, 1)), 1e15);
 }
 

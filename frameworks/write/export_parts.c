@@ -75,7 +75,7 @@ void fr_export_put_header(const fr_export_request *request,
                      fr_plan_describe(&file->plan, name, sizeof name));
     if (file->has_prediction)
         fr_buffer_printf(out, "%sPredicted: %.4g s a step, %.4g %s/s\n", prefix,
-                         file->prediction.step_s,
+                         file->prediction.expected_step_s,
                          fr_model_count_of(&file->model, file->job.seq,
                                            file->prediction.samples_per_s),
                          fr_model_counted(&file->model));

@@ -52,6 +52,7 @@ static fr_status read_prediction(const fr_json_value *object,
     FR_TRY(fr_json_get_object(object, "memory", &memory, err));
     out->memory.fits = true;
     out->memory.p_fits = 1;
+    out->expected_step_s = out->step_s; /* files before 2026-11-29 */
     return fr_fields_read(object, FR_FIELDS(fr_prediction_fields), out, err);
 }
 

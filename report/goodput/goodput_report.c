@@ -236,10 +236,25 @@ void fr_report_waterfall(const double shares[FR_RUN_PARTS], double amount,
     }
 }
 
+enum { AT_MOST = 32 + FR_FORMAT_MAX };
+
+/* Money and energy grow with the time until the end. */
+static char *at_most(double expected, double p95_factor,
+                     char *(*format)(char *, size_t, double), char out[AT_MOST])
+{
+    char amount[FR_FORMAT_MAX];
+    out[0] = '\0';
+    if (isfinite(p95_factor))
+        snprintf(out, AT_MOST, " (19 of 20: at most %s)",
+                 format(amount, sizeof amount, expected * p95_factor));
+    return out;
+}
+
 static void print_finish(const fr_goodput *g, const fr_goodput_setup *s,
                          fr_document *out)
 {
-    char usd[FR_FORMAT_MAX], kwh[FR_FORMAT_MAX];
+    char usd[FR_FORMAT_MAX], kwh[FR_FORMAT_MAX], most[AT_MOST];
+    const double p95_factor = g->finish_days.p95 / g->finish_days_mean;
     if (isinf(g->finish_days.p50))
         fr_document_puts(out, "finish: it does not; save more often, restart "
                               "faster, or take fewer nodes\n");
@@ -256,11 +271,13 @@ static void print_finish(const fr_goodput *g, const fr_goodput_setup *s,
                            g->finish_days.p50, g->finish_days.p5,
                            g->finish_days.p95, s->work_days);
     if (s->usd > 0)
-        fr_document_printf(out, "cost until then: %s\n",
-                           fr_format_usd(usd, sizeof usd, s->usd));
+        fr_document_printf(out, "cost until then: %s%s\n",
+                           fr_format_usd(usd, sizeof usd, s->usd),
+                           at_most(s->usd, p95_factor, fr_format_usd, most));
     if (s->kwh > 0)
-        fr_document_printf(out, "energy until then: %s",
-                           fr_format_kwh(kwh, sizeof kwh, s->kwh));
+        fr_document_printf(out, "energy until then: %s%s",
+                           fr_format_kwh(kwh, sizeof kwh, s->kwh),
+                           at_most(s->kwh, p95_factor, fr_format_kwh, most));
     if (s->kwh > 0 && s->kgco2e > 0)
         fr_document_printf(out, ", %.4g t of CO2e", s->kgco2e / 1000);
     if (s->kwh > 0)

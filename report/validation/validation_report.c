@@ -34,6 +34,7 @@ static const fr_field step_row_fields[] = {
     {"num_gpus", FR_MEMBER(fr_validation_row, n_gpus)},
     {"measured_s", FR_MEMBER(fr_validation_row, measured_s)},
     {"predicted_s", FR_MEMBER(fr_validation_row, predicted_s)},
+    {"at_best_s", FR_MEMBER(fr_validation_row, prediction.step_s)},
     {"predicted_s_p5", FR_MEMBER(fr_validation_row, p5_s)},
     {"predicted_s_p95", FR_MEMBER(fr_validation_row, p95_s)},
 };

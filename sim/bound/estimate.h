@@ -107,15 +107,22 @@ FR_CHECKED fr_status fr_estimate_least(fr_estimator *estimator,
                                        double limit_s, fr_estimate *out,
                                        fr_err *err);
 
+/* The least that ranks have to do in a step, as a mean over the ranks of a
+ * pipeline; 0: not known. */
+typedef struct fr_least_work {
+    double lane_s;    /* on the compute lane: no step is shorter */
+    double compute_s; /* of that, without communication; not known either
+                         where nodes or shares are unlike */
+} fr_least_work;
+
 /*
  * No plan of these layers (tp, cp, ep, etp, micro-batch, what is recomputed and
- * how) on as many ranks and pp takes less, whatever else it does, but for
+ * how) on as many ranks and pp has less to do, whatever else it does, but for
  * whether its schedule splits backward, which is read too: estimate_work.c.
- * 0: not known.
  */
 FR_CHECKED fr_status fr_estimate_least_work(fr_estimator *estimator,
-                                            const fr_plan *plan, double *out_s,
-                                            fr_err *err);
+                                            const fr_plan *plan,
+                                            fr_least_work *out, fr_err *err);
 
 /*
  * The share of the model and of the micro-batches that the first pipeline rank

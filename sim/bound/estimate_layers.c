@@ -145,8 +145,7 @@ static int64_t count_met(const est_probe *probe, const est_place *place,
     return n;
 }
 
-/* Returns the number of a segment's collectives, each of which a replay starts
- * and ends on its own. */
+/* Returns the number of a segment's collectives, each an event of a replay. */
 static int64_t count_collectives(const fr_program *program,
                                  const fr_segment *segment)
 {
@@ -164,11 +163,10 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
     const fr_plan *plan = &probe->program->plan;
     fr_host_chain *chain = &probe->chains[i_segment];
     est_cost sum = {0}, one;
-    int64_t compute_ps = 0;
+    double jitter;
     /* Passes over all layers fit the clock, with room for sums: an hour and
      * more for a layer is a bound good enough to leave a plan alone. */
     const int64_t most_ps = FR_PS_END / (8 * ((int64_t)e->n_layers + 8));
-    double jitter;
     *out = &probe->segments[i_segment];
     if ((*out)->ps >= 0)
         return FR_OK;
@@ -180,18 +178,19 @@ static fr_status price_segment(fr_estimator *e, est_probe *probe,
                          err));
         fr_host_chain_add(chain, one.host_ps, one.ps,
                           fr_host_is_held(plan, instr));
-        compute_ps =
-            fr_ps_add(compute_ps, fr_instr_communicates(instr) ? 0 : one.ps);
+        if (!fr_instr_communicates(instr))
+            sum.compute_ps = fr_ps_add(sum.compute_ps, one.ps);
         sum.ps = fr_ps_add(sum.ps, one.ps);
         sum.host_ps = fr_ps_add(sum.host_ps, one.host_ps);
         sum.core_ps = fr_ps_add(sum.core_ps, one.core_ps);
     }
     FR_TRY(est_jitter(e, count_met(probe, place, segment), &jitter, err));
-    sum.ps = fr_ps_add(sum.ps, fr_ps_cut(jitter * (double)compute_ps));
-    sum.ps = sum.ps < most_ps ? sum.ps : most_ps;
-    sum.host_ps = sum.host_ps < most_ps ? sum.host_ps : most_ps;
-    sum.core_ps = sum.core_ps < most_ps ? sum.core_ps : most_ps;
-    probe->segments[i_segment] = sum;
+    sum.ps = fr_ps_add(sum.ps, fr_ps_cut(jitter * (double)sum.compute_ps));
+    probe->segments[i_segment] =
+        (est_cost){.ps = est_least(sum.ps, most_ps),
+                   .host_ps = est_least(sum.host_ps, most_ps),
+                   .core_ps = est_least(sum.core_ps, most_ps),
+                   .compute_ps = est_least(sum.compute_ps, most_ps)};
     return FR_OK;
 }
 
@@ -226,14 +225,14 @@ typedef struct est_walk {
     int64_t *sum[EST_KINDS]; /* NULL: none yet */
     uint32_t first;          /* call */
     est_lanes lanes[2];
-    int64_t beside_ps[2];     /* begin and end of the last collective beside */
-    double beside_frac;       /* of the processors, that it takes */
-    int64_t exchange_ps;      /* of lane EP */
-    fr_host_chain chain;      /* of the compute lane */
-    int64_t host_ps, core_ps; /* for all lanes */
-    uint32_t beside;          /* last call beside, on its way; NOBODY: none */
-    int64_t met_ps;           /* when nothing else was on its way ... */
-    int64_t work_ps;          /* ... and what processors had to do since */
+    int64_t beside_ps[2]; /* begin and end of the last collective beside */
+    double beside_frac;   /* of the processors, that it takes */
+    int64_t exchange_ps;  /* of lane EP */
+    fr_host_chain chain;  /* of the compute lane */
+    int64_t host_ps, core_ps, compute_ps; /* for all lanes */
+    uint32_t beside; /* last call beside, on its way; NOBODY: none */
+    int64_t met_ps;  /* when nothing else was on its way ... */
+    int64_t work_ps; /* ... and what processors had to do since */
 } est_walk;
 
 static void finish_walk(est_walk *walk)
@@ -255,8 +254,10 @@ static void finish_walk(est_walk *walk)
     if (walk->sum[0] != NULL) {
         *walk->sum[EST_HOST] += walk->host_ps;
         *walk->sum[EST_CORES] += walk->core_ps;
+        *walk->sum[EST_COMPUTE] += walk->compute_ps;
     }
-    walk->host_ps = walk->core_ps = walk->work_ps = walk->exchange_ps = 0;
+    walk->host_ps = walk->core_ps = walk->compute_ps = 0;
+    walk->work_ps = walk->exchange_ps = 0;
     walk->met_ps = walk->lanes[EST_BOUND].begin_ps;
     walk->beside = NOBODY;
     walk->chain = fr_host_chain_empty();
@@ -343,8 +344,8 @@ static fr_status walk_rank_program(fr_estimator *e, est_probe *probe,
     for (uint32_t i = 0; status == FR_OK && i < rank_program->n_calls; i++) {
         const fr_call *call = &rank_program->calls[i];
         const fr_segment *segment = &probe->program->segments[call->i_segment];
-        int lane = segment->lane;
         const est_cost *cost;
+        int lane = segment->lane;
         if ((lane != FR_LANE_COMPUTE && lane != FR_LANE_TP &&
              lane != FR_LANE_EP) ||
             call->micro_batch != 0)
@@ -377,6 +378,7 @@ static fr_status walk_rank_program(fr_estimator *e, est_probe *probe,
         }
         walk_on(rank_program, probe->is_in_order, i, lane, cost, end_ps, &walk);
         walk.core_ps += cost->core_ps;
+        walk.compute_ps += cost->compute_ps;
         if (lane == FR_LANE_COMPUTE)
             fr_host_chain_append(&walk.chain, chain);
     }

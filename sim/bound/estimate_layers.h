@@ -25,6 +25,7 @@ typedef enum est_kind {
                    */
     EST_HOST,     /* of the host */
     EST_CORES,    /* of all processors of the device, on any lane */
+    EST_COMPUTE,  /* of the compute lane, without communication */
     EST_KINDS
 } est_kind;
 

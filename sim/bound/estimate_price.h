@@ -11,8 +11,9 @@
 /* An instruction, alone. */
 typedef struct est_cost {
     int64_t ps;
-    int64_t host_ps; /* of its host, before */
-    int64_t core_ps; /* of all processors of the device, at least */
+    int64_t host_ps;    /* of its host, before */
+    int64_t core_ps;    /* of all processors of the device, at least */
+    int64_t compute_ps; /* without communication */
 } est_cost;
 
 /* estimate_price.c. */

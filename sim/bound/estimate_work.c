@@ -29,18 +29,23 @@ int64_t est_work_of(const est_layers *layers, est_kind kind, int32_t n)
 }
 
 fr_status fr_estimate_least_work(fr_estimator *e, const fr_plan *plan,
-                                 double *out_s, fr_err *err)
+                                 fr_least_work *out, fr_err *err)
 {
     const est_layout *layout;
     const est_layers *layers;
-    *out_s = 0;
+    *out = (fr_least_work){0};
     FR_TRY(est_layout_find(e, plan, &layout, err));
     if (!is_one_place(layout, plan->pp))
         return FR_OK;
     FR_TRY(est_layers_find(e, plan, &layout->places[0], &layers, err));
-    const double work_s =
-        1e-12 * (double)est_work_of(layers, EST_BOUND, e->n_layers);
-    *out_s = work_s * (double)fr_plan_share(plan, e->job, layout->dp) /
-             (double)plan->pp;
+    const double share =
+        (double)fr_plan_share(plan, e->job, layout->dp) / (double)plan->pp;
+    out->lane_s =
+        1e-12 * (double)est_work_of(layers, EST_BOUND, e->n_layers) * share;
+    /* Place and share are those of the ranks with the most to do. */
+    if (!fr_cluster_is_unlike(e->cluster) && plan->n_shares == 0)
+        out->compute_s = 1e-12 *
+                         (double)est_work_of(layers, EST_COMPUTE, e->n_layers) *
+                         share;
     return FR_OK;
 }

@@ -20,17 +20,25 @@ static void scale_parts(const fr_stack *stack, fr_prediction *out)
         out->breakdown_s[i] *= out->step_s / sum;
 }
 
-void fr_learned_step_apply(const fr_stack *stack, const fr_program *program,
-                           const fr_device_type *device, bool is_of_field,
-                           fr_prediction *out)
+static bool has_learned(const fr_stack *stack)
 {
-    if (out->step_s <= 0)
+    return stack != NULL && fr_stack_n_used(stack) > 0;
+}
+
+double fr_expected_step_factor(const fr_cost_model *costs,
+                               const fr_cluster *cluster, fr_kernel_set kernels)
+{
+    return kernels == FR_KERNELS_OWN || has_learned(fr_cost_stack(costs)) ||
+                   fr_cluster_device(cluster, 0)->kind != FR_DEVICE_GPU
+               ? 1
+               : exp(fr_stack_prior_without("")->mean);
+}
+
+void fr_learned_step_apply(const fr_stack *stack, const fr_program *program,
+                           const fr_device_type *device, fr_prediction *out)
+{
+    if (out->step_s <= 0 || !has_learned(stack))
         return;
-    if (stack == NULL || fr_stack_n_used(stack) == 0) {
-        if (is_of_field)
-            out->learned.field_factor = exp(fr_stack_prior_without("")->mean);
-        return;
-    }
     fr_run_features *features = &out->learned.features;
     fr_stack_features(&program->model, &program->job, &program->plan, device,
                       out->breakdown_s, features);

@@ -7,8 +7,10 @@
 #include "plan/decide/plan_fields.h"
 #include "program/ir/step_breakdown.h"
 #include "sim/predict/learned_step.h"
+#include "sim/predict/predict_busy.h"
 #include "sim/predict/predict_memory.h"
 #include "sim/replay/replay_spans.h"
+#include "spec/cluster/cluster_power.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -182,7 +184,7 @@ static fr_status predict_rates(const fr_replay_context *context,
     const fr_job *job = &program->job;
     double tokens = (double)(job->global_batch * job->seq), ratio;
     double peak = peak_flops(context, costs);
-    out->samples_per_s = (double)job->global_batch / out->step_s;
+    out->samples_per_s = (double)job->global_batch / out->expected_step_s;
     out->tokens_per_s = out->samples_per_s * (double)fr_model_sample_tokens(
                                                  &program->model, job->seq);
     if (peak <= 0)
@@ -190,36 +192,27 @@ static fr_status predict_rates(const fr_replay_context *context,
     FR_TRY(recompute_ratio(program, &ratio, err));
     out->mfu = tokens *
                fr_model_flop_per_token(&program->model, job->seq, false) /
-               out->step_s / peak;
+               out->expected_step_s / peak;
     out->mfu_causal = tokens *
                       fr_model_flop_per_token(&program->model, job->seq, true) /
-                      out->step_s / peak;
+                      out->expected_step_s / peak;
     out->hfu = out->mfu * ratio;
     return FR_OK;
-}
-
-/* The share of the step in which the devices compute; all of it where the parts
- * are not known. */
-static double load_of(const fr_prediction *prediction)
-{
-    const double busy_s = prediction->breakdown_s[FR_PART_COMPUTE] +
-                          prediction->breakdown_s[FR_PART_OPTIMIZER];
-
-    return busy_s > 0 && busy_s < prediction->step_s
-               ? busy_s / prediction->step_s
-               : 1;
 }
 
 static void predict_cost(const fr_replay_context *context, fr_prediction *out)
 {
     const fr_rank_layout *layout = &context->layout;
     const fr_cluster *cluster = layout->cluster;
+    const fr_plan *plan = &layout->program->plan;
     int64_t n_nodes = layout->n_nodes * layout->n_copies;
-    double hours = out->step_s * (double)layout->program->job.n_steps / 3600;
+    const double hours =
+        out->expected_step_s * (double)layout->program->job.n_steps / 3600;
     out->cost.usd_per_hour = fr_cluster_usd_per_h(cluster, n_nodes, false);
     out->cost.usd_total = out->cost.usd_per_hour * hours;
-    out->cost.kwh =
-        fr_cluster_power_w(cluster, n_nodes, load_of(out)) * hours / 1000;
+    out->cost.kwh = fr_cluster_training_w(cluster, n_nodes, fr_plan_world(plan),
+                                          plan->n_threads, out->busy_frac) *
+                    hours / 1000;
 }
 
 /* The parts of the step, of a program that has all rounds that were replayed.
@@ -275,17 +268,15 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
     FR_TRY(path_error(replay, &sigma_s, &worst, err));
     const fr_cluster *cluster = replay->context->layout.cluster;
     const fr_replay_costs *costs = &replay->context->costs;
+    const fr_kernel_set kernels = costs->program->plan.execution.kernels;
+    const bool is_gpu = fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
     /* forerun's own runtime on GPUs that were measured. */
-    bool is_own = costs->program->plan.execution.kernels == FR_KERNELS_OWN &&
-                  fr_gpu_prices_is_measured(
-                      fr_cost_gpu_prices(costs->model),
-                      fr_rank_layout_node(&replay->context->layout, 0));
-    const bool is_of_field =
-        !is_own && worst != FR_COST_MEASURED &&
-        fr_cluster_device(cluster, 0)->kind == FR_DEVICE_GPU;
+    const bool is_own =
+        is_gpu && kernels == FR_KERNELS_OWN &&
+        fr_gpu_prices_is_measured(fr_cost_gpu_prices(costs->model), 0);
     if (is_own)
         sigma_s = hypot(sigma_s, own_rel_err * out->step_s);
-    else if (is_of_field)
+    else if (is_gpu)
         sigma_s =
             gpu_interval_scale * hypot(sigma_s, gpu_rel_err * out->step_s);
     if (out->step_s > 0) { /* errors multiply: the logarithm is normal */
@@ -298,8 +289,13 @@ static fr_status predict_time(const fr_replay *replay, fr_prediction *out,
         fr_cost_stack(costs->model), costs->program,
         fr_cluster_device(cluster,
                           fr_rank_layout_node(&replay->context->layout, 0)),
-        is_of_field, out);
+        out);
     predict_input(replay, out);
+    const double factor =
+        fr_expected_step_factor(costs->model, cluster, kernels);
+    out->expected_step_s = out->step_s * factor;
+    out->step_s_p5 *= factor;
+    out->step_s_p95 *= factor;
     return FR_OK;
 }
 
@@ -311,6 +307,7 @@ static fr_status predict(const fr_replay *replay, const fr_cost_model *costs,
     fr_timeline spans;
     FR_TRY(predict_time(replay, out, err));
     FR_TRY(predict_rates(replay->context, costs, out, err));
+    FR_TRY(fr_predict_busy(replay->context, out, err));
     predict_cost(replay->context, out);
     out->sim.events = replay->n_events;
     out->sim.ranks_simulated = replay->n_simulated;

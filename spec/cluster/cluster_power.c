@@ -40,3 +40,15 @@ fr_status fr_cluster_cap_power(fr_cluster *cluster, double cap_w, fr_err *err)
             cap_w < cluster->devices[i].power_w ? cap_w : 0;
     return FR_OK;
 }
+
+double fr_cluster_training_w(const fr_cluster *cluster, int64_t n_nodes,
+                             int64_t n_ranks, int n_threads, double load_frac)
+{
+    const fr_device_type *device = fr_cluster_device(cluster, 0);
+    if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
+        return fr_cluster_power_w(cluster, n_nodes, load_frac);
+    const double n_slots =
+        (double)fr_cluster_slots_of_nodes(cluster, n_nodes, n_threads);
+    return fr_cluster_power_w(cluster, n_nodes,
+                              load_frac * fmin(1, (double)n_ranks / n_slots));
+}

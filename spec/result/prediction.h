@@ -45,14 +45,18 @@ typedef struct fr_stage_memory {
 enum { FR_PREDICTION_MAX_STAGES = 64 };
 
 typedef struct fr_prediction {
-    double step_s, step_s_p5, step_s_p95;
+    /* A step as its stack is expected to take it, the centre of the 90 %
+     * interval; and at best, the sum of what is known to take time.  They
+     * differ on GPUs whose stack was not measured. */
+    double expected_step_s, step_s, step_s_p5, step_s_p95;
     double samples_per_s; /* sequences or images */
     double tokens_per_s;  /* a list of layers has none: then samples */
     /* Model flop utilization with all of attention counted (PaLM, appendix
      * B), and with the half of it that a causal mask leaves; hfu as mfu, with
      * what is recomputed. */
     double mfu, mfu_causal, hfu;
-    double breakdown_s[FR_PART_N];
+    double breakdown_s[FR_PART_N]; /* adds up to step_s */
+    double busy_frac; /* of the step in which devices compute, their mean */
     struct {
         bool fits;
         double p_fits;
@@ -89,9 +93,6 @@ typedef struct fr_prediction {
         const char *left;         /* of what most of the width is */
         double left_frac;         /* that share of its variance */
         fr_run_features features; /* of the step without them */
-        /* Without measurements: the median ratio of the steps of published
-         * stacks to step_s; 0: it is not known for such steps. */
-        double field_factor;
     } learned;
     const char *source; /* the worst source of a cost on the critical path */
     struct {

@@ -32,6 +32,7 @@ static const char *const sources[] = {"measured", "fitted", "extrapolated",
 static const fr_names source_names = FR_NAMES(sources);
 
 const fr_field fr_prediction_fields[FR_PREDICTION_FIELDS_N] = {
+    FR_FIELD(fr_prediction, expected_step_s),
     FR_FIELD(fr_prediction, step_s),
     FR_FIELD(fr_prediction, step_s_p5),
     FR_FIELD(fr_prediction, step_s_p95),

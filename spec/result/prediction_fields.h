@@ -8,10 +8,10 @@
 #include "core/document/fields.h"
 
 enum {
-    FR_PREDICTION_TIMES_N = 9,
+    FR_PREDICTION_TIMES_N = 10,
     FR_PREDICTION_MEMORY_N = 14,
     FR_PREDICTION_AFTER_MEMORY = FR_PREDICTION_TIMES_N + 1,
-    FR_PREDICTION_FIELDS_N = 12,
+    FR_PREDICTION_FIELDS_N = 13,
     /* The members of memory that the peak rank's memory consists of. */
     FR_PREDICTION_FIRST_PART = 3,
     FR_PREDICTION_PARTS_N = 10

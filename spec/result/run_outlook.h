@@ -9,10 +9,13 @@
 #include <stdint.h>
 
 typedef struct fr_run_outlook {
-    double seconds;       /* expected; 0: no run is told of */
-    double seconds_p95;   /* 95 of 100 runs are over by then */
-    double usd, kwh;      /* of the nodes that it occupies; 0: not known */
-    double useful_frac;   /* of the seconds: steps that count; 0: not told */
+    double seconds;  /* expected; 0: no run is told of */
+    double usd, kwh; /* of the nodes that it occupies; 0: not known */
+    /* 95 of 100 runs take no more: the step may be longer than expected, and
+     * more may interrupt the run. */
+    double seconds_p95, usd_p95, kwh_p95;
+    double useful_frac;   /* of the seconds: steps that count, without waits
+                             for stragglers and samples; 0: not known */
     double interruptions; /* expected */
     const char *checkpoint_kind;
     double checkpoint_every_s; /* of steps; 0: nothing interrupts it */

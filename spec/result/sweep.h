@@ -30,6 +30,7 @@ typedef struct fr_sweep_point {
     const char *source;       /* worst source of a cost */
     int64_t n_nodes, n_ranks, global_batch, seq;
     double step_s, step_s_p5, step_s_p95;
+    double busy_frac; /* of the step, in which devices compute */
     double tokens_per_s, tokens_per_s_per_rank; /* lists of layers: samples */
     double mfu;
     uint64_t peak_bytes, capacity_bytes;

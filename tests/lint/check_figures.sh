@@ -128,7 +128,6 @@ done <<'LINES'
 | rows of 512 GPUs and more ({large_scored}); of mixtures of experts ({experts_scored}) | {large_mape %}; {experts_mape %} | |
 | median row | {median_ape %} | 6 % |
 | bias: over rows, over sources | {+bias %}, {+macro_bias %} | within 5 % |
-| `expected_step_s`, fitted to the other sources ([below](#learning-from-a-few-rows---shots)): mean over sources, bias | {shots.0.macro_mape %}, {+shots.0.macro_bias %} | 12 %, within 5 % |
 | pairs of one source ranked right ({pairs} that differ by more than 5 %) | {concordance %} | 88 % |
 | 90 % interval covers | {coverage_90 %} | 85 to 97 % |
 | the same, mean over sources; mean half-width | {macro_coverage_90 %}; {macro_half_width %} | 85 to 95 % |

@@ -60,7 +60,7 @@ static fr_status rank(const fr_goal *goal, const fr_trial_list *trials,
         ranked *r = &all.order[all.n++];
         r->i = i;
         r->value = l->value;
-        r->step_s = l->evaluation.prediction.step_s;
+        r->step_s = l->evaluation.prediction.expected_step_s;
         fr_plan_describe(&plan, r->name, sizeof r->name);
     }
     qsort(all.order, all.n, sizeof *all.order, compare_ranked);
@@ -97,8 +97,9 @@ static fr_status make_tuned(const fr_goal *goal, const fr_trial *trial,
     const fr_plan_space_request *request = trial->request;
     fr_job job = fr_goal_job(request->model, request->job);
     const fr_goal_subject subject = {request->model, &job, request->cluster};
-    const fr_goal_run run = fr_goal_run_of(
-        goal, trial->evaluation.prediction.step_s, tuned.plan, &subject);
+    const fr_weighed_step step =
+        fr_weighed_step_of(&trial->evaluation.prediction);
+    const fr_goal_run run = fr_goal_run_of(goal, &step, tuned.plan, &subject);
     tuned.prediction = trial->evaluation.prediction;
     tuned.global_batch = request->job->global_batch;
     tuned.n_ranks = run.n_devices;

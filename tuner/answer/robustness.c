@@ -9,10 +9,15 @@ bool fr_is_tie(const fr_goal *goal, const fr_goal_scale *scale,
 {
     const fr_prediction *p = &best->prediction;
     double half_s = 0.5 * (p->step_s_p95 - p->step_s_p5);
-    double longer_s = p->step_s + fmin(half_s, 0.05 * p->step_s);
+    double step_s = p->expected_step_s;
+    const fr_weighed_step step = fr_weighed_step_of(p);
+    fr_weighed_step longer = step;
+    const double times = 1 + fmin(half_s / step_s, 0.05);
+    longer.seconds *= times;
+    longer.busy_s *= times;
     double taken = fr_goal_taken_frac(p);
-    double same = fr_goal_objective(goal, scale, p->step_s, taken);
-    double worse = fr_goal_objective(goal, scale, longer_s, taken);
+    double same = fr_goal_objective(goal, scale, &step, taken);
+    double worse = fr_goal_objective(goal, scale, &longer, taken);
     return other->value - best->value <= worse - same;
 }
 

@@ -4,11 +4,11 @@
 #include "plan/schedule/schedule.h"
 
 fr_status fr_bound_layers_work(fr_estimator *estimator, const fr_plan *plan,
-                               bool is_split, double *out_s, fr_err *err)
+                               bool is_split, fr_least_work *out, fr_err *err)
 {
     fr_plan like = *plan;
     like.schedule = fr_schedule_plain(is_split);
-    return fr_estimate_least_work(estimator, &like, out_s, err);
+    return fr_estimate_least_work(estimator, &like, out, err);
 }
 
 fr_status fr_bound_layers_find(fr_estimator *estimator,

@@ -18,11 +18,11 @@ typedef struct fr_bound_layers {
 
 void fr_bound_layers_release(fr_bound_layers *layers);
 
-/* No step of those whose backward is split, or not, is shorter.  *plan has
+/* No step of those whose backward is split, or not, has less to do.  *plan has
  * LAYERS. */
 FR_CHECKED fr_status fr_bound_layers_work(fr_estimator *estimator,
                                           const fr_plan *plan, bool is_split,
-                                          double *out_s, fr_err *err);
+                                          fr_least_work *out, fr_err *err);
 
 /* Replaces *out, which is zero at first. */
 FR_CHECKED fr_status fr_bound_layers_find(fr_estimator *estimator,

@@ -1,4 +1,5 @@
 /* bound_walk.c: workers, each with an estimator and what it found. */
+#include "sim/predict/learned_step.h"
 #include "tuner/bound/bound_walk_state.h"
 #include "tuner/bound/walk_clock.h"
 
@@ -25,6 +26,9 @@ typedef struct descent {
     const fr_plan_space_choice *layers, *pipeline;
     const fr_decision_list *gradients;
     const fr_goal_scale *scale;   /* the worker's */
+    double step_factor;           /* expected over the sum of costs */
+    double busy_s;                /* expected, of that, at least; 0: not known,
+                                     or no matter */
     double limit_s;               /* about the step of the limit */
     double least;                 /* the lowest bound so far */
     const fr_bound_layers *needs; /* of all of them; NULL: not asked for */
@@ -36,12 +40,35 @@ typedef struct descent {
 
 /* ---- the goal ------------------------------------------------------------ */
 
+/* Devices draw more while they compute: sets busy_s to the least that any of
+ * these pipelines has to compute, if the goal asks for energy. */
+static fr_status set_busy(const run *r, fr_walk_worker *w, const fr_plan *plan,
+                          const fr_decision_list *pipelines, descent *d,
+                          fr_err *err)
+{
+    d->busy_s = 0;
+    if (!fr_goal_weighs_energy(&r->walk->goal) || !fr_estimate_knows(plan))
+        return FR_OK;
+    double least_s = HUGE_VAL;
+    for (int kind = 0; kind < 2; kind++) {
+        fr_least_work work;
+        if (!pipelines->has_split[kind])
+            continue;
+        FR_TRY(fr_bound_layers_work(w->estimator, plan, kind > 0, &work, err));
+        least_s = fmin(least_s, work.compute_s);
+    }
+    if (least_s < HUGE_VAL)
+        d->busy_s = least_s * d->step_factor;
+    return FR_OK;
+}
+
 /*
  * All plans of one choice of LAYERS have as many ranks: their value grows with
  * the step, and with the share of the memory that is taken.
  */
 static fr_status set_scale(const run *r, fr_walk_worker *w, const fr_plan *plan,
-                           descent *d, fr_err *err)
+                           const fr_decision_list *pipelines, descent *d,
+                           fr_err *err)
 {
     const fr_bound_walk *walk = r->walk;
     if (fr_plan_world(plan) != w->scale.n_devices ||
@@ -51,7 +78,11 @@ static fr_status set_scale(const run *r, fr_walk_worker *w, const fr_plan *plan,
                                   err));
     }
     d->scale = &w->scale;
-    d->limit_s = fr_goal_step_for(&walk->goal, d->scale, r->limit);
+    d->step_factor = fr_expected_step_factor(
+        walk->in.costs, walk->in.request->cluster, plan->execution.kernels);
+    FR_TRY(set_busy(r, w, plan, pipelines, d, err));
+    d->limit_s = fr_goal_step_for(&walk->goal, d->scale, d->busy_s, r->limit) /
+                 d->step_factor;
     return FR_OK;
 }
 
@@ -64,7 +95,11 @@ static double value_at(const run *r, const descent *d, double step_s,
     double taken_frac = is_known ? (double)estimate->least_bytes /
                                        (double)estimate->capacity_bytes
                                  : 0;
-    return fr_goal_at(&r->walk->goal, d->scale, step_s, taken_frac);
+    const fr_weighed_step step = {.seconds = step_s * d->step_factor,
+                                  .busy_s = d->busy_s,
+                                  .p95_factor = 1,
+                                  .useful_frac = 1};
+    return fr_goal_at(&r->walk->goal, d->scale, &step, taken_frac);
 }
 
 /* Is all of such a bound passed over? */
@@ -255,9 +290,9 @@ static fr_status have_too_much(const run *r, fr_walk_worker *w,
                                const fr_plan *plan, bool is_split, descent *d,
                                bool *out, fr_err *err)
 {
-    double work_s;
-    FR_TRY(fr_bound_layers_work(w->estimator, plan, is_split, &work_s, err));
-    double bound = value_at(r, d, work_s, &(fr_estimate){0});
+    fr_least_work work;
+    FR_TRY(fr_bound_layers_work(w->estimator, plan, is_split, &work, err));
+    double bound = value_at(r, d, work.lane_s, &(fr_estimate){0});
     *out = is_above_limit(r, bound);
     if (*out)
         d->least = fmin(d->least, bound);
@@ -345,7 +380,7 @@ static fr_status walk_layers(const run *r, fr_walk_worker *w, size_t i_layers,
         w->n_pruned += n;
         return FR_OK;
     }
-    FR_TRY(set_scale(r, w, &plan, &d, err));
+    FR_TRY(set_scale(r, w, &plan, pipelines, &d, err));
     bool is_over;
     FR_TRY(pass_over_layers(r, w, &plan, pipelines, n, &d, &is_over, err));
     if (!is_over)

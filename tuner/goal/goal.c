@@ -67,8 +67,7 @@ fr_status fr_goal_check_cluster(const fr_goal *goal, const fr_cluster *cluster,
     const fr_goal_row *row = fr_goal_rows[goal->kind];
     bool needs_price =
         (row->needs & FR_GOAL_NEEDS_PRICE) != 0 || goal->most_usd > 0;
-    bool needs_power =
-        (row->needs & FR_GOAL_NEEDS_POWER) != 0 || goal->most_kwh > 0;
+    bool needs_power = fr_goal_weighs_energy(goal);
     if (needs_price && fr_cluster_usd_per_h(cluster, 1, goal->is_spot) <= 0)
         return fr_fail(err, FR_INPUT,
                        "cluster '%s' has no price; give its node type one "
@@ -140,16 +139,24 @@ static char *as_percent(char *out, size_t n, double share)
 }
 
 /* An unknown amount breaks a limit on it. */
+static double unless_unknown(double amount, double expected)
+{
+    return expected < HUGE_VAL ? amount : HUGE_VAL;
+}
+
 static void list_limits(const fr_goal_point *at, limit out[N_LIMITS])
 {
     const fr_goal *goal = at->goal;
     const fr_run_outlook *run = &at->run.outlook;
+    const bool is_sure = !(run->seconds_p95 > run->seconds);
     const limit all[N_LIMITS] = {
-        {run->seconds_p95 > run->seconds ? "time of 19 in 20 runs" : "time",
-         goal->deadline_s > 0, run->seconds_p95, goal->deadline_s, as_duration},
-        {"cost", goal->most_usd > 0, fr_goal_usd(at), goal->most_usd,
+        {is_sure ? "time" : "time of 19 in 20 runs", goal->deadline_s > 0,
+         run->seconds_p95, goal->deadline_s, as_duration},
+        {is_sure ? "cost" : "cost of 19 in 20 runs", goal->most_usd > 0,
+         unless_unknown(run->usd_p95, fr_goal_usd(at)), goal->most_usd,
          fr_format_usd},
-        {"energy", goal->most_kwh > 0, fr_goal_kwh(at), goal->most_kwh,
+        {is_sure ? "energy" : "energy of 19 in 20 runs", goal->most_kwh > 0,
+         unless_unknown(run->kwh_p95, fr_goal_kwh(at)), goal->most_kwh,
          fr_format_kwh},
         {"devices", goal->most_devices > 0, (double)at->run.n_devices,
          (double)goal->most_devices, as_devices},
@@ -190,18 +197,24 @@ bool fr_goal_weighs_devices(const fr_goal *goal)
     return fr_goal_rows[goal->kind]->weighs_devices || limits_devices(goal);
 }
 
+bool fr_goal_weighs_energy(const fr_goal *goal)
+{
+    return (fr_goal_rows[goal->kind]->needs & FR_GOAL_NEEDS_POWER) != 0 ||
+           goal->most_kwh > 0;
+}
+
 /* ---- values -------------------------------------------------------------- */
 
 static fr_goal_point point_by(const fr_goal *goal, const fr_goal_scale *scale,
-                              const fr_run_way *way, double step_s,
-                              double taken_frac)
+                              const fr_run_way *way,
+                              const fr_weighed_step *step, double taken_frac)
 {
     return (fr_goal_point){goal,
                            scale,
                            way->usd_per_h,
-                           way->kw,
-                           fr_goal_run_by(scale, way, step_s),
-                           step_s,
+                           way->training_kw,
+                           fr_goal_run_by(scale, way, step),
+                           *step,
                            taken_frac};
 }
 
@@ -237,14 +250,27 @@ static bool is_better(const fr_goal_point *a, const fr_goal_point *b)
     return a->run.outlook.seconds < b->run.outlook.seconds;
 }
 
+fr_weighed_step fr_weighed_step_of(const fr_prediction *prediction)
+{
+    const double *parts_s = prediction->breakdown_s;
+    const double waits_s = parts_s[FR_PART_STRAGGLERS] + parts_s[FR_PART_DATA];
+    const double seconds = prediction->expected_step_s;
+    fr_weighed_step step = {seconds, seconds * prediction->busy_frac, 1, 1};
+    if (seconds > 0 && prediction->step_s_p95 > seconds)
+        step.p95_factor = prediction->step_s_p95 / seconds;
+    if (prediction->step_s > waits_s)
+        step.useful_frac = 1 - waits_s / prediction->step_s;
+    return step;
+}
+
 static fr_goal_point point_at(const fr_goal *goal, const fr_goal_scale *scale,
-                              double step_s, double taken_frac)
+                              const fr_weighed_step *step, double taken_frac)
 {
     const fr_run_way *ways = scale->ways.items;
-    fr_goal_point best = point_by(goal, scale, &ways[0], step_s, taken_frac);
+    fr_goal_point best = point_by(goal, scale, &ways[0], step, taken_frac);
     for (size_t i = 1; i < scale->ways.n; i++) {
         const fr_goal_point other =
-            point_by(goal, scale, &ways[i], step_s, taken_frac);
+            point_by(goal, scale, &ways[i], step, taken_frac);
         if (is_better(&other, &best))
             best = other;
     }
@@ -261,7 +287,7 @@ static void choose(void *context, const fr_run_way *way)
     choice *c = context;
     const fr_goal_point *at = &c->best;
     const fr_goal_point other =
-        point_by(at->goal, at->scale, way, at->step_s, at->taken_frac);
+        point_by(at->goal, at->scale, way, &at->step, at->taken_frac);
     if (!c->has_best || is_better(&other, &c->best))
         c->best = other;
     c->has_best = true;
@@ -270,22 +296,22 @@ static void choose(void *context, const fr_run_way *way)
 /* The same of one step, for which no list is made. */
 static fr_goal_point point_of(const fr_goal *goal, const fr_plan *plan,
                               const fr_goal_subject *subject,
-                              const fr_goal_scale *scale, double step_s,
-                              double taken_frac)
+                              const fr_goal_scale *scale,
+                              const fr_weighed_step *step, double taken_frac)
 {
     choice c = {.best = {.goal = goal,
                          .scale = scale,
-                         .step_s = step_s,
+                         .step = *step,
                          .taken_frac = taken_frac}};
     fr_goal_ways_visit(goal, plan, subject, scale, choose, &c);
     return c.best;
 }
 
-fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
+fr_goal_run fr_goal_run_of(const fr_goal *goal, const fr_weighed_step *step,
                            const fr_plan *plan, const fr_goal_subject *subject)
 {
     const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
-    return point_of(goal, plan, subject, &scale, step_s, 0).run;
+    return point_of(goal, plan, subject, &scale, step, 0).run;
 }
 
 static bool is_step_alone(const fr_goal *goal)
@@ -294,25 +320,25 @@ static bool is_step_alone(const fr_goal *goal)
 }
 
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
-                  double step_s, double taken_frac)
+                  const fr_weighed_step *step, double taken_frac)
 {
     if (is_step_alone(goal))
-        return step_s;
-    const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
+        return step->seconds;
+    const fr_goal_point at = point_at(goal, scale, step, taken_frac);
     return value_of(&at);
 }
 
 double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
-                         double step_s, double taken_frac)
+                         const fr_weighed_step *step, double taken_frac)
 {
-    const fr_goal_point at = point_at(goal, scale, step_s, taken_frac);
+    const fr_goal_point at = point_at(goal, scale, step, taken_frac);
     return fr_goal_rows[goal->kind]->value(&at);
 }
 
 /* For each way to run, an objective is a straight line over the step, except
  * with a checkpoint every fixed number of steps.  Constraints are ignored. */
 double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
-                        double value)
+                        double busy_s, double value)
 {
     double longest_s = 0;
     const fr_goal_row *row = fr_goal_rows[goal->kind];
@@ -322,8 +348,10 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
         return value;
     for (size_t i = 0; i < scale->ways.n; i++) {
         const fr_run_way *way = &scale->ways.items[i];
-        const fr_goal_point at_0 = point_by(goal, scale, way, 0, 0);
-        const fr_goal_point at_1 = point_by(goal, scale, way, 1, 0);
+        const fr_weighed_step step_0 = {0, busy_s, 1, 1};
+        const fr_weighed_step step_1 = {1, busy_s, 1, 1};
+        const fr_goal_point at_0 = point_by(goal, scale, way, &step_0, 0);
+        const fr_goal_point at_1 = point_by(goal, scale, way, &step_1, 0);
         const double value_0 = fr_goal_rows[goal->kind]->value(&at_0);
         const double value_1 = fr_goal_rows[goal->kind]->value(&at_1);
         if (way->conditions.every_steps > 0 || !(value_1 > value_0))
@@ -342,14 +370,14 @@ double fr_goal_taken_frac(const fr_prediction *prediction)
 double fr_goal_value(const fr_goal *goal, const fr_prediction *prediction,
                      const fr_plan *plan, const fr_goal_subject *subject)
 {
-    if (!prediction->memory.fits || !(prediction->step_s > 0))
+    if (!prediction->memory.fits || !(prediction->expected_step_s > 0))
         return HUGE_VAL;
     if (is_step_alone(goal))
-        return prediction->step_s;
+        return prediction->expected_step_s;
     const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
-    const fr_goal_point at =
-        point_of(goal, plan, subject, &scale, prediction->step_s,
-                 fr_goal_taken_frac(prediction));
+    const fr_weighed_step step = fr_weighed_step_of(prediction);
+    const fr_goal_point at = point_of(goal, plan, subject, &scale, &step,
+                                      fr_goal_taken_frac(prediction));
     return value_of(&at);
 }
 
@@ -378,9 +406,9 @@ char *fr_goal_why_not(const fr_goal *goal, const fr_prediction *prediction,
     char is[FR_FORMAT_MAX], most[FR_FORMAT_MAX];
     limit limits[N_LIMITS];
     const fr_goal_scale scale = fr_goal_scale_bare(goal, plan, subject);
-    const fr_goal_point at =
-        point_of(goal, plan, subject, &scale, prediction->step_s,
-                 fr_goal_taken_frac(prediction));
+    const fr_weighed_step step = fr_weighed_step_of(prediction);
+    const fr_goal_point at = point_of(goal, plan, subject, &scale, &step,
+                                      fr_goal_taken_frac(prediction));
     list_limits(&at, limits);
     buf[0] = '\0';
     for (const limit *l; (l = take_broken(limits)) != NULL;) {

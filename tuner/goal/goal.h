@@ -10,8 +10,9 @@
  *     S(B) = S_min (1 + B_crit / B),   E(B) = B S(B) = E_min (1 + B / B_crit)
  *
  * Failures, checkpoints and restarts stretch the time of a run by a factor
- * that does not depend on the step (checkpoint_interval.h); a deadline is kept
- * if 95 of 100 runs keep it.
+ * that does not depend on the step (checkpoint_interval.h).  A limit on time,
+ * dollars or energy is kept if 95 of 100 runs keep it, where both the step and
+ * what interrupts the run are uncertain.
  *
  * For a fixed plan every objective grows with the step time, so that a lower
  * bound of the step is one of the goal: what a search prunes by.
@@ -62,7 +63,19 @@ enum {
     FR_GOAL_NEEDS_POWER = 1 << 4
 };
 
-/* A whole run at so many seconds a step. */
+/* A step as a goal weighs it. */
+typedef struct fr_weighed_step {
+    double seconds;     /* expected */
+    double busy_s;      /* of that, the mean over the devices in which they
+                           compute */
+    double p95_factor;  /* 95 of 100 take no more than so many times that; 1: it
+                           is exact */
+    double useful_frac; /* no wait for stragglers or samples */
+} fr_weighed_step;
+
+fr_weighed_step fr_weighed_step_of(const fr_prediction *prediction);
+
+/* A whole run of such steps. */
 typedef struct fr_goal_run {
     double n_steps, tokens;
     fr_run_outlook outlook;
@@ -81,9 +94,10 @@ typedef struct fr_goal_scale {
 typedef struct fr_goal_point {
     const fr_goal *goal;
     const fr_goal_scale *scale;
-    double usd_per_h, kw; /* of the way that it goes */
+    double usd_per_h, training_kw; /* of the way that it goes */
     fr_goal_run run;
-    double step_s, taken_frac;
+    fr_weighed_step step;
+    double taken_frac;
 } fr_goal_point;
 
 /* The thing whose amount an objective is. */
@@ -129,8 +143,10 @@ bool fr_goal_has_tokens(const fr_goal *goal, const fr_job *job);
 
 /* Is a constraint given? */
 bool fr_goal_has_limits(const fr_goal *goal);
-/* Does it matter how many devices a plan has, whatever its step? */
+/* Does it matter how many devices a plan has, whatever its step?  And how long
+ * they compute? */
 bool fr_goal_weighs_devices(const fr_goal *goal);
+bool fr_goal_weighs_energy(const fr_goal *goal);
 
 /* The job as a goal counts it: a list of layers has samples for tokens. */
 fr_job fr_goal_job(const fr_model *model, const fr_job *job);
@@ -147,21 +163,22 @@ FR_CHECKED fr_status fr_goal_scale_make(const fr_goal *goal,
 void fr_goal_scale_release(fr_goal_scale *scale);
 
 /*
- * The value at so many seconds a step and such a share of the memory taken;
- * HUGE_VAL: a constraint is broken.  It grows with both, also in the last
- * bit: at lower bounds of the two it is one of the value.
+ * The value of such a step and such a share of the memory taken; HUGE_VAL: a
+ * constraint is broken.  It grows with the seconds, those of computing and the
+ * share, also in the last bit, and with the uncertainty of the step: at lower
+ * bounds of all it is one of the value.
  */
 double fr_goal_at(const fr_goal *goal, const fr_goal_scale *scale,
-                  double step_s, double taken_frac);
+                  const fr_weighed_step *step, double taken_frac);
 
 /* The same whatever the constraints. */
 double fr_goal_objective(const fr_goal *goal, const fr_goal_scale *scale,
-                         double step_s, double taken_frac);
+                         const fr_weighed_step *step, double taken_frac);
 
-/* About the longest step whose value is no more than `value`: HUGE_VAL where
- * the value does not follow the step. */
+/* About the longest step whose value is no more than `value` if devices compute
+ * for busy_s of it: HUGE_VAL where the value does not follow the step. */
 double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
-                        double value);
+                        double busy_s, double value);
 
 /*
  * `plan` occupies the first nodes of the cluster, as fr_cluster_place() puts
@@ -169,7 +186,7 @@ double fr_goal_step_for(const fr_goal *goal, const fr_goal_scale *scale,
  * way that is best for the goal; where each breaks a limit, the one that
  * exceeds it least.
  */
-fr_goal_run fr_goal_run_of(const fr_goal *goal, double step_s,
+fr_goal_run fr_goal_run_of(const fr_goal *goal, const fr_weighed_step *step,
                            const fr_plan *plan, const fr_goal_subject *subject);
 
 /*

@@ -5,12 +5,12 @@
 
 static double step_of(const fr_goal_point *at)
 {
-    return at->step_s;
+    return at->step.seconds;
 }
 
 static double device_seconds_of(const fr_goal_point *at)
 {
-    return at->scale->n_steps * at->step_s * (double)at->run.n_devices /
+    return at->scale->n_steps * at->step.seconds * (double)at->run.n_devices /
            at->run.tokens;
 }
 
@@ -32,7 +32,7 @@ double fr_goal_usd(const fr_goal_point *at)
 
 double fr_goal_kwh(const fr_goal_point *at)
 {
-    return known(at->kw, at->run.outlook.kwh);
+    return known(at->training_kw, at->run.outlook.kwh);
 }
 
 /* The faster of two runs on equally many devices is better, by less than a

@@ -1,20 +1,15 @@
 /* goal_run.c: see goal_run.h. */
 #include "tuner/goal/goal_run.h"
 
+#include "spec/cluster/cluster_power.h"
+
 #include <math.h>
 
-/* Devices of the nodes that the plan leaves idle draw what the file says, else
- * as much as the others. */
-static double power_w(const fr_plan *plan, const fr_cluster *cluster,
-                      int64_t n_nodes)
+static double training_w(const fr_plan *plan, const fr_cluster *cluster,
+                         int64_t n_nodes)
 {
-    const fr_device_type *device = fr_cluster_device(cluster, 0);
-    if (device->kind != FR_DEVICE_GPU || !(device->idle_w > 0))
-        return fr_cluster_power_w(cluster, n_nodes, 1);
-    const double n_slots =
-        (double)fr_cluster_slots_of_nodes(cluster, n_nodes, 1);
-    return fr_cluster_power_w(cluster, n_nodes,
-                              fmin(1, (double)fr_plan_world(plan) / n_slots));
+    return fr_cluster_training_w(cluster, n_nodes, fr_plan_world(plan),
+                                 plan->n_threads, 1);
 }
 
 static fr_run_way undisturbed(const fr_goal *goal, const fr_plan *plan,
@@ -27,7 +22,8 @@ static fr_run_way undisturbed(const fr_goal *goal, const fr_plan *plan,
         .stretch = {.seconds = 1},
         .conditions.n_spares = -1,
         .usd_per_h = fr_cluster_usd_per_h(cluster, n_nodes, goal->is_spot),
-        .kw = power_w(plan, cluster, n_nodes) / 1000,
+        .training_kw = training_w(plan, cluster, n_nodes) / 1000,
+        .idle_kw = fr_cluster_power_w(cluster, n_nodes, 0) / 1000,
         .spot_frac = goal->is_spot ? 1 : 0};
 }
 
@@ -65,7 +61,7 @@ static fr_run_site site_of(const fr_goal *goal, const fr_plan *plan,
         .n_devices = scale->n_devices,
         .state_bytes =
             fr_plan_checkpoint_bytes(plan, subject->model, subject->job),
-        .busy_w = power_w(plan, subject->cluster, scale->n_nodes)};
+        .training_w = training_w(plan, subject->cluster, scale->n_nodes)};
 }
 
 fr_status fr_goal_scale_make(const fr_goal *goal, const fr_plan *plan,
@@ -119,12 +115,36 @@ static fr_run_stretch stretch_at(const fr_run_way *way, double step_s)
     return fr_run_expected_stretch(&conditions);
 }
 
-fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
-                           double step_s)
+/* Seconds that 95 of 100 runs take at most.  Interruptions of the run and the
+ * error of its step are independent; many interruptions add up to a normal
+ * distribution, errors of steps multiply.  Grows with the seconds also in the
+ * last bit. */
+static double p95_s(double seconds, double deviation_s,
+                    const fr_weighed_step *step)
 {
-    /* The quantile is that of the normal distribution, because many
-     * interruptions add up. */
     const double quantile_95 = 1.6448536269514722;
+    const double met_s = seconds + quantile_95 * deviation_s;
+    if (!(step->p95_factor > 1 && seconds > 0))
+        return met_s;
+    return fmax(met_s, seconds * exp(hypot(log(met_s / seconds),
+                                           log(step->p95_factor))));
+}
+
+/* All nodes draw their idle power all the time, and the rest while they
+ * compute, lost steps among them. */
+static double kwh_of(const fr_run_way *way, const fr_run_stretch *stretch,
+                     double busy_s, double seconds)
+{
+    const double more_kw = (way->training_kw - way->idle_kw) *
+                           fr_run_stepping_frac(stretch) * stretch->seconds;
+    return ((way->idle_kw + way->spares_kw) * seconds + more_kw * busy_s) /
+           3600;
+}
+
+fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
+                           const fr_weighed_step *step)
+{
+    const double step_s = step->seconds;
     const fr_run_stretch stretch = stretch_at(way, step_s);
     const double steps_s = scale->n_steps * step_s;
     /* Seconds of steps, or steps, and what each takes: whose products the list
@@ -137,12 +157,19 @@ fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
     const double deviation_s = sqrt(stretch.variance_s2_per_s * each_s * n);
     /* With fewer, 19 of 20 runs meet none. */
     const bool is_met = interruptions > -log(0.95);
+    const double seconds_p95 = p95_s(seconds, is_met ? deviation_s : 0, step);
+    const double p95_factor = seconds > 0 ? seconds_p95 / seconds : 1;
+    const double usd = way->usd_per_h * each_s * n / 3600;
+    const double kwh =
+        kwh_of(way, &stretch, step->busy_s * scale->n_steps, each_s * n);
     const fr_run_outlook outlook = {
         .seconds = seconds,
-        .seconds_p95 = seconds + (is_met ? quantile_95 * deviation_s : 0),
-        .usd = way->usd_per_h * each_s * n / 3600,
-        .kwh = way->kw * each_s * n / 3600,
-        .useful_frac = 1 / stretch.seconds,
+        .seconds_p95 = seconds_p95,
+        .usd = usd,
+        .usd_p95 = usd * p95_factor,
+        .kwh = kwh,
+        .kwh_p95 = kwh * p95_factor,
+        .useful_frac = step->useful_frac / stretch.seconds,
         .interruptions = interruptions,
         .checkpoint_kind = fr_name_of(&fr_checkpoint_kind_names, way->kind),
         .checkpoint_every_s = stretch.cycle_s,

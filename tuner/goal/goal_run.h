@@ -18,6 +18,6 @@ void fr_goal_ways_visit(const fr_goal *goal, const fr_plan *plan,
                         void *context);
 
 fr_goal_run fr_goal_run_by(const fr_goal_scale *scale, const fr_run_way *way,
-                           double step_s);
+                           const fr_weighed_step *step);
 
 #endif

@@ -37,13 +37,19 @@ typedef struct fr_run_way {
     fr_run_conditions conditions;
     fr_run_stretch stretch; /* the effect of interruptions on the steps */
     double usd_per_h;       /* of all nodes; 0: not known */
-    double kw;              /* the same, while they train and wait */
-    double spot_frac;       /* of the nodes */
-    int64_t least_nodes;    /* 0: all of them */
+    /* The same of them while all compute, and while they wait for each other, a
+     * node, a restart or a checkpoint; and of the spares, all the time. */
+    double training_kw, idle_kw, spares_kw;
+    double spot_frac;    /* of the nodes */
+    int64_t least_nodes; /* 0: all of them */
     fr_checkpoint_kind kind;
 } fr_run_way;
 
 typedef fr_vec(fr_run_way) fr_run_way_list;
+
+/* The share of a run with such a stretch in which it does steps, useful or
+ * lost. */
+double fr_run_stepping_frac(const fr_run_stretch *stretch);
 
 /* The inputs from which ways to run are made. */
 typedef struct fr_run_site {
@@ -52,7 +58,7 @@ typedef struct fr_run_site {
     const fr_cluster *cluster;
     int64_t n_nodes, n_devices;
     uint64_t state_bytes; /* of a checkpoint */
-    double busy_w;        /* of the nodes while they train */
+    double training_w;    /* of the nodes while all compute */
 } fr_run_site;
 
 /*

@@ -129,7 +129,7 @@ static fr_status simulate_at(const scan *s, double factor, unsigned which,
             continue;
         status =
             evaluate_on(s, &changed.cluster, changed.costs, i, &found, err);
-        steps_s[i] = status == FR_OK ? found.prediction.step_s : 0;
+        steps_s[i] = status == FR_OK ? found.prediction.expected_step_s : 0;
     }
     fr_what_if_release(&changed);
     return status;
@@ -269,7 +269,7 @@ static void fill_ranges(const scan *s, int i_plan, fr_compression *out)
  * free memory. */
 static double actual_s(const scan *s, int i_plan)
 {
-    double step_s = s->actual[i_plan].prediction.step_s;
+    double step_s = s->actual[i_plan].prediction.expected_step_s;
     return step_s > 0 ? step_s : s->steps_s[SCAN_BELOW][i_plan];
 }
 

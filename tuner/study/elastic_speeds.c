@@ -31,7 +31,7 @@ static fr_status tune_step(const fr_elastic_subject *of, int64_t n_ranks,
     if (status != FR_OK)
         return fr_fail(err, status, "%s", why.text);
     if (found.has_plan && found.fits)
-        *out = found.prediction.step_s;
+        *out = found.prediction.expected_step_s;
     return FR_OK;
 }
 

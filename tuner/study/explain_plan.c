@@ -82,7 +82,7 @@ static fr_status simulate_changed(const fr_explain_request *r,
     fr_what_if_release(&changed);
     if (status != FR_OK)
         return status;
-    *step_s = found.prediction.step_s;
+    *step_s = found.prediction.expected_step_s;
     return FR_OK;
 }
 
@@ -110,7 +110,8 @@ static fr_status evaluate_change(const work *w, const fr_plan *plan,
     const fr_explain_request *r = w->request;
     fr_evaluation timed;
     FR_TRY(evaluate_on(r, r->cluster, r->costs, plan, out, err));
-    if (out->outcome != FR_OUTCOME_TOO_LARGE || out->prediction.step_s > 0)
+    if (out->outcome != FR_OUTCOME_TOO_LARGE ||
+        out->prediction.expected_step_s > 0)
         return FR_OK;
     uint64_t capacity_bytes = out->prediction.memory.capacity_bytes;
     FR_TRY(evaluate_on(r, &w->unlimited, r->costs, plan, &timed, err));
@@ -275,8 +276,8 @@ static void fill_change(const work *w, size_t i, fr_plan_change *out)
     fr_text_copy_cut(out->what, sizeof out->what, w->changed[i].what);
     fr_plan_describe(&w->changed[i].plan, out->plan, sizeof out->plan);
     out->fits = found->outcome == FR_OUTCOME_SIMULATED;
-    out->step_s = found->prediction.step_s;
-    out->diff = out->step_s > 0 ? out->step_s / from->step_s - 1 : 0;
+    out->step_s = found->prediction.expected_step_s;
+    out->diff = out->step_s > 0 ? out->step_s / from->expected_step_s - 1 : 0;
     out->peak_bytes = found->prediction.memory.peak_bytes;
     out->short_by_bytes = found->short_by_bytes;
     out->p_fits = p_fits_of(found, from->memory.capacity_bytes);
@@ -311,7 +312,7 @@ static bool is_better(const fr_plan_change *a, const fr_plan_change *b)
 static int find_worth_memory(const fr_explanation *e)
 {
     int found = -1;
-    double best_s = e->prediction.step_s;
+    double best_s = e->prediction.expected_step_s;
     if (!e->prediction.memory.fits) /* it lacks memory itself */
         return found;
     if (e->n_fitting > 0)

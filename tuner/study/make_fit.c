@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "sim/bound/estimate.h"
+#include "sim/predict/learned_step.h"
 #include "sim/predict/predict_memory.h"
 #include "tuner/search/evaluate.h"
 
@@ -212,7 +213,9 @@ static void take(search *s, const fr_plan *plan, const char *what)
     }
     change_set *at = &s->sets[s->n++];
     at->plan = *plan;
-    at->estimate_s = found.estimate_s;
+    at->estimate_s =
+        found.estimate_s *
+        fr_expected_step_factor(r->costs, r->cluster, plan->execution.kernels);
     fr_text_copy_cut(at->what, sizeof at->what, what);
 }
 
@@ -248,11 +251,11 @@ static void add_change(const change_set *set, const fr_prediction *p,
                        int n_at_once, int first, fr_fit_advice *out)
 {
     int at = out->n_changes++;
-    for (; at > first && p->step_s < out->changes[at - 1].step_s; at--)
+    for (; at > first && p->expected_step_s < out->changes[at - 1].step_s; at--)
         out->changes[at] = out->changes[at - 1];
     fr_fit_change *change = &out->changes[at];
     *change = (fr_fit_change){.n_changes = n_at_once,
-                              .step_s = p->step_s,
+                              .step_s = p->expected_step_s,
                               .p_fits = p->memory.p_fits,
                               .peak_bytes = p->memory.peak_bytes};
     fr_text_copy_cut(change->what, sizeof change->what, set->what);
@@ -285,9 +288,9 @@ static fr_status try_sets(search *s, int n_at_once, fr_fit_advice *out,
          * is known. */
         n_simulated += status == FR_OK && found.outcome != FR_OUTCOME_TOO_LARGE;
         if (status != FR_OK || found.outcome != FR_OUTCOME_SIMULATED ||
-            found.prediction.step_s > most_s)
+            found.prediction.expected_step_s > most_s)
             continue;
-        s->best_s = fmin(s->best_s, found.prediction.step_s);
+        s->best_s = fmin(s->best_s, found.prediction.expected_step_s);
         add_change(&s->sets[i], &found.prediction, n_at_once, first, out);
     }
     if (out->n_changes < first + MOST_OF_A_COUNT)

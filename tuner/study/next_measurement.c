@@ -49,7 +49,7 @@ fr_status fr_next_measurement(const fr_explain_request *request,
     }
     fr_stack_run_of(request->model, request->job, request->plan,
                     fr_cluster_device(request->cluster, 0), request->prediction,
-                    request->prediction->step_s, &own);
+                    request->prediction->expected_step_s, &own);
     choose(stack, &own.features, own.plan, out);
     fr_stack_destroy(field);
     return FR_OK;

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/system/clock.h"
+#include "spec/cluster/cluster_power.h"
 #include "spec/result/fit_advice.h"
 #include "tuner/answer/tune.h"
 #include "tuner/search/evaluate.h"
@@ -168,14 +169,17 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
     const fr_job job = fr_goal_job(at->model, &at->job);
     const fr_goal *asked = &at->goal;
     const fr_goal_subject subject = {at->model, &job, at->cluster};
-    fr_goal_run run = fr_goal_run_of(asked, prediction->step_s, plan, &subject);
+    const fr_weighed_step step = fr_weighed_step_of(prediction);
+    fr_goal_run run = fr_goal_run_of(asked, &step, plan, &subject);
     double hours_per_1e9 = 1e9 / prediction->tokens_per_s / 3600;
     point->n_nodes = run.n_nodes;
     point->usd_per_h =
         fr_cluster_usd_per_h(at->cluster, run.n_nodes, asked->is_spot);
     point->usd_per_1e9_tokens = point->usd_per_h * hours_per_1e9;
     point->kwh_per_1e9_tokens =
-        fr_cluster_power_w(at->cluster, run.n_nodes, 1) / 1000 * hours_per_1e9;
+        fr_cluster_training_w(at->cluster, run.n_nodes, run.n_devices,
+                              plan->n_threads, prediction->busy_frac) /
+        1000 * hours_per_1e9;
     if (fr_goal_has_tokens(asked, &job))
         point->run = run.outlook;
     if (!(run.outlook.interruptions > 0))
@@ -199,7 +203,8 @@ static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
     fr_plan_describe(plan, point->plan, sizeof point->plan);
     point->source = prediction->source;
     point->n_ranks = fr_plan_world(plan);
-    point->step_s = prediction->step_s;
+    point->step_s = prediction->expected_step_s;
+    point->busy_frac = prediction->busy_frac;
     point->step_s_p5 = prediction->step_s_p5;
     point->step_s_p95 = prediction->step_s_p95;
     point->tokens_per_s = prediction->tokens_per_s;

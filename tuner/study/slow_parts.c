@@ -47,7 +47,7 @@ static fr_status simulate_without(const fr_explain_request *r,
     if (status == FR_OK)
         status = fr_evaluate(&request, costs, r->plan, &found, err);
     if (status == FR_OK)
-        *step_s = found.prediction.step_s;
+        *step_s = found.prediction.expected_step_s;
     fr_cost_model_destroy(costs);
     fr_cluster_release(&cluster);
     return status;

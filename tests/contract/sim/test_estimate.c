@@ -115,12 +115,13 @@ static const scene scenes[N_SCENES] = {
 
 typedef struct tally {
     double tightness[MOST_PLANS]; /* bound / simulated */
+    double busy[MOST_PLANS];      /* least work / simulated, of computing */
     double error[MOST_PLANS];     /* estimate / simulated - 1, plain plans */
     double other[MOST_PLANS];     /* the same, all others */
     double memory[MOST_PLANS];    /* peak / simulated */
     double least[MOST_PLANS];     /* least / simulated, of the device */
     double chain[MOST_PLANS];     /* the same, pipelines of single ranks */
-    size_t n, n_error, n_other, n_chain;
+    size_t n, n_error, n_other, n_chain, n_busy;
     int n_refused;
     int64_t n_ranks_most;
 } tally;
@@ -351,6 +352,14 @@ static bool try_plan(sim_fixture *f, fr_estimator *estimator, bool has_jitter,
         return false;
     if (!sim_fixture_predict(f, FR_REPLAY_AUTO, false, &prediction))
         return false;
+    /* Energy is bounded by what devices have to compute. */
+    fr_least_work work = {0};
+    const double busy_s = prediction.busy_frac * prediction.step_s;
+    CHECK_OK(fr_estimate_least_work(estimator, &f->plan, &work, &err), &err);
+    CHECK(work.compute_s <= work.lane_s * (1 + 1e-9));
+    if (prediction.busy_frac < 1 && work.compute_s > 0)
+        t->busy[t->n_busy++] = work.compute_s / busy_s;
+    CHECK(prediction.busy_frac == 1 || work.compute_s <= busy_s * (1 + 1e-9));
     double tightness = estimate.lower_bound_s / prediction.step_s;
     double error = estimate.estimate_s / prediction.step_s - 1;
     t->tightness[t->n] = tightness;
@@ -459,6 +468,7 @@ static void test_scene(const scene *s, const drawing *d, uint64_t seed,
     printf("%s: %zu plans, %d refused, deciles from 0 to 100 %%\n", s->name,
            t->n, t->n_refused);
     report("bound / simulated", t->tightness, t->n);
+    report("least work of computing", t->busy, t->n_busy);
     report("error where nothing contends", t->error, t->n_error);
     report("error of pipelines of single ranks", t->chain, t->n_chain);
     report("error elsewhere", t->other, t->n_other);

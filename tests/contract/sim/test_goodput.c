@@ -310,6 +310,8 @@ static void test_stretch_with_spares(void)
         CHECK_WITHIN(found.waterfall[FR_RUN_RESTART] +
                          found.waterfall[FR_RUN_IDLE],
                      stretch.waiting_frac, 0.01);
+        CHECK_WITHIN(found.waterfall[FR_RUN_CHECKPOINT], stretch.saving_frac,
+                     0.004);
         CHECK_NEAR(found.interruptions, 200 * 86400 * stretch.interruptions,
                    0.05);
     }
@@ -347,6 +349,8 @@ static void test_stretch_elastic(void)
                          found.waterfall[FR_RUN_REPLAN] +
                          found.waterfall[FR_RUN_IDLE],
                      stretch.waiting_frac, 0.012);
+        CHECK_WITHIN(found.waterfall[FR_RUN_CHECKPOINT], stretch.saving_frac,
+                     0.006);
         CHECK_NEAR(found.interruptions, 200 * 86400 * stretch.interruptions,
                    0.05);
     }
@@ -390,6 +394,8 @@ static void test_stretch(void)
         CHECK_WITHIN(found.waterfall[FR_RUN_RESTART] +
                          found.waterfall[FR_RUN_IDLE],
                      stretch.waiting_frac, 0.01);
+        CHECK_WITHIN(found.waterfall[FR_RUN_CHECKPOINT], stretch.saving_frac,
+                     0.004);
         CHECK_NEAR(found.interruptions, 40 * 86400 * stretch.interruptions,
                    0.15);
     }

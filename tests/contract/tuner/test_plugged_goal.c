@@ -113,7 +113,7 @@ static void test_names(void)
 static double by_hand(const fr_tuned *tuned)
 {
     const double steps = 3e8 / (32 * 512);
-    const double hours = steps * tuned->prediction.step_s / 3600;
+    const double hours = steps * tuned->prediction.expected_step_s / 3600;
     const double n_boxes = (double)((tuned->n_ranks + 1) / 2);
     return hours * (n_boxes * 11.3 + team_usd_per_h);
 }

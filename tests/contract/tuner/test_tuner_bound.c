@@ -196,7 +196,7 @@ static bool look(problem *p, fr_estimator *estimator, size_t i)
     if (!is_ok)
         printf("  %s\n", name);
     if (evaluation.outcome == FR_OUTCOME_SIMULATED)
-        p->best_s = fmin(p->best_s, prediction->step_s);
+        p->best_s = fmin(p->best_s, prediction->expected_step_s);
     else
         p->n_too_large++;
     return is_ok;
@@ -248,15 +248,15 @@ static bool look_at_layers(problem *p, fr_estimator *estimator,
 {
     fr_err err;
     fr_bound_layers needs = {0};
-    double work_s[2] = {0};
+    fr_least_work work[2] = {0};
     bool is_ok =
         CHECK_OK(fr_bound_layers_find(estimator, &p->request, plan, pipelines,
                                       gradients, &needs, &err),
                  &err);
     for (int i = 0; i < 2 && is_ok; i++)
         is_ok = !pipelines->has_split[i] ||
-                CHECK_OK(fr_bound_layers_work(estimator, plan, i > 0,
-                                              &work_s[i], &err),
+                CHECK_OK(fr_bound_layers_work(estimator, plan, i > 0, &work[i],
+                                              &err),
                          &err);
     for (size_t k = 0; is_ok && k < pipelines->choices.n; k++) {
         const fr_estimate_share *share = &pipelines->shares.items[k];
@@ -265,7 +265,7 @@ static bool look_at_layers(problem *p, fr_estimator *estimator,
                           &pipelines->choices.items[k], plan);
         for (size_t g = 0; is_ok && g < gradients->groups.n; g++) {
             const early_bound of = {
-                work_s[share->is_split],
+                work[share->is_split].lane_s,
                 fr_bound_layers_lack(&needs, kept, needs.state_bytes.items[g])};
             is_ok =
                 CHECK(needs.least_state_bytes <= needs.state_bytes.items[g]) &&
@@ -320,7 +320,7 @@ static void check_tuning(const problem *p, const fr_tuning *t)
         return;
     }
     CHECK(t->certificate.optimal_in_space && t->certificate.gap == 0);
-    CHECK_NEAR(t->best.prediction.step_s, p->best_s, 0);
+    CHECK_NEAR(t->best.prediction.expected_step_s, p->best_s, 0);
 }
 
 /* Baselines are spaces of their own: looked at now and then. */
@@ -445,7 +445,7 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
     size_t k = (size_t)pick(rng, (int64_t)p->space.plans.n);
     while (all->at[k].outcome != FR_OUTCOME_SIMULATED && k > 0)
         k--;
-    double step_s = fmax(all->at[k].prediction.step_s, 1e-3);
+    double step_s = fmax(all->at[k].prediction.expected_step_s, 1e-3);
     const fr_goal_subject subject = subject_of(p);
     /* Failures every so often, whatever the rate. */
     goal.is_disturbed = pick(rng, 2) == 0;
@@ -458,8 +458,9 @@ static fr_goal draw_goal(const problem *p, const enumerated *all, int i,
                                     .is_spot_free = pick(rng, 3) == 0,
                                     .n_spares = (int)pick(rng, 3),
                                     .spares = {0, 1 + pick(rng, 3)}};
+    const fr_weighed_step step = {step_s, step_s, 1, 1};
     const fr_run_outlook run =
-        fr_goal_run_of(&goal, step_s, &all->plans[k], &subject).outlook;
+        fr_goal_run_of(&goal, &step, &all->plans[k], &subject).outlook;
     double slack = 0.3 + 0.2 * (double)pick(rng, 7);
     const fr_goal_row *row = fr_goal_row_of(goal.kind);
     goal.is_spot = pick(rng, 3) == 0;

@@ -79,7 +79,7 @@ static void test_same_as_measured(void)
         CHECK_INT(simulated.exit_code, 0);
         CHECK_INT(validated.exit_code, 0);
         CHECK_NEAR(number_of(simulated.out, "step_s"),
-                   number_of(validated.out, "predicted_s"), 0);
+                   number_of(validated.out, "at_best_s"), 0);
         snprintf(line, sizeof line, "\"framework\": \"%s\"", rows[i].framework);
         CHECK_HAS(simulated.out, line);
         CHECK_HAS(validated.out, line);

@@ -13,6 +13,11 @@
 #define PLAN                                                                   \
     " llama-3-8b dgx-h100:2 --dp 16 --zero 2 --global-batch 16 --seq 8192 "
 
+/* Further options of tune that leave it no other plan. */
+#define ONE_PLAN                                                               \
+    " --tp 1 --pp 1 --cp 1 --micro-batch 1 --recompute none --overlap "        \
+    "--gather-overlap --bucket 25MB --ranks 16"
+
 /* The first number under a key; NAN: there is none. */
 static double number_of(const char *json, const char *key)
 {
@@ -49,9 +54,8 @@ static void test_same_as_tune(void)
 {
     static line_outcome simulated, tuned;
     run_line("simulate" PLAN "--tokens 23.85B --json", &simulated);
-    run_line("tune" PLAN "--tokens 23.85B --json --tp 1 --pp 1 --cp 1 "
-             "--micro-batch 1 --recompute none --overlap --gather-overlap "
-             "--bucket 25MB --ranks 16 --checkpoint-kind sync",
+    run_line("tune" PLAN
+             "--tokens 23.85B --json --checkpoint-kind sync" ONE_PLAN,
              &tuned);
     const char *run = strstr(simulated.out, "\"run\":");
     const char *best = strstr(tuned.out, "\"run\":");
@@ -62,6 +66,40 @@ static void test_same_as_tune(void)
     CHECK_NEAR(number_of(run, "steps"), 23.85e9 / 16 / 8192, 1e-12);
     CHECK_HAS(simulated.out,
               "\"run_is_without\": \"start-up, maintenance, evaluation\"");
+}
+
+/* One run of which simulate and goodput say the same: the closed form, and runs
+ * that happen, which start once more than they are interrupted. */
+static void test_same_as_goodput(void)
+{
+    /* tune has but this plan. */
+    static const char *const lines[][2] = {
+        {"simulate", ""},
+        {"tune", "--checkpoint-kind sync --mtbf 300h --storage-write 300MB/s"},
+        {"tune", "--checkpoint-kind async --mtbf 900h"}};
+    static line_outcome simulated, lived;
+    char line[400];
+    for (size_t i = 0; i < FR_LENGTH(lines); i++) {
+        const bool is_tuned = strcmp(lines[i][0], "tune") == 0;
+        snprintf(line, sizeof line, "%s%s--tokens 900B --json %s %s",
+                 lines[i][0], PLAN, is_tuned ? ONE_PLAN : "", lines[i][1]);
+        run_line(line, &simulated);
+        snprintf(line, sizeof line,
+                 "goodput" PLAN "--tokens 900B --json --runs 2000 %s",
+                 lines[i][1]);
+        run_line(line, &lived);
+        const char *run = strstr(simulated.out, "\"run\":");
+        if (!CHECK(run != NULL) || !CHECK_INT(lived.exit_code, 0))
+            return;
+        const double useful = number_of(lived.out, "goodput");
+        CHECK(useful < 0.99); /* there is something to agree about */
+        CHECK_WITHIN(number_of(run, "useful"), useful, 0.004);
+        CHECK_NEAR(number_of(lived.out, "kwh"), number_of(run, "kwh"), 0.004);
+        CHECK_NEAR(number_of(lived.out, "mean"),
+                   number_of(run, "seconds") / 86400, 0.004);
+        CHECK_NEAR(number_of(lived.out, "p95"),
+                   number_of(run, "seconds_p95") / 86400, 0.01);
+    }
 }
 
 /* The template's two racks: two leaves and a spine. */
@@ -100,4 +138,5 @@ static void test_switches_draw(void)
 
 CHECK_MAIN({"says_what_it_is_without", test_says_what_it_is_without},
            {"same_as_tune", test_same_as_tune},
+           {"same_as_goodput", test_same_as_goodput},
            {"switches_draw", test_switches_draw})

@@ -64,6 +64,7 @@ static void make(fr_plan_file *file)
     for (int i = 0; i < 12; i++)
         file->node_of_rank[i] = 11 - i;
     file->has_prediction = true;
+    file->prediction.expected_step_s = 0.13;
     file->prediction.step_s = 0.1234567890123456789;
     file->prediction.step_s_p95 = 0.25;
     file->prediction.tokens_per_s = 1e5 / 7;
@@ -102,6 +103,7 @@ static void check_equal(const fr_plan_file *a, const fr_plan_file *b)
     CHECK(a->profile_hash == b->profile_hash);
     CHECK(memcmp(a->node_of_rank, b->node_of_rank, 12 * sizeof(int32_t)) == 0);
     CHECK(a->prediction.step_s == b->prediction.step_s);
+    CHECK(a->prediction.expected_step_s == b->prediction.expected_step_s);
     CHECK(memcmp(a->prediction.breakdown_s, b->prediction.breakdown_s,
                  sizeof a->prediction.breakdown_s) == 0);
     CHECK(a->prediction.memory.peak_bytes == b->prediction.memory.peak_bytes);

@@ -33,9 +33,19 @@ static double number(const fr_json_value *object, const char *key)
 
 static void test_prediction_json(void)
 {
-    static const char *const keys[] = {
-        "step_s", "step_s_p5",   "step_s_p95", "tokens_per_s", "mfu", "hfu",
-        "source", "breakdown_s", "memory",     "cost",         "sim"};
+    static const char *const keys[] = {"expected_step_s",
+                                       "step_s",
+                                       "unexplained_s",
+                                       "step_s_p5",
+                                       "step_s_p95",
+                                       "tokens_per_s",
+                                       "mfu",
+                                       "hfu",
+                                       "source",
+                                       "breakdown_s",
+                                       "memory",
+                                       "cost",
+                                       "sim"};
     static const char *const memory_keys[] = {"fits",
                                               "peak_bytes",
                                               "capacity_bytes",
@@ -81,7 +91,10 @@ static void test_prediction_json(void)
 
 static void test_prediction_text(void)
 {
-    fr_prediction p = {.step_s = 0.25, .tokens_per_s = 4096, .mfu = 0.385};
+    fr_prediction p = {.expected_step_s = 0.25,
+                       .step_s = 0.25,
+                       .tokens_per_s = 4096,
+                       .mfu = 0.385};
     fr_document answer;
     fr_buffer text;
     p.breakdown_s[FR_PART_EXPOSED_DP] = 0.0625;
@@ -96,6 +109,20 @@ static void test_prediction_text(void)
     CHECK_HAS(fr_buffer_text(&text), "exposed dp");
     CHECK_HAS(fr_buffer_text(&text), "25.0 %  ██████\n");
     CHECK(strstr(fr_buffer_text(&text), "bubble") == NULL);
+    CHECK(strstr(fr_buffer_text(&text), "At best") == NULL);
+    fr_buffer_release(&text);
+    /* The typical excess of published stacks closes the parts. */
+    p.expected_step_s = 0.3125;
+    fr_document_init(&answer, NULL);
+    fr_report_prediction(&tokens, &p, &answer);
+    check_rendered(&answer, &fr_render_text, NULL, &text);
+    CHECK_HAS(fr_buffer_text(&text), "step 312.5 ms, 4096 tokens/s\n");
+    CHECK_HAS(fr_buffer_text(&text), "At best 250 ms");
+    CHECK_HAS(fr_buffer_text(&text), "typically take 25.0 % more");
+    CHECK_HAS(fr_buffer_text(&text),
+              "compute                 187.5 ms  60.0 %");
+    CHECK_HAS(fr_buffer_text(&text),
+              "typical, not explained   62.5 ms  20.0 %");
     fr_buffer_release(&text);
     /* The verdict is the first line, or none. */
     fr_document_init(&answer, NULL);

@@ -215,8 +215,9 @@ static void check_parts(const fixture *f)
     }
     CHECK_NEAR(sum_s, prediction.step_s, 1e-9);
     CHECK_NEAR(prediction.step_s, 1e-12 * (double)f->replay.makespan_ps, 1e-12);
-    CHECK(prediction.step_s_p5 <= prediction.step_s &&
-          prediction.step_s <= prediction.step_s_p95);
+    CHECK(prediction.step_s_p5 <= prediction.expected_step_s &&
+          prediction.expected_step_s <= prediction.step_s_p95);
+    CHECK(prediction.step_s <= prediction.expected_step_s);
 }
 
 static void check_same_again(fixture *f)

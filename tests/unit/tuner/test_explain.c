@@ -51,8 +51,8 @@ static void test_one_gpu(void)
     CHECK(flops > 0.1 && memory > 0.1);
     CHECK(flops + memory < 1);
     CHECK_NEAR(e.share[0] + e.share[1] + e.fixed_share, 1, 1e-9);
-    CHECK(e.of[FR_RESOURCE_FLOPS].less_s > e.prediction.step_s);
-    CHECK(e.of[FR_RESOURCE_FLOPS].more_s < e.prediction.step_s);
+    CHECK(e.of[FR_RESOURCE_FLOPS].less_s > e.prediction.expected_step_s);
+    CHECK(e.of[FR_RESOURCE_FLOPS].more_s < e.prediction.expected_step_s);
     CHECK(e.bubble_share == 0);
     explain_fixture_close(&f);
 }

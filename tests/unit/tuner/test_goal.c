@@ -42,7 +42,8 @@ static void setup(fixture *f, const char *prices)
     f->job.global_batch = 96;
     f->job.seq = 2048;
     f->job.n_steps = 700;
-    f->prediction.step_s = 1.37;
+    f->prediction.step_s = f->prediction.expected_step_s = 1.37;
+    f->prediction.busy_frac = 1;
     f->prediction.memory.fits = true;
     f->prediction.memory.peak_bytes = 3000;
     f->prediction.memory.capacity_bytes = 4000;
@@ -63,7 +64,8 @@ static double value(const fixture *f)
 static fr_goal_run run_at(const fixture *f, double step_s)
 {
     const fr_goal_subject subject = subject_of(f);
-    return fr_goal_run_of(&f->goal, step_s, &f->plan, &subject);
+    const fr_weighed_step step = {step_s, step_s, 1, 1};
+    return fr_goal_run_of(&f->goal, &step, &f->plan, &subject);
 }
 
 static const char price[] = "price=\"11.3USD/h\" spot-price=\"4.1USD/h\"";
@@ -237,16 +239,17 @@ static void test_bound(void)
                                        .elastic = without_one,
                                        .n_elastic = 2}};
         f.plan.dp = 1 + i % 12;
-        f.prediction.step_s = 0.2 + 2 * random[5];
-        double shorter_s = f.prediction.step_s * random[0];
+        f.prediction.expected_step_s = 0.2 + 2 * random[5];
+        double shorter_s = f.prediction.expected_step_s * random[0];
+        const fr_weighed_step shorter = {shorter_s, 0.7 * shorter_s, 1, 1};
+        const fr_weighed_step same = fr_weighed_step_of(&f.prediction);
         fr_goal_scale scale;
         if (!CHECK_OK(
                 fr_goal_scale_make(&f.goal, &f.plan, &subject, &scale, &err),
                 &err))
             return;
-        CHECK(fr_goal_at(&f.goal, &scale, shorter_s, 0) <= value(&f));
-        CHECK(fr_goal_at(&f.goal, &scale, f.prediction.step_s, 0.75) ==
-              value(&f));
+        CHECK(fr_goal_at(&f.goal, &scale, &shorter, 0) <= value(&f));
+        CHECK(fr_goal_at(&f.goal, &scale, &same, 0.75) == value(&f));
         fr_goal_scale_release(&scale);
     }
     fr_cluster_release(&f.cluster);
@@ -326,6 +329,67 @@ static void test_failures(void)
     fr_cluster_release(&f.cluster);
 }
 
+/* A limit is one on what 95 of 100 runs take, of which the step may be longer
+ * than expected; bounds, for which no error is known, stay below. */
+static void test_error_of_the_step(void)
+{
+    fixture f;
+    setup(&f, price);
+    const fr_goal_subject subject = subject_of(&f);
+    f.goal.tokens = 5e9;
+    f.prediction.step_s = 1.3; /* at best: no goal looks at it */
+    f.prediction.step_s_p95 = 1.37 * 1.25;
+    f.prediction.breakdown_s[FR_PART_STRAGGLERS] = 0.1;
+    f.prediction.breakdown_s[FR_PART_DATA] = 0.03;
+    const fr_weighed_step step = fr_weighed_step_of(&f.prediction);
+    CHECK_NEAR(step.seconds, 1.37, 1e-12);
+    CHECK_NEAR(step.p95_factor, 1.25, 1e-12);
+    CHECK_NEAR(step.useful_frac, 0.9, 1e-12);
+    fr_run_outlook run =
+        fr_goal_run_of(&f.goal, &step, &f.plan, &subject).outlook;
+    CHECK_NEAR(run.seconds_p95, 1.25 * run.seconds, 1e-12);
+    CHECK_NEAR(run.usd_p95, 1.25 * run.usd, 1e-12);
+    CHECK_NEAR(run.kwh_p95, 1.25 * run.kwh, 1e-12);
+    CHECK_NEAR(run.useful_frac, 0.9, 1e-12);
+    const fr_goal free = f.goal;
+    struct {
+        double *limit, expected;
+    } rows[] = {{&f.goal.deadline_s, run.seconds},
+                {&f.goal.most_usd, run.usd},
+                {&f.goal.most_kwh, run.kwh}};
+    for (size_t i = 0; i < 3; i++) {
+        f.goal = free;
+        const fr_weighed_step sure = {1.37, 1.37, 1, 1};
+        *rows[i].limit = rows[i].expected * 1.2499;
+        CHECK(value(&f) == HUGE_VAL);
+        fr_goal_scale scale;
+        fr_err err;
+        if (CHECK_OK(
+                fr_goal_scale_make(&f.goal, &f.plan, &subject, &scale, &err),
+                &err)) {
+            CHECK(isfinite(fr_goal_at(&f.goal, &scale, &sure, 0)));
+            fr_goal_scale_release(&scale);
+        }
+        *rows[i].limit = rows[i].expected * 1.2501;
+        CHECK(isfinite(value(&f)));
+    }
+    /* With interruptions: independent, so that the logarithms add up by their
+     * squares. */
+    f.goal = free;
+    f.goal.is_disturbed = true;
+    f.goal.hazards = fr_run_hazards_none();
+    f.goal.hazards.device_mtbf_s = 6 * 3000;
+    f.goal.hazards.restart_s = 300;
+    const fr_run_outlook sure = run_at(&f, 1.37).outlook;
+    run = fr_goal_run_of(&f.goal, &step, &f.plan, &subject).outlook;
+    CHECK(sure.seconds_p95 > 1.01 * sure.seconds);
+    CHECK_NEAR(
+        log(run.seconds_p95 / run.seconds),
+        sqrt(pow(log(sure.seconds_p95 / sure.seconds), 2) + pow(log(1.25), 2)),
+        1e-9);
+    fr_cluster_release(&f.cluster);
+}
+
 /* Free choices of a run are made for the goal: spares if waits for repairs cost
  * more, spot nodes as long as they are cheaper and the run is in time. */
 static void test_ways(void)
@@ -356,7 +420,8 @@ static void test_ways(void)
         one.choices = (fr_run_choices){0};
         one.hazards.n_spares = i;
         const fr_goal_subject subject = subject_of(&f);
-        CHECK(fr_goal_run_of(&one, 1.37, &f.plan, &subject).outlook.usd >=
+        const fr_weighed_step step = {1.37, 1.37, 1, 1};
+        CHECK(fr_goal_run_of(&one, &step, &f.plan, &subject).outlook.usd >=
               value(&f) * (1 - 1e-12));
     }
     CHECK(usd < value(&f));
@@ -410,8 +475,8 @@ static void test_every_way(void)
     one.hazards.n_spares = FR_RUN_SPARES - 1;
     const double least = fr_goal_value(&one, &f.prediction, &f.plan, &subject);
     CHECK_NEAR(value(&f), least, 1e-12);
-    CHECK_NEAR(fr_goal_at(&f.goal, &scale, f.prediction.step_s, 0), least,
-               1e-12);
+    const fr_weighed_step step = fr_weighed_step_of(&f.prediction);
+    CHECK_NEAR(fr_goal_at(&f.goal, &scale, &step, 0), least, 1e-12);
     fr_goal_scale_release(&scale);
     fr_cluster_release(&f.cluster);
 }
@@ -477,5 +542,5 @@ CHECK_MAIN({"run_by_hand", test_run_by_hand}, {"objectives", test_objectives},
            {"constraints", test_constraints}, {"bound", test_bound},
            {"no_price", test_no_price}, {"table", test_table},
            {"lr_rule", test_lr_rule}, {"failures", test_failures},
-           {"ways", test_ways}, {"every_way", test_every_way},
-           {"least_nodes", test_least_nodes})
+           {"error_of_the_step", test_error_of_the_step}, {"ways", test_ways},
+           {"every_way", test_every_way}, {"least_nodes", test_least_nodes})
