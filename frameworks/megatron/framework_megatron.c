@@ -88,6 +88,7 @@ const fr_framework fr_framework_megatron_bridge = {
     .facts = &of_bridge,
     .target = &fr_target_megatron_bridge,
     .checks = &fr_target_megatron_bridge,
+    .reader = &fr_config_megatron_bridge,
     .writer = &fr_exporter_megatron_bridge,
 };
 
@@ -108,5 +109,6 @@ const fr_framework fr_framework_nemo = {
     .summary = "NeMo over Megatron Core, before Megatron-Bridge",
     .facts = &of_nemo,
     .checks = &fr_target_megatron,
+    .reader = &fr_config_nemo,
     .logs = {&fr_runlog_nemo},
 };

@@ -25,9 +25,9 @@ static int find_version(const fr_config_request *request)
                : FR_MEGATRON_VERSIONS_N - 1;
 }
 
-static fr_status read_flags(fr_megatron_flags *flags,
-                            const fr_config_request *request, fr_config *out,
-                            fr_err *err)
+fr_status fr_megatron_read_flags(fr_megatron_flags *flags,
+                                 const fr_config_request *request,
+                                 fr_config *out, fr_err *err)
 {
     int version = find_version(request);
     bool has_model = request->model != NULL;
@@ -40,9 +40,7 @@ static fr_status read_flags(fr_megatron_flags *flags,
     }
     FR_TRY(fr_megatron_read_parallel(flags, request, out, err));
     FR_TRY(fr_megatron_read_job(flags, out, err));
-    FR_TRY(fr_megatron_read_memory(flags, version, out, err));
-    fr_megatron_note_rest(flags, &out->notes);
-    return FR_OK;
+    return fr_megatron_read_memory(flags, version, out, err);
 }
 
 static fr_status read_way(const fr_config_request *request, fr_script_way *way,
@@ -52,7 +50,9 @@ static fr_status read_way(const fr_config_request *request, fr_script_way *way,
     fr_status status =
         fr_megatron_flags_parse(request, way, &flags, &out->notes, err);
     if (status == FR_OK)
-        status = read_flags(&flags, request, out, err);
+        status = fr_megatron_read_flags(&flags, request, out, err);
+    if (status == FR_OK)
+        fr_megatron_note_rest(&flags, &out->notes);
     fr_megatron_flags_release(&flags);
     return status;
 }
@@ -72,8 +72,8 @@ static bool looks_like(const char *text, size_t n)
         "tensor-model-parallel-size", "tensor_model_parallel_size",
         "--num-attention-heads", "pretrain_gpt.py"};
     (void)n;
-    if (text[strspn(text, " \t\r\n")] == '{')
-        return false; /* JSON */
+    if (text[strspn(text, " \t\r\n")] == '{' || fr_megatron_is_relative(text))
+        return false; /* JSON, or another framework's */
     for (size_t i = 0; i < FR_LENGTH(marks); i++)
         if (strstr(text, marks[i]) != NULL)
             return true;

@@ -302,6 +302,8 @@ fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
                              fr_err *err)
 {
     char shown[101] = "", mend[160];
+    if (flag->setting != NULL)
+        return fr_setting_refuse_value(flag->setting, why, err);
     for (size_t i = 0; i < flag->n_values; i++) {
         const fr_shell_unknown *unknown =
             fr_shell_unknown_in(&flags->shell, flag->values[i].text);

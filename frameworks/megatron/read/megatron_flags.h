@@ -1,6 +1,7 @@
 /*
  * megatron_flags.h: arguments of Megatron-LM as a file has them: in a shell
- * script, alone, or as "name: value".  Private to the reader of them.
+ * script, alone, or as "name: value"; or as settings of a library over Megatron
+ * Core (megatron_settings.h).  Private to the readers of them.
  */
 #ifndef FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
 #define FR_FRAMEWORKS_MEGATRON_READ_MEGATRON_FLAGS_H
@@ -8,6 +9,7 @@
 #include "core/shell/shell.h"
 #include "frameworks/framework_keys.h"
 #include "frameworks/read/config_script.h"
+#include "frameworks/read/settings.h"
 
 /* --name value ...: n_values words after it. */
 typedef struct fr_megatron_flag {
@@ -15,6 +17,7 @@ typedef struct fr_megatron_flag {
     const fr_shell_word *values;
     size_t n_values;
     int line;
+    const fr_setting *setting; /* that says it; NULL: it is an argument */
     bool is_read;
 } fr_megatron_flag;
 
@@ -35,6 +38,8 @@ FR_CHECKED fr_status fr_megatron_flags_parse(const fr_config_request *request,
                                              fr_buffer *notes, fr_err *err);
 /* Is it "name: value"?  Else it is a shell script. */
 bool fr_megatron_is_yaml(const fr_config_request *request);
+/* Is a text YAML of a framework over Megatron-LM, or like it? */
+bool fr_megatron_is_relative(const char *text);
 /* Words "--name" and values; FR_INPUT, by name, for YAML of NeMo, Primus,
  * GPT-NeoX and the like. */
 FR_CHECKED fr_status fr_megatron_parse_yaml(const fr_config_request *request,
@@ -79,8 +84,15 @@ FR_CHECKED fr_status fr_megatron_refuse(const fr_megatron_flags *flags,
  * others are read. */
 FR_CHECKED fr_status fr_megatron_check_flags(fr_megatron_flags *flags,
                                              bool has_model, fr_err *err);
+/* Does no prediction depend on the argument? */
+bool fr_megatron_is_plain(const char *name);
 /* Notes what nobody has read. */
 void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes);
+
+/* Reads all of them, and the model where the request has none. */
+FR_CHECKED fr_status fr_megatron_read_flags(fr_megatron_flags *flags,
+                                            const fr_config_request *request,
+                                            fr_config *out, fr_err *err);
 
 /* Readers of parts: config_megatron_model.c, _job.c, _plan.c. */
 FR_CHECKED fr_status fr_megatron_read_model(fr_megatron_flags *flags,

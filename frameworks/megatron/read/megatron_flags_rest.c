@@ -128,7 +128,7 @@ fr_status fr_megatron_check_flags(fr_megatron_flags *flags, bool has_model,
     return FR_OK;
 }
 
-static bool is_plain(const char *name)
+bool fr_megatron_is_plain(const char *name)
 {
     for (size_t i = 0; i < FR_LENGTH(beginnings); i++)
         if (fr_text_starts(name, beginnings[i]))
@@ -144,7 +144,7 @@ static void list_rest(const fr_megatron_flags *flags, bool is_harmless,
     size_t n = 0;
     for (size_t i = 0; i < flags->flags.n; i++) {
         const fr_megatron_flag *flag = &flags->flags.items[i];
-        if (flag->is_read || is_plain(flag->name) != is_harmless ||
+        if (flag->is_read || fr_megatron_is_plain(flag->name) != is_harmless ||
             n++ < n_skipped)
             continue;
         fr_buffer_printf(notes, "%s--%.60s", n == n_skipped + 1 ? title : ", ",
@@ -161,7 +161,7 @@ void fr_megatron_note_rest(const fr_megatron_flags *flags, fr_buffer *notes)
     list_rest(flags, true, 0, "no prediction depends on ", notes);
     for (size_t i = 0; i < flags->flags.n && n < MOST_LINES; i++) {
         const fr_megatron_flag *flag = &flags->flags.items[i];
-        if (flag->is_read || is_plain(flag->name))
+        if (flag->is_read || fr_megatron_is_plain(flag->name))
             continue;
         fr_buffer_printf(notes,
                          "line %d: --%.60s is not read: the plan has no "

@@ -5,6 +5,7 @@
  */
 #include "core/base/text.h"
 #include "frameworks/megatron/read/megatron_flags.h"
+#include "frameworks/read/yaml_marks.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -82,66 +83,69 @@ bool fr_megatron_is_yaml(const fr_config_request *request)
 
 /* ---- other frameworks --------------------------------------------------- */
 
-/* A file is the framework's if it has both keys; a NULL is there in any case.
- * Keys that end in ':' stand at the begin of a line. */
+/* A file is the framework's if it has both marks (fr_yaml_find_mark); a NULL
+ * is there in any case. */
 static const struct {
-    const char *framework, *keys[2];
+    const char *framework;
+    const char *name; /* of its reader; NULL: there is none */
+    const char *marks[2];
 } relatives[] = {
     /* github.com/NVIDIA/NeMo, examples/nlp/language_modeling/conf */
-    {"NeMo 1", {"trainer:", "model:"}},
+    {"NeMo 1", "nemo", {"trainer:", "model:"}},
+    {"NeMo 1", "nemo", {"trainer:", " tensor_model_parallel_size"}},
     /* NeMo 2 and Megatron-Bridge save the classes of their objects. */
-    {"NeMo 2 or Megatron-Bridge", {"_target_:", NULL}},
+    {"NeMo 2", "nemo", {"_target_: nemo", NULL}},
+    {"Megatron-Bridge", "megatron-bridge", {"_target_:", NULL}},
+    {"Megatron-Bridge", "megatron-bridge", {"train:", "model:"}},
     /* github.com/AMD-AGI/Primus, examples/megatron/configs */
-    {"Primus", {"modules:", "pre_trainer"}},
-    {"Primus", {"modules:", "post_trainer"}},
+    {"Primus", NULL, {"modules:", " pre_trainer"}},
+    {"Primus", NULL, {"modules:", " post_trainer"}},
     /* github.com/EleutherAI/gpt-neox, configs */
-    {"GPT-NeoX", {"pipe_parallel_size", NULL}},
-    {"GPT-NeoX", {"pipe-parallel-size", NULL}},
+    {"GPT-NeoX", NULL, {"pipe_parallel_size", NULL}},
+    {"GPT-NeoX", NULL, {"pipe-parallel-size", NULL}},
     /* github.com/huggingface/nanotron, examples */
-    {"nanotron", {"parallelism:", "tokens:"}},
+    {"nanotron", NULL, {"parallelism:", "tokens:"}},
     /* github.com/mosaicml/llm-foundry, scripts/train/yamls */
-    {"llm-foundry", {"device_train_microbatch_size:", NULL}},
+    {"llm-foundry", NULL, {" device_train_microbatch_size:", NULL}},
     /* github.com/allenai/OLMo-core: the classes of its configurations. */
-    {"OLMo-core", {"_CLASS_", NULL}},
+    {"OLMo-core", NULL, {"_CLASS_", NULL}},
 };
 
-/* Finds a key in a text that is no comment; the line of it, 0: it is not
- * there. */
-static int find_key(const char *text, const char *key)
+/* The row that a text is of, -1: none; *line of its first mark. */
+static int find_relative(const char *text, int *line)
 {
-    const size_t n = strlen(key);
-    const bool is_top = key[n - 1] == ':' && key[0] != '_';
-    int line = 1;
-    for (const char *p = text; *p != '\0'; line++) {
-        const char *end = p + strcspn(p, "\n");
-        const char *word = p;
-        while (!is_top &&
-               (isspace((unsigned char)*word) != 0 || *word == '"' ||
-                *word == '-') &&
-               word < end)
-            word++;
-        if ((size_t)(end - word) >= n && memcmp(word, key, n) == 0)
-            return line;
-        p = *end == '\0' ? end : end + 1;
+    for (size_t i = 0; i < FR_LENGTH(relatives); i++) {
+        const char *const *marks = relatives[i].marks;
+        *line = fr_yaml_find_mark(text, marks[0]);
+        if (*line > 0 &&
+            (marks[1] == NULL || fr_yaml_find_mark(text, marks[1]) > 0))
+            return (int)i;
     }
-    return 0;
+    return -1;
+}
+
+bool fr_megatron_is_relative(const char *text)
+{
+    int line;
+    return is_yaml(text, strlen(text)) && find_relative(text, &line) >= 0;
 }
 
 static fr_status check_relatives(const fr_config_request *request, fr_err *err)
 {
-    for (size_t i = 0; i < FR_LENGTH(relatives); i++) {
-        const char *const *keys = relatives[i].keys;
-        const int line = find_key(request->text, keys[0]);
-        if (line == 0 ||
-            (keys[1] != NULL && find_key(request->text, keys[1]) == 0))
-            continue;
-        return fr_fail(err, FR_INPUT,
-                       "%s:%d: this is a configuration of %s, which is not "
-                       "read: its names mean other things than Megatron-LM's; "
-                       "give the arguments that Megatron-LM is started with",
-                       request->path, line, relatives[i].framework);
-    }
-    return FR_OK;
+    int line;
+    const int i = find_relative(request->text, &line);
+    if (i < 0)
+        return FR_OK;
+    const char *name = relatives[i].name;
+    return fr_fail(err, FR_INPUT,
+                   "%s:%d: this is a configuration of %s%s: its names mean "
+                   "other things than Megatron-LM's; %s%s",
+                   request->path, line, relatives[i].framework,
+                   name != NULL ? "" : ", which is not read",
+                   name != NULL ? "import it as "
+                                : "give the arguments that Megatron-LM is "
+                                  "started with",
+                   name != NULL ? name : "");
 }
 
 /* ---- entries to words ---------------------------------------------------- */

@@ -233,6 +233,8 @@ static void test_every_format(void)
     const char *name;
     for (int i = 0; (name = fr_config_name(i)) != NULL; i++) {
         const fr_framework *framework = fr_config_find(name);
+        if (framework->target == NULL)
+            continue; /* its files are read and not written */
         const int newest = fr_target_newest(framework->target);
         for (int version = 0; version <= newest; version++) {
             check_format(framework, version, false);

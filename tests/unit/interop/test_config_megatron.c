@@ -221,7 +221,8 @@ static void test_relatives(void)
          "NeMo 1"},
         {"_target_: nemo.collections.llm.recipes\n"
          "strategy:\n  tensor_model_parallel_size: 4\n",
-         "NeMo 2"},
+         "NeMo 2: its names mean other things than Megatron-LM's; import it "
+         "as nemo"},
         {"work_group: team\nmodules:\n  pre_trainer:\n    overrides:\n"
          "      tensor_model_parallel_size: 4\n",
          "Primus"},
