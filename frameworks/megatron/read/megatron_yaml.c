@@ -101,8 +101,8 @@ static const struct {
     {"Primus", NULL, {"modules:", " pre_trainer"}},
     {"Primus", NULL, {"modules:", " post_trainer"}},
     /* github.com/EleutherAI/gpt-neox, configs */
-    {"GPT-NeoX", NULL, {"pipe_parallel_size", NULL}},
-    {"GPT-NeoX", NULL, {"pipe-parallel-size", NULL}},
+    {"GPT-NeoX", "gpt-neox", {"pipe_parallel_size", NULL}},
+    {"GPT-NeoX", "gpt-neox", {"pipe-parallel-size", NULL}},
     /* github.com/huggingface/nanotron, examples */
     {"nanotron", NULL, {"parallelism:", "tokens:"}},
     /* github.com/mosaicml/llm-foundry, scripts/train/yamls */
