@@ -21,5 +21,6 @@ const fr_framework fr_framework_nanotron = {
     .name = "nanotron",
     .summary = "nanotron of Hugging Face",
     .facts = &of_nanotron,
+    .reader = &fr_config_nanotron,
     .logs = {&fr_runlog_nanotron},
 };

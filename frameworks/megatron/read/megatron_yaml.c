@@ -104,9 +104,9 @@ static const struct {
     {"GPT-NeoX", "gpt-neox", {"pipe_parallel_size", NULL}},
     {"GPT-NeoX", "gpt-neox", {"pipe-parallel-size", NULL}},
     /* github.com/huggingface/nanotron, examples */
-    {"nanotron", NULL, {"parallelism:", "tokens:"}},
+    {"nanotron", "nanotron", {"parallelism:", "tokens:"}},
     /* github.com/mosaicml/llm-foundry, scripts/train/yamls */
-    {"llm-foundry", NULL, {" device_train_microbatch_size:", NULL}},
+    {"llm-foundry", "llm-foundry", {" device_train_microbatch_size:", NULL}},
     /* github.com/allenai/OLMo-core: the classes of its configurations. */
     {"OLMo-core", NULL, {"_CLASS_", NULL}},
 };
