@@ -28,6 +28,7 @@ const fr_framework fr_framework_llm_foundry = {
     .summary = "LLM Foundry of MosaicML, 2023",
     .aliases = {"foundry"},
     .facts = &of_foundry,
+    .reader = &fr_config_llm_foundry,
     .logs = {&fr_runlog_foundry},
 };
 
