@@ -13,6 +13,7 @@
     ROW(megatron_2021)                                                         \
     ROW(megatron_bridge)                                                       \
     ROW(nemo)                                                                  \
+    ROW(primus)                                                                \
     ROW(gpt_neox)                                                              \
     ROW(deepspeed)                                                             \
     ROW(megatron_deepspeed_2021)                                               \
@@ -46,7 +47,7 @@ extern const fr_target fr_target_forerun, fr_target_megatron,
 extern const struct fr_config_format fr_config_megatron, fr_config_deepspeed,
     fr_config_torchtitan, fr_config_accelerate, fr_config_nemo,
     fr_config_megatron_bridge, fr_config_gpt_neox, fr_config_nanotron,
-    fr_config_llm_foundry;
+    fr_config_llm_foundry, fr_config_primus;
 extern const struct fr_exporter fr_exporter_forerun, fr_exporter_megatron,
     fr_exporter_megatron_bridge, fr_exporter_deepspeed, fr_exporter_torchtitan,
     fr_exporter_accelerate, fr_exporter_ddp, fr_exporter_fsdp2,

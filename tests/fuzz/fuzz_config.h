@@ -26,6 +26,22 @@ static inline void fuzz_config_file(const fr_plan_file *file)
     fr_buffer_release(&text);
 }
 
+/* A file that the configuration names is the same bytes. */
+static inline fr_status fuzz_config_named(const void *context, const char *name,
+                                          char **text, size_t *n_text,
+                                          fr_err *err)
+{
+    const fr_config_request *request = context;
+    if (name[0] == '\0' || strlen(name) % 2 == 0)
+        return fr_fail(err, FR_IO, "no such file");
+    *text = malloc(request->n_text + 1);
+    if (*text == NULL)
+        return fr_fail_no_memory(err);
+    memcpy(*text, request->text, request->n_text + 1);
+    *n_text = request->n_text;
+    return FR_OK;
+}
+
 static inline int fuzz_config(const char *format, const uint8_t *bytes,
                               size_t n)
 {
@@ -54,7 +70,11 @@ static inline int fuzz_config(const char *format, const uint8_t *bytes,
                                  .text = text,
                                  .n_text = n,
                                  .model = &model,
-                                 .world = n % 2 == 0 ? 32 : 0};
+                                 .world = n % 2 == 0 ? 32 : 0,
+                                 .read_file = fuzz_config_named};
+    request.context = &request;
+    if (n % 3 == 0)
+        request.model = NULL; /* that of the file */
     (void)fr_config_guess(text, n);
     fr_status status =
         fr_config_read(fr_config_find(format), &request, &config, &err);

@@ -95,9 +95,13 @@ static fr_status read_full(fr_megatron_flags *flags, fr_config *out,
     int32_t n = 1;
     FR_TRY(
         fr_megatron_word(flags, "recompute-method", "uniform", &method, err));
-    FR_TRY(fr_megatron_i32(flags, "recompute-num-layers", 1, &n, err));
+    const bool is_block = strcmp(method, "block") == 0;
+    FR_TRY(fr_megatron_i32(flags, "recompute-num-layers", is_block ? 0 : 1, &n,
+                           err));
+    if (n == 0)
+        return FR_OK; /* of no layer */
     plan->recompute = FR_RECOMPUTE_FULL;
-    if (strcmp(method, "block") == 0)
+    if (is_block)
         plan->recompute_layers = n;
     else if (n > 1)
         fr_buffer_printf(&out->notes,

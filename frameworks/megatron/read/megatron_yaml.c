@@ -98,8 +98,8 @@ static const struct {
     {"Megatron-Bridge", "megatron-bridge", {"_target_:", NULL}},
     {"Megatron-Bridge", "megatron-bridge", {"train:", "model:"}},
     /* github.com/AMD-AGI/Primus, examples/megatron/configs */
-    {"Primus", NULL, {"modules:", " pre_trainer"}},
-    {"Primus", NULL, {"modules:", " post_trainer"}},
+    {"Primus", "primus", {"modules:", " pre_trainer"}},
+    {"Primus", "primus", {"modules:", " post_trainer"}},
     /* github.com/EleutherAI/gpt-neox, configs */
     {"GPT-NeoX", "gpt-neox", {"pipe_parallel_size", NULL}},
     {"GPT-NeoX", "gpt-neox", {"pipe-parallel-size", NULL}},
