@@ -102,7 +102,7 @@ static fr_status read_table(reader *r, const char *table)
 
 /* ---- the model ----------------------------------------------------------- */
 
-/* What is no training of all weights on all tokens. */
+/* Refuses training that is not of all weights on all tokens. */
 static fr_status check_kind(reader *r)
 {
     static const char *const others[][2] = {

@@ -7,8 +7,8 @@
 
 #include "frameworks/megatron/read/megatron_settings.h"
 
-/* What they read: the settings, and the arguments of Megatron Core that they
- * come to. */
+/* The settings of a file, and the arguments of Megatron Core that they come
+ * to. */
 typedef struct fr_nemo_reader {
     const fr_config_request *request;
     fr_settings settings;

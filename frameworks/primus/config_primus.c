@@ -86,7 +86,7 @@ static fr_status put_extended(reader *r, const fr_json_value *root,
     return FR_OK;
 }
 
-/* What the extended ones said of a key is replaced. */
+/* A key replaces that of the presets which this one extends. */
 static fr_status put_text(reader *r, const char *path, const char *text,
                           size_t n_text, int depth)
 {
@@ -127,8 +127,8 @@ static fr_status put_preset(reader *r, const char *folder, const char *name,
     return status;
 }
 
-/* What the preset of the module, and the one that all models extend, say where
- * they are not near. */
+/* These stand for the preset of the module, and for the one that all models
+ * extend, where they are not near. */
 static const char usual_module[] =
     "bf16: true\nuse_distributed_optimizer: true\nuse_flash_attn: true\n"
     "weight_decay: 0.0\nadam_beta2: 0.999\nadam_eps: 1.0e-8\nclip_grad: 1.0\n"

@@ -31,7 +31,7 @@ typedef struct fr_settings {
     fr_arena arena;
     fr_vec(fr_json *) documents;
     fr_vec(fr_setting) items;
-    /* Of what is put next. */
+    /* These go with the next settings that are put. */
     const char *file;
     bool is_preset;
 } fr_settings;

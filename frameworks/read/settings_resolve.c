@@ -118,7 +118,7 @@ static bool call(const char *name, char *rest, resolved *out)
     return true;
 }
 
-/* What stands between ${ and }; references within it are resolved. */
+/* Resolves the text between ${ and }, and the references within it. */
 static bool resolve_expression(resolver *r, char *text, int depth,
                                resolved *out)
 {

@@ -244,6 +244,8 @@ static fr_status read_with_model(fr_megatron_flags *flags,
     if (given->model == NULL && fr_megatron_has(flags, "num-layers")) {
         FR_TRY(complete_model(flags, source, &out->notes, err));
         FR_TRY(fr_megatron_read_flags(flags, given, out, err));
+        snprintf(out->file.model.name, sizeof out->file.model.name, "%s",
+                 out->framework->name);
         if (source->has_activation)
             out->file.model.activation = source->activation;
         return FR_OK;

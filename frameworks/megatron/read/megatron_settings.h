@@ -46,7 +46,7 @@ typedef struct fr_megatron_source {
     const char *vocab; /* the setting that says the size of the vocabulary */
     int64_t n_vocab;   /* the tokenizer's, where that is absent; 0: unknown */
     int64_t world;     /* 0: not said */
-    /* Of a model of the file, where no argument of Megatron-LM says it. */
+    /* The model's activation, where no argument of Megatron-LM says it. */
     bool has_activation;
     fr_activation activation;
 } fr_megatron_source;

@@ -64,7 +64,7 @@ static void test_nemo_1(void)
     fr_config_release(&c);
 }
 
-/* What else a key comes to. */
+/* Keys that come to something else than an argument of their name. */
 static void test_nemo_1_parts(void)
 {
     fr_config c;
