@@ -386,8 +386,8 @@ static fr_status read_root(reader *r)
 
 static bool looks_like(const char *text, size_t n)
 {
-    static const char *const marks[] = {"pipe_parallel_size",
-                                        "pipe-parallel-size"};
+    static const char *const marks[] = {
+        "pipe_parallel_size", "pipe-parallel-size", "checkpoint_factor"};
     (void)n;
     for (size_t i = 0; i < FR_LENGTH(marks); i++)
         if (fr_yaml_find_mark(text, marks[i]) > 0)

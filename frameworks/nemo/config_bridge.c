@@ -361,7 +361,7 @@ static bool looks_like(const char *text, size_t n)
         "checkpoint:", "logger:", "dataset:"};
     (void)n;
     if (fr_yaml_find_mark(text, "_target_: megatron.bridge") > 0)
-        return fr_yaml_find_mark(text, "_target_: nemo") == 0;
+        return !fr_nemo_2_looks_like(text);
     int n_marks = 0;
     for (size_t i = 0; i < FR_LENGTH(marks); i++)
         n_marks += fr_yaml_find_mark(text, marks[i]) > 0;

@@ -3,13 +3,15 @@
 #include "frameworks/nemo/nemo_reader.h"
 #include "frameworks/read/yaml_marks.h"
 
-/* Hydra's parts `trainer` and `model`, and a key that only NeMo has. */
+/* Hydra's parts `trainer` and `model`, and a key that only NeMo has; or the
+ * trainer of Lightning and Megatron's degrees. */
 static bool is_nemo_1(const char *text)
 {
     return fr_yaml_find_mark(text, "trainer:") > 0 &&
            ((fr_yaml_find_mark(text, "model:") > 0 &&
              fr_yaml_find_mark(text, "exp_manager:") > 0) ||
-            fr_yaml_find_mark(text, " tensor_model_parallel_size") > 0);
+            (fr_yaml_find_mark(text, " devices:") > 0 &&
+             fr_yaml_find_mark(text, " tensor_model_parallel_size") > 0));
 }
 
 static bool looks_like(const char *text, size_t n)

@@ -12,7 +12,7 @@
 
 bool fr_nemo_2_looks_like(const char *text)
 {
-    return fr_yaml_find_mark(text, "_target_: nemo") > 0;
+    return fr_yaml_find_mark(text, "_target_: nemo.") > 0;
 }
 
 static const fr_megatron_alias_word schedules[] = {

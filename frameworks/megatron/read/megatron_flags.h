@@ -38,7 +38,8 @@ FR_CHECKED fr_status fr_megatron_flags_parse(const fr_config_request *request,
                                              fr_buffer *notes, fr_err *err);
 /* Is it "name: value"?  Else it is a shell script. */
 bool fr_megatron_is_yaml(const fr_config_request *request);
-/* Is a text YAML of a framework over Megatron-LM, or like it? */
+/* Is a text YAML of a framework over Megatron-LM, or like it, which has a
+ * reader?  Others are refused here, by their names. */
 bool fr_megatron_is_relative(const char *text);
 /* Words "--name" and values; FR_INPUT, by name, for YAML of NeMo, Primus,
  * GPT-NeoX and the like. */

@@ -90,13 +90,21 @@ static const struct {
     const char *name; /* of its reader; NULL: there is none */
     const char *marks[2];
 } relatives[] = {
+    /* Trainers by reinforcement and of adapters name Megatron's degrees, too:
+     * github.com/volcengine/verl, verl/trainer/config; NVIDIA-NeMo/RL,
+     * examples/configs; hiyouga/LLaMA-Factory, examples. */
+    {"verl", NULL, {"actor_rollout_ref:", NULL}},
+    {"NeMo-RL", NULL, {"policy:", NULL}},
+    {"LLaMA-Factory", NULL, {"model_name_or_path:", "stage:"}},
     /* github.com/NVIDIA/NeMo, examples/nlp/language_modeling/conf */
     {"NeMo 1", "nemo", {"trainer:", "model:"}},
     {"NeMo 1", "nemo", {"trainer:", " tensor_model_parallel_size"}},
     /* NeMo 2 and Megatron-Bridge save the classes of their objects. */
-    {"NeMo 2", "nemo", {"_target_: nemo", NULL}},
-    {"Megatron-Bridge", "megatron-bridge", {"_target_:", NULL}},
+    {"NeMo 2", "nemo", {"_target_: nemo.", NULL}},
+    {"Megatron-Bridge", "megatron-bridge", {"_target_: megatron.", NULL}},
     {"Megatron-Bridge", "megatron-bridge", {"train:", "model:"}},
+    {"a library of classes", NULL, {"_target_:", NULL}},
+    {"Megatron-Bridge's checks", NULL, {"verification_index:", NULL}},
     /* github.com/AMD-AGI/Primus, examples/megatron/configs */
     {"Primus", "primus", {"modules:", " pre_trainer"}},
     {"Primus", "primus", {"modules:", " post_trainer"}},
@@ -127,7 +135,8 @@ static int find_relative(const char *text, int *line)
 bool fr_megatron_is_relative(const char *text)
 {
     int line;
-    return is_yaml(text, strlen(text)) && find_relative(text, &line) >= 0;
+    const int i = is_yaml(text, strlen(text)) ? find_relative(text, &line) : -1;
+    return i >= 0 && relatives[i].name != NULL;
 }
 
 static fr_status check_relatives(const fr_config_request *request, fr_err *err)

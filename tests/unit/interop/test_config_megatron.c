@@ -228,6 +228,15 @@ static void test_relatives(void)
          "Primus"},
         {"pipe_parallel_size: 1\nmodel_parallel_size: 1\nnum_layers: 12\n",
          "GPT-NeoX"},
+        {"actor_rollout_ref:\n  actor:\n    megatron:\n"
+         "      tensor_model_parallel_size: 4\ntrainer:\n  nnodes: 1\n",
+         "verl, which is not read"},
+        {"policy:\n  megatron_cfg:\n    tensor_model_parallel_size: 2\n"
+         "    _target_: nemo_automodel.X\n",
+         "NeMo-RL, which is not read"},
+        {"model_name_or_path: a/b\nstage: sft\n"
+         "tensor_model_parallel_size: 2\n",
+         "LLaMA-Factory, which is not read"},
         {"general:\n  run: x\nparallelism:\n  dp: 8\ntokens:\n"
          "  sequence_length: 2048\n",
          "nanotron"},
@@ -242,6 +251,12 @@ static void test_relatives(void)
             fr_config_read(fr_config_find("megatron"), &request, &config, &err),
             FR_INPUT, &err);
         CHECK_HAS(err.text, rows[i].framework);
+        /* Without a name, the reader that it is for, or Megatron's refusal. */
+        const fr_framework *found =
+            fr_config_guess(rows[i].text, strlen(rows[i].text));
+        CHECK(found != NULL &&
+              (found == fr_config_find("megatron")) ==
+                  (strstr(rows[i].framework, "not read") != NULL));
     }
 }
 
