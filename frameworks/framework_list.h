@@ -26,6 +26,7 @@
     ROW(llm_foundry)                                                           \
     ROW(composer)                                                              \
     ROW(nanotron)                                                              \
+    ROW(olmo_core)                                                             \
     ROW(horovod)                                                               \
     ROW(ray_train)                                                             \
     ROW(tensorflow)                                                            \
@@ -47,7 +48,7 @@ extern const fr_target fr_target_forerun, fr_target_megatron,
 extern const struct fr_config_format fr_config_megatron, fr_config_deepspeed,
     fr_config_torchtitan, fr_config_accelerate, fr_config_nemo,
     fr_config_megatron_bridge, fr_config_gpt_neox, fr_config_nanotron,
-    fr_config_llm_foundry, fr_config_primus;
+    fr_config_llm_foundry, fr_config_primus, fr_config_olmo_core;
 extern const struct fr_exporter fr_exporter_forerun, fr_exporter_megatron,
     fr_exporter_megatron_bridge, fr_exporter_deepspeed, fr_exporter_torchtitan,
     fr_exporter_accelerate, fr_exporter_ddp, fr_exporter_fsdp2,

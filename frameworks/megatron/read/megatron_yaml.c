@@ -116,7 +116,7 @@ static const struct {
     /* github.com/mosaicml/llm-foundry, scripts/train/yamls */
     {"llm-foundry", "llm-foundry", {" device_train_microbatch_size:", NULL}},
     /* github.com/allenai/OLMo-core: the classes of its configurations. */
-    {"OLMo-core", NULL, {"_CLASS_", NULL}},
+    {"OLMo-core", "olmo-core", {"_CLASS_", NULL}},
 };
 
 /* The row that a text is of, -1: none; *line of its first mark. */
