@@ -225,9 +225,16 @@ static const char *const beginnings[] = {"exp_manager.",
                                          "microbatch_group_size",
                                          "moe_deepep_num_sms",
                                          "cpu_offloading_activations",
-                                         "cpu_offloading_weights"};
+                                         "cpu_offloading_weights",
+                                         "scheduler.",
+                                         "train.eval",
+                                         "pin_cpu_",
+                                         "sgd_momentum",
+                                         "store_param",
+                                         "scale_factor"};
 
 bool fr_nemo_is_plain(const char *path)
 {
-    return fr_setting_begins(path, beginnings, FR_LENGTH(beginnings));
+    return fr_setting_begins(path, beginnings, FR_LENGTH(beginnings)) ||
+           fr_megatron_is_plain_setting(path);
 }

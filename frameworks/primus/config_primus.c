@@ -309,13 +309,8 @@ static bool is_plain(const char *path)
                                         "eval",
                                         "torch_compile",
                                         "attention_softmax"};
-    char name[128];
-    size_t n = 0;
-    for (; path[n] != '\0' && n + 1 < sizeof name; n++)
-        name[n] = path[n] == '_' ? '-' : path[n];
-    name[n] = '\0';
     return fr_setting_begins(path, names, FR_LENGTH(names)) ||
-           fr_megatron_is_plain(name);
+           fr_megatron_is_plain_setting(path);
 }
 
 static fr_status read_experiment(reader *r)

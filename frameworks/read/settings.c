@@ -368,8 +368,8 @@ fr_status fr_settings_read_rows(fr_settings *settings, fr_framework_keys keys,
 
 bool fr_setting_is_off(const fr_setting *setting)
 {
-    static const char *const off[] = {"",     "false", "False", "null",
-                                      "None", "none",  "0",     "0.0"};
+    static const char *const off[] = {
+        "", "false", "False", "null", "None", "none", "0", "0.0", "no_shard"};
     if (setting->list != NULL)
         return fr_json_n(setting->list) == 0;
     return setting->text == NULL ||

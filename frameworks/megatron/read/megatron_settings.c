@@ -188,6 +188,11 @@ int64_t fr_megatron_tokenizer_vocab(const char *name)
         {"Qwen3-", 151936},
         {"gpt-oss-", 201088},
         {"grok-1", 131072},
+        {"falcon-7b", 65024},
+        {"starcoder2-", 49152},
+        {"Mistral-Nemo-", 131072},
+        {"chatglm2-6b", 65024},
+        {"chatglm3-6b", 65024},
         {"llama_tokenizer.model", 32000},
         {"nemotron_2_256k.model", 256000},
     };
@@ -299,6 +304,29 @@ static void take_facts(const fr_settings *settings, fr_config *out)
     out->said = FR_EXECUTION_BITS_ALL;
 }
 
+bool fr_megatron_is_plain_setting(const char *path)
+{
+    char name[96];
+    const char *last = strrchr(path, '.');
+    size_t n = 0;
+    for (last = last != NULL ? last + 1 : path;
+         last[n] != '\0' && n + 1 < sizeof name; n++)
+        name[n] = last[n] == '_' ? '-' : last[n];
+    name[n] = '\0';
+    return fr_megatron_is_plain(name);
+}
+
+/* A model without experts has no router. */
+static void skip_experts(fr_settings *settings)
+{
+    for (size_t i = 0; i < settings->items.n; i++) {
+        fr_setting *item = &settings->items.items[i];
+        const char *last = strrchr(item->path, '.');
+        item->is_read |=
+            fr_text_starts(last != NULL ? last + 1 : item->path, "moe_");
+    }
+}
+
 fr_status fr_megatron_read_settings(fr_megatron_flags *flags,
                                     const fr_megatron_source *source,
                                     fr_settings *settings,
@@ -311,6 +339,8 @@ fr_status fr_megatron_read_settings(fr_megatron_flags *flags,
         if (flags->flags.items[i].is_read)
             (void)fr_settings_find(settings,
                                    flags->flags.items[i].setting->path);
+    if (out->file.model.n_experts == 0)
+        skip_experts(settings);
     fr_settings_note_rest(settings, is_plain, &out->notes);
     return FR_OK;
 }

@@ -59,6 +59,9 @@ FR_CHECKED fr_status fr_megatron_read_settings(fr_megatron_flags *flags,
                                                fr_setting_test *is_plain,
                                                fr_config *out, fr_err *err);
 
+/* Does no prediction depend on the argument of that last name? */
+fr_setting_test fr_megatron_is_plain_setting;
+
 /* Entries of a tokenizer of the Hugging Face hub; 0: it is not known. */
 int64_t fr_megatron_tokenizer_vocab(const char *name);
 
