@@ -139,7 +139,7 @@ static fr_status read_windows(reader *r, const char *mixer)
     return FR_OK;
 }
 
-/* Where the norms of a block stand. */
+/* The name of a block says where its norms stand. */
 static fr_status read_block(reader *r)
 {
     static const struct {
