@@ -236,6 +236,34 @@ static bool mend_all(nearest *n, const fr_plan *plan)
     return false;
 }
 
+/* Does a rule refuse the model or the job with any plan? */
+static bool is_hopeless_for(const nearest *n, const fr_target *target,
+                            const fr_plan *plan)
+{
+    for (const fr_target *of = target; of != NULL; of = of->base) {
+        int at = of == target ? n->version : fr_target_newest(of);
+        for (const fr_target_rule *r = of->rules; r->text != NULL; r++)
+            if (r->fields == 0 && r->facts == 0 &&
+                fr_target_rule_is_of(r, at) &&
+                !r->holds(plan, n->model, n->job))
+                return true;
+    }
+    return false;
+}
+
+/* The same of the target and of all its backends: no change of the plan helps,
+ * and thousands of plans would be asked for nothing. */
+static bool is_hopeless(const nearest *n, const fr_plan *plan)
+{
+    const fr_target *const *backends = n->target->backends;
+    if (is_hopeless_for(n, n->target, plan))
+        return true;
+    for (int i = 0; backends != NULL && backends[i] != NULL; i++)
+        if (!is_hopeless_for(n, backends[i], plan))
+            return false;
+    return backends != NULL;
+}
+
 bool fr_target_nearest(const fr_target *target, int version,
                        const fr_plan *plan, const fr_model *model,
                        const fr_job *job, fr_plan *out)
@@ -246,6 +274,8 @@ bool fr_target_nearest(const fr_target *target, int version,
                  .job = job,
                  .world = fr_plan_world(plan)};
     const item_set none = {0};
+    if (is_hopeless(&n, plan))
+        return false;
     for (int most = 0; most <= MOST_CHANGES; most++)
         if (deepen(&n, plan, &none, most)) {
             *out = n.best;
