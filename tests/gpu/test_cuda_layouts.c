@@ -10,11 +10,12 @@
 #include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/gpu/cuda_show.h"
 
-/* Emulated kernels take their time: two steps of some layouts. */
+/* Emulated kernels take their time: two steps of some layouts, of short
+ * sequences. */
 #ifdef FR_EMULATED
-enum { N_STEPS = 2, EVERY = 12 };
+enum { N_STEPS = 2, EVERY = 12, SEQ = 16 };
 #else
-enum { N_STEPS = 8, EVERY = 1 };
+enum { N_STEPS = 8, EVERY = 1, SEQ = 32 };
 #endif
 
 enum { N_PARTS = 8 };
@@ -34,6 +35,7 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
     gpu_show_init(show);
     show->model_text = layout_model_text(l);
     show->job = layout_job(l, N_STEPS);
+    show->job.seq = SEQ;
     show->plan = layout_plan(l, target);
 }
 
