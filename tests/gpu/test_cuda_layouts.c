@@ -10,12 +10,11 @@
 #include "tests/contract/runtime/layouts/layout_rows.h"
 #include "tests/gpu/cuda_show.h"
 
-/* Emulated kernels take their time: two steps of some layouts, of short
- * sequences. */
+/* Emulated kernels take their time: two steps of some layouts. */
 #ifdef FR_EMULATED
-enum { N_STEPS = 2, EVERY = 12, SEQ = 16 };
+enum { N_STEPS = 2, EVERY = 12 };
 #else
-enum { N_STEPS = 8, EVERY = 1, SEQ = 32 };
+enum { N_STEPS = 8, EVERY = 1 };
 #endif
 
 enum { N_PARTS = 8 };
@@ -35,7 +34,6 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
     gpu_show_init(show);
     show->model_text = layout_model_text(l);
     show->job = layout_job(l, N_STEPS);
-    show->job.seq = SEQ;
     show->plan = layout_plan(l, target);
 }
 

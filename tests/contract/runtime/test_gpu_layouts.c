@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define N_STEPS 4
-#define SEQ 16
 
 /* The results of one CPU rank, once for each model and optimizer. */
 typedef struct reference {
@@ -33,7 +32,6 @@ static void prepare(gpu_show *show, const layout_row *l, layout_target target)
     gpu_show_init(show);
     show->model_text = layout_model_text(l);
     show->job = layout_job(l, N_STEPS);
-    show->job.seq = SEQ;
     show->plan = layout_plan(l, target);
     show->options.is_gradient_dump = true;
     show->options.gradient_path = self.path;

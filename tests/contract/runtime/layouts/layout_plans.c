@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sequences are longer than the 16 positions that stretched rotary frequencies
+ * begin at, and can be cut into 8. */
+enum { GLOBAL_BATCH = 8, SEQ = 24 };
+
 /* Shares of an auxiliary loss, and the rows that an expert has room for, are
  * those of a micro-batch. */
 static bool is_by_micro_batch(const layout_row *row)
@@ -34,8 +38,8 @@ fr_job layout_job(const layout_row *row, int64_t n_steps)
     fr_job job;
 
     fr_job_init(&job);
-    job.global_batch = 8;
-    job.seq = 32;
+    job.global_batch = GLOBAL_BATCH;
+    job.seq = SEQ;
     job.n_steps = n_steps;
     job.seed = 20240311;
     job.optimizer = row->optimizer;
@@ -108,12 +112,12 @@ fr_plan layout_plan(const layout_row *row, layout_target target)
 
 double layout_loss_tolerance(const layout_row *row)
 {
-    return row->is_bf16 ? rounding_of_loss(4, 8 * 32) : 1e-4;
+    return row->is_bf16 ? rounding_of_loss(4, GLOBAL_BATCH * SEQ) : 1e-4;
 }
 
 double layout_gradient_tolerance(const layout_row *row)
 {
-    double sums = row->has_bf16_grads ? rounding_of_sums(8 * 32) : 0;
+    double sums = row->has_bf16_grads ? rounding_of_sums(GLOBAL_BATCH * SEQ) : 0;
     return row->is_bf16 ? rounding_of_gradients(4) + sums : 1e-5;
 }
 
