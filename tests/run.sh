@@ -21,6 +21,9 @@ case "$(grep -m 1 '^flags' /proc/cpuinfo 2>/dev/null) " in
 *' avx512vl '*) export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX} ;;
 *' avx2 '*) export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-Haswell} ;;
 esac
+# Threads that wait for others of their team sleep: two programs at once have more
+# threads than there are processors, and those that spin take the time of others.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 rm -rf "$log_dir"
 mkdir -p "$log_dir"
 

@@ -14,7 +14,7 @@ export PATH=$BUILD:$PATH LC_ALL=C OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cluster=$root/tests/golden/fixtures/two-cores.xml
-usual="--steps 5 --global-batch 8 --seq 64 --precision f32 --no-flash-attention"
+usual="--steps 5 --global-batch 8 --seq 32 --precision f32 --no-flash-attention"
 n_passed=0 n_failed=0 n_skipped=0
 
 python=

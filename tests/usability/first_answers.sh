@@ -74,7 +74,8 @@ never_says '(pp|tp) 1 -> '
 # ---- one node of a mixed cluster ---------------------------------------------
 
 one_node() { # CLUSTER: prints the step of the baseline
-    ask forerun tune gpt2-124m "$1" --global-batch 512 --seq 1024 --json
+    ask forerun tune gpt2-124m "$1" --global-batch 64 --seq 1024 --tp 1 --cp 1 \
+        --zero 1 --schedule 1f1b --json
     ends_with 0
     sed -n '/"what": "one node"/,$p' "$work/.out" |
         grep -o '"step_s": *[0-9.e-]*' | head -n 1 | grep -o '[0-9.e-]*$'

@@ -217,8 +217,8 @@ acts compare --columns plan.json plan.json -- --columns none
 forerun simulate llama-3-70b dgx-h100:1 --dp 8 --global-batch 8 -q -o large.json >/dev/null
 acts export --force large.json --to megatron -- --force
 acts goodput --force llama-3-70b dgx-h100:1 --dp 8 --global-batch 8 --runs 3 -- --force
-forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 8192 \
-    --global-batch 8192 -q -o large.json >/dev/null
+forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 2048 \
+    --global-batch 2048 -q -o large.json >/dev/null
 tells run --force 'force' large.json --force --data none.txt
 leaves export --output megatron.sh plan.json --to megatron -o megatron.sh
 leaves report --output t.json trace plan.json this-machine -o t.json
@@ -237,9 +237,9 @@ tells calibrate --global-batch 'global-batch 0' --global-batch 0
 tells calibrate --timeout 'timeout 0' --timeout 0
 tells calibrate --profile 'none\.json' --runs few.csv -p none.json
 tells calibrate --storage '/nowhere: no such folder' --storage /nowhere
-leaves calibrate --output machine.json gpt2-tiny --quick --force -o machine.json
-cover calibrate --force # busy_machine.sh: a profile whose fits are off
-cover calibrate --quick # above: without it this takes minutes
+leaves calibrate --output learned.json --runs few.csv -o learned.json
+cover calibrate --force # role_operator.sh: a profile whose fits may be off
+cover calibrate --quick # role_operator.sh: without it this takes minutes
 
 leaves run --output run.json plan.json --steps 3 -o run.json
 leaves run --checkpoint kept plan.json --steps 3 --checkpoint kept

@@ -76,8 +76,8 @@ ends_with 5
 warns "did you mean 'gpt2-tiny'"
 
 # A plan that no memory here holds is not started: it would be killed.
-ask forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 8192 \
-    --global-batch 8192 -q -o "$work/huge.json"
+ask forerun simulate gpt2-124m this-machine --seq 1024 --micro-batch 2048 \
+    --global-batch 2048 -q -o "$work/huge.json"
 ends_with 0
 ask forerun run "$work/huge.json"
 ends_with 3
