@@ -55,9 +55,11 @@ static fr_status start_flow(flow_run *run, uint32_t i, int64_t now_ps)
 
     if (item->work == 0)
         return end_flow(run, i, now_ps);
-    return fr_maxmin_add(run->maxmin, item->work, route->cap,
-                         run->set->uses + route->first_use, route->n_uses, i,
-                         NULL, run->err);
+    /* A route through nothing that is shared has no uses, nor has the set. */
+    const fr_maxmin_use *uses =
+        route->n_uses > 0 ? run->set->uses + route->first_use : NULL;
+    return fr_maxmin_add(run->maxmin, item->work, route->cap, uses,
+                         route->n_uses, i, NULL, run->err);
 }
 
 /* Handles everything that happens at one instant, then solves once for the new

@@ -58,9 +58,9 @@ static void find_times(fr_runlog_reader *reader, double batch, double seq,
         fr_runlog_values *values = &reader->values[measures[i]];
         size_t n_first = n_first_of(values->n);
         size_t n = values->n - n_first;
-        double *at = values->at + n_first;
         if (values->n == 0)
             continue;
+        double *at = values->at + n_first;
         log->steps.n_lines = values->n_seen;
         log->steps.n_first = n_first * values->stride;
         if (amounts[i] <= 0)
