@@ -9,6 +9,7 @@
 #   warns PATTERN...     the same of stderr
 #   never_warns PATTERN...
 #   holds EXPRESSION     arithmetic of awk on what `value` printed
+#   skip REASON          an expectation that this machine cannot be asked: counted
 #   value KEY            the first number under that key of a JSON answer
 # A script ends with `summary`.
 set -u
@@ -24,7 +25,7 @@ unset COLUMNS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-n_passed=0 n_failed=0 asked="" status=0 cpu_s=0
+n_passed=0 n_failed=0 n_skipped=0 asked="" status=0 cpu_s=0
 TIMEFORMAT=%U
 
 verdict() { # PASSED(0|1) TEXT
@@ -92,7 +93,12 @@ holds() {
     verdict $? "does not hold: $*"
 }
 
+skip() { # REASON
+    n_skipped=$((n_skipped + 1))
+    echo "SKIP $1"
+}
+
 summary() {
-    echo "# $n_passed passed, $n_failed failed, 0 skipped"
+    echo "# $n_passed passed, $n_failed failed, $n_skipped skipped"
     [ "$n_failed" = 0 ]
 }

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { N_PLANS = 500 };
+enum { N_PLANS = 200 };
 
 static const fr_exporter *exporter_of(const fr_target *target)
 {

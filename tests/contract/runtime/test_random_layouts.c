@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { N_STEPS = 4, N_USUALLY = 30, TIMEOUT_S = 60 };
+enum { N_STEPS = 4, N_USUALLY = 20, TIMEOUT_S = 60 };
 
 /* The options of the tests. */
 static struct {

@@ -93,7 +93,7 @@ static void test_named(void)
         "simulate llama-3-8b dgx-h100:2 --framework nemo --zero 1",
         "explain llama-3-8b dgx-h100:2 --framework nemo --zero 1 --top 1",
         "tune llama-3-8b dgx-h100:1 --framework nemo --seq 2k --global-batch "
-        "16",
+        "16 --tp 8 --pp 1 --cp 1",
         "sweep llama-3-8b dgx-h100:2 --framework nemo --zero 1 --fixed --vary "
         "micro-batch=1",
     };
