@@ -242,9 +242,10 @@ static void test_manifest(void)
     }
 }
 
-/* Reading ahead hides what takes less than a step, and nothing more.  A load that
- * waits for its own bytes takes 20 ms at least; one that does not may be held up
- * by other work on the machine, so steps are tried until four were fast. */
+/* Reading ahead hides what takes less than a step, and nothing more.  A load
+ * that waits for its own bytes takes 20 ms at least; one that does not may be
+ * held up by other work on the machine, so steps are tried until four were
+ * fast. */
 static void test_slow_reading(void)
 {
     enum { N = 400 };

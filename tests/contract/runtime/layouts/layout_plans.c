@@ -117,7 +117,8 @@ double layout_loss_tolerance(const layout_row *row)
 
 double layout_gradient_tolerance(const layout_row *row)
 {
-    double sums = row->has_bf16_grads ? rounding_of_sums(GLOBAL_BATCH * SEQ) : 0;
+    double sums =
+        row->has_bf16_grads ? rounding_of_sums(GLOBAL_BATCH * SEQ) : 0;
     return row->is_bf16 ? rounding_of_gradients(4) + sums : 1e-5;
 }
 
