@@ -309,6 +309,7 @@ static fr_status find_or_fail(const fr_case *row, fr_case_gpu *gpu,
     const char *name = device_name(row);
     if (name[0] != '\0') {
         *gpu = (fr_case_gpu){.memory_gb = 0};
+        *memory_gb = 0; /* that of the catalogue */
         name_family(name, gpu->family, sizeof gpu->family);
         *out = fr_catalog_device_find(name);
         return *out != NULL
