@@ -38,6 +38,15 @@ bool fr_field_is_same(const fr_field *field, const void *a, const void *b)
            memcmp(fr_field_at(field, a), fr_field_at(field, b), n) == 0;
 }
 
+void fr_field_copy(const fr_field *field, const void *from, void *to)
+{
+    memcpy((char *)to + field->offset, fr_field_at(field, from),
+           field->n_bytes);
+    if (field->kind == FR_FIELD_LIST)
+        memcpy((char *)to + field->count_offset,
+               (const char *)from + field->count_offset, sizeof(int32_t));
+}
+
 uint64_t fr_field_hash(const fr_field *field, const void *owner, uint64_t seed)
 {
     return fr_hash_bytes(fr_field_at(field, owner), n_bytes_of(field, owner),

@@ -142,6 +142,9 @@ int32_t fr_field_count(const fr_field *field, const void *owner);
 bool fr_field_is_same(const fr_field *field, const void *a, const void *b);
 uint64_t fr_field_hash(const fr_field *field, const void *owner, uint64_t seed);
 
+/* Copies the member, a plain one or a LIST, to a struct of the same type. */
+void fr_field_copy(const fr_field *field, const void *from, void *to);
+
 /* A number, switch or enum as a double, and back; a LIST is 0, and becomes
  * empty. */
 double fr_field_get(const fr_field *field, const void *owner);

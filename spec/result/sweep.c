@@ -92,8 +92,7 @@ int fr_sweep_find_key(const fr_sweep *sweep, const char *name)
     return -1;
 }
 
-/* Points between two values of a key. */
-static size_t stride_of(const fr_sweep *sweep, int i_key)
+size_t fr_sweep_stride(const fr_sweep *sweep, int i_key)
 {
     size_t stride = 1;
     for (int i = i_key + 1; i < sweep->n_keys; i++)
@@ -103,7 +102,7 @@ static size_t stride_of(const fr_sweep *sweep, int i_key)
 
 size_t fr_sweep_value_of(const fr_sweep *sweep, size_t point, int i_key)
 {
-    return point / stride_of(sweep, i_key) % sweep->keys[i_key].n_values;
+    return point / fr_sweep_stride(sweep, i_key) % sweep->keys[i_key].n_values;
 }
 
 const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key)
@@ -127,7 +126,7 @@ static bool is_same_answer(const fr_sweep_point *a, const fr_sweep_point *b)
 
 bool fr_sweep_key_acts(const fr_sweep *sweep, int i_key)
 {
-    size_t stride = stride_of(sweep, i_key), n_compared = 0;
+    size_t stride = fr_sweep_stride(sweep, i_key), n_compared = 0;
     for (size_t i = 0; i < sweep->n_points; i++) {
         size_t value = fr_sweep_value_of(sweep, i, i_key);
         const fr_sweep_point *base = &sweep->points[i - value * stride];
@@ -154,7 +153,7 @@ size_t fr_sweep_curve(const fr_sweep *sweep, size_t point, size_t *out)
     size_t n = 0;
     if (k < 0)
         return 0;
-    size_t stride = stride_of(sweep, k);
+    size_t stride = fr_sweep_stride(sweep, k);
     size_t first = point - fr_sweep_value_of(sweep, point, k) * stride;
     for (size_t i = 0; i < sweep->keys[k].n_values; i++) {
         size_t at = first + i * stride, place = n;

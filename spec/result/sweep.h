@@ -93,6 +93,8 @@ FR_CHECKED fr_status fr_sweep_make_points(fr_sweep *sweep, size_t n_max,
                                           fr_err *err);
 
 int fr_sweep_find_key(const fr_sweep *sweep, const char *name); /* or -1 */
+/* Returns the number of points between two values of a key. */
+size_t fr_sweep_stride(const fr_sweep *sweep, int i_key);
 /* Returns the value of key i_key at a point. */
 size_t fr_sweep_value_of(const fr_sweep *sweep, size_t point, int i_key);
 const char *fr_sweep_text_of(const fr_sweep *sweep, size_t point, int i_key);

@@ -195,11 +195,14 @@ static void fill_costs(const fr_sweep_case *at, const fr_plan *plan,
         fr_text_copy_cut(broken, sizeof point->broken, why.text);
 }
 
+/* best: the plan is kept there; NULL: nobody asks for it. */
 static void fill_point(const fr_sweep_case *at, const fr_plan *plan,
                        bool has_goal, const fr_prediction *prediction,
-                       fr_sweep_point *point)
+                       fr_sweep_point *point, fr_plan *best)
 {
     point->is_feasible = true;
+    if (best != NULL)
+        *best = *plan;
     fr_plan_describe(plan, point->plan, sizeof point->plan);
     point->source = prediction->source;
     point->n_ranks = fr_plan_world(plan);
@@ -236,13 +239,14 @@ static fr_status simulate_point(const fr_sweep_case *at,
     else if (found.outcome == FR_OUTCOME_TOO_LARGE)
         refuse_too_large(&found.prediction, point);
     else
-        fill_point(at, &at->plan, options->has_goal, &found.prediction, point);
+        fill_point(at, &at->plan, options->has_goal, &found.prediction, point,
+                   NULL);
     return FR_OK;
 }
 
 static fr_status tune_wholly(const fr_sweep_case *at,
                              const fr_sweep_options *options, int n_threads,
-                             fr_sweep_point *point, fr_err *err)
+                             fr_sweep_point *point, fr_plan *best, fr_err *err)
 {
     fr_tuning found;
     fr_err why;
@@ -264,7 +268,7 @@ static fr_status tune_wholly(const fr_sweep_case *at,
         point->gap =
             found.certificate.optimal_in_space ? 0 : found.certificate.gap;
         fill_point(at, found.best.plan, options->has_goal,
-                   &found.best.prediction, point);
+                   &found.best.prediction, point, best);
     } else if (found.nearest.plan != NULL) {
         fr_plan_describe(found.nearest.plan, point->plan, sizeof point->plan);
         refuse_too_large(&found.nearest.prediction, point);
@@ -278,18 +282,21 @@ static fr_status tune_wholly(const fr_sweep_case *at,
 /* The search of tune, if it finds something faster. */
 static fr_status try_wholly(const fr_sweep_case *at,
                             const fr_sweep_options *options, int n_threads,
-                            fr_sweep_point *point, fr_err *err)
+                            fr_sweep_point *point, fr_plan *best, fr_err *err)
 {
     fr_sweep_point other = *point;
-    FR_TRY(tune_wholly(at, options, n_threads, &other, err));
-    if (other.is_feasible && other.step_s < point->step_s)
+    fr_plan plan;
+    FR_TRY(tune_wholly(at, options, n_threads, &other, &plan, err));
+    if (other.is_feasible && other.step_s < point->step_s) {
         *point = other;
+        *best = plan;
+    }
     return FR_OK;
 }
 
 static fr_status tune_quickly(const fr_sweep_case *at,
                               const fr_sweep_options *options, int n_threads,
-                              fr_sweep_point *point, fr_err *err)
+                              fr_sweep_point *point, fr_plan *best, fr_err *err)
 {
     fr_quick found;
     fr_err why;
@@ -299,7 +306,7 @@ static fr_status tune_quickly(const fr_sweep_case *at,
     if (status != FR_OK)
         return as_row(status, &why, point, err);
     if (!found.fits && found.may_fit)
-        return tune_wholly(at, options, n_threads, point, err);
+        return tune_wholly(at, options, n_threads, point, best, err);
     if (!found.has_plan) {
         refuse(point, "no plan can be placed");
         return FR_OK;
@@ -307,11 +314,11 @@ static fr_status tune_quickly(const fr_sweep_case *at,
     point->n_plans = found.n_plans;
     point->n_simulated = (uint64_t)found.n_simulated;
     if (found.fits) {
-        fill_point(at, &found.plan, options->has_goal, &found.prediction,
-                   point);
+        fill_point(at, &found.plan, options->has_goal, &found.prediction, point,
+                   best);
         point->gap = found.gap;
         return found.is_doubtful
-                   ? try_wholly(at, options, n_threads, point, err)
+                   ? try_wholly(at, options, n_threads, point, best, err)
                    : FR_OK;
     }
     fr_plan_describe(&found.plan, point->plan, sizeof point->plan);
@@ -322,12 +329,12 @@ static fr_status tune_quickly(const fr_sweep_case *at,
 /* Balanced layers and shares of the batch are no part of the quick walks. */
 static fr_status tune_point(const fr_sweep_case *at,
                             const fr_sweep_options *options, int n_threads,
-                            fr_sweep_point *point, fr_err *err)
+                            fr_sweep_point *point, fr_plan *best, fr_err *err)
 {
     return fr_cluster_is_all_gpu(at->cluster) &&
                    !fr_cluster_is_unlike(at->cluster) && !options->is_exact
-               ? tune_quickly(at, options, n_threads, point, err)
-               : tune_wholly(at, options, n_threads, point, err);
+               ? tune_quickly(at, options, n_threads, point, best, err)
+               : tune_wholly(at, options, n_threads, point, best, err);
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -340,6 +347,7 @@ typedef struct run {
     int n_threads;
     size_t n_done;
     fr_err *errors; /* by point: the first does not depend on who ran first */
+    fr_plan *best;  /* the same: of tuned points that are possible */
 } run;
 
 static void run_point(run *r, size_t i)
@@ -357,7 +365,7 @@ static void run_point(run *r, size_t i)
         status = r->options.is_fixed
                      ? simulate_point(at, &r->options, point, &r->errors[i])
                      : tune_point(at, &r->options, is_alone ? r->n_threads : 1,
-                                  point, &r->errors[i]);
+                                  point, &r->best[i], &r->errors[i]);
     if (status != FR_OK)
         r->errors[i].status = status;
 #pragma omp critical(fr_sweep_progress)
@@ -375,6 +383,125 @@ static fr_status fail_point(const fr_err *why, size_t i, fr_err *err)
                : fr_fail(err, why->status, "point %zu: %s", i + 1, why->text);
 }
 
+/* ---- winners of neighbours ----------------------------------------------- */
+
+/*
+ * A search looks at a part of the plans, so that the winner of a point may be
+ * better at the next one than the winner there: with a faster network, say, a
+ * step would be predicted to be longer.  So each point tries the winners of the
+ * points beside it, which differ in one key by one value, until none improves.
+ */
+typedef struct trial_round {
+    const fr_plan *winners; /* of the round before, [n_points] */
+    const bool *is_new;     /* which changed in it */
+    bool *has_changed;
+} trial_round;
+
+/* The choices of a neighbour under what the case has fixed; false: its ranks do
+ * not divide those of the case. */
+static bool adapt(const fr_sweep_case *at, const fr_plan *winner, fr_plan *out)
+{
+    const uint64_t free = FR_PINS_ALL & ~at->pins;
+    const fr_plan_space_request request = request_of(at, NULL);
+    *out = at->plan;
+    for (int i = 0; i < FR_PLAN_FIELDS_N; i++)
+        if ((free >> i & 1) != 0)
+            fr_field_copy(&fr_plan_fields[i].field, winner, out);
+    if ((at->pins & FR_PIN(DP)) == 0 && request.world > 0) {
+        const int64_t others = fr_plan_world(out) / out->dp;
+        if (request.world % others != 0)
+            return false;
+        out->dp = (int32_t)(request.world / others);
+        if (out->dp != winner->dp)
+            out->n_shares = 0;
+    }
+    return true;
+}
+
+static fr_status try_winner(const run *r, size_t i, const fr_plan *plan,
+                            bool *has_changed, fr_err *err)
+{
+    const fr_sweep_case *at = &r->cases[i];
+    fr_sweep_point *point = &r->sweep->points[i];
+    const fr_plan_space_request request = request_of(at, r->options.log);
+    fr_evaluation found;
+    fr_err why;
+    if (fr_plan_is_same(plan, &r->best[i]) ||
+        fr_plan_check_lowerable(plan, at->model, &at->job, &why) != FR_OK)
+        return FR_OK;
+    FR_TRY(fr_evaluate(&request, at->costs, plan, &found, err));
+    point->n_simulated++;
+    if (found.outcome != FR_OUTCOME_SIMULATED ||
+        !(found.prediction.expected_step_s < point->step_s))
+        return FR_OK;
+    /* The bound of the search stays true. */
+    const double bound_s = (1 - point->gap) * point->step_s;
+    fill_point(at, plan, r->options.has_goal, &found.prediction, point,
+               &r->best[i]);
+    point->gap = fmax(0, 1 - bound_s / point->step_s);
+    *has_changed = true;
+    return FR_OK;
+}
+
+static fr_status try_neighbours(const run *r, const trial_round *round,
+                                size_t i, fr_err *err)
+{
+    const fr_sweep *sweep = r->sweep;
+    if (!sweep->points[i].is_feasible)
+        return FR_OK;
+    for (int k = 0; k < sweep->n_keys; k++) {
+        const size_t stride = fr_sweep_stride(sweep, k);
+        const size_t value = fr_sweep_value_of(sweep, i, k);
+        for (int side = 0; side < 2; side++) {
+            fr_plan plan;
+            if (side == 0 ? value == 0 : value + 1 == sweep->keys[k].n_values)
+                continue;
+            const size_t beside = side == 0 ? i - stride : i + stride;
+            if (sweep->points[beside].is_feasible && round->is_new[beside] &&
+                adapt(&r->cases[i], &round->winners[beside], &plan))
+                FR_TRY(try_winner(r, i, &plan, &round->has_changed[i], err));
+        }
+    }
+    return FR_OK;
+}
+
+/* Ends: the steps of points only shrink, over finitely many plans. */
+static fr_status share_winners(run *r, fr_err *err)
+{
+    const size_t n = r->sweep->n_points;
+    bool *is_new, *has_changed;
+    fr_plan *winners;
+    FR_TRY_CALLOC(is_new, 2 * n + 1, err);
+    has_changed = is_new + n;
+    winners = malloc((n + 1) * sizeof *winners);
+    bool is_over = false;
+    fr_status status = winners != NULL ? FR_OK : fr_fail_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        is_new[i] = true;
+    while (status == FR_OK && !is_over) {
+        const trial_round round = {winners, is_new, has_changed};
+        memcpy(winners, r->best, n * sizeof *winners);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r->n_threads)
+        for (size_t i = 0; i < n; i++) {
+            fr_err *own = &r->errors[i];
+            has_changed[i] = false;
+            own->status = try_neighbours(r, &round, i, own);
+        }
+        is_over = true;
+        for (size_t i = 0; i < n; i++) {
+            is_over = is_over && !has_changed[i];
+            is_new[i] = has_changed[i];
+            if (status == FR_OK && r->errors[i].status != FR_OK)
+                status = fail_point(&r->errors[i], i, err);
+        }
+    }
+    free(winners);
+    free(is_new);
+    return status;
+}
+
+/* ---- the sweep ----------------------------------------------------------- */
+
 fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
                        fr_sweep *sweep, fr_err *err)
 {
@@ -389,8 +516,12 @@ fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
                                                  : omp_get_max_threads()};
     r.options.log = &quiet;
     r.errors = calloc(n + 1, sizeof *r.errors);
-    if (r.errors == NULL)
+    r.best = calloc(n + 1, sizeof *r.best);
+    if (r.errors == NULL || r.best == NULL) {
+        free(r.errors);
+        free(r.best);
         return fr_fail_no_memory(err);
+    }
     prepare(cases, options, sweep);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(r.n_threads)
     for (size_t i = 0; i < n; i++)
@@ -400,7 +531,10 @@ fr_status fr_sweep_run(fr_sweep_case *cases, const fr_sweep_options *options,
     for (size_t i = 0; i < n && status == FR_OK; i++)
         if (r.errors[i].status != FR_OK)
             status = fail_point(&r.errors[i], i, err);
+    if (status == FR_OK && !options->is_fixed)
+        status = share_winners(&r, err);
     free(r.errors);
+    free(r.best);
     sweep->is_fixed = options->is_fixed;
     sweep->is_exact = options->is_exact;
     sweep->is_weak = options->is_weak;

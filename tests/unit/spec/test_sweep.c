@@ -405,9 +405,10 @@ static void test_fixed(void)
     CHECK_STR(p[1].plan, "dp8 tp1 pp1 mb1 1f1b bf16 flash");
     CHECK_NEAR(p[1].tokens_per_s, 64 * 512 / p[1].step_s, 1e-12);
     CHECK_NEAR(p[3].kwh_per_1e9_tokens,
-               fr_cluster_power_w(&f.clusters[3], 4, 1) / 3.6e6 * 1e9 /
-                   p[3].tokens_per_s,
+               fr_cluster_power_w(&f.clusters[3], 4, p[3].busy_frac) / 3.6e6 *
+                   1e9 / p[3].tokens_per_s,
                1e-9);
+    CHECK(p[3].busy_frac > 0 && p[3].busy_frac < 1);
     CHECK_NEAR(p[3].efficiency, p[0].step_s / p[3].step_s / 4, 1e-9);
     CHECK(p[0].step_s_p5 <= p[0].step_s && p[0].step_s <= p[0].step_s_p95);
     teardown(&f);
