@@ -418,9 +418,9 @@ const fr_command fr_commands[] = {
      "accelerate,\nmegatron-bridge, nemo, gpt-neox, nanotron, llm-foundry, "
      "primus (YAML),\nolmo-core (config.json of a run). --model and --ranks "
      "add the values that the\nfile does not have.\nRecords of runs are "
-     "streamed, .gz too. log (of Megatron-LM, DeepSpeed,\ntorchtitan, NeMo, nanotron,"
-     " llm-foundry, Hugging Face's Trainer, Lightning,\ntorchtune) becomes "
-     "rows for validate. kineto (JSON of PyTorch's profiler), "
+     "streamed, .gz too. log (of Megatron-LM, DeepSpeed,\ntorchtitan, NeMo, "
+     "nanotron, llm-foundry, Hugging Face's Trainer, Lightning,\ntorchtune) "
+     "becomes rows for validate. kineto (JSON of PyTorch's profiler), "
      "nsys\n(SQLite) and chakra (.et, JSON) become a table of kernels, with"
      " -o FILE.csv all\nof it, with -o FILE.json a profile. memory-snapshot"
      " (JSON of PyTorch's\nallocator) lists its contents and its peak.",

@@ -32,14 +32,18 @@ static const double framework_s = 0.5;
 /* PCIe 3.0 x 16, where the link to the host is not known. */
 static const double usual_host_link_Bps = 12e9;
 
-/* The given rate, that of the nodes, or the usual one. */
+/* The given rate, that of the nodes, or the default one of each server: a rack
+ * that is one node has several (HOSTS of the catalogue). */
 static double rate_of(double given_Bps, double node_Bps, int64_t n_nodes,
-                      bool *is_assumed)
+                      int32_t n_hosts, bool *is_assumed)
 {
     *is_assumed = !(given_Bps > 0) && !(node_Bps > 0);
     if (given_Bps > 0)
         return given_Bps;
-    return (double)n_nodes * (node_Bps > 0 ? node_Bps : usual_node_Bps);
+    if (node_Bps > 0)
+        return (double)n_nodes * node_Bps;
+    return (double)n_nodes * (double)(n_hosts > 0 ? n_hosts : 1) *
+           usual_node_Bps;
 }
 
 static double or_usual(double value, double usual)
@@ -60,9 +64,9 @@ fr_checkpoint_cost fr_checkpoint_price(uint64_t state_bytes,
     const double copy_s = on_node / node->n_devices /
                           or_usual(node->host_link_Bps, usual_host_link_Bps);
     cost.write_Bps = rate_of(rates->write_Bps, node->storage_write_Bps, n_nodes,
-                             &cost.is_write_assumed);
+                             node->n_hosts, &cost.is_write_assumed);
     cost.read_Bps = rate_of(rates->read_Bps, node->storage_read_Bps, n_nodes,
-                            &cost.is_read_assumed);
+                            node->n_hosts, &cost.is_read_assumed);
     cost.load_s = bytes / cost.read_Bps;
     const double fixed_s = is_gpu && state_bytes > 0 ? framework_s : 0;
     switch (kind) {

@@ -209,6 +209,10 @@ static void fill_shares(const work *w, fr_explanation *out)
         0, out->share[FR_RESOURCE_NETWORK] - out->share[FR_RESOURCE_SWITCHES]);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         sum += out->share[i];
+    /* Where a step jumps from one bottleneck to another within the change that
+     * was tried, the elasticities are of both. */
+    for (int i = 0; i < FR_RESOURCE_N && sum > 1; i++)
+        out->share[i] /= sum;
     out->bubble_share = bubble_s / out->prediction.step_s;
     out->fixed_share = most = fmax(0, 1 - sum) * (1 - out->bubble_share);
     if (out->bubble_share > most) {

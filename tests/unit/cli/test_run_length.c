@@ -102,6 +102,20 @@ static void test_same_as_goodput(void)
     }
 }
 
+/* A rack that is one node writes with each of its servers. */
+static void test_servers_write(void)
+{
+    static line_outcome rack, nodes;
+    run_line("goodput llama-3-8b gb200-nvl72:1 --zero 1 --seq 4096 --runs 1 "
+             "--for-days 1 --json",
+             &rack);
+    run_line("goodput llama-3-8b dgx-h100:18 --zero 1 --seq 4096 --runs 1 "
+             "--for-days 1 --json",
+             &nodes);
+    CHECK_NEAR(number_of(rack.out, "storage_write_Bps"), 18 * 1.80e9, 1e-12);
+    CHECK_NEAR(number_of(nodes.out, "storage_write_Bps"), 18 * 1.80e9, 1e-12);
+}
+
 /* The template's two racks: two leaves and a spine. */
 static void test_switches_draw(void)
 {
@@ -139,4 +153,5 @@ static void test_switches_draw(void)
 CHECK_MAIN({"says_what_it_is_without", test_says_what_it_is_without},
            {"same_as_tune", test_same_as_tune},
            {"same_as_goodput", test_same_as_goodput},
+           {"servers_write", test_servers_write},
            {"switches_draw", test_switches_draw})
