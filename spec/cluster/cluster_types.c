@@ -253,6 +253,11 @@ static fr_status check_node_type(const fr_xml_node *node,
                            "for all cores of the node: give devices=\"1\" "
                            "and more cores",
                            type->n_devices);
+    if (device->kind == FR_DEVICE_CPU && type->nic_efficiency_frac > 0)
+        return fr_xml_fail(node, err,
+                           "efficiency of NICs: it acts on GPU nodes only; "
+                           "give the NICs of CPU nodes the bandwidth that "
+                           "transfers reach");
     if (device->kind == FR_DEVICE_GPU && type->n_devices > 1 &&
         type->intra_Bps <= 0.0)
         return fr_xml_fail(node, err,

@@ -200,7 +200,7 @@ minutes() { # of #SBATCH --time=D-HH:MM
     sed -nE 's/^#SBATCH --time=([0-9]+)-0*([0-9]+):0*([0-9]+)$/\1 \2 \3/p' "$1" |
         awk '{ print ($1 * 24 + $2) * 60 + $3 }'
 }
-step_s=$(sed -nE 's/^ +"step_s": ([0-9.e+-]+),$/\1/p' megatron.json)
+step_s=$(sed -nE 's/^ +"expected_step_s": ([0-9.e+-]+),$/\1/p' megatron.json)
 ask forerun export megatron.json --to slurm --program megatron -o whole
 asked="$work/whole/job.sbatch"
 awk -v m="$(minutes whole/job.sbatch)" -v s="$step_s" -v n="$n" 'BEGIN {
@@ -299,7 +299,7 @@ ends_with 2
 warns "'~' is no folder" '\$HOME/kept'
 # Another cluster: its own prediction, and so its own limit.
 ask forerun simulate megatron.json dgx-a100:2 --json -q
-other_s=$(value step_s)
+other_s=$(value expected_step_s)
 ask forerun export megatron.json dgx-a100:2 --to slurm --program megatron -o other
 ends_with 0
 warns 'this is a plan for dgx-h100:2, not for 2 nodes of .dgx-a100.: it is predicted anew'
@@ -327,7 +327,7 @@ warns 'looks like an option' '"./-kept"'
 # The prediction under a power cap stays: export has no such option.
 ask forerun simulate llama-3-8b dgx-h100:2 --dp 16 --zero 3 --recompute full --global-batch 1024 \
     --seq 4096 --power-cap 400W -o capped.json --json -q
-capped_s=$(value step_s)
+capped_s=$(value expected_step_s)
 ask forerun export capped.json --to slurm --program megatron -o capped
 ends_with 0
 warns 'the prediction in the plan stays'

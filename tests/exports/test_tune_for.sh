@@ -60,7 +60,7 @@ for target in fsdp2 accelerate deepspeed; do
     ask forerun simulate fused.json dgx-h100:4 --kernels eager --flash-kind flash-2 \
         -q --json
     ends_with 0
-    step=$(value step_s)
+    step=$(value expected_step_s)
     ask forerun export fused.json --to $target -o as-executed-$target/
     warns "predicted as $target executes the plan: .*kernels eager"
     said=$(grep -hs 'Predicted: ' as-executed-$target/* | sed 's/.*Predicted: //; s/ s a step.*//' | head -n 1)

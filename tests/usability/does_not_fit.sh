@@ -171,7 +171,7 @@ never_says 'NOT FIT'
 ask forerun compare large.json small.json
 first_line '^A DOES NOT FIT: needs'
 ask forerun simulate edited.json dgx-h100:64 -q --json
-step_s=$(value step_s)
+step_s=$(value expected_step_s)
 ask forerun compare small.json edited.json --json
 warns 'edited.json: the prediction in the file belongs to another plan; the plan was predicted anew on dgx-h100:64'
 [ "$(jq .b.step_s "$work/.out")" = "$step_s" ]

@@ -369,6 +369,11 @@ static const bad bad_clusters[] = {
     {HEAD "<device id=\"a\" like=\"a\"/>" TAIL, "c.xml:2: device 'a' is like "
                                                 "itself"},
     {HEAD GPU GPU TAIL, "c.xml:4: duplicate device id 'g'"},
+    {HEAD
+     "<device id=\"g\" kind=\"cpu\" cores=\"4\" memory=\"8GiB\"/>\n"
+     "<node-type id=\"n\" device=\"g\"><nic bandwidth=\"25Gb/s\" "
+     "latency=\"7us\" efficiency=\"80%\"/></node-type>\n" GROUP SWITCH TAIL,
+     "c.xml:3: efficiency of NICs: it acts on GPU nodes only"},
     {HEAD GPU NODE NODE GROUP SWITCH TAIL,
      "c.xml:5: duplicate node-type id 'n'"},
     {HEAD GPU NODE GROUP GROUP SWITCH TAIL, "c.xml:6: duplicate group id 'h'"},
