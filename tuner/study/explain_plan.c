@@ -209,8 +209,8 @@ static void fill_shares(const work *w, fr_explanation *out)
         0, out->share[FR_RESOURCE_NETWORK] - out->share[FR_RESOURCE_SWITCHES]);
     for (int i = 0; i < FR_RESOURCE_N; i++)
         sum += out->share[i];
-    /* Where a step jumps from one bottleneck to another within the change that
-     * was tried, the elasticities are of both. */
+    /* A step may jump from one bottleneck to another within the change that was
+     * tried: the elasticities are of both then. */
     for (int i = 0; i < FR_RESOURCE_N && sum > 1; i++)
         out->share[i] /= sum;
     out->bubble_share = bubble_s / out->prediction.step_s;
