@@ -35,14 +35,14 @@ fr_status fr_estimate_least_work(fr_estimator *e, const fr_plan *plan,
     const est_layers *layers;
     *out = (fr_least_work){0};
     FR_TRY(est_layout_find(e, plan, &layout, err));
-    if (!is_one_place(layout, plan->pp))
-        return FR_OK;
     FR_TRY(est_layers_find(e, plan, &layout->places[0], &layers, err));
     const double share =
         (double)fr_plan_share(plan, e->job, layout->dp) / (double)plan->pp;
-    out->lane_s =
-        1e-12 * (double)est_work_of(layers, EST_BOUND, e->n_layers) * share;
-    /* Place and share are those of the ranks with the most to do. */
+    if (is_one_place(layout, plan->pp))
+        out->lane_s =
+            1e-12 * (double)est_work_of(layers, EST_BOUND, e->n_layers) * share;
+    /* Like devices compute as fast wherever they stand.  Elsewhere place and
+     * share are those of the ranks with the most to do. */
     if (!fr_cluster_is_unlike(e->cluster) && plan->n_shares == 0)
         out->compute_s = 1e-12 *
                          (double)est_work_of(layers, EST_COMPUTE, e->n_layers) *
