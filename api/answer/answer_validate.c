@@ -283,7 +283,7 @@ static fr_status answer(const fr_request *request, const fr_validation *v,
     if (output != NULL)
         FR_TRY(save(out, output, err));
     out->has_answer = true;
-    return bounds != NULL ? fr_validation_check(v, bounds, err) : FR_OK;
+    return bounds != NULL ? fr_validation_check(v, shots, bounds, err) : FR_OK;
 }
 
 /* Bounds that are not understood are said before anything runs. */
@@ -293,7 +293,7 @@ static fr_status check_bounds(const fr_request *request, fr_err *err)
     const fr_validation nothing = {0};
     fr_err why;
     if (bounds == NULL ||
-        fr_validation_check(&nothing, bounds, &why) != FR_USAGE)
+        fr_validation_check(&nothing, NULL, bounds, &why) != FR_USAGE)
         return FR_OK;
     *err = why;
     return FR_USAGE;

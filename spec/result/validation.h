@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 #include "spec/profile/run_point.h"
 #include "spec/result/prediction.h"
+#include "spec/result/shots.h"
 
 typedef enum fr_fits {
     FR_FITS_UNKNOWN = -1,
@@ -94,11 +95,13 @@ double fr_validation_step_err(const fr_validation_row *row);
 double fr_validation_memory_err(const fr_validation_row *row);
 
 /*
- * Bounds such as "mape<=10%,bias<=3%,concordance>=0.88,memory.mape<=8%":
- * names are those of the JSON; bias is meant by its size.  FR_CHECK names
- * every bound that fails, FR_USAGE what is not understood.
+ * Bounds such as "mape<=10%,bias<=3%,concordance>=0.88,memory.mape<=8%" or
+ * "shots.1.macro_mape<=9%": names are those of the JSON; bias is meant by its
+ * size.  shots NULL: none were drawn, so that no bound of theirs holds.
+ * FR_CHECK names every bound that fails, FR_USAGE what is not understood.
  */
 FR_CHECKED fr_status fr_validation_check(const fr_validation *validation,
+                                         const fr_shots *shots,
                                          const char *bounds, fr_err *err);
 
 #endif

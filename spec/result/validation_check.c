@@ -8,22 +8,53 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_NAMES = 20 };
+/* Numbers of learned rows of which bounds may be given, and bounds of each. */
+static const int64_t shot_counts[] = {0, 1, 3, 10};
+enum { N_OWN = 22, N_SHOTS = 4, N_OF_SHOTS = 3 };
+enum { N_NAMES = N_OWN + N_SHOTS * N_OF_SHOTS };
 
 typedef struct named {
-    const char *name;
+    char name[40];
     double value;
 } named;
 
-static void list_values(const fr_validation *v, named out[N_NAMES])
+/* Returns the means of k learned rows; NULL: nobody asked for them. */
+static const fr_shots_macro *find_shots(const fr_shots *shots, int64_t k)
+{
+    for (int i = 0; shots != NULL && i < shots->n; i++)
+        if (shots->k[i] == k)
+            return &shots->macro[i];
+    return NULL;
+}
+
+static void list_shots(const fr_shots *shots, named *out)
+{
+    for (int i = 0; i < N_SHOTS; i++) {
+        const long long k = shot_counts[i];
+        const fr_shots_macro *m = find_shots(shots, k);
+        named *at = &out[N_OF_SHOTS * i];
+        snprintf(at[0].name, sizeof at->name, "shots.%lld.macro_mape", k);
+        snprintf(at[1].name, sizeof at->name, "shots.%lld.macro_coverage_90",
+                 k);
+        snprintf(at[2].name, sizeof at->name, "shots.%lld.macro_half_width", k);
+        at[0].value = m != NULL ? m->macro_mape : NAN;
+        at[1].value = m != NULL ? m->macro_coverage_90 : NAN;
+        at[2].value = m != NULL ? m->macro_half_width : NAN;
+    }
+}
+
+static void list_values(const fr_validation *v, const fr_shots *shots,
+                        named out[N_NAMES])
 {
     size_t right = v->fits_right[0] + v->fits_right[1];
     size_t all = right + v->fits_wrong[0] + v->fits_wrong[1];
-    const named values[N_NAMES] = {
+    const named values[N_OWN] = {
         {"mape", v->step.mape},
         {"macro_mape", v->macro_mape},
         {"macro_bias", fabs(v->macro_bias)},
         {"macro_coverage_90", v->macro_coverage_90},
+        {"macro_half_width", v->macro_half_width},
+        {"experts_mape", v->experts.mape},
         {"large_mape", v->large.mape},
         {"median_ape", v->step.median_ape},
         {"worst_ape", v->step.worst_ape},
@@ -45,6 +76,7 @@ static void list_values(const fr_validation *v, named out[N_NAMES])
              : NAN},
     };
     memcpy(out, values, sizeof values);
+    list_shots(shots, &out[N_OWN]);
 }
 
 /* "10%", "0.1", "390" */
@@ -98,16 +130,17 @@ static fr_status check_one(const named values[N_NAMES], char *bound,
 }
 
 fr_status fr_validation_check(const fr_validation *validation,
-                              const char *bounds, fr_err *err)
+                              const fr_shots *shots, const char *bounds,
+                              fr_err *err)
 {
     named values[N_NAMES];
-    char text[512];
+    char text[1024];
     fr_buffer failed;
     fr_status status = FR_OK;
     if (!fr_text_copy(text, sizeof text, bounds))
         return fr_fail(err, FR_USAGE, "--check: more than %zu characters",
                        sizeof text - 1);
-    list_values(validation, values);
+    list_values(validation, shots, values);
     fr_buffer_init(&failed);
     for (char *at = text; at != NULL && status == FR_OK;) {
         char *comma = strchr(at, ',');

@@ -73,10 +73,10 @@ static void test_memory_and_fits(void)
 {
     fr_validation v;
     fr_validation_row rows[6] = {0};
-    const fr_fits said[] = {FR_FITS_YES, FR_FITS_YES, FR_FITS_YES, FR_FITS_NO,
-                            FR_FITS_UNKNOWN, FR_FITS_NO};
-    const fr_fits got[] = {FR_FITS_YES, FR_FITS_YES, FR_FITS_NO, FR_FITS_NO,
-                           FR_FITS_NO, FR_FITS_YES};
+    const fr_fits said[] = {FR_FITS_YES, FR_FITS_YES,     FR_FITS_YES,
+                            FR_FITS_NO,  FR_FITS_UNKNOWN, FR_FITS_NO};
+    const fr_fits got[] = {FR_FITS_YES, FR_FITS_YES, FR_FITS_NO,
+                           FR_FITS_NO,  FR_FITS_NO,  FR_FITS_YES};
     for (int i = 0; i < 6; i++) {
         rows[i].has_run = true;
         rows[i].fits = said[i];
@@ -123,20 +123,44 @@ static void test_bounds(void)
     fr_validation_row rows[] = {step_row("a", 10, 9, 0.5),
                                 step_row("a", 20, 18, 4)};
     make(rows, 2, &v);
-    CHECK_OK(
-        fr_validation_check(&v, "mape<=10.1%, bias <= 0.11,scored>=2", &err),
-        &err);
-    CHECK_FAILS(fr_validation_check(&v, "mape<=9%,bias<=0.05,scored>=2", &err),
-                FR_CHECK, &err);
+    CHECK_OK(fr_validation_check(&v, NULL,
+                                 "mape<=10.1%, bias <= 0.11,scored>=2", &err),
+             &err);
+    CHECK_FAILS(
+        fr_validation_check(&v, NULL, "mape<=9%,bias<=0.05,scored>=2", &err),
+        FR_CHECK, &err);
     CHECK_STR(err.text,
               "mape is 0.1, not at most 0.09; bias is 0.1, not at most 0.05");
-    CHECK_FAILS(fr_validation_check(&v, "memory.mape<=8%", &err), FR_CHECK,
+    const fr_shots shots = {.n = 2,
+                            .k = {0, 3},
+                            .macro = {{.macro_mape = 0.2},
+                                      {.macro_mape = 0.07,
+                                       .macro_coverage_90 = 0.91,
+                                       .macro_half_width = 0.12}}};
+    CHECK_OK(fr_validation_check(&v, &shots,
+                                 "shots.3.macro_mape<=7%,shots.0.macro_mape<="
+                                 "20%,shots.3.macro_coverage_90>=0.91,"
+                                 "shots.3.macro_half_width<=12%",
+                                 &err),
+             &err);
+    CHECK_FAILS(
+        fr_validation_check(&v, &shots, "shots.3.macro_mape<=6.9%", &err),
+        FR_CHECK, &err);
+    /* Nobody drew one row, or any. */
+    CHECK_FAILS(
+        fr_validation_check(&v, &shots, "shots.1.macro_mape<=99%", &err),
+        FR_CHECK, &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "shots.3.macro_mape<=99%", &err),
+                FR_CHECK, &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "memory.mape<=8%", &err),
+                FR_CHECK, &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "mappe<=8%", &err), FR_USAGE,
                 &err);
-    CHECK_FAILS(fr_validation_check(&v, "mappe<=8%", &err), FR_USAGE, &err);
     CHECK_HAS(err.text, "did you mean 'mape'?");
-    CHECK_FAILS(fr_validation_check(&v, "mape=8%", &err), FR_USAGE, &err);
-    CHECK_FAILS(fr_validation_check(&v, "mape<=lots", &err), FR_USAGE, &err);
-    CHECK_FAILS(fr_validation_check(&v, "", &err), FR_USAGE, &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "mape=8%", &err), FR_USAGE, &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "mape<=lots", &err), FR_USAGE,
+                &err);
+    CHECK_FAILS(fr_validation_check(&v, NULL, "", &err), FR_USAGE, &err);
     fr_validation_release(&v);
 }
 
