@@ -203,7 +203,8 @@ static double value_of(const fr_inputs *inputs, const fr_plan_choice *choice,
     fr_job job = fr_goal_job(&choice->file.model, &choice->file.job);
     fr_prediction at = tuned->prediction;
     job.global_batch = tuned->global_batch;
-    at.step_s = m->median_s;
+    /* It is no longer uncertain. */
+    at.expected_step_s = at.step_s_p5 = at.step_s_p95 = m->median_s;
     const fr_goal_subject subject = {&choice->file.model, &job,
                                      &inputs->cluster};
     return fr_goal_value(goal, &at, tuned->plan, &subject);
