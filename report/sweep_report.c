@@ -333,9 +333,10 @@ static void print_legend(const fr_sweep *sweep, fr_document *out)
 {
     const char *what = sweep->counted;
     fr_document_printf(out, "\n%s; %zu of %zu points are possible",
-                       sweep->is_fixed ? "the plan is kept"
-                                       : "each point has the best plan of its "
-                                         "search and of its neighbours'",
+                       sweep->is_fixed
+                           ? "the plan is kept"
+                           : "each point has the best plan that its search "
+                             "or a neighbour's found",
                        sweep->n_feasible, sweep->n_points);
     if (!sweep->has_tokens)
         fr_document_printf(out, "; rates count %s", what);

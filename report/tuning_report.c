@@ -326,10 +326,11 @@ static void print_space(const fr_tuning *t, fr_document *out)
     print_certificate(t, out);
     const fr_prediction *best = &t->best.prediction;
     if (best->expected_step_s > best->step_s)
-        fr_document_printf(out,
-                           "Steps and bounds are the expected ones: %.1f %% "
-                           "above the modelled parts, as published runs are.\n",
-                           100 * (best->expected_step_s / best->step_s - 1));
+        fr_document_printf(
+            out,
+            "Steps and bounds include the %.1f %% that published "
+            "runs typically take beyond the modelled parts.\n",
+            100 * (best->expected_step_s / best->step_s - 1));
     for (size_t i = 0; i < t->n_reasons; i++)
         fr_document_printf(out, "left out %s plan%s: %s\n",
                            fr_format_u64(time, sizeof time, t->reasons[i].n),
