@@ -16,12 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct reader {
-    const fr_config_request *request;
-    fr_settings settings;
-    fr_config *out;
-    fr_err *err;
-} reader;
+typedef fr_settings_reader reader;
 
 /* ---- keys ---------------------------------------------------------------- */
 
@@ -514,11 +509,7 @@ static fr_status read_file(reader *r)
 static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
-    reader r = {.request = request, .out = out, .err = err};
-    fr_settings_init(&r.settings, request->path);
-    const fr_status status = read_file(&r);
-    fr_settings_release(&r.settings);
-    return status;
+    return fr_settings_read_config(request, read_file, out, err);
 }
 
 const fr_config_format fr_config_llm_foundry = {

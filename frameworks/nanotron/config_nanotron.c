@@ -12,12 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct reader {
-    const fr_config_request *request;
-    fr_settings settings;
-    fr_config *out;
-    fr_err *err;
-} reader;
+typedef fr_settings_reader reader;
 
 /* ---- keys ---------------------------------------------------------------- */
 
@@ -383,6 +378,7 @@ static bool is_plain(const char *path)
 
 static fr_status read_root(reader *r)
 {
+    FR_TRY(fr_settings_read(r->request, &r->settings, r->err));
     FR_TRY(check_kind(r));
     FR_TRY(read_model(r));
     FR_TRY(read_degrees(r));
@@ -406,13 +402,7 @@ static bool looks_like(const char *text, size_t n)
 static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
-    reader r = {.request = request, .out = out, .err = err};
-    fr_settings_init(&r.settings, request->path);
-    fr_status status = fr_settings_read(request, &r.settings, err);
-    if (status == FR_OK)
-        status = read_root(&r);
-    fr_settings_release(&r.settings);
-    return status;
+    return fr_settings_read_config(request, read_root, out, err);
 }
 
 const fr_config_format fr_config_nanotron = {

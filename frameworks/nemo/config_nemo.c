@@ -23,15 +23,10 @@ static bool looks_like(const char *text, size_t n)
 static fr_status read_config(const fr_config_request *request, fr_config *out,
                              fr_err *err)
 {
-    fr_nemo_reader r = {.request = request, .out = out, .err = err};
-    fr_settings_init(&r.settings, request->path);
-    fr_status status = fr_settings_read(request, &r.settings, err);
-    if (status == FR_OK)
-        status = fr_nemo_2_looks_like(request->text) ? fr_nemo_2_read(&r)
-                                                     : fr_nemo_1_read(&r);
-    fr_megatron_flags_release(&r.flags);
-    fr_settings_release(&r.settings);
-    return status;
+    return fr_nemo_read_config(
+        request,
+        fr_nemo_2_looks_like(request->text) ? fr_nemo_2_read : fr_nemo_1_read,
+        out, err);
 }
 
 const fr_config_format fr_config_nemo = {

@@ -18,6 +18,11 @@ typedef struct fr_nemo_reader {
     fr_err *err;
 } fr_nemo_reader;
 
+/* Lets `body` read the settings of the request's file, and frees them. */
+FR_CHECKED fr_status fr_nemo_read_config(const fr_config_request *request,
+                                         fr_status (*body)(fr_nemo_reader *),
+                                         fr_config *out, fr_err *err);
+
 /* Puts an argument where a switch of the settings is on; the setting counts as
  * read. */
 FR_CHECKED fr_status fr_nemo_put_switch(fr_nemo_reader *r, const char *path,

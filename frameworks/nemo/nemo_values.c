@@ -5,6 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+fr_status fr_nemo_read_config(const fr_config_request *request,
+                              fr_status (*body)(fr_nemo_reader *),
+                              fr_config *out, fr_err *err)
+{
+    fr_nemo_reader r = {.request = request, .out = out, .err = err};
+    fr_settings_init(&r.settings, request->path);
+    fr_status status = fr_settings_read(request, &r.settings, err);
+    if (status == FR_OK)
+        status = body(&r);
+    fr_megatron_flags_release(&r.flags);
+    fr_settings_release(&r.settings);
+    return status;
+}
+
 fr_status fr_nemo_put_switch(fr_nemo_reader *r, const char *path,
                              const char *flag)
 {

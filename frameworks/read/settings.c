@@ -141,6 +141,17 @@ fr_status fr_settings_read(const fr_config_request *request, fr_settings *out,
     return fr_settings_resolve(out, err);
 }
 
+fr_status fr_settings_read_config(const fr_config_request *request,
+                                  fr_status (*body)(fr_settings_reader *),
+                                  fr_config *out, fr_err *err)
+{
+    fr_settings_reader r = {.request = request, .out = out, .err = err};
+    fr_settings_init(&r.settings, request->path);
+    const fr_status status = body(&r);
+    fr_settings_release(&r.settings);
+    return status;
+}
+
 /* ---- finding ------------------------------------------------------------- */
 
 static fr_setting *find_said(const fr_settings *settings, const char *path)

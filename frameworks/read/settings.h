@@ -58,6 +58,19 @@ FR_CHECKED fr_status fr_settings_resolve(fr_settings *settings, fr_err *err);
 FR_CHECKED fr_status fr_settings_read(const fr_config_request *request,
                                       fr_settings *out, fr_err *err);
 
+/* A configuration on its way from the settings of its file to a plan. */
+typedef struct fr_settings_reader {
+    const fr_config_request *request;
+    fr_settings settings;
+    fr_config *out;
+    fr_err *err;
+} fr_settings_reader;
+
+/* Lets `body` read the request's file with empty settings, and frees them. */
+FR_CHECKED fr_status fr_settings_read_config(
+    const fr_config_request *request, fr_status (*body)(fr_settings_reader *),
+    fr_config *out, fr_err *err);
+
 /* NULL: the file does not say it.  It counts as read. */
 const fr_setting *fr_settings_find(fr_settings *settings, const char *path);
 /* The same, without counting as read. */
