@@ -40,10 +40,10 @@ static const double gpu_interval_scale = 1.62;
 
 /*
  * The relative error of a step of forerun's own runtime on GPUs with a profile,
- * in addition to the errors of its costs: the root mean square of the logarithms
- * of predicted over measured, of the twelve plans that one H200 trained
- * (docs/validation.md).  If each of the eleven that can be validated is judged
- * by the other ten, nine lie inside the interval.
+ * in addition to the errors of its costs: the root mean square of the logarithm
+ * of predicted over measured, of the twelve plans that an H200 trained
+ * (docs/validation.md).  Of the eleven that can be validated nine lie inside
+ * the interval that the other ten make.
  */
 static const double own_rel_err = 0.081;
 
